@@ -19,7 +19,7 @@ class Boards(Asking):
         task: str,
         weights: Weights | None = None,
         datasets: Weights | None = None,
-        mode: Literal["robust", "classic"] | None = None,
+        mode: Literal["anchored", "robust", "classic"] | None = None,
         fork: str | None = None,
         mine: bool = False,
     ) -> Flow[types.Leaderboard]:
@@ -27,7 +27,8 @@ class Boards(Asking):
 
         weights: of metrics, as `{"accuracy": 4, "throughput": 1}`; datasets: of sets, as
         `{"round-1": 5}`; both 0 to 8, the owner's (or the fork's) unless told. mode: `classic` is
-        the published formula. mine: one's own unpublished models too.
+        the published formula, `anchored` (0 to 100) is usual where the task has a reference pool.
+        mine: one's own unpublished models too.
         """
         asked = {f"w_{name}": weight for name, weight in (weights or {}).items()}
         asked |= {f"d_{name}": weight for name, weight in (datasets or {}).items()}

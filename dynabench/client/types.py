@@ -69,6 +69,13 @@ class Activity(TypedDict):
     counted_at: str
 
 
+class Anchors(TypedDict):
+    """Scales by metric, of a version of the task's reference pool."""
+
+    version: int
+    scales: dict[str, Scale]
+
+
 class Asked(TypedDict):
     """What a model of a task reads and may answer."""
 
@@ -143,6 +150,7 @@ class BoardRow(TypedDict):
     first: int | None
     last: int | None
     dynascore: Interval
+    points: NotRequired[dict[str, float]]
     metrics: dict[str, Interval]
     sets: dict[str, dict[str, Interval]]
     in_the_loop: list[str]
@@ -498,11 +506,12 @@ class Kept(TypedDict):
     task: Named
     date: str
     code: str
-    mode: Literal["robust", "classic"]
+    mode: Literal["anchored", "robust", "classic"]
     main: str
     metrics: list[BoardMetric]
     weights: Weights
     rates: dict[str, float | None]
+    anchors: NotRequired[Anchors | None]
     pool: list[str]
     resamples: int
     runner: str
@@ -525,11 +534,12 @@ class Leaderboard(TypedDict):
     task: Named
     date: str
     code: str
-    mode: Literal["robust", "classic"]
+    mode: Literal["anchored", "robust", "classic"]
     main: str
     metrics: list[BoardMetric]
     weights: Weights
     rates: dict[str, float | None]
+    anchors: NotRequired[Anchors | None]
     pool: list[str]
     resamples: int
     runner: str
@@ -912,6 +922,13 @@ class WholeRun(Run):
     """An evaluation with the end of its log."""
 
     log: NotRequired[str]
+
+
+class Scale(TypedDict):
+    """The values of a metric at which it counts nothing and whole."""
+
+    low: float
+    high: float
 
 
 class Score(TypedDict):

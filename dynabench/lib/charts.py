@@ -159,10 +159,18 @@ def bars(
 
 
 def stacked_bars(
-    totals: Mapping[str, Sequence[float]], labels: Sequence[str], *, title: str
+    totals: Mapping[str, Sequence[float]],
+    labels: Sequence[str],
+    *,
+    title: str,
+    whole: float | None = None,
+    shown: Shown = plain,
 ) -> SafeString:
-    """A bar for each total, cut into shares, one for each label."""
-    drawn = {name: _shares(counts) for name, counts in totals.items()}
+    """A bar for each total, cut into shares, one for each label.
+
+    whole: what a full bar is; None: each total by itself, and the table tells the shares too.
+    """
+    drawn = {name: _shares(counts, whole) for name, counts in totals.items()}
     values = {
         "title": title,
         "names": list(totals),
@@ -173,7 +181,10 @@ def stacked_bars(
             (
                 _series(n),
                 label,
-                [(plain(counts[n]), f"{drawn[name][n]:.0%}") for name, counts in totals.items()],
+                [
+                    (shown(counts[n]), "" if whole else f"{drawn[name][n]:.0%}")
+                    for name, counts in totals.items()
+                ],
             )
             for n, label in enumerate(labels)
         ],
@@ -353,8 +364,8 @@ def _path(places: Sequence[Place], end: str = "") -> str:
     return f"M{corners}{end}" if corners else ""
 
 
-def _shares(counts: Sequence[float]) -> list[float]:
-    total = sum(counts) or 1
+def _shares(counts: Sequence[float], whole: float | None) -> list[float]:
+    total = whole or sum(counts) or 1
     return [count / total for count in counts]
 
 

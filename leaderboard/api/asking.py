@@ -40,7 +40,7 @@ def matrix_for(
 def asked_of(request: Request, task: Task, matrix: "Matrix") -> Asked:
     """The weights and options in the query. Raises Refused (422) and Http404 for no such fork."""
     start = start_of(task, matrix, request.query_params.get("fork"))
-    return asked(dict(request.query_params.lists()), start)
+    return asked(dict(request.query_params.lists()), start, matrix.modes)
 
 
 def version_of(task: Task, matrix: "Matrix", *more: object) -> str:
@@ -48,7 +48,7 @@ def version_of(task: Task, matrix: "Matrix", *more: object) -> str:
     from leaderboard.board.tables import code_version
 
     parts = (
-        task.name, task.config_text, matrix.models, matrix.sets, matrix.frozen, matrix.state,
-        code_version(), date.today(), *more,
+        task.name, task.config_text, matrix.models, matrix.sets, matrix.frozen, matrix.pool,
+        matrix.state, code_version(), date.today(), *more,
     )  # fmt: skip
     return repr(parts)

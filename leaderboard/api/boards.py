@@ -28,7 +28,11 @@ class LeaderboardView(APIView):
         operation_id="leaderboard_get",
         parameters=[
             MINE,
-            OpenApiParameter("mode", enum=["robust", "classic"], description="The formula."),
+            OpenApiParameter(
+                "mode",
+                enum=["anchored", "robust", "classic"],
+                description="The formula; usual: the first that the board has.",
+            ),
             OpenApiParameter("fork", description="A name under which weights were saved."),
         ],
         responses=Seen,

@@ -116,10 +116,18 @@ class BoardRow(Shape):
     first = serializers.IntegerField(allow_null=True, help_text="The best rank left open.")
     last = serializers.IntegerField(allow_null=True)
     dynascore = Interval()
+    points = serializers.DictField(
+        child=serializers.FloatField(),
+        required=False,
+        help_text="What each metric adds to the score, of mode anchored; else empty.",
+    )
     metrics = serializers.DictField(child=Interval())
     sets = serializers.DictField(child=serializers.DictField(child=Interval()))
     in_the_loop = serializers.ListField(child=serializers.CharField())
-    missing = serializers.ListField(child=serializers.CharField())
+    missing = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="What was not run. With a score: what adds nothing to it.",
+    )
 
 
 class SeenRow(BoardRow):
@@ -128,17 +136,32 @@ class SeenRow(BoardRow):
     is_published = serializers.BooleanField()
 
 
+class Scale(Shape):
+    """The values of a metric at which it counts nothing and whole."""
+
+    low = serializers.FloatField()
+    high = serializers.FloatField()
+
+
+class Anchors(Shape):
+    """Scales by metric, of a version of the task's reference pool."""
+
+    version = serializers.IntegerField()
+    scales = serializers.DictField(child=Scale())
+
+
 class Kept(Shape):
     """A board as snapshots keep it: all that it rests on."""
 
     task = Named()
     date = serializers.DateField()
     code = serializers.CharField(help_text="The version of the code, with a digest of it.")
-    mode = serializers.ChoiceField(["robust", "classic"])
+    mode = serializers.ChoiceField(["anchored", "robust", "classic"])
     main = serializers.CharField()
     metrics = BoardMetric(many=True)
     weights = Weights()
     rates = serializers.DictField(child=serializers.FloatField(allow_null=True))
+    anchors = Anchors(required=False, allow_null=True, help_text="Of mode anchored.")
     pool = serializers.ListField(child=serializers.CharField())
     resamples = serializers.IntegerField()
     runner = serializers.CharField(allow_blank=True)

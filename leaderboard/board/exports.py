@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from leaderboard.scoring.formula import formula
+
 Table = Mapping[str, Any]
 PARTS = ("value", "low", "high")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -32,7 +34,11 @@ def as_csv(table: Table) -> str:
         for name in ("dynascore", *names)
         for part in PARTS
     ]
-    rows = [["rank", "first", "last", "model", "owner", "id", *numbers, "in_the_loop", "not_run"]]
+    scales = (table.get("anchors") or {}).get("scales", {})
+    parts = [name for name in scales if table["weights"]["metrics"].get(name)]
+    added = [f"points_{name}" for name in parts]
+    heads = ["rank", "first", "last", "model", "owner", "id", *numbers, *added]
+    rows = [[*heads, "in_the_loop", "not_run"]]
     for row in table["rows"]:
         cells = [row["dynascore"], *(row["metrics"][name] for name in names)]
         rows.append(
@@ -40,6 +46,7 @@ def as_csv(table: Table) -> str:
                 row["rank"], row["first"], row["last"], harmless(row["model"]),
                 harmless(row["owner"]), row["id"],
                 *(cell[part] for cell in cells for part in PARTS),
+                *(row.get("points", {}).get(name) for name in parts),
                 harmless("; ".join(row["in_the_loop"])), harmless("; ".join(row["missing"])),
             ]
         )  # fmt: skip
@@ -63,9 +70,11 @@ def as_latex(table: Table, address: str = "") -> str:
     names = [metric["name"] for metric in table["metrics"]]
     heads = ["Rank", "Model", "Dynascore", *(f"{name} ({UNITS.get(name, '%')})" for name in names)]
     sets = ", ".join(f"{one['name']} v{one['version']}" for one in table["sets"])
+    words = formula_of(table)
     lines = [
         rf"% {latex(table['task']['code'])} on {table['date']}: {latex(sets)}",
         *([f"% {latex(address)}"] if address else []),
+        *([f"% {latex(words)}"] if words else []),
         r"\begin{tabular}{ll" + "r" * (1 + len(names)) + "}",
         r"\toprule",
         " & ".join(map(latex, heads)) + r" \\",
@@ -86,6 +95,12 @@ def as_latex(table: Table, address: str = "") -> str:
         r"\end{tabular}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def formula_of(table: Table) -> str:
+    """The sentence of an anchored table; empty for others."""
+    anchors = table.get("anchors")
+    return formula(table["weights"]["metrics"], table["main"], anchors) if anchors else ""
 
 
 def _latex_cell(cell: Mapping[str, float | None]) -> str:

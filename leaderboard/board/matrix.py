@@ -29,7 +29,9 @@ from evaluation.sets.sealing import interval, rounded
 from evaluation.sets.selectors import newest_versions
 from evaluation.sets.shown_scores import CONSISTENCY
 from evaluation.submissions.selectors import seen_by_all
+from leaderboard.board.query import MODES, Mode
 from leaderboard.models import Board, Resample
+from leaderboard.scoring.pools import Pool, shipped
 from leaderboard.scoring.ranks import minimum_detectable
 from tasks.models import Task
 from tasks.permissions import Person, can_edit
@@ -125,6 +127,7 @@ class Matrix:
     sets: tuple[Set, ...]
     numbers: Numbers
     frozen: Frozen | None  # None: no rates are frozen yet
+    pool: Pool | None = None  # what anchors the scores; None: the task has none
     state: tuple[datetime | None, datetime | None] = (None, None)  # last run's end, last renewal
 
     @property
@@ -136,6 +139,11 @@ class Matrix:
     def counting(self) -> tuple[Set, ...]:
         """The sets that have a weight."""
         return tuple(one for one in self.sets if one.counts)
+
+    @property
+    def modes(self) -> tuple[Mode, ...]:
+        """The formulas by which it can be scored, the usual one first."""
+        return MODES if self.pool else MODES[1:]
 
     @property
     def drawn(self) -> tuple[str, ...]:
@@ -186,8 +194,15 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
         frozen=Frozen((*frozen.rates.items(),), (*frozen.pool,), frozen.is_sensitive)
         if frozen
         else None,
+        pool=pool_of(task),
         state=(newest, board.renewed_to if board else None),
     )
+
+
+def pool_of(task: Task) -> Pool | None:
+    """The reference pool that comes with an official task, if its main metric is still the same."""
+    pool = shipped(task.code)
+    return pool if pool and pool.main == task.config.metrics.main else None
 
 
 def _models(task: Task, user: Person | None) -> tuple[Model, ...]:

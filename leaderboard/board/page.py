@@ -13,7 +13,17 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from dynabench.lib.charts import Dot, Place, Point, along, heat, line_chart, reach, scatter
+from dynabench.lib.charts import (
+    Dot,
+    Place,
+    Point,
+    along,
+    heat,
+    line_chart,
+    reach,
+    scatter,
+    stacked_bars,
+)
 from evaluation.models import EvaluationRun
 from evaluation.runs.selectors import counting
 from evaluation.submissions.results import SetResults, results_of
@@ -24,7 +34,8 @@ from leaderboard.board.presets import presets
 from leaderboard.board.query import Asked, sliders
 from leaderboard.board.ranked import Cell, Ranked, RankedModel, moved, ranked
 from leaderboard.board.ranked import Column as Measured
-from leaderboard.board.tables import cell_of
+from leaderboard.board.tables import anchors_of, cell_of
+from leaderboard.scoring.formula import formula
 from leaderboard.scoring.pareto import front
 from leaderboard.scoring.weights import METRIC, SET, Weighting
 from tasks.models import Task
@@ -36,6 +47,8 @@ HEAVIEST = 3
 """Metrics that small screens show at once."""
 ROWS = 100
 """On a page."""
+IN_PARTS = 10
+"""Models whose scores are drawn in parts."""
 IN_A_LINE = 4
 """Models in the trend; as many lines as a chart has marks for."""
 FIRST = 5
@@ -113,6 +126,9 @@ def shown(matrix: Matrix, asked: Asked, was: Weighting | None) -> dict[str, Any]
         "metric_sliders": (metrics := sliders(METRIC, asked.weighting.metrics)),
         "set_sliders": (sets := sliders(SET, asked.weighting.sets)),
         "sliders": metrics + sets,
+        "formulas": _formulas(matrix, asked, board),
+        "parts": parts([*page.object_list]),
+        "formula": formula(asked.weighting.metrics, matrix.main, anchors_of(matrix, board)),
         "plane": plane(board, matrix, asked),
         "trend": trend(board, matrix),
     }
@@ -139,11 +155,36 @@ def _links(asked: Asked, page: Page[RankedModel]) -> dict[str, str]:
         "previous": asked.link(page=str(page.number - 1)) if page.has_previous() else "",
         "next": asked.link(page=str(page.number + 1)) if page.has_next() else "",
         "all": asked.link(all="" if options.get("all") else "1"),
-        "mode": asked.link(mode="" if asked.mode == "classic" else "classic"),
         "mine": asked.link(mine="" if options.get("mine") else "1"),
         "fork": asked.link(mode="", mine="", sort="", all="", x="", y=""),
         **{name: asked.link(mine="", format=name) for name in ("csv", "json", "latex")},
     }
+
+
+def _formulas(matrix: Matrix, asked: Asked, board: Ranked) -> list[tuple[str, str]]:
+    """The queries of the board by its other formulas, and what these are called."""
+    usual = matrix.modes[0]
+    return [
+        (asked.link(mode="" if mode == usual else mode), mode)
+        for mode in matrix.modes
+        if mode != board.mode
+    ]
+
+
+def parts(rows: Sequence[RankedModel]) -> Mapping[str, Any] | None:
+    """What each metric adds to the first rows' scores, drawn; None where they are not anchored."""
+    first = [row for row in rows if row.parts][:IN_PARTS]
+    if not first:
+        return None
+    names = [*first[0].parts]
+    chart = stacked_bars(
+        {f"{row.rank} {row.model.name}": [row.parts[name] for name in names] for row in first},
+        [in_words(name) for name in names],
+        title=_("What each metric adds to the score"),
+        whole=100,
+        shown="{:.1f}".format,
+    )
+    return {"chart": chart, "shown": len(first)}
 
 
 def _reach(column: Measured) -> Place:

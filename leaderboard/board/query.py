@@ -11,8 +11,8 @@ OPTIONS = ("fork", "mode", "mine", "sort", "page", "all", "x", "y", "open", "for
 """What a URL says apart from weights."""
 PASSING = ("page", "open", "format")
 """Options that the next answer does not keep."""
-Mode = Literal["robust", "classic"]
-MODES: tuple[Mode, ...] = ("robust", "classic")
+Mode = Literal["anchored", "robust", "classic"]
+MODES: tuple[Mode, ...] = ("anchored", "robust", "classic")
 Query = Mapping[str, Sequence[str]]
 """All values of each field, as of `QueryDict.lists`."""
 
@@ -31,9 +31,9 @@ class Asked:
         return self.weighting != self.start
 
     @property
-    def mode(self) -> Mode:
-        """Which formula scores."""
-        return "classic" if self.options.get("mode") == "classic" else "robust"
+    def mode(self) -> Mode | None:
+        """Which formula scores; None: the board's usual one."""
+        return next((mode for mode in MODES if mode == self.options.get("mode")), None)
 
     @property
     def kept(self) -> Mapping[str, str]:
@@ -47,12 +47,15 @@ class Asked:
         return "?" + "&".join(part for part in (weights, urlencode(options)) if part)
 
 
-def asked(query: Query, start: Weighting) -> Asked:
-    """What a query asks. Raises WeightsError, also for a weight of what is not there."""
+def asked(query: Query, start: Weighting, modes: Sequence[Mode] = MODES) -> Asked:
+    """What a query asks of a board that has these formulas.
+
+    Raises WeightsError, also for a weight of what is not there.
+    """
     check_names(query, start)
     options = {name: query[name][-1] for name in OPTIONS if any(query.get(name, ()))}
-    if options.get("mode", MODES[0]) not in MODES:
-        raise WeightsError(f"mode: choose among {', '.join(MODES)}.", "mode")
+    if options.get("mode", modes[0]) not in modes:
+        raise WeightsError(f"mode: choose among {', '.join(modes)}.", "mode")
     return Asked(start, read(_chosen(query, start, settled), start), options)
 
 

@@ -6,8 +6,9 @@ Nothing is drawn here: stored resamples are multiplied by the weights. docs/eval
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import sqrt
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
 from django.utils.translation import gettext as _
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from leaderboard.board.matrix import COSTS, Floats, Marks, Matrix, Model, Numbers
 from leaderboard.board.query import Mode
+from leaderboard.scoring.anchored import Anchors, anchors_of, points, used_weights
 from leaderboard.scoring.dynascore import GAPS, Rates, Rule, exchange_rates
 from leaderboard.scoring.ranks import ALPHA, NORMAL, as_shown
 from leaderboard.scoring.weights import Weighting, check
@@ -80,6 +82,13 @@ class RankedModel(NamedTuple):
     in_the_loop: tuple[str, ...]  # the weighted sets that people wrote against it
     scores: Column
     columns: Mapping[str, Column]
+    points: Mapping[str, Sequence[float | None]]  # of the anchored score, by metric; else empty
+
+    @property
+    def parts(self) -> Mapping[str, float]:
+        """What each metric adds to the anchored score; empty without one."""
+        found = {name: values[self.place] for name, values in self.points.items()}
+        return {name: value for name, value in found.items() if value is not None}
 
     @property
     def dynascore(self) -> Cell:
@@ -101,6 +110,7 @@ class Ranked:
     rates: Rates
     rows: tuple[RankedModel, ...]
     notices: tuple[str, ...]
+    anchors: Anchors | None = None  # of mode anchored
 
 
 @dataclass(frozen=True)
@@ -118,14 +128,17 @@ class Means:
     columns: Mapping[str, Column]
 
 
-def ranked(matrix: Matrix, weighting: Weighting, mode: Mode = "robust") -> Ranked:
+def ranked(matrix: Matrix, weighting: Weighting, mode: Mode | None = None) -> Ranked:
     """The models by rank, then by score; after them those that lack a result, by name.
 
-    What was asked last of these numbers is kept with them. Raises WeightsError.
+    mode: one of the matrix's; None: its usual one. What was asked last of these numbers is kept
+    with them. Raises WeightsError.
     """
     check(weighting)
-    key = matrix.models, matrix.sets, matrix.frozen, weighting, mode
-    return _kept(matrix, key, lambda: _ranked(matrix, weighting, mode))
+    wanted = mode or matrix.modes[0]
+    how = _anchored if wanted == "anchored" else partial(_ranked, mode=wanted)
+    key = matrix.models, matrix.sets, matrix.frozen, matrix.pool, weighting, wanted
+    return _kept(matrix, key, lambda: how(matrix, weighting))
 
 
 def _kept(matrix: Matrix, key: Any, make: Callable[[], T]) -> T:
@@ -139,11 +152,38 @@ def _kept(matrix: Matrix, key: Any, make: Callable[[], T]) -> T:
     return found
 
 
-def _ranked(matrix: Matrix, weighting: Weighting, mode: Mode) -> Ranked:
+def _anchored(matrix: Matrix, weighting: Weighting) -> Ranked:
+    """By the anchored score: what another metric lacks adds nothing, and the row says so."""
+    means = means_over_sets(matrix, weighting.sets)
+    assert matrix.pool  # else the mode is none of the matrix's
+    anchors = anchors_of(matrix.pool.rows, matrix.main, matrix.metrics)
+    used = used_weights(anchors, weighting.metrics)
+    columns = {name: _column(matrix, means, name) for name in {*used, matrix.main}}
+    parts = points(anchors, used, {name: column for name, (column, _) in columns.items()})
+    drawn = points(anchors, used, {name: some for name, (_, some) in columns.items()})
+    if not used:
+        nothing = np.full(len(matrix.models), np.nan)
+        score = _Scores(nothing, means.draws[0], ())
+    else:
+        draws: Draws = np.asarray(sum(drawn.values()), dtype=np.float32)
+        score = _Scores(np.asarray(sum(parts.values())), draws, (*used,))
+    shown = {name: _optional(values) for name, values in parts.items()}
+    rates = Rates(dict.fromkeys(matrix.metrics), tuple(matrix.pool.rows))
+    notices = (*_notices_of_sets(matrix), *_of_weighted(anchors.notices, weighting.metrics))
+    rows = _rows(matrix, means, score, shown)
+    return Ranked("anchored", weighting, rates, rows, notices, anchors)
+
+
+def _of_weighted(notices: Sequence[str], weights: Mapping[str, float]) -> Iterator[str]:
+    """Notices about metrics that have a weight."""
+    return (notice for notice in notices if weights.get(notice.partition(" ")[0]))
+
+
+def _ranked(matrix: Matrix, weighting: Weighting, mode: Literal["robust", "classic"]) -> Ranked:
     means = means_over_sets(matrix, weighting.sets)
     rule = Rule(mode=mode, weights=weighting.metrics, main=matrix.main)
     rates = _rates(matrix, rule, means)
-    rows = _rows(matrix, means, _scored(matrix, rule, rates, means))
+    rows = _rows(matrix, means, _scored(matrix, rule, rates, means), {})
     pool = set(rates.pool)
     names = {str(model.id): model.name for model in matrix.models if str(model.id) in pool}
     shown = replace(rates, pool=tuple(names.get(one, one) for one in rates.pool))
@@ -263,7 +303,12 @@ def _classic_rates(matrix: Matrix, rates: Rates, means: Means) -> dict[str, NDAr
     return found
 
 
-def _rows(matrix: Matrix, means: Means, score: _Scores) -> tuple[RankedModel, ...]:
+def _rows(
+    matrix: Matrix,
+    means: Means,
+    score: _Scores,
+    parts: Mapping[str, Sequence[float | None]],
+) -> tuple[RankedModel, ...]:
     models, is_run = matrix.models, ~np.isnan(score.values)
     in_the_loop = _in_the_loop(matrix, means)
     places = np.flatnonzero(is_run)
@@ -275,6 +320,9 @@ def _rows(matrix: Matrix, means: Means, score: _Scores) -> tuple[RankedModel, ..
     scores = _shown(score.values, score.draws, np.any(means.unsure[:, drawn], axis=1))
     order = sorted(firsts, key=lambda at: (firsts[at], -score.values[at], models[at].name))
     ranks = dict(zip(order, as_shown([firsts[at] for at in order]), strict=True))
+    used = [matrix.metrics.index(name) for name in score.used]
+    is_whole = is_run & ~np.isnan(means.values[:, used]).any(axis=1)
+    whole = set(np.flatnonzero(is_whole).tolist())
     order += sorted(np.flatnonzero(~is_run).tolist(), key=lambda at: models[at].name)
     return tuple(
         RankedModel(
@@ -283,10 +331,11 @@ def _rows(matrix: Matrix, means: Means, score: _Scores) -> tuple[RankedModel, ..
             rank=ranks.get(at, ""),
             first=firsts.get(at),
             last=lasts.get(at),
-            missing=() if at in firsts else tuple(_missing(matrix, means, score.used, at)),
+            missing=() if at in whole else tuple(_missing(matrix, means, score.used, at)),
             in_the_loop=in_the_loop.get(at, ()),
             scores=scores,
             columns=means.columns,
+            points=parts,
         )
         for at in order
     )
@@ -340,7 +389,7 @@ def _why(numbers: Numbers, at: int, run: Sequence[int]) -> str:
     return f" (measured by {', '.join(others)})" if others else " (too short a run to measure it)"
 
 
-def _notices(matrix: Matrix, rule: Rule, rates: Rates) -> Iterator[str]:
+def _notices_of_sets(matrix: Matrix) -> Iterator[str]:
     """Sentences that a reader should know, in English: snapshots keep them."""
     if matrix.counting and not matrix.has_weighted:
         yield gettext_noop(
@@ -354,6 +403,11 @@ def _notices(matrix: Matrix, rule: Rule, rates: Rates) -> Iterator[str]:
         yield gettext_noop(
             "A round is still being judged: the numbers of its set are provisional and may change."
         )
+
+
+def _notices(matrix: Matrix, rule: Rule, rates: Rates) -> Iterator[str]:
+    """As `_notices_of_sets`, with what the exchange rates rest on."""
+    yield from _notices_of_sets(matrix)
     by_name = {notice.partition(" ")[0]: notice for notice in rates.notices}
     reason = "the reference models show no exchange rate for it"
     for name, weight in rule.weights.items():

@@ -15,6 +15,7 @@ from django.utils import timezone
 from evaluation.scoring.metrics import METRICS
 from leaderboard.board.matrix import DRAWS, Matrix, score_matrix
 from leaderboard.board.opening import opening_of
+from leaderboard.board.query import Mode
 from leaderboard.board.ranked import Cell, Ranked, RankedModel, ranked
 from leaderboard.scoring.weights import Weighting
 from tasks.models import Task
@@ -45,6 +46,7 @@ def as_table(task: Task, matrix: Matrix, ranked: Ranked) -> dict[str, Any]:
         ],
         "weights": asdict(ranked.weighting),
         "rates": dict(ranked.rates.values),
+        "anchors": anchors_of(matrix, ranked),
         "pool": [*ranked.rates.pool],
         "resamples": DRAWS,
         "runner": matrix.numbers.runner,
@@ -67,6 +69,17 @@ def as_table(task: Task, matrix: Matrix, ranked: Ranked) -> dict[str, Any]:
     }
 
 
+def anchors_of(matrix: Matrix, ranked: Ranked) -> dict[str, Any] | None:
+    """The values at which each metric counts nothing and whole, and the version of their pool."""
+    if not (ranked.anchors and matrix.pool):
+        return None
+    scales = {
+        name: {"low": scale.low, "high": scale.high}
+        for name, scale in ranked.anchors.scales.items()
+    }
+    return {"version": matrix.pool.version, "scales": scales}
+
+
 def _row(matrix: Matrix, row: RankedModel) -> dict[str, Any]:
     return {
         "id": str(row.model.id),
@@ -76,6 +89,7 @@ def _row(matrix: Matrix, row: RankedModel) -> dict[str, Any]:
         "first": row.first,
         "last": row.last,
         "dynascore": _cell(row.dynascore),
+        "points": {name: round(value, DIGITS) for name, value in row.parts.items()},
         "metrics": {name: _cell(cell) for name, cell in row.metrics.items()},
         "sets": {
             one.name: {
@@ -116,10 +130,12 @@ def digest(table: Table) -> str:
     return hashlib.sha256(canonical(table)).hexdigest()
 
 
-def public_table(task: Task, weighting: Weighting | None = None) -> dict[str, Any]:
+def public_table(
+    task: Task, weighting: Weighting | None = None, mode: Mode | None = None
+) -> dict[str, Any]:
     """The public board under some weights, or those it opens with, as a value in JSON."""
     matrix = score_matrix(task)
-    return as_table(task, matrix, ranked(matrix, weighting or opening_of(task, matrix)))
+    return as_table(task, matrix, ranked(matrix, weighting or opening_of(task, matrix), mode))
 
 
 @lru_cache

@@ -43,7 +43,7 @@ def board(request: HttpRequest, code: str) -> HttpResponse:
     matrix = score_matrix(task, request.user if _wants_own(request) else None)
     query, start = dict(request.GET.lists()), start_of(task, matrix, request.GET.get("fork"))
     try:
-        found, was = asked(query, start), before(query, start)
+        found, was = asked(query, start, matrix.modes), before(query, start)
     except WeightsError as error:
         return _refused(request, {"task": task, "matrix": matrix}, query, start, error)
     if "format" in found.options:

@@ -58,14 +58,15 @@ def _wanted(request: HttpRequest, task: Task) -> Asked:
     """The weights that were sent. Without a sense: those that the board opens with, or 400."""
     from leaderboard.board.matrix import score_matrix
 
-    start = start_of(task, score_matrix(task), request.GET.get("fork"))
+    matrix = score_matrix(task)
+    start = start_of(task, matrix, request.GET.get("fork"))
     query = request.POST if request.method == "POST" else request.GET
     try:
-        return asked(dict(query.lists()), start)
+        return asked(dict(query.lists()), start, matrix.modes)
     except WeightsError as error:
         if request.method == "POST":
             raise BadRequest(str(error)) from None
-        return asked({}, start)
+        return asked({}, start, matrix.modes)
 
 
 def _is_saved(request: HttpRequest, task: Task, wanted: Asked, form: ForkForm) -> bool:

@@ -8,12 +8,11 @@ scored. docs/statistics.md tells why the anchors are what they are.
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf, isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from leaderboard.scoring.dynascore import ScoredModel, Table
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 COSTS: Mapping[str, bool] = {"throughput": True, "memory": False}
@@ -37,7 +36,7 @@ class Scale:
     high: float
     is_ratio: bool = False
 
-    def places(self, values: "NDArray[np.floating]") -> "NDArray[np.floating]":
+    def places(self, values: "NDArray[Any]") -> "NDArray[Any]":
         """Of values in any shape, from 0 to 1; NaN stays."""
         import numpy as np
 
@@ -46,7 +45,7 @@ class Scale:
             with np.errstate(divide="ignore", invalid="ignore"):
                 values = np.log(values)
             low, high = np.log(low), np.log(high)
-        found: NDArray[np.floating] = np.clip((values - low) / (high - low), 0.0, 1.0)
+        found: NDArray[Any] = np.clip((values - low) / (high - low), 0.0, 1.0)
         return found
 
 
@@ -103,8 +102,8 @@ def _scale(metric: str, values: Collection[float]) -> Scale | None:
 
 
 def points(
-    anchors: Anchors, weights: Mapping[str, float], values: Mapping[str, "NDArray[np.floating]"]
-) -> dict[str, "NDArray[np.floating]"]:
+    anchors: Anchors, weights: Mapping[str, float], values: Mapping[str, "NDArray[Any]"]
+) -> dict[str, "NDArray[Any]"]:
     """What each metric with a weight adds to the score, in the shape of the values.
 
     The score is their sum: 100 × q × Σ share × place, where q is the place of the main metric, and

@@ -9,7 +9,7 @@ from evaluation.seeds import OFFICIAL
 from leaderboard.scoring.dynascore import Table
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pool:
     """A frozen pool: its models' values by metric, in percent, examples a second and GiB.
 

@@ -50,6 +50,8 @@ def _rules(before: Table, after: Table) -> Iterator[str]:
         yield f"The Dynascore is {after['mode']} now, was {before['mode']}."
     elif before["rates"] != after["rates"]:
         yield gettext_noop("The exchange rates are other ones, which changes all scores.")
+    elif before.get("anchors") != after.get("anchors"):
+        yield gettext_noop("The anchors are other ones, which changes all scores.")
     old, new = ({one["name"]: one["version"] for one in t["metrics"]} for t in (before, after))
     for name in [name for name in new if name in old and old[name] != new[name]]:
         yield f"{name} is computed otherwise: version {new[name]}, was {old[name]}."

@@ -9,6 +9,7 @@ from django.utils.translation import gettext
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.lib.errors import Refused
+from leaderboard.board.query import Mode
 from leaderboard.board.services import freeze_rates
 from leaderboard.models import Board, Snapshot
 from leaderboard.scoring.weights import Weighting
@@ -16,12 +17,13 @@ from tasks.models import Task
 
 
 def refreeze_rates(*, task: Task, actor: User | None) -> Snapshot:
-    """Freeze the exchange rates again, which changes all scores, and take a snapshot of the result.
+    """Freeze the exchange rates again, and take a snapshot of the board by them.
 
     Locks: `freeze_rates`, then `take_snapshot`. Raises Refused.
     """
     freeze_rates(task=task, actor=actor, again=True)
-    return take_snapshot(task=task, actor=actor, description="Exchange rates were frozen again.")
+    told = "Exchange rates were frozen again."
+    return take_snapshot(task=task, actor=actor, description=told, mode="robust")
 
 
 def take_snapshot(
@@ -31,6 +33,7 @@ def take_snapshot(
     weighting: Weighting | None = None,
     title: str = "",
     description: str = "",
+    mode: Mode | None = None,
 ) -> Snapshot:
     """Keep the public board for ever, under the owner's weights or others. Locks the Task row.
 
@@ -38,7 +41,7 @@ def take_snapshot(
     """
     from leaderboard.board.tables import digest, public_table
 
-    table = public_table(task, weighting)
+    table = public_table(task, weighting, mode)
     if not any(row["rank"] for row in table["rows"]):
         raise Refused(gettext("No model has a score yet, so there is nothing to keep."))
     with transaction.atomic():

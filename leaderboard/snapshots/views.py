@@ -18,7 +18,7 @@ from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.middleware import policy
 from evaluation.submissions.selectors import counts_of, seen_by_all
 from leaderboard.arena.board import sizes_of
-from leaderboard.board.exports import bibtex
+from leaderboard.board.exports import bibtex, formula_of
 from leaderboard.board.views import as_file
 from leaderboard.models import Board, Snapshot
 from leaderboard.snapshots import services
@@ -112,6 +112,7 @@ def snapshot(request: HttpRequest, code: str, number: int) -> HttpResponse:
         "last": last,
         "changes": what_changed(last.table, found.table) if last else [],
         "bibtex": bibtex(found.table, number, found.title, found.sha256, address),
+        "formula": formula_of(found.table),
         **_lines(task, found.table),
     }
     return render(request, "leaderboard/snapshot.html", values)

@@ -39,11 +39,37 @@ def test_models_are_ranked_by_the_owners_weights(client, models):
 
 
 def test_the_weights_stand_in_the_url(client, models):
-    query = "?w_accuracy=0&w_throughput=8&w_memory=0&w_fairness=0&w_robustness=0"
+    query = "?mode=robust&w_accuracy=0&w_throughput=8&w_memory=0&w_fairness=0&w_robustness=0"
     page = client.get(URL + query).text
     assert names(page) == ["Model 0", "Model 1", "Model 2"]
     assert "Model 0 moved from 3 to 1." in page
     assert ">8 of 8, 100%<" in page
+
+
+def test_an_anchored_board_tells_its_formula_and_what_each_metric_adds(client, models):
+    page = client.get(URL)
+    assert page.context["ranked"].mode == "anchored"
+    assert page.text.count('id="formula"') == 1
+    assert page.context["parts"]["shown"] == len(models)
+    assert '<p class="stacked">' in page.text
+    other = client.get(URL, {"mode": "classic"})
+    assert (other.context["formula"], other.context["parts"]) == ("", None)
+    for mode in ("robust", "classic"):
+        assert f'id="mode-{mode}"' in page.text
+    assert 'id="mode-anchored"' in other.text
+
+
+def test_files_of_an_anchored_board_have_its_scale(client, models):
+    table = client.get(f"{URL}?format=json").json()
+    assert (table["mode"], table["anchors"]["version"]) == ("anchored", 1)
+    for row in table["rows"]:
+        assert sum(row["points"].values()) == pytest.approx(row["dynascore"]["value"], abs=1e-3)
+    rows = csv.DictReader(io.StringIO(client.get(f"{URL}?format=csv").text))
+    assert all(float(row["points_accuracy"]) > 0 for row in rows)
+    assert "% Score = 100" in client.get(f"{URL}?format=latex").text
+    classic = client.get(f"{URL}?format=json&mode=classic").json()
+    assert classic["anchors"] is None
+    assert [row["points"] for row in classic["rows"]] == [{}] * len(models)
 
 
 def test_a_form_sent_without_javascript_leads_to_a_short_url(client, models):
@@ -67,6 +93,7 @@ def test_htmx_gets_the_rows_and_what_moved(client, models):
         "w_fairness": ["1", "0", "0"],
         "w_robustness": ["1", "0", "0"],
         "sort": "",
+        "mode": "robust",
     }
     reply = client.get(URL, fields, **HTMX)
     assert "<html" not in reply.text
@@ -286,7 +313,7 @@ def test_an_empty_board(client, task):
 
 @pytest.mark.parametrize("format", ["csv", "json", "latex"])
 def test_files_have_the_weights_of_the_url(client, models, format):
-    query = "w_accuracy=0&w_throughput=8&w_memory=0&w_fairness=0&w_robustness=0"
+    query = "mode=robust&w_accuracy=0&w_throughput=8&w_memory=0&w_fairness=0&w_robustness=0"
     reply = client.get(f"{URL}?{query}&format={format}")
     assert reply["Content-Disposition"].startswith('attachment; filename="nli-leaderboard.')
     order = re.findall(r"Model \d", reply.text)[-3:]

@@ -262,17 +262,19 @@ def test_memory_stays_where_no_run_was_long_enough_for_a_pace(task):
     assert numbers.values[0, 0, 3] == 3
 
 
-def test_a_run_too_short_for_memory_has_no_score(task):
+def test_a_run_too_short_for_memory_has_no_score_by_rates_and_gains_nothing_by_anchors(task):
     fill_board(task, sets=("round-1",))
     freeze_rates(task=task)
     version = task.evaluation_sets.get(name="round-1").versions.get()
     measured(accepted_model(task, name="short", is_published=True), version, 0.9, memory=None)
     matrix = score_matrix(task)
-    rows = ranked(matrix, opening_of(task, matrix)).rows
-    (short,) = [row for row in rows if row.model.name == "short"]
-    assert short.rank == ""
-    (missing,) = short.missing
-    assert missing.startswith("memory (")
+    for mode, is_ranked in (("robust", False), ("anchored", True)):
+        rows = ranked(matrix, opening_of(task, matrix), mode).rows
+        (short,) = [row for row in rows if row.model.name == "short"]
+        assert bool(short.rank) == is_ranked
+        (missing,) = short.missing
+        assert missing.startswith("memory (")
+    assert short.parts["memory"] == 0 < short.parts["accuracy"]
 
 
 def test_intervals_are_honest_before_and_after_resamples(task):
@@ -366,8 +368,8 @@ def test_scores_without_a_value_are_not_run(task):
     measured(accepted_model(task, is_published=True), version, 0.75)
     Score.objects.filter(metric="consistency").update(value=None, low=None, high=None)
     matrix = score_matrix(task)
-    row = ranked(matrix, opening_of(task, matrix)).rows[0]
+    row = ranked(matrix, opening_of(task, matrix), "robust").rows[0]
     assert row.metrics["fairness"].value is None
     assert row.rank == "1"  # nobody has it, so it is left out
-    notices = ranked(matrix, opening_of(task, matrix)).notices
+    notices = ranked(matrix, opening_of(task, matrix), "robust").notices
     assert any(notice.startswith("fairness ") for notice in notices)

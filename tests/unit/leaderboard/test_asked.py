@@ -68,7 +68,7 @@ def test_what_cannot_be_used_is_shown_as_it_was_typed():
 
 
 @pytest.mark.parametrize(
-    ("mode", "found"), [("classic", "classic"), ("", "robust"), ("x", "robust")]
+    ("mode", "found"), [("classic", "classic"), ("anchored", "anchored"), ("", None), ("x", None)]
 )
 def test_modes(mode, found):
     assert Asked(START, START, {"mode": mode}).mode == found

@@ -245,6 +245,13 @@ def test_stacked_parts_fill_their_bar(counts):
     assert [int(row[1].split()[0]) for row in rows] == counts
 
 
+def test_parts_of_a_whole_leave_the_rest_of_their_bar_empty():
+    drawn = stacked_bars({"A": [40, 10]}, ["a", "b"], title="Score", whole=100, shown=str)
+    parts = [node for node in parsed(drawn).iter("rect") if node.get("x")]
+    assert [(share(node, "x"), share(node, "width")) for node in parts] == [(0, 40), (40, 10)]
+    assert [row[1].split() for row in table(parsed(drawn))[1:]] == [["40"], ["10"]]
+
+
 def test_a_matrix_shades_its_cells():
     rows = [("<a>", [Heat("–"), Heat("3 of 4", 0.75)]), ("b", [Heat("0 of 4", 0), Heat("–")])]
     root = parsed(matrix(["<a>", "b"], rows, title="Wins", corner="Model"))
