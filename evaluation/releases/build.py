@@ -21,6 +21,7 @@ from evaluation.queue import leases
 from evaluation.releases.cards import write_cards
 from evaluation.releases.columns import FEATURES
 from evaluation.releases.files import SplitFiles, digest_of
+from evaluation.releases.media_files import MediaFiles
 from evaluation.releases.rows import CHUNK, Freezer, counts_of, releasable, to_json
 from evaluation.releases.splits import DEV, PROGRAM, SPLITS, TEST, TRAIN, Dealer, Sizes, make_plan
 from tasks.config.schema import TaskConfig
@@ -200,8 +201,11 @@ class Build:
     def _write_splits(self, folder: Path, splits: Iterable[str]) -> None:
         """The files of the rows, in one pass; a private test split once more without answers."""
         names = [*splits, *(["test-unlabelled"] if self.options.private_test else [])]
-        files = {name: SplitFiles(folder, name) for name in names}
-        hidden, config = files.get("test-unlabelled"), self.round.task.config
+        config = self.round.task.config
+        media = MediaFiles(folder, self.round.task) if config.media_fields else None
+        private = TEST if self.options.private_test else ""
+        files = {n: SplitFiles(folder, n, config, media, is_public=n != private) for n in names}
+        hidden = files.get("test-unlabelled")
         total, number = self.dataset.items.count(), 0
         lines = self.dataset.items.order_by("position").values_list("split", "line")
         for number, (split, line) in enumerate(lines.iterator(chunk_size=CHUNK)):
@@ -212,6 +216,8 @@ class Build:
                 self._tell(0.6 + 0.3 * number / total, gettext_noop("writing files"))
         for file in files.values():
             file.close()
+        if media:
+            media.close()
 
     def _stored(self, path: Path, is_public: bool) -> DatasetFile:
         """A file in the storage, and its row that is not saved yet."""

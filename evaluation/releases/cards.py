@@ -16,6 +16,7 @@ from evaluation.models import Dataset
 from evaluation.releases.columns import FEATURES, FIELDS, Field
 from evaluation.releases.exporters import task_files
 from evaluation.releases.files import digest_of
+from evaluation.releases.media_files import media_columns
 from evaluation.releases.splits import DEV, PROGRAM, TEST, TRAIN
 from tasks.config.schema import TaskConfig
 from tasks.models import TargetModel
@@ -147,7 +148,7 @@ def readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str:
                 for split in numbers["rows"]
             ],
             "numbers": numbers,
-            "fields": FIELDS,
+            "fields": (*FIELDS, *media_columns(config)),
             "parts": _parts(config),
             "bibtex": bibtex(dataset, dataset.options["url"]),
             "canary": dataset.options["canary"],
@@ -191,7 +192,11 @@ def _labels(kinds: Mapping[str, Mapping[str, int]]) -> str:
 def croissant(dataset: Dataset, digests: Mapping[str, str], folder: Path) -> dict[str, Any]:
     """Metadata of MLCommons' format, version 1.1; files are named as they lie next to it."""
     options, round = dataset.options, dataset.round
-    formats = {"jsonl": "application/jsonlines", "parquet": "application/x-parquet"}
+    formats = {
+        "jsonl": "application/jsonlines",
+        "parquet": "application/x-parquet",
+        "zip": "application/zip",
+    }
     assert dataset.started_at
     test = _test_file(dataset)
     return {
@@ -220,15 +225,16 @@ def croissant(dataset: Dataset, digests: Mapping[str, str], folder: Path) -> dic
             for name, digest in digests.items()
         ],
         "recordSet": [
-            _record_set(split, test if split == TEST else split)
+            _record_set(split, test if split == TEST else split, media_columns(round.task.config))
             for split in HUB_SPLIT
             if split != PROGRAM or f"{PROGRAM}.parquet" in digests
         ],
     }
 
 
-def _record_set(split: str, name: str) -> dict[str, Any]:
+def _record_set(split: str, name: str, files: Sequence[Field]) -> dict[str, Any]:
     fields = [f for f in FIELDS if name != HIDDEN_TEST or f.name in FEATURES]
+    fields += files
     return {
         "@type": "cr:RecordSet",
         "@id": split,
@@ -261,7 +267,15 @@ def _croissant_field(field: Field, place: str, file: str, column: str = "") -> d
     }
     if column:
         source["transform"] = {"jsonPath": field.name}
-    types = {"whole": "cr:Int64", "number": "sc:Float", "flag": "sc:Boolean"}
+    types = {
+        "whole": "cr:Int64",
+        "number": "sc:Float",
+        "flag": "sc:Boolean",
+        "image": "sc:ImageObject",
+        "audio": "sc:AudioObject",
+    }
+    if field.kind in ("image", "audio"):
+        source["transform"] = {"jsonPath": "bytes"}
     return {**found, "dataType": types.get(field.kind, "sc:Text"), "source": source}
 
 
@@ -277,7 +291,7 @@ def benchmark_card(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
             "benchmark_details": {
                 "name": title_of(dataset),
                 "overview": _description(dataset),
-                "data_type": "text",
+                "data_type": ", ".join(["text", *sorted({*config.media_fields.values()})]),
                 "languages": [config.language],
                 "resources": [options["url"]] if options["url"] else [],
             },

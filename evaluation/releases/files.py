@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluation.releases.columns import FIELDS, Field
+from evaluation.releases.media_files import Found, MediaFiles, features_of, media_columns
+from tasks.config.schema import TaskConfig
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -14,10 +16,19 @@ BLOCK = 4 * 1024 * 1024
 
 
 def arrow_schema() -> "pa.Schema":
-    """The columns of the Parquet files."""
+    """The columns of the Parquet files, but for those of files."""
     import pyarrow as pa
 
     return pa.schema([(field.name, _arrow_type(field)) for field in FIELDS])
+
+
+def _with_files(schema: "pa.Schema", config: TaskConfig) -> "pa.Schema":
+    import pyarrow as pa
+
+    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    for column in media_columns(config):
+        schema = schema.append(pa.field(column.name, kind))
+    return schema.with_metadata({"huggingface": features_of(config)})
 
 
 def _arrow_type(field: Field) -> Any:
@@ -34,16 +45,26 @@ class SplitFiles:
     """`<name>.jsonl` and `<name>.parquet` in a folder, written side by side.
 
     Lines go out as they come in, so both files say the same; Arrow reads the Parquet rows from
-    those very bytes, in C++. At most `BLOCK` bytes wait in memory.
+    those very bytes, in C++. At most `BLOCK` bytes wait in memory. media: of a task whose rows name
+    files, which are columns of the Parquet file.
     """
 
-    def __init__(self, folder: Path, name: str):
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        config: TaskConfig,
+        media: MediaFiles | None = None,
+        is_public: bool = True,
+    ):
         import pyarrow.parquet as pq
 
-        self._schema = arrow_schema()
+        self._schema, self._media, self._is_public = arrow_schema(), media, is_public
+        self._whole = _with_files(self._schema, config) if media else self._schema
         self._lines = (folder / f"{name}.jsonl").open("wb")
-        self._table = pq.ParquetWriter(folder / f"{name}.parquet", self._schema, compression="zstd")
+        self._table = pq.ParquetWriter(folder / f"{name}.parquet", self._whole, compression="zstd")
         self._waiting: list[bytes] = []
+        self._files: list[Found] = []
         self._size = 0
 
     def write(self, line: str) -> None:
@@ -51,6 +72,10 @@ class SplitFiles:
         data = line.encode() + b"\n"
         self._waiting.append(data)
         self._size += len(data)
+        if self._media:
+            found = self._media.of(line, self._is_public)
+            self._files.append(found)
+            self._size += sum(len(one["bytes"]) for one in found.values() if one)
         if self._size >= BLOCK:
             self._flush()
 
@@ -70,7 +95,11 @@ class SplitFiles:
                 explicit_schema=self._schema, unexpected_field_behavior="error"
             ),
         )
-        self._table.write_table(table)
+        for column in self._whole.names[len(self._schema.names) :]:
+            values = pa.array([row[column] for row in self._files], self._whole.field(column).type)
+            table = table.append_column(self._whole.field(column), values)
+        self._files = []
+        self._table.write_table(table.cast(self._whole))
 
     def close(self) -> None:
         """Write what waits, and the ends of both files."""

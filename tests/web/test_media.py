@@ -18,14 +18,19 @@ from annotation.models import Assignment, Example
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.errors import Invalid
 from dynabench.me.services import delete_person
+from evaluation.jobs import build_dataset
+from evaluation.releases.build import Options
+from evaluation.releases.services import request_release
 from tasks.contexts.services import undo_import
 from tasks.media.selectors import for_models
 from tasks.media.services import store_media, tidy_media
 from tasks.models import Context, ContextBatch, Media, Round, Task
 from tests.support import media
-from tests.support.factories import ContextFactory, scripted_target
+from tests.support.factories import ContextFactory, UserFactory, scripted_target
 from tests.support.writing import ok, signed_in
 from tests.web.conftest import HTMX
+from validation.decisions.consensus_rows import derive_all
+from validation.models import Validation
 
 VQA = """
 version: 1
@@ -406,3 +411,64 @@ def test_a_link_is_refused_with_the_way_to_do_it(task, tmp_path):
     with pytest.raises(CommandError):
         call_command("import_contexts", "pictures", str(path), stderr=err)
     assert "archive" in err.getvalue()
+
+
+# Releases
+
+
+@pytest.fixture
+def closed(round, alice):
+    """A closed round with an example that has a picture of its own, a noise, and was judged."""
+    digest = store_media(task=round.task, kind="image", data=media.png("blue"))["digest"]
+    noise = media.sent("noise", "audio")
+    ok(sent(signed_in(alice), photo=digest, photo_alt="Blue", **noise))
+    derive_all(Example.objects.all())
+    judge = UserFactory()
+    Validation.objects.create(
+        example=Example.objects.get(), validator=annotator_of(judge), verdict="correct"
+    )
+    derive_all(Example.objects.all())
+    Round.objects.update(state="closed")
+    round.refresh_from_db()
+    return round
+
+
+def released(round, **options):
+    dataset = request_release(round=round, options=Options(dev=0, test=0, **options), actor=None)
+    build_dataset(dataset.pk)
+    dataset.refresh_from_db()
+    assert dataset.state == "done", dataset.error
+    return dataset
+
+
+def test_a_release_brings_its_pictures(closed, settings):
+    import datasets
+    import mlcroissant
+
+    made = released(closed)
+    folder = settings.MEDIA_ROOT / "releases" / str(made)
+    with zipfile.ZipFile(folder / "media.zip") as packed:
+        assert packed.testzip() is None
+        names = packed.namelist()
+    inputs = Example.objects.get().inputs
+    digests = [media.value("image")["digest"], inputs["photo"]["digest"], inputs["noise"]["digest"]]
+    assert sorted(names) == sorted([f"{digests[0]}.png", f"{digests[1]}.png", f"{digests[2]}.wav"])
+    cache = str(settings.SPOOL / "cache")
+    loaded = datasets.load_dataset(str(folder), split="train", cache_dir=cache)
+    assert loaded.features["media_noise"] == datasets.Audio()
+    row = loaded.remove_columns("media_noise")[0]
+    assert row["media_scene"].size == (8, 6)
+    assert row["media_photo"].getpixel((0, 0)) == (0, 0, 255)
+    read = mlcroissant.Dataset(jsonld=folder / "croissant.json")
+    assert not read.metadata.ctx.issues.errors
+
+
+def test_what_was_erased_is_in_no_later_version(closed, alice, settings):
+    first = released(closed)
+    delete_person(user=alice)
+    second = released(closed)
+    sizes = []
+    for made in (first, second):
+        with zipfile.ZipFile(settings.MEDIA_ROOT / "releases" / str(made) / "media.zip") as packed:
+            sizes.append(len(packed.namelist()))
+    assert sizes == [3, 0]
