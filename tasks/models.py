@@ -148,7 +148,9 @@ class TargetModel(models.Model):
         max_length=500, blank=True, help_text="Empty: our own model server, which loads `source`."
     )
     source = models.CharField(
-        max_length=500, blank=True, help_text="A folder, or a hub id with a pinned revision."
+        max_length=500,
+        blank=True,
+        help_text="A folder, a hub id with a pinned revision, or package:NAME.",
     )
     revision = models.CharField(max_length=64, blank=True)
     options = models.JSONField(default=dict, blank=True, help_text="Of the adapter.")
@@ -174,8 +176,9 @@ class TargetModel(models.Model):
 
     @property
     def base_url(self) -> str:
-        """Where the target answers."""
-        return self.url or f"{settings.MODEL_SERVER_URL}/models/{self.name}"
+        """Where the target answers; our model server has one address for all language models."""
+        own = "v1" if self.adapter == "openai_chat" else f"models/{self.name}"
+        return self.url or f"{settings.MODEL_SERVER_URL}/{own}"
 
 
 class TargetVersion(models.Model):

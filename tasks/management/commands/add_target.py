@@ -15,23 +15,32 @@ from tasks.targets.connect import endpoint_of, serving_of, spec_of
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.registry import ADAPTERS
 from tasks.targets.serving.errors import MisconfiguredError
-from tasks.targets.serving.spec import open_folder
+from tasks.targets.serving.spec import PACKAGE, WRITES, open_folder
 
 
 class Command(BaseCommand):
-    help = "Register a folder, a hub id (org/name@COMMIT) or a URL as a target of a task."
+    help = "Register a folder, a hub id (org/name@COMMIT), package:NAME or a URL as a target."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("task", help="the task's code, such as nli")
-        parser.add_argument("source", help="a folder, org/name@COMMIT, or http(s)://…")
+        parser.add_argument(
+            "source", help="a folder, org/name@COMMIT, package:NAME, or http(s)://…"
+        )
         parser.add_argument("--name", help="the target's name; default: the last part of source")
         parser.add_argument("--round", type=int, help="put it into this round's loop")
-        parser.add_argument("--adapter", default="http", choices=sorted(ADAPTERS))
+        parser.add_argument(
+            "--adapter", choices=sorted(ADAPTERS), help="default: http; openai_chat of a package"
+        )
         parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE",
                             help="of the adapter, such as model=NAME")  # fmt: skip
         parser.add_argument("--secret-env", default="", help="TARGET_…, holds the bearer secret")
         parser.add_argument("--backend", default="onnx", choices=["onnx", "torch"])
-        parser.add_argument("--precision", default="fp32", choices=["fp32", "int8", "bf16"])
+        parser.add_argument(
+            "--precision",
+            default="",
+            choices=["fp32", "int8", "int4", "bf16"],
+            help="default: fp32; int8 of a package",
+        )
         parser.add_argument("--labels", help="the task's labels in the order of the model's logits")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -57,16 +66,17 @@ class Command(BaseCommand):
             source = str(Path(source).resolve())
         else:
             source, _, revision = source.partition("@")
-        last = (url or source).rstrip("/").rsplit("/", 1)[-1]
+        last = (url or source).removeprefix(PACKAGE).rstrip("/").rsplit("/", 1)[-1]
+        usual = "openai_chat" if source.startswith(PACKAGE) else "http"
         return TargetModel(
             task=task,
             name=options["name"] or last.lower().replace(".", "-").replace(":", "-"),
-            adapter=options["adapter"],
+            adapter=options["adapter"] or usual,
             url=url,
             source=source,
             revision=revision,
             options=dict(self._pair(option) for option in options["option"]),
-            serving={} if url else self._serving(task, options),
+            serving={} if url else self._serving(task, source, options),
             secret_env=options["secret_env"],
         )
 
@@ -76,11 +86,12 @@ class Command(BaseCommand):
             raise CommandError(f"--option {text!r}: write KEY=VALUE.")
         return key, value
 
-    def _serving(self, task: Task, options: dict[str, Any]) -> dict[str, Any]:
+    def _serving(self, task: Task, source: str, options: dict[str, Any]) -> dict[str, Any]:
         """How our model server loads it; options not given here are read from its folder."""
-        settings = serving_of(
-            task.config, backend=options["backend"], precision=options["precision"]
-        )
+        backend, precision = options["backend"], options["precision"]
+        if source.startswith(PACKAGE):
+            return {"backend": backend, "precision": precision or "int8"}
+        settings = serving_of(task.config, backend=backend, precision=precision or "fp32")
         if options["labels"]:
             settings["labels"] = options["labels"].split(",")
         return settings
@@ -99,6 +110,8 @@ class Command(BaseCommand):
             ) from None
         except (EndpointError, MisconfiguredError) as error:
             raise CommandError(str(error)) from None
+        if folder.kind == WRITES and target.adapter != "openai_chat":
+            raise CommandError("A language model is asked by the adapter openai_chat.")
         config = target.task.config
         wanted = {label.value for label in config.labels(config.answer_field)}
         if folder.labels and set(folder.labels) != wanted:

@@ -3,12 +3,24 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator
 from concurrent.futures import Future
 from typing import Any
 
 import orjson
 
+from .bodies import (
+    MAX_BODY_BYTES,
+    MAX_PICTURE_BODY_BYTES,
+    Message,
+    Receive,
+    Send,
+    check_size,
+    deadline_seconds,
+    only,
+    parse,
+    read_body,
+)
 from .codecs import Answer
 from .errors import (
     BadRequestError,
@@ -17,25 +29,20 @@ from .errors import (
     TooLargeError,
     TryLaterError,
     UnknownError,
-    WrongMethodError,
     wrong_field,
 )
+from .generation.replies import as_openai_error
+from .generation.routes import OpenAIRoutes
 from .registry import ModelRegistry, ServedModel
 
 logger = logging.getLogger(__name__)
 
-MAX_BODY_BYTES = 1024 * 1024
-MAX_PICTURE_BODY_BYTES = 16 * 1024 * 1024  # of models that look at pictures
 LONG_BODY_BYTES = 8 * 1024  # longer ones are read in a thread, so that they hold up nobody
 MAX_INPUTS = 64
-DEADLINE_SECONDS = 30.0  # of callers that name none
-Message = Mapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 
 
 class Application:
-    """Routes: /health, /models, /models/<name>/{health,info,predict}.
+    """Routes: /health, /models, /models/<name>/{health,info,predict}, and OpenAI's below /v1.
 
     The event loop reads requests and cuts texts into tokens; the registry's own threads run the
     models and make their answers.
@@ -43,6 +50,7 @@ class Application:
 
     def __init__(self, registry: ModelRegistry) -> None:
         self.registry = registry
+        self._openai = OpenAIRoutes(registry)
         self.running = 0
         """Requests that are not answered yet."""
 
@@ -55,33 +63,43 @@ class Application:
 
     async def _respond(self, scope: Message, receive: Receive, send: Send) -> None:
         status, headers = 200, [(b"Content-Type", b"application/json")]
+        as_error = as_openai_error if scope["path"].startswith("/v1/") else _error
         try:
             answer = await self._answer(scope, receive)
         except ServingError as error:
-            status, answer = error.status, _error(error)
+            status, answer = error.status, as_error(error)
             if isinstance(error, TryLaterError):
                 headers.append((b"Retry-After", b"%d" % error.retry_after))
         except Exception:
             logger.exception("%s failed", scope["path"])
             failed = ServingError("The model failed on this input. The server's log says why.")
-            status, answer = failed.status, _error(failed)
+            status, answer = failed.status, as_error(failed)
+        if not isinstance(answer, dict):
+            await _stream(answer, send)
+            return
         body = orjson.dumps(answer)
         headers.append((b"Content-Length", b"%d" % len(body)))
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
-    async def _answer(self, scope: Message, receive: Receive) -> dict[str, Any]:
+    async def _answer(
+        self, scope: Message, receive: Receive
+    ) -> dict[str, Any] | AsyncIterator[bytes]:
         path, method, started = scope["path"], scope["method"], time.monotonic()
-        body = await _body(receive)  # whatever the answer: else the connection is closed with it
+        body = await read_body(
+            receive
+        )  # whatever the answer: else the connection is closed with it
         if path == "/health":
-            _only(method, "GET")
+            only(method, "GET")
             return {"status": "ok"}
+        if path.startswith("/v1/"):
+            return await self._openai.answer(scope, body, receive)
         if path == "/models":
-            _only(method, "GET")
+            only(method, "GET")
             return {"models": sorted(await asyncio.to_thread(self.registry.names))}
         match path.split("/"):
             case ["", "models", name, ("health" | "info" | "predict") as action]:
-                _only(method, "POST" if action == "predict" else "GET")
+                only(method, "POST" if action == "predict" else "GET")
             case _:
                 raise UnknownError("There is no such route. A model's base is /models/<name>.")
         model = self.registry.recent(name)
@@ -91,9 +109,10 @@ class Application:
             return {"status": "ok"}
         if action == "info":
             return model.info
-        if len(body) > (most := _most_bytes(model)):
-            raise TooLargeError(f"The body is larger than {most} bytes. Send fewer inputs.")
-        deadline = started + _deadline_seconds(scope)
+        if not isinstance(model, ServedModel):
+            raise BadRequestError(f"{name} writes texts. Ask it at /v1/chat/completions.")
+        check_size(body, MAX_PICTURE_BODY_BYTES if model.codec.pictures else MAX_BODY_BYTES)
+        deadline = started + deadline_seconds(scope)
         answers, single = await _predicted(model, body, deadline)
         said = _said(answers[0]) if single else {"predictions": [_said(a) for a in answers]}
         return said | {"seconds": time.monotonic() - started, "fingerprint": model.digest}
@@ -105,7 +124,7 @@ async def _predicted(
     """The answers and whether it was one input without a list. Raises ServingError."""
 
     def submit() -> tuple[Future[list[Answer]], bool]:
-        rows, single = _rows(_read(body), model.fields)
+        rows, single = _rows(parse(body), model.fields)
         return model.submit(rows, deadline=deadline), single
 
     try:
@@ -117,61 +136,20 @@ async def _predicted(
         raise DeadlineError("The model did not answer within the deadline.") from None
 
 
+async def _stream(events: AsyncIterator[bytes], send: Send) -> None:
+    headers = [(b"Content-Type", b"text/event-stream"), (b"Cache-Control", b"no-store")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    async for event in events:
+        await send({"type": "http.response.body", "body": event, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
+
+
 def _said(answer: Answer) -> dict[str, Any]:
     return {"output": answer.output, "prob": answer.prob}
 
 
 def _error(error: ServingError) -> dict[str, Any]:
     return {"error": {"code": error.code, "message": str(error), "fields": error.fields}}
-
-
-def _only(method: str, allowed: str) -> None:
-    if method != allowed:
-        raise WrongMethodError(f"Use {allowed}.")
-
-
-def _deadline_seconds(scope: Message) -> float:
-    value = dict(scope["headers"]).get(b"x-deadline-seconds")
-    if value is None:
-        return DEADLINE_SECONDS
-    text = value.decode("latin-1")
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds <= 3600:
-        raise BadRequestError(f"X-Deadline-Seconds must be a number from 0 to 3600, not {text!r}.")
-    return seconds
-
-
-async def _body(receive: Receive) -> bytearray:
-    """The body. Bytes over the limit are read and dropped, so that the sender gets an answer."""
-    body, size, is_more = bytearray(), 0, True
-    while is_more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise BadRequestError("The body did not come to its end.")
-        part = message.get("body", b"")
-        size += len(part)
-        if size <= MAX_PICTURE_BODY_BYTES:
-            body += part
-        is_more = message.get("more_body", False)
-    if size > MAX_PICTURE_BODY_BYTES:
-        raise TooLargeError(
-            f"The body is larger than {MAX_PICTURE_BODY_BYTES} bytes. Send fewer inputs."
-        )
-    return body
-
-
-def _most_bytes(model: ServedModel) -> int:
-    return MAX_PICTURE_BODY_BYTES if model.codec.pictures else MAX_BODY_BYTES
-
-
-def _read(body: bytearray) -> Any:
-    try:
-        return orjson.loads(body)  # refuses halves of surrogate pairs, which are no characters
-    except orjson.JSONDecodeError as error:
-        raise BadRequestError(f"The body is not JSON: {error}.") from None
 
 
 def _rows(body: Any, fields: tuple[str, ...]) -> tuple[list[dict[str, str]], bool]:

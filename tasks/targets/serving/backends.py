@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from .arrays import arrays_of, cut, packed_rows
 from .codecs import Logits, Piece
 from .errors import MisconfiguredError
-from .spec import PAIR, PICTURE, SEQUENCE, SPAN, ModelFolder, ModelSpec, PictureSettings
+from .spec import PAIR, PICTURE, SEQUENCE, SPAN, WRITES, ModelFolder, ModelSpec, PictureSettings
 from .tokens import Tokens, keep_tokens, kept_tokens, read_tokens
 
 if TYPE_CHECKING:
@@ -50,8 +50,10 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def backend_version(spec: ModelSpec) -> str:
+def backend_version(spec: ModelSpec, kind: str) -> str:
     """The version that decides the numbers, with the device when it is not the CPU."""
+    if kind == WRITES:
+        return f"{version('onnxruntime')}, built by {version('onnxruntime-genai')}"
     if spec.backend == "onnx":
         return version("onnxruntime")
     import torch

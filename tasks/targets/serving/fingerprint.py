@@ -71,8 +71,11 @@ def fingerprint(
 ) -> dict[str, str]:
     """The identity of a served model; `digest` = first 16 hex of the sha256 of all the rest."""
     tokenizer = [folder.path / name for name in TOKENIZER_FILES if (folder.path / name).exists()]
+    if folder.weights[0].suffix == ".gguf":  # it holds tokenizer and settings as well
+        tokenizer = [folder.weights[0]]
+    config = folder.path / "config.json"
     settings = {
-        "config": hashes.of(folder.path / "config.json"),
+        "config": hashes.of(config) if config.exists() else None,
         "kind": folder.kind,
         "fields": folder.fields,
         "output": folder.output,

@@ -22,7 +22,8 @@ from .errors import (
     UnknownError,
 )
 from .fingerprint import FileHashes, fingerprint
-from .spec import ModelFolder, ModelSpec, open_folder
+from .generation.model import LanguageModel
+from .spec import WRITES, ModelFolder, ModelSpec, open_folder
 
 logger = logging.getLogger(__name__)
 
@@ -31,21 +32,30 @@ RETRY_FAILED_SECONDS = 60.0
 REMEMBER_SECONDS = 2.0  # for so long the spec of a name is not asked again
 # One load at a time: imports of transformers and torch's exporter belong to the whole process.
 _LOADING = threading.Lock()
+_WRITING = threading.Lock()
 
 
 def identify(spec: ModelSpec, folder: ModelFolder, cache_dir: Path) -> tuple[dict[str, str], Path]:
     """A model's fingerprint, and the folder below `cache_dir` that keeps its ONNX file."""
     hashes = FileHashes(cache_dir / "hashes.json")
-    identity = fingerprint(spec, folder, backend_version=backend_version(spec), hashes=hashes)
+    backend = backend_version(spec, folder.kind)
+    identity = fingerprint(spec, folder, backend_version=backend, hashes=hashes)
     return identity, cache_dir / "onnx" / identity["digest"]
 
 
 class ServedModel:
     """A loaded model with its queue."""
 
-    def __init__(self, spec: ModelSpec, cache_dir: Path, *, max_queued: int) -> None:
+    def __init__(
+        self,
+        spec: ModelSpec,
+        cache_dir: Path,
+        *,
+        max_queued: int,
+        folder: ModelFolder | None = None,
+    ) -> None:
         """Load it: seconds, minutes when it is exported first. Raises MisconfiguredError."""
-        folder = open_folder(spec)
+        folder = folder or open_folder(spec)
         identity, exports = identify(spec, folder, cache_dir)
         backend, tokens = load_backend(spec, folder, exports=exports)
         self.codec: Codec = codec_for(
@@ -100,7 +110,7 @@ class ServedModel:
 @dataclass
 class _Entry:
     spec: ModelSpec
-    model: ServedModel | None = None
+    model: ServedModel | LanguageModel | None = None
     error: ServingError | None = None
     failed_at: float = 0.0
     looked_up_at: float = 0.0
@@ -123,15 +133,16 @@ class ModelRegistry:
         self.names = names
         self._resolve, self._cache_dir, self._max_queued = resolve, cache_dir, max_queued
         self._entries: dict[str, _Entry] = {}
+        self._language_models: dict[Path, LanguageModel] = {}
         self._lock = threading.Lock()
 
-    def recent(self, name: str) -> ServedModel | None:
+    def recent(self, name: str) -> ServedModel | LanguageModel | None:
         """The model that `get` gave within REMEMBER_SECONDS. Never waits: event loops call it."""
         entry = self._entries.get(name)
         is_recent = entry and time.monotonic() - entry.looked_up_at < REMEMBER_SECONDS
         return entry.model if entry and is_recent else None
 
-    def get(self, name: str) -> ServedModel:
+    def get(self, name: str) -> ServedModel | LanguageModel:
         """The loaded model. Raises UnknownError, LoadingError (and starts loading), its error."""
         spec = self._resolve(name)
         if spec is None:
@@ -139,8 +150,9 @@ class ModelRegistry:
         with self._lock:
             entry = self._entries.get(name)
             if entry is None or entry.spec != spec or self._is_due(entry):
-                if entry and entry.model:
-                    threading.Thread(target=entry.model.close, daemon=True).start()
+                old = entry.model if entry else None
+                if old and not isinstance(old, LanguageModel):  # those may have other names
+                    threading.Thread(target=old.close, daemon=True).start()
                 entry = self._entries[name] = _Entry(spec)
                 threading.Thread(
                     target=self._load, args=[entry], name=f"load-{name}", daemon=True
@@ -159,6 +171,17 @@ class ModelRegistry:
                 with suppress(ServingError):
                     self.get(name)
 
+    def writers(self) -> list[str]:
+        """The names of the language models; folders are looked at, so it is no work of a loop."""
+        return [name for name in sorted(self.names()) if self._writes(name)]
+
+    def _writes(self, name: str) -> bool:
+        spec = self._resolve(name)
+        try:
+            return spec is not None and open_folder(spec).kind == WRITES
+        except MisconfiguredError:
+            return False
+
     def close(self) -> None:
         """Stop every model."""
         with self._lock:
@@ -166,14 +189,33 @@ class ModelRegistry:
         for model in models:
             model.close()
 
+    def _loaded(self, spec: ModelSpec, folder: ModelFolder) -> ServedModel:
+        with _LOADING:
+            return ServedModel(spec, self._cache_dir, max_queued=self._max_queued, folder=folder)
+
+    def _written(self, spec: ModelSpec, folder: ModelFolder) -> LanguageModel | None:
+        """The language model of a folder, one for all names of the same; None: it is none.
+
+        It is prepared outside this process, so nobody else's load waits for that.
+        """
+        if folder.kind != WRITES:
+            return None
+        identity, exports = identify(spec, folder, self._cache_dir)
+        with _WRITING:
+            if exports not in self._language_models:
+                self._language_models[exports] = LanguageModel(
+                    spec, folder, identity, exports, max_queued=self._max_queued
+                )
+            return self._language_models[exports]
+
     def _is_due(self, entry: _Entry) -> bool:
         return bool(entry.error) and time.monotonic() - entry.failed_at > RETRY_FAILED_SECONDS
 
     def _load(self, entry: _Entry) -> None:
         started = time.monotonic()
         try:
-            with _LOADING:
-                entry.model = ServedModel(entry.spec, self._cache_dir, max_queued=self._max_queued)
+            folder = open_folder(entry.spec)
+            entry.model = self._written(entry.spec, folder) or self._loaded(entry.spec, folder)
         except Exception as error:
             logger.exception("%s: not loaded", entry.spec.name)
             entry.failed_at = time.monotonic()

@@ -4,13 +4,14 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Any
 
 from .errors import MisconfiguredError
 
 SEQUENCE, PAIR, SPAN = "sequence-classification", "pair-classification", "extractive-qa"
-PICTURE = "visual-question-answering"
+PICTURE, WRITES = "visual-question-answering", "text-generation"
 FIELDS = {
     SEQUENCE: ("text",),
     PAIR: ("premise", "hypothesis"),
@@ -19,6 +20,9 @@ FIELDS = {
 }
 OUTPUTS = {SEQUENCE: "label", PAIR: "label", SPAN: "answer", PICTURE: "answer"}
 PRECISIONS = {"onnx": ("fp32", "int8"), "torch": ("fp32", "bf16")}
+WRITING_PRECISIONS = ("int4", "int8", "fp32")
+PACKAGE = "package:"
+"""Before the name of an installed package whose GGUF file is the model."""
 PICKLE = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 # Weights without code in them, and what a tokenizer needs; nothing else is fetched from a hub.
 HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
@@ -29,7 +33,8 @@ LARGEST_JSON = 8 * 2**20  # of a model's configuration, settings or list of weig
 class ModelSpec:
     """A model to serve; None means: read it from dynabench.json in the model's folder.
 
-    `source` is a local folder, or a hub id (`org/name`) with the full commit as `revision`.
+    `source` is a local folder, a hub id (`org/name`) with the full commit as `revision`, or
+    `package:NAME`. `precision` "": int8 of a package, else fp32.
     """
 
     name: str
@@ -40,8 +45,12 @@ class ModelSpec:
     output: str | None = None
     labels: tuple[str, ...] | None = None
     backend: str = "onnx"
-    precision: str = "fp32"
+    precision: str = ""
     max_length: int | None = None
+
+    def __post_init__(self) -> None:
+        default = "int8" if self.source.startswith(PACKAGE) else "fp32"
+        object.__setattr__(self, "precision", self.precision or default)
 
 
 @dataclass(frozen=True)
@@ -74,17 +83,22 @@ class ModelFolder:
 
 def open_folder(spec: ModelSpec) -> ModelFolder:
     """The folder of a spec, fetched first when it lives on a hub. Raises MisconfiguredError."""
+    if spec.source.startswith(PACKAGE):
+        return _writes(spec, *_packaged(spec), {})
+    path, weights = find_weights(spec)
+    config = _read(spec, path / "config.json", needed=True)
+    settings = _read(spec, path / "dynabench.json", needed=False)
+    kind = spec.kind or settings.get("kind") or _kind_of(spec, config)
+    if kind == WRITES:
+        return _writes(spec, path, weights, settings)
     if spec.precision not in PRECISIONS.get(spec.backend, ()):
         raise MisconfiguredError(
             f"{spec.name}: backend {spec.backend!r} with precision {spec.precision!r} is not "
             "served. Choose onnx with fp32 or int8, or torch with fp32 or bf16."
         )
-    path, weights = find_weights(spec)
-    config = _read(spec, path / "config.json", needed=True)
-    settings = _read(spec, path / "dynabench.json", needed=False)
-    kind = spec.kind or settings.get("kind") or _kind_of(spec, config)
     if kind not in FIELDS:
-        raise MisconfiguredError(f"{spec.name}: kind {kind!r} is none of {', '.join(FIELDS)}.")
+        kinds = ", ".join([*FIELDS, WRITES])
+        raise MisconfiguredError(f"{spec.name}: kind {kind!r} is none of {kinds}.")
     fields = tuple(spec.fields or settings.get("fields") or FIELDS[kind])
     if len(fields) != len(FIELDS[kind]):
         raise MisconfiguredError(
@@ -100,6 +114,35 @@ def open_folder(spec: ModelSpec) -> ModelFolder:
         max_length=spec.max_length or settings.get("max_length"),
         pictures=_pictures(spec, path, config) if kind == PICTURE else None,
     )
+
+
+def _writes(
+    spec: ModelSpec, path: Path, weights: tuple[Path, ...], settings: Mapping[str, Any]
+) -> ModelFolder:
+    """The folder of a language model. Raises MisconfiguredError."""
+    if spec.backend != "onnx" or spec.precision not in WRITING_PRECISIONS:
+        raise MisconfiguredError(
+            f"{spec.name}: backend {spec.backend!r} with precision {spec.precision!r} writes no "
+            f"text. Choose onnx with {', '.join(WRITING_PRECISIONS)}."
+        )
+    max_length = spec.max_length or settings.get("max_length")
+    return ModelFolder(path, weights, WRITES, ("messages",), "text", None, max_length)
+
+
+def _packaged(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
+    """The folder of an installed package's GGUF file, and the file; nothing else of it is read."""
+    name = spec.source.removeprefix(PACKAGE)
+    try:
+        listed = files(name) or []
+    except PackageNotFoundError:
+        raise MisconfiguredError(
+            f"{spec.name}: the package {name} is not installed. ./run fetches the one that "
+            "requirements-language-model.txt pins."
+        ) from None
+    found = [Path(str(file.locate())) for file in listed if file.suffix == ".gguf"]
+    if len(found) != 1:
+        raise MisconfiguredError(f"{spec.name}: {name} has {len(found)} GGUF files; one is read.")
+    return found[0].parent, (found[0],)
 
 
 def find_weights(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
@@ -168,9 +211,11 @@ def _kind_of(spec: ModelSpec, config: Mapping[str, Any]) -> str:
         return SPAN
     if "ForSequenceClassification" in architecture:
         return PAIR if spec.fields and len(spec.fields) == 2 else SEQUENCE
+    if "ForCausalLM" in architecture:
+        return WRITES
     raise MisconfiguredError(
         f"{spec.name}: architecture {architecture or 'unknown'!r} is no sequence classifier, "
-        "no extractive question answerer and no ViLT for questions on pictures."
+        "no extractive question answerer, no ViLT for questions on pictures and no language model."
     )
 
 

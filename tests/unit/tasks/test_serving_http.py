@@ -3,7 +3,6 @@
 import base64
 import http.client
 import json
-import os
 import socket
 import threading
 import time
@@ -13,11 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import uvloop
-from gunicorn.asgi.protocol import ASGIProtocol
-from gunicorn.config import Config
-from gunicorn.glogging import Logger
-from gunicorn.workers.gasgi import ASGIWorker
 from PIL import Image
 
 from tasks.targets.serving.asgi import (
@@ -25,11 +19,11 @@ from tasks.targets.serving.asgi import (
     MAX_BODY_BYTES,
     MAX_INPUTS,
     MAX_PICTURE_BODY_BYTES,
-    Application,
 )
 from tasks.targets.serving.errors import BusyError, LoadingError, MisconfiguredError, UnknownError
 from tasks.targets.serving.registry import MAX_ENCODINGS, ModelRegistry, ServedModel
 from tasks.targets.serving.spec import SEQUENCE, ModelSpec
+from tests.support.model_server import serving
 from tests.support.serving_models import tiny_model, tiny_vilt
 
 Reply = tuple[int, dict[str, str], Any]
@@ -69,19 +63,8 @@ def wait_for(registry: ModelRegistry, name: str) -> ServedModel:
 
 @pytest.fixture(scope="module")
 def port(registry: ModelRegistry) -> Iterator[int]:
-    """The application behind the HTTP of `serve_model`, in this process."""
-    config, loop = Config(), uvloop.new_event_loop()
-    worker = ASGIWorker(0, os.getpid(), [], None, 0, config, Logger(config))
-    worker.loop, worker.asgi = loop, Application(registry)
-    server = loop.run_until_complete(
-        loop.create_server(lambda: ASGIProtocol(worker), "127.0.0.1", 0)
-    )
-    running = threading.Thread(target=loop.run_forever)
-    running.start()
-    yield server.sockets[0].getsockname()[1]
-    loop.call_soon_threadsafe(loop.stop)
-    running.join(10)
-    loop.close()
+    with serving(registry) as port:
+        yield port
 
 
 def call(port: int, method: str, path: str, body: object = None, **headers: str) -> Reply:

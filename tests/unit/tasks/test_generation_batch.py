@@ -1,0 +1,238 @@
+"""Continuous batching, by a decoder whose every next token is known."""
+
+import queue
+import threading
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer
+from tokenizers.decoders import ByteLevel
+from tokenizers.models import BPE
+
+from tasks.targets.serving.errors import BusyError, DeadlineError, StoppedError
+from tasks.targets.serving.generation.batch import CHUNK, Batch
+from tasks.targets.serving.generation.conversation import Conversation, Piece, conversation
+from tasks.targets.serving.generation.sampling import Sampling
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+END = len(LETTERS)
+
+
+class Letters:
+    """After a letter comes the next one, after z the end. It remembers what each row holds."""
+
+    def __init__(self, rows: int = 3) -> None:
+        self.rows = rows
+        self.memory: list[list[int]] = [[] for _ in range(rows)]
+        self.read_tokens = 0
+        self.steps: list[int] = []
+        self.go_on = threading.Event()
+        self.go_on.set()
+
+    def _next(self, token: int) -> np.ndarray:
+        logits = np.zeros(END + 1, np.float32)
+        logits[min(token + 1, END)] = 9
+        return logits
+
+    def read(self, row: int, ids: list[int], start: int) -> np.ndarray:
+        self.memory[row] = [*self.memory[row][:start], *ids]
+        self.read_tokens += len(ids)
+        return np.array([self._next(token) for token in ids])
+
+    def step(self, ids: list[int], lengths: list[int]) -> np.ndarray:
+        assert self.go_on.wait(10)
+        self.steps.append(len(ids))
+        for row, (token, length) in enumerate(zip(ids, lengths, strict=True)):
+            assert len(self.memory[row][:length]) == length  # nothing of it was lost on the way
+            self.memory[row] = [*self.memory[row][:length], token]
+        # What comes next follows from the row's own memory, so that a mixed-up row is seen.
+        return np.array([self._next(self.memory[row][-1]) for row in range(len(ids))])
+
+    def move(self, source: int, target: int, length: int) -> None:
+        self.memory[target] = self.memory[source][:length]
+
+    def copy_of(self, row: int, length: int) -> list[np.ndarray]:
+        return [np.array(self.memory[row][:length])]
+
+    def put(self, row: int, kept: list[np.ndarray], length: int) -> None:
+        self.memory[row] = [int(token) for token in kept[0][:length]]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    made = Tokenizer(BPE({letter: n for n, letter in enumerate(LETTERS)}, []))
+    made.decoder = ByteLevel()
+    return made
+
+
+@pytest.fixture
+def letters() -> Letters:
+    return Letters()
+
+
+@pytest.fixture
+def batch(letters: Letters) -> Iterator[Batch]:
+    made = Batch(letters, max_queued=3)
+    yield made
+    letters.go_on.set()
+    made.close()
+
+
+class Asked:
+    """A conversation and what was told of it."""
+
+    def __init__(
+        self, tokenizer: Tokenizer, prompt: str, seconds: float = 60, **how: object
+    ) -> None:
+        self.told: queue.Queue[Piece | Exception] = queue.Queue()
+        sampling = Sampling(**{"max_tokens": 100, **how})  # type: ignore[arg-type]
+        self.one: Conversation = conversation(
+            [LETTERS.index(letter) for letter in prompt], sampling, tokenizer, frozenset([END]),
+            tell=self.told.put, deadline=time.monotonic() + seconds,
+        )  # fmt: skip
+
+    def answer(self) -> tuple[str, str]:
+        """The whole text and why it ended."""
+        text = ""
+        while True:
+            piece = self.told.get(timeout=10)
+            if isinstance(piece, Exception):
+                raise piece
+            text += piece.text
+            if piece.reason:
+                return text, piece.reason
+
+
+def test_an_answer_ends_by_itself_or_at_its_limit(batch: Batch, tokenizer: Tokenizer) -> None:
+    whole, cut = Asked(tokenizer, "v"), Asked(tokenizer, "a", max_tokens=3)
+    for asked in (whole, cut):
+        batch.submit(asked.one)
+    assert whole.answer() == ("wxyz", "stop")
+    assert cut.answer() == ("bcd", "length")
+    assert (whole.one.written, cut.one.written) == (5, 3)  # the end is a token too
+
+
+def test_who_comes_later_joins_and_who_is_done_leaves(
+    batch: Batch, letters: Letters, tokenizer: Tokenizer
+) -> None:
+    letters.go_on.clear()
+    asked = [Asked(tokenizer, prompt) for prompt in ("a", "w", "m")]
+    for one in asked:
+        batch.submit(one.one)
+    letters.go_on.set()
+    assert [one.answer()[0] for one in asked] == [
+        LETTERS[LETTERS.index(p) + 1 :] for p in ("a", "w", "m")
+    ]
+    assert max(letters.steps) == 3  # all at once
+    assert letters.steps[-1] == 1  # the longest goes on alone
+    assert len(letters.steps) < 26 + 4 + 14  # far fewer steps than one by one
+
+
+def test_a_long_prompt_is_read_in_pieces_between_the_words_of_others(
+    batch: Batch, letters: Letters, tokenizer: Tokenizer
+) -> None:
+    letters.go_on.clear()
+    writing, long = Asked(tokenizer, "a"), Asked(tokenizer, "b" * (3 * CHUNK))
+    batch.submit(writing.one)
+    batch.submit(long.one)
+    letters.go_on.set()
+    assert long.answer()[0] == LETTERS[2:]
+    assert writing.answer()[0] == LETTERS[1:]
+    assert letters.steps[:4] == [1, 1, 1, 2]  # the other wrote a word after each piece
+
+
+def test_stop_texts_end_an_answer_and_are_not_shown(batch: Batch, tokenizer: Tokenizer) -> None:
+    asked = Asked(tokenizer, "a", stop=("efg", "zz"))
+    batch.submit(asked.one)
+    assert asked.answer() == ("bcd", "stop")
+
+
+def test_what_was_said_before_is_not_read_again(
+    batch: Batch, letters: Letters, tokenizer: Tokenizer
+) -> None:
+    first = Asked(tokenizer, "abcabc", max_tokens=4)
+    batch.submit(first.one)
+    assert first.answer() == ("defg", "length")
+    before = letters.read_tokens
+    second = Asked(tokenizer, "abcabcdefgxy", max_tokens=1)
+    batch.submit(second.one)
+    assert second.answer() == ("z", "length")
+    assert second.one.cached == 9  # the last word's token was never computed
+    assert letters.read_tokens - before == 12 - 9
+
+
+def test_who_goes_away_is_no_longer_written(
+    batch: Batch, letters: Letters, tokenizer: Tokenizer
+) -> None:
+    letters.go_on.clear()
+    gone, stays = Asked(tokenizer, "a"), Asked(tokenizer, "n")
+    for asked in (gone, stays):
+        batch.submit(asked.one)
+    gone.one.cancel()
+    letters.go_on.set()
+    assert stays.answer()[0] == LETTERS[14:]
+    assert gone.one.written < 25
+
+
+def test_a_deadline_ends_what_waits_and_what_is_written(
+    batch: Batch, letters: Letters, tokenizer: Tokenizer
+) -> None:
+    letters.go_on.clear()
+    late = Asked(tokenizer, "a")
+    batch.submit(late.one)
+    while not late.one.written:
+        time.sleep(0.001)
+    late.one.deadline = time.monotonic()
+    letters.go_on.set()
+    with pytest.raises(DeadlineError):
+        late.answer()
+
+
+def test_a_full_line_refuses(batch: Batch, letters: Letters, tokenizer: Tokenizer) -> None:
+    letters.go_on.clear()
+    first = Asked(tokenizer, "a")
+    batch.submit(first.one)
+    while not first.one.written:
+        time.sleep(0.001)
+    for _ in range(3):
+        batch.submit(Asked(tokenizer, "a").one)
+    with pytest.raises(BusyError):
+        batch.submit(Asked(tokenizer, "a").one)
+
+
+def test_closing_tells_who_waits_and_who_is_written(letters: Letters, tokenizer: Tokenizer) -> None:
+    batch = Batch(letters, max_queued=2)
+    letters.go_on.clear()
+    asked = [Asked(tokenizer, "a"), Asked(tokenizer, "b")]
+    for one in asked:
+        batch.submit(one.one)
+    closing = threading.Thread(target=batch.close)
+    closing.start()
+    while not batch._closed:
+        time.sleep(0.001)
+    letters.go_on.set()
+    closing.join()
+    for one in asked:
+        with pytest.raises(StoppedError):
+            one.answer()
+    with pytest.raises(StoppedError):
+        batch.submit(Asked(tokenizer, "a").one)
+
+
+def test_a_failing_decoder_fails_who_is_written_and_serves_the_next(
+    batch: Batch, letters: Letters, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(ids: list[int], lengths: list[int]) -> np.ndarray:
+        raise RuntimeError("no memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(letters, "step", broken)
+        asked = Asked(tokenizer, "a")
+        batch.submit(asked.one)
+        with pytest.raises(RuntimeError, match="no memory"):
+            asked.answer()
+    after = Asked(tokenizer, "w")
+    batch.submit(after.one)
+    assert after.answer() == ("xyz", "stop")
