@@ -1,5 +1,7 @@
 """How long the ranking of an arena takes: 100,000 simulated comparisons of 100 models.
 
+Also with the style of answers held constant (four covariates), fit and report.
+
 See bench/README.md.
 """
 
@@ -22,10 +24,16 @@ django.setup()
 
 from bench.machine import machine, versions  # noqa: E402
 from leaderboard.arena.ranking import counted, paired, rank_models  # noqa: E402
-from tests.support.arenas import simulated  # noqa: E402
+from leaderboard.arena.report import STYLE_DRAWS  # noqa: E402
+from tests.support.arenas import simulated, styled  # noqa: E402
 
 MODELS = 100
-BARS = {"fit seconds": 1.0, "report seconds": 10.0}  # at most
+BARS = {  # at most
+    "fit seconds": 1.0,
+    "report seconds": 10.0,
+    "style fit seconds": 1.0,
+    "style report seconds": 20.0,
+}
 
 
 def main() -> None:
@@ -41,6 +49,13 @@ def main() -> None:
     fitted = time.process_time()
     rank_models(MODELS, votes)
     took = {"fit seconds": fitted - started, "report seconds": time.process_time() - fitted}
+    strengths = np.linspace(-2, 2, MODELS).tolist()
+    votes, style = styled(1, strengths, (0.5, 0, 0, 0.2), voters=voters, each=50)
+    for name, draws in (("style fit seconds", 0), ("style report seconds", STYLE_DRAWS)):
+        started = time.process_time()
+        alone = votes if draws else votes._replace(voter=np.zeros_like(votes.voter))
+        rank_models(MODELS, alone, style=style, draws=draws)
+        took[name] = time.process_time() - started
     found = took | {"comparisons": len(votes.left), "bars": BARS}
     if given.json:
         results = found | {"machine": machine(), "versions": versions("numpy", "scipy")}

@@ -1,5 +1,7 @@
 """The boards of arenas."""
 
+from typing import Any
+
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -29,6 +31,25 @@ class ArenaModel(Shape):
     ties = serializers.IntegerField()
 
 
+class ArenaEffect(Shape):
+    """What the side with one unit more of a covariate has more of a lead."""
+
+    name = serializers.CharField(help_text="length, headings, lists or bold.")
+    effect = serializers.FloatField(allow_null=True, help_text="null: it never differed.")
+    low = serializers.FloatField(allow_null=True)
+    high = serializers.FloatField(allow_null=True)
+
+
+class ArenaStyle(Shape):
+    """The ranking over battles alone, with the style of answers held constant."""
+
+    models = ArenaModel(many=True)
+    battles = serializers.IntegerField()
+    voters = serializers.IntegerField()
+    is_bounded = serializers.BooleanField()
+    effects = ArenaEffect(many=True)
+
+
 class ArenaTable(Shape):
     """The models of an arena by rank, then by strength."""
 
@@ -47,6 +68,7 @@ class ArenaTable(Shape):
         child=serializers.ListField(child=serializers.FloatField(allow_null=True)),
         help_text="Of the first ten models, the share of wins (0-1) against each of them.",
     )
+    style: Any = ArenaStyle(allow_null=True, help_text="null: fewer than 100 battles.")
 
 
 class ArenaView(APIView):

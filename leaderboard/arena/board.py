@@ -1,6 +1,7 @@
 """What pages and the API show of an arena, kept between requests. Without numpy until it ranks."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from math import log
 from typing import Any, NamedTuple
 
 from django.db.models import Count
@@ -8,13 +9,17 @@ from django.utils.translation import gettext as _
 
 from dynabench.lib.adaptive_cache import Kept, kept_many
 from dynabench.lib.charts import Heat
+from dynabench.lib.words import gettext_noop
 from leaderboard.models import Comparison, Contestant
 from tasks.models import Task
 
 LARGE = 2_000
 """With more comparisons a thread ranks the models."""
+LEAST_STYLED = 100
+"""Battles before the models are ranked with the style of answers held constant, too."""
 MOST = 10
 """Models in the matrix of wins: the first ones."""
+ENDS = ("effect", "low", "high")
 Table = Mapping[str, Any]
 """A report for programs, with the shares of wins among the first models."""
 
@@ -56,12 +61,22 @@ def _table(task: Task) -> Table:
 
     if not task.comparisons.exists():
         nothing: dict[str, Any] = {"models": [], "battles": 0, "voters": 0, "is_bounded": False}
-        return {**nothing, "unconnected": [], "wins": []}
+        return {**nothing, "unconnected": [], "wins": [], "style": None}
     report = report_of(task)
     first = report.wins[:MOST, :MOST].tolist()
     shares = [[None if share != share else share for share in row] for row in first]  # NaN
     more = {"is_bounded": report.is_bounded, "unconnected": report.unconnected, "wins": shares}
-    return {**report.as_json, **more}
+    return {**report.as_json, **more, "style": _style(task)}
+
+
+def _style(task: Task) -> Table | None:
+    """The ranking with the style of answers held constant; None with few battles."""
+    from leaderboard.arena.report import style_report_of
+
+    if task.comparisons.filter(style__isnull=False).count() < LEAST_STYLED:
+        return None
+    report = style_report_of(task)
+    return {**report.as_json, "is_bounded": report.is_bounded, "effects": report.effects}
 
 
 def report_body(task: Task, kept: Kept) -> dict[str, Any]:
@@ -73,6 +88,27 @@ def report_body(task: Task, kept: Kept) -> dict[str, Any]:
 def lines_of(table: Table) -> list[Line]:
     """The models as the page draws them."""
     return [Line(one, one["strength"], one["low"], one["high"]) for one in table["models"]]
+
+
+EFFECTS = {
+    "length": gettext_noop("An answer twice as long"),
+    "headings": gettext_noop("One heading instead of none"),
+    "lists": gettext_noop("One item of a list instead of none"),
+    "bold": gettext_noop("One bold stretch instead of none"),
+}
+"""What adds log 2 to a covariate."""
+
+
+def style_values(table: Table) -> Mapping[str, Any] | None:
+    """What the page shows of the ranking with style held constant; None: nothing yet."""
+    style = table["style"]
+    if style is None:
+        return None
+    effects = [
+        (_(EFFECTS[one["name"]]), [None if one[k] is None else log(2) * one[k] for k in ENDS])
+        for one in style["effects"]
+    ]
+    return {"lines": lines_of(style), "battles": style["battles"], "effects": effects}
 
 
 def heats(table: Table) -> Iterator[tuple[str, list[Heat]]]:

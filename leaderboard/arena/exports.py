@@ -7,12 +7,24 @@ from leaderboard.board.exports import csv_text, harmless, latex
 
 Table = Mapping[str, Any]
 COLUMNS = ("rank", "name", "strength", "low", "high", "battles", "wins", "ties")
+STYLED = ("rank", "strength", "low", "high")
+"""Columns that are there once more, `style_…`, with the style of answers held constant."""
 
 
 def as_csv(table: Table) -> str:
     """A line for each model; what is not known is empty."""
-    models = ({**model, "name": harmless(model["name"])} for model in table["models"])
-    return csv_text([COLUMNS, *([model[name] for name in COLUMNS] for model in models)])
+    styled = {model["name"]: model for model in (table["style"] or {"models": ()})["models"]}
+    return csv_text(
+        [
+            [*COLUMNS, *(f"style_{name}" for name in STYLED)],
+            *(_cells(model, styled.get(model["name"], {})) for model in table["models"]),
+        ]
+    )
+
+
+def _cells(model: Mapping[str, Any], styled: Mapping[str, Any]) -> list[Any]:
+    shown = {**model, "name": harmless(model["name"])}
+    return [*(shown[name] for name in COLUMNS), *(styled.get(name) for name in STYLED)]
 
 
 def as_latex(table: Table, address: str = "") -> str:

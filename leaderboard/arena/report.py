@@ -1,10 +1,11 @@
-"""An arena's models, ranked. It loads numpy and scipy."""
+"""An arena's models, ranked, also with the style of answers held constant. It loads numpy."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from django.db.models import QuerySet
 from numpy.typing import NDArray
 
 from dynabench.lib.errors import Refused
@@ -13,15 +14,20 @@ from leaderboard.arena.ranking import (
     LEFT,
     RIGHT,
     TIE,
+    Floats,
+    Interval,
     Places,
     Strength,
     Votes,
     rank_models,
 )
+from leaderboard.arena.style import STYLE, difference
 from leaderboard.models import Comparison
 from tasks.models import Task
 
 SEED = 0
+STYLE_DRAWS = 200
+"""Of the bootstrap with covariates, whose fits take longer."""
 OUTCOMES = {"left": LEFT, "right": RIGHT, "tie": TIE, "both_bad": TIE}
 
 
@@ -49,6 +55,8 @@ class Report:
     voters: int
     is_bounded: bool
     wins: NDArray[np.floating[Any]]
+    style: tuple[Interval, ...] = ()
+    """The effects of STYLE, where they are held constant."""
 
     @property
     def as_json(self) -> dict[str, Any]:
@@ -72,6 +80,14 @@ class Report:
         }
 
     @property
+    def effects(self) -> list[dict[str, Any]]:
+        """Of each covariate what one unit more of it adds to a lead; null: not known."""
+        return [
+            {"name": name, "effect": value, "low": low, "high": high}
+            for name, (value, low, high) in zip(STYLE, self.style, strict=True)
+        ]
+
+    @property
     def unconnected(self) -> list[str]:
         """The models that no comparison connects with most others."""
         return [line.name for line in self.lines if line.strength.value is None]
@@ -84,16 +100,42 @@ def report_of(task: Task, *, draws: int = DRAWS) -> Report:
     ids, votes = votes_of(task)
     if not len(ids):
         raise Refused(f"The arena {task.code!r} has no comparisons yet.", code="empty")
+    return _report(_names(task, ids), votes, draws)
+
+
+def style_report_of(task: Task, *, draws: int = STYLE_DRAWS) -> Report:
+    """The same over the comparisons whose answers are known, with their style held constant.
+
+    Raises Refused where there is nothing to rank.
+    """
+    if task.config.kind != "arena":
+        raise Refused(f"The task {task.code!r} is no arena.", code="kind")
+    ids, votes = votes_of(task, only_battles=True)
+    if not len(ids):
+        raise Refused(f"The arena {task.code!r} has no battles yet.", code="empty")
+    rows = _comparisons(task, only_battles=True).values_list("style", flat=True)
+    style = np.array([difference(row) for row in rows if row])
+    return _report(_names(task, ids), votes, draws, style)
+
+
+def _names(task: Task, ids: Places) -> list[str]:
     names = dict(task.contestants.values_list("pk", "name"))
-    return _report([names[pk] for pk in ids.tolist()], votes, draws)
+    return [names[pk] for pk in ids.tolist()]
 
 
-def votes_of(task: Task, *, also: Sequence[int] = ()) -> tuple[Places, Votes]:
+def _comparisons(task: Task, only_battles: bool) -> QuerySet[Comparison]:
+    rows = Comparison.objects.filter(task=task).order_by("pk")
+    return rows.filter(style__isnull=False) if only_battles else rows
+
+
+def votes_of(
+    task: Task, *, also: Sequence[int] = (), only_battles: bool = False
+) -> tuple[Places, Votes]:
     """The ids of the models that were compared, in order, and the votes on them.
 
-    also: ids of models that may not have been compared yet.
+    also: ids of models that may not have been compared yet. only_battles: no imported votes.
     """
-    rows = Comparison.objects.filter(task=task).order_by("pk")
+    rows = _comparisons(task, only_battles)
     parts = list(rows.values_list("left_id", "right_id", "winner", "voter_id"))
     left, right, winner, voter = map(list, zip(*parts, strict=True)) if parts else ([],) * 4
     ids, places = np.unique(np.array([*left, *right, *also], dtype=np.intp), return_inverse=True)
@@ -103,8 +145,9 @@ def votes_of(task: Task, *, also: Sequence[int] = ()) -> tuple[Places, Votes]:
     return ids, Votes(places[:size], places[size : 2 * size], outcome, voters)
 
 
-def _report(names: list[str], votes: Votes, draws: int) -> Report:
-    found, count = rank_models(len(names), votes, seed=SEED, draws=draws), len(names)
+def _report(names: list[str], votes: Votes, draws: int, style: Floats | None = None) -> Report:
+    count = len(names)
+    found = rank_models(count, votes, style=style, seed=SEED, draws=draws)
     tables = np.zeros((3, count, count))
     np.add.at(tables, (votes.outcome, votes.left, votes.right), 1)
     ties = tables[TIE] + tables[TIE].T
@@ -120,4 +163,5 @@ def _report(names: list[str], votes: Votes, draws: int) -> Report:
     sums = np.stack([played, wins, ties]).sum(axis=2).astype(int)
     lines = tuple(Line(names[n], found.strengths[n], *sums[:, n].tolist()) for n in order)
     voters = len(np.unique(votes.voter))
-    return Report(lines, len(votes.left), voters, found.is_bounded, shares[np.ix_(order, order)])
+    wins = shares[np.ix_(order, order)]
+    return Report(lines, len(votes.left), voters, found.is_bounded, wins, found.style)

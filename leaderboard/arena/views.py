@@ -11,7 +11,14 @@ from django.views.decorators.http import require_safe
 
 from dynabench.lib.adaptive_cache import Kept
 from dynabench.lib.charts import matrix, reach
-from leaderboard.arena.board import heats, kept_table, lines_of, notices, report_body
+from leaderboard.arena.board import (
+    heats,
+    kept_table,
+    lines_of,
+    notices,
+    report_body,
+    style_values,
+)
 from leaderboard.arena.exports import as_csv, as_latex
 from leaderboard.board.exports import as_json
 from leaderboard.board.views import Files, as_file, sentence
@@ -44,6 +51,7 @@ def arena(request: HttpRequest, code: str) -> HttpResponse:
             "page": Paginator(lines, ROWS).get_page(request.GET.get("page")),
             "scale": reach(end for line in lines for end in line[1:]),
             "notices": notices(kept.numbers),
+            "style": style_values(kept.numbers),
             "wins": matrix(first, heats(kept.numbers), title=_("Wins"), corner=_("Model")),
         }
     return render(request, "leaderboard/arena.html", values)

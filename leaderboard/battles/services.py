@@ -11,10 +11,10 @@ from django.utils.translation import gettext as _
 
 from annotation.refusals import CapReached, NotAllowed, Stale
 from dynabench.accounts.models import Annotator
+from leaderboard.arena.style import style_of
 from leaderboard.battles.naming import names_itself
 from leaderboard.battles.personal import personal_data
 from leaderboard.battles.selectors import CONSENT_VERSION, consent_of, next_gold, open_battle
-from leaderboard.battles.style import style_of
 from leaderboard.battles.turn_services import check_cap
 from leaderboard.models import (
     SIDES,

@@ -12,7 +12,11 @@ from tests.support.battles import battle_arena, fight
 from tests.support.factories import UserFactory
 
 URL = "/t/duel/battle/"
-LONG = "# A title\n\nSome **bold** words.\n\n- one\n- two\n\n|a|b|\n|-|-|\n|1|2|\n\n```\n" + "x" * 200 + "\n```\n"
+LONG = (
+    "# A title\n\nSome **bold** words.\n\n- one\n- two\n\n|a|b|\n|-|-|\n|1|2|\n\n```\n"
+    + "x" * 200
+    + "\n```\n"
+)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 
 from leaderboard.arena.ranking import rank_models
-from tests.support.arenas import simulated
+from tests.support.arenas import simulated, styled
 
 RUNS = 400
 
@@ -28,3 +28,32 @@ def test_intervals_of_strengths(strengths, voters, each, tie, alike):
     share = held / RUNS / len(strengths)
     print(f"{len(strengths)} models, {voters} voters, {tie}, {alike}: {share:.3f}")
     assert 0.93 <= share <= 0.97
+
+
+EFFECTS = (0.5, -0.3, 0.0, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("strengths", "voters", "each", "tie", "alike"),
+    [
+        ((0.8, 0.0, -0.8), 30, 30, -1.0, 0.5),
+        ((1.5, 0.9, 0.3, -0.3, -0.9, -1.5), 60, 20, None, 0.5),
+    ],
+)
+def test_intervals_with_style_held_constant(strengths, voters, each, tie, alike):
+    held, effects_held = 0, 0
+    for run in range(RUNS):
+        votes, style = styled(
+            run, strengths, EFFECTS, voters=voters, each=each, tie=tie, alike=alike
+        )
+        found = rank_models(len(strengths), votes, style=style, seed=run, draws=200)
+        held += sum(
+            one.low <= known <= one.high
+            for one, known in zip(found.strengths, strengths, strict=True)
+        )
+        effects_held += sum(
+            low <= known <= high for (_, low, high), known in zip(found.style, EFFECTS, strict=True)
+        )
+    shares = held / RUNS / len(strengths), effects_held / RUNS / len(EFFECTS)
+    print(f"{len(strengths)} models, {voters} voters, {tie}, {alike}: {shares}")
+    assert all(0.93 <= share <= 0.97 for share in shares)

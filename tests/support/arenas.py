@@ -67,3 +67,35 @@ def compare(task: Task, *rows: str) -> None:
     import_comparisons(
         lines=lines, code=task.code, create=False, owner="", on_bad=lambda *bad: print(bad)
     )
+
+
+def styled(
+    seed: int,
+    strengths: Sequence[float],
+    effects: Sequence[float],
+    *,
+    voters: int,
+    each: int,
+    tie: float | None = -1.0,
+    alike: float = 0.5,
+) -> tuple[Votes, np.ndarray]:
+    """Davidson's model with covariates: votes, and of each what the left has more of.
+
+    Each model has a style of its own, about which its answers vary. alike: the chance that a vote
+    falls by the same chance as the voter's other votes on this pair.
+    """
+    draw, count, size = np.random.default_rng(seed), len(strengths), voters * each
+    voter, left = np.repeat(np.arange(voters), each), draw.integers(count, size=size)
+    right = (left + draw.integers(1, count, size=size)) % count
+    habits = draw.normal(0, 0.5, (count, len(effects)))
+    style = habits[left] - habits[right] + draw.normal(0, 1, (size, len(effects)))
+    always = draw.random((voters, count, count))
+    first, second = np.minimum(left, right), np.maximum(left, right)
+    chance = np.where(draw.random(size) < alike, always[voter, first, second], draw.random(size))
+    chance = np.where(left > right, 1 - chance, chance)  # high for the same model
+    known = np.array(strengths)
+    half = (known[left] - known[right] + style @ np.array(effects)) / 2
+    ties = np.full(size, -np.inf if tie is None else tie)
+    shares = np.exp(np.column_stack([half, ties, -half])).cumsum(axis=1)
+    outcome = (chance[:, None] * shares[:, -1:] > shares).sum(axis=1)
+    return Votes(left, right, np.array([LEFT, TIE, RIGHT])[outcome], voter), style

@@ -1,6 +1,6 @@
 """Arenas in which battles can be fought, and people who fight them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -12,8 +12,6 @@ from leaderboard.models import Battle, Contestant, Turn
 from tasks.config.parsing import dump_yaml
 from tasks.models import TargetModel, Task
 from tests.support.arenas import make_arena
-
-WINNERS = ("left", "right", "tie", "both_bad")
 
 
 def battle_arena(code: str = "duel", *, models: Mapping[str, Any] | None = None, **battles: Any):
@@ -45,8 +43,14 @@ def send(task: Task, voter: Annotator, prompt: str = "Hello", **changes: Any) ->
     return settle(turn) if is_mine else turn
 
 
-def fight(task: Task, voter: Annotator, winner: str = "tie", prompt: str = "Hello") -> Battle:
-    """A battle of one message and the vote."""
+def fight(
+    task: Task,
+    voter: Annotator,
+    winner: str | Callable[[Battle], str] = "tie",
+    prompt: str = "Hello",
+) -> Battle:
+    """A battle of one message and the vote. winner: it, or what it is of a battle."""
     battle = send(task, voter, prompt).battle
     battle.task = task
-    return services.cast_vote(battle=battle, winner=winner, turns=1)
+    said = winner if isinstance(winner, str) else winner(battle)
+    return services.cast_vote(battle=battle, winner=said, turns=1)

@@ -17,13 +17,17 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("task", metavar="CODE")
         parser.add_argument("--json", action="store_true", help="print one object")
+        parser.add_argument(
+            "--style", action="store_true", help="battles alone, with the answers' style constant"
+        )
 
     @as_command_error()
     def handle(self, *args: Any, **options: Any) -> None:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the matrices are small
-        from leaderboard.arena.report import report_of
+        from leaderboard.arena.report import report_of, style_report_of
 
-        report = report_of(task_of(options["task"]))
+        rank = style_report_of if options["style"] else report_of
+        report = rank(task_of(options["task"]))
         if report.is_bounded:
             self.stderr.write(
                 "Some models won or lost everything, so their strengths would be infinite: each "
@@ -33,7 +37,8 @@ class Command(BaseCommand):
             names = ", ".join(report.unconnected)
             self.stderr.write(f"Never compared with most models, so without a strength: {names}")
         if options["json"]:
-            self.stdout.write(json.dumps(report.as_json, ensure_ascii=False, indent=2))
+            more = {"style": report.effects} if options["style"] else {}
+            self.stdout.write(json.dumps(report.as_json | more, ensure_ascii=False, indent=2))
             return
         self.stdout.write("rank  strength     low    high  battles    wins    ties  model")
         for one in report.as_json["models"]:
@@ -43,3 +48,7 @@ class Command(BaseCommand):
             shown = "  ".join(f"{cell:>6}" for cell in cells)
             self.stdout.write(f"{one['rank'] or '–':>4}    {shown} {counts}  {one['name']}")
         self.stdout.write(f"{report.battles:,} battles, {report.voters:,} voters")
+        for one in report.effects if options["style"] else ():
+            values = (one[key] for key in ("effect", "low", "high"))
+            cells = ("–" if value is None else f"{value:+.3f}" for value in values)
+            self.stdout.write(f"{one['name']:>8}  {'  '.join(cells)}")

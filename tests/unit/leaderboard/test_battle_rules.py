@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from leaderboard.arena.pairing import UNIFORM, pair_chances
 from leaderboard.arena.ranking import Votes
+from leaderboard.arena.style import STYLE, difference, style_of
 from leaderboard.battles.naming import FAMILIES, names_itself
 from leaderboard.battles.personal import personal_data
-from leaderboard.battles.style import STYLE, difference, style_of
 from tests.support.arenas import simulated
 
 
