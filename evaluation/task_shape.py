@@ -8,7 +8,7 @@ from typing import Any
 from evaluation.contract import Runnable
 from tasks.config.loading import dump_config
 from tasks.config.schema import TaskConfig
-from tasks.targets.serving.spec import FIELDS, PAIR, SEQUENCE, SPAN
+from tasks.targets.serving.spec import FIELDS, PAIR, PICTURE, SEQUENCE, SPAN
 
 PARTS = (
     *("version", "name", "language", "goal", "context", "input", "output", "verdict", "metrics"),
@@ -26,7 +26,7 @@ class Shape:
     """What the models of a task read and answer.
 
     fields: the task's names of what `FIELDS[kind]` calls text, or premise and hypothesis, or
-    question and passage. labels: None for spans.
+    question and passage, or image and question. labels: None for spans.
     """
 
     kind: str
@@ -39,8 +39,20 @@ class Shape:
         return {name: row[own] for name, own in zip(self.fields, FIELDS[self.kind], strict=True)}
 
 
+def runnable_shape_of(config: TaskConfig) -> Shape:
+    """The shape of the models whose folders can be run for a task. Raises Untrainable.
+
+    Those that answer questions on pictures can be run, but not trained here.
+    """
+    answer, fields = config.component(config.answer_field), config.model_fields
+    kinds = [config.media_fields.get(name, "text") for name in fields]
+    if answer.type == "multiclass" and kinds == ["image", "text"]:
+        return Shape(PICTURE, fields, answer.name, answer.values)
+    return shape_of(config)
+
+
 def shape_of(config: TaskConfig) -> Shape:
-    """The shape of a task's models. Raises Untrainable."""
+    """The shape of the models that can be trained for a task. Raises Untrainable."""
     answer = config.component(config.answer_field)
     fields = config.model_fields
     strange = [name for name in fields if not config.component(name).kind.is_text]
@@ -117,7 +129,7 @@ def model_for(config: TaskConfig) -> dict[str, Any]:
     kind: of a folder of weights; None where no folder can be run. type: of the answer's field.
     """
     try:
-        kind = shape_of(config).kind
+        kind = runnable_shape_of(config).kind
     except Untrainable:
         kind = None
     return {

@@ -1,8 +1,9 @@
 """Writes about tasks: making them, their configuration and their members."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -17,8 +18,10 @@ from tasks.contexts.services import store_contexts
 from tasks.models import Round, Task, TaskMember
 from tasks.permissions import Person, can_own
 from tasks.rounds.states import set_round_state
+from tasks.scenes.contexts import drawn_contexts
 
 OFFICIAL = Path(__file__).parent / "official"
+CONTEXTS, SCENES = "contexts.jsonl", "scenes.json"
 
 
 def install_official_tasks() -> list[Task]:
@@ -38,10 +41,17 @@ def _install(folder: Path) -> Task:
     text = (folder / "task.yaml").read_text()
     task = create_task(code=folder.name, config_text=text, actor=None, is_official=True)[0]
     first = Round.objects.create(task=task, number=1)
-    with (folder / "contexts.jsonl").open() as lines:
-        store_contexts(round=first, rows=map(json.loads, lines), file_name="contexts.jsonl")
+    file = next(folder / name for name in (CONTEXTS, SCENES) if (folder / name).exists())
+    store_contexts(round=first, rows=_contexts(file, task), file_name=file.name)
     set_round_state(round=first, state=Round.State.READY, actor=None)
     return task
+
+
+def _contexts(file: Path, task: Task) -> Iterable[Mapping[str, Any]]:
+    """The rows of a file of contexts, or those that are drawn as it says."""
+    if file.name == SCENES:
+        return drawn_contexts(file, task)
+    return map(json.loads, file.read_bytes().splitlines())
 
 
 @transaction.atomic

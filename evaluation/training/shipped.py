@@ -1,7 +1,8 @@
 """The starter models as they come with the repository, and how they are unpacked without torch.
 
-A task's `starter` folder has what training changed (`low_rank`), the settings, and the ONNX graph
-of the model without its weights, so that nothing has to be exported at the first start.
+A task's `starter` folder has what training changed (`low_rank`), or all weights as 16-bit floats
+where a model was trained from nothing; the settings; and the ONNX graph of the model without its
+weights, so that nothing has to be exported at the first start.
 """
 
 import hashlib
@@ -27,6 +28,7 @@ DELTA, GRAPH, LAYOUT, REPORT = "delta.safetensors", "model.onnx", "layout.json",
 MODEL, EXTERNAL = "model.safetensors", "model.onnx.data"
 SETTINGS = ("config.json", "dynabench.json")
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
+PROCESSOR = "preprocessor_config.json"
 
 
 def encoder() -> Path:
@@ -94,10 +96,16 @@ def remove_starters(home: Path, kept: Collection[str]) -> None:
 
 def unpack(shipped: Path, folder: Path) -> str:
     """Write weights, settings and tokenizer into a folder; the sha256 of the weights' file."""
-    base = encoder()
-    merged = merge(encoder_weights(base), load_file(shipped / DELTA))
+    if (shipped / MODEL).exists():
+        halves = load_file(shipped / MODEL)
+        merged = {name: values.astype(np.float32) for name, values in halves.items()}
+        sources = [(shipped, SETTINGS), (shipped, TOKENIZER), (shipped, (PROCESSOR,))]
+    else:
+        base = encoder()
+        merged = merge(encoder_weights(base), load_file(shipped / DELTA))
+        sources = [(shipped, SETTINGS), (base, TOKENIZER)]
     save_file(merged, folder / MODEL, metadata={"format": "pt"})
-    for source, names in ((shipped, SETTINGS), (base, TOKENIZER)):
+    for source, names in sources:
         for name in names:
             shutil.copyfile(source / name, folder / name)
     with (folder / MODEL).open("rb") as file:

@@ -1,4 +1,4 @@
-"""The starter models: one small target for each official task, trained from the shipped seeds.
+"""The starter models: one small target for each official task, trained from seeds or scenes.
 
 Runs without Django too: `python -m evaluation.training.starters --home var`.
 """
@@ -9,7 +9,7 @@ import json
 import multiprocessing
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from multiprocessing.connection import Connection, wait
@@ -18,17 +18,27 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
+import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from evaluation.seeds import HELD_OUT, Row, held_out, seed_rows
 from evaluation.training.fine_tune import CODE_VERSION, Progress, TrainingOptions, evaluate, train
 from evaluation.training.low_rank import squeeze
+from evaluation.training.pictures import (
+    PictureOptions,
+    digest_of_samples,
+    held_out_samples,
+    score_pictures,
+    train_pictures,
+)
 from evaluation.training.shipped import (
     DELTA,
     ENCODER,
     MODEL,
+    PROCESSOR,
     REPORT,
     SETTINGS,
+    TOKENIZER,
     encoder,
     encoder_weights,
     install_starter,
@@ -38,6 +48,8 @@ from evaluation.training.shipped import (
 )
 from tasks.targets.serving.backends import cores, export_onnx
 from tasks.targets.serving.spec import PAIR, SEQUENCE, SPAN, ModelSpec, open_folder
+
+HELD_OUT_QUESTIONS = 2000
 
 
 @dataclass(frozen=True)
@@ -67,12 +79,19 @@ STARTERS = {
     ),
     "hate-speech": Starter(SEQUENCE, _options(labels=("hate", "not-hate"), epochs=4)),
 }
+PICTURE_STARTERS = {"vqa": PictureOptions()}
+"""Trained from nothing, on scenes that are drawn meanwhile."""
+CODES = (*STARTERS, *PICTURE_STARTERS)
 
 
 def recipe(code: str) -> str:
     """The digest of all that decides a training; another seed file, another recipe."""
-    starter = STARTERS[code]
-    parts = [seed_rows(code), CODE_VERSION, asdict(starter), version(ENCODER), HELD_OUT]
+    parts: list[Any] = [CODE_VERSION]
+    if code in PICTURE_STARTERS:
+        parts += [asdict(PICTURE_STARTERS[code]), digest_of_samples()]
+    else:
+        starter = STARTERS[code]
+        parts = [seed_rows(code), CODE_VERSION, asdict(starter), version(ENCODER), HELD_OUT]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -90,10 +109,13 @@ def train_starter(code: str, target: Path, progress: Progress) -> None:
     import torch
 
     torch.set_num_threads(1)
-    rows, held = held_out(seed_rows(code))
-    starter = STARTERS[code]
     with TemporaryDirectory() as scratch:
         full = Path(scratch, "full")
+        if code in PICTURE_STARTERS:
+            told = train_pictures(PICTURE_STARTERS[code], full, progress)
+            return ship_pictures(code, full, target, told)
+        rows, held = held_out(seed_rows(code))
+        starter = STARTERS[code]
         report = train(
             rows,
             kind=starter.kind,
@@ -112,22 +134,46 @@ def ship(
 
     Folders that are needed on the way are made next to `full`.
     """
-    from evaluation.training.graph import keep_graph
-
-    shipped, merged, exports = map(full.with_name, ("shipped", "merged", "exports"))
+    shipped = full.with_name("shipped")
     shipped.mkdir()
-    merged.mkdir()
     parts = squeeze(encoder_weights(encoder()), load_file(full / MODEL), STARTERS[code].rank)
     save_file(parts, shipped / DELTA)
     for name in SETTINGS:
         shutil.copyfile(full / name, shipped / name)
+    _finish(code, shipped, target, report, len(held), lambda merged: evaluate(merged, held))
+
+
+def ship_pictures(code: str, full: Path, target: Path, report: Mapping[str, Any]) -> None:
+    """As `ship`, for a model that no encoder is below: its weights as 16-bit floats."""
+    shipped, held = full.with_name("shipped"), held_out_samples(HELD_OUT_QUESTIONS)
+    shipped.mkdir()
+    halves = {name: values.astype(np.float16) for name, values in load_file(full / MODEL).items()}
+    save_file(halves, shipped / MODEL)
+    for name in (*SETTINGS, *TOKENIZER, PROCESSOR):
+        shutil.copyfile(full / name, shipped / name)
+    _finish(code, shipped, target, report, len(held), lambda merged: score_pictures(merged, held))
+
+
+def _finish(
+    code: str,
+    shipped: Path,
+    target: Path,
+    report: Mapping[str, Any],
+    held: int,
+    score: Callable[[Path], Mapping[str, float]],
+) -> None:
+    """Add the report, by the figures of the unpacked model, and the graph; then replace target."""
+    from evaluation.training.graph import keep_graph
+
+    merged, exports = map(shipped.with_name, ("merged", "exports"))
+    merged.mkdir()
     figures = {
         "task": code,
         **report,
         "weights_sha256": unpack(shipped, merged),
         "recipe": recipe(code),
-        "held_out_rows": len(held),
-        "held_out": evaluate(merged, held),
+        "held_out_rows": held,
+        "held_out": score(merged),
     }
     (shipped / REPORT).write_text(json.dumps(figures, indent=2) + "\n")
     spec = ModelSpec(name=code, source=str(merged))
@@ -140,7 +186,7 @@ def ship(
 def add_arguments(parser: argparse.ArgumentParser, home: Path) -> None:
     """The arguments of the command line; `home` is the default of --home."""
     parser.add_argument("--home", type=Path, default=home, help="folder that keeps the models")
-    parser.add_argument("--task", choices=STARTERS, help="only this task")
+    parser.add_argument("--task", choices=CODES, help="only this task")
     parser.add_argument("--force", action="store_true", help="train again")
     parser.add_argument("--json", action="store_true", help="print the reports as JSON")
 
@@ -150,7 +196,7 @@ def run(home: Path, task: str | None, *, force: bool, as_json: bool) -> None:
 
     A progress bar goes to stderr.
     """
-    codes = [task] if task else list(STARTERS)
+    codes = [task] if task else list(CODES)
     _train_all([code for code in codes if force or not is_fresh(code)])
     folders = [install_starter(code, home) for code in codes]
     reports = [{**read_report(folder), "folder": str(folder.resolve())} for folder in folders]

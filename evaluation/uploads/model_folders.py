@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.contract import GIB
-from evaluation.task_shape import Shape, Untrainable, shape_of
+from evaluation.task_shape import Shape, Untrainable, runnable_shape_of
 from evaluation.uploads.safetensors_headers import BadTensors, check_tensors
 from tasks.config.schema import TaskConfig
 from tasks.targets.serving.errors import MisconfiguredError
-from tasks.targets.serving.spec import LARGEST_JSON, SPAN, ModelSpec, open_folder
+from tasks.targets.serving.spec import LARGEST_JSON, PICTURE, SPAN, ModelSpec, open_folder
 
 MOST_BYTES = 20 * GIB
 PICKLED = (
@@ -27,7 +27,7 @@ CONFIGS = ("config.json", "tokenizer_config.json", "special_tokens_map.json")
 FILE_KEYS = re.compile(r"(?!special_tokens_map_file$)(.*_files?|vocab|merges)")
 """Under these transformers may open what a configuration names; the one left out it never opens,
 and models of some years ago still name a path of their maker's there."""
-HEADS = {SPAN: "ForQuestionAnswering"}
+HEADS = {SPAN: "ForQuestionAnswering", PICTURE: "ViltForQuestionAnswering"}
 SAVE = "model.save_pretrained(folder); tokenizer.save_pretrained(folder)"
 
 
@@ -38,11 +38,12 @@ def check_folder(folder: Path, config: TaskConfig) -> Path:
     stays as it is.
     """
     try:
-        shape = shape_of(config)
+        shape = runnable_shape_of(config)
     except Untrainable:
         raise MisconfiguredError(
-            "A model's folder can be run for tasks with labels, and for tasks with an answer from "
-            "a passage. Submit an image for this one."
+            "A model's folder can be run for tasks with labels about texts or about one picture "
+            "and a question, and for tasks with an answer from a passage. Submit an image for this "
+            "one."
         ) from None
     root = _root(folder)
     _check_files(root)
@@ -175,7 +176,7 @@ def _check_fits(root: Path, about: Mapping[str, Any], shape: Shape) -> None:
     if not isinstance(architectures, list) or not any(str(a).endswith(head) for a in architectures):
         raise MisconfiguredError(
             f"config.json: `architectures` names {architectures}; the task needs a model with "
-            f"…{head}. Load it as AutoModel{head} and train or save it so."
+            f"…{head}. Load it as {_loader(head)} and train or save it so."
         )
     spec = ModelSpec("The model", str(root), fields=shape.fields, output=shape.answer)
     try:
@@ -197,6 +198,11 @@ def _check_fits(root: Path, about: Mapping[str, Any], shape: Shape) -> None:
             f"{', '.join(shape.labels)}. Name them in the order of the model's logits: `id2label` "
             'in config.json, or a file dynabench.json with {"labels": [' + _example(shape) + "]}."
         )
+
+
+def _loader(head: str) -> str:
+    """The class of transformers that loads a model with this head."""
+    return head if head == HEADS[PICTURE] else f"AutoModel{head}"
 
 
 def _example(shape: Shape) -> str:

@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,7 +13,8 @@ from gunicorn.glogging import Logger
 from gunicorn.workers.gasgi import ASGIWorker
 
 from tasks.targets.serving.asgi import Application
-from tasks.targets.serving.registry import ModelRegistry
+from tasks.targets.serving.errors import LoadingError
+from tasks.targets.serving.registry import ModelRegistry, ServedModel
 
 
 @contextmanager
@@ -30,3 +32,13 @@ def serving(registry: ModelRegistry) -> Iterator[int]:
     loop.call_soon_threadsafe(loop.stop)
     running.join(10)
     loop.close()
+
+
+def wait_for(registry: ModelRegistry, name: str) -> ServedModel:
+    """The model, once it is loaded."""
+    for _ in range(1200):
+        try:
+            return registry.get(name)
+        except LoadingError:
+            time.sleep(0.05)
+    raise AssertionError(f"{name} was not loaded within a minute")

@@ -171,7 +171,7 @@ def test_the_preview_waits_for_the_errors(editor, nli, text):
     assert 'id="no-preview"' in page.text
 
 
-@pytest.mark.parametrize("code", ["nli", "qa", "sentiment", "hate-speech"])
+@pytest.mark.parametrize("code", ["nli", "qa", "sentiment", "hate-speech", "vqa"])
 @pytest.mark.parametrize("page", ["write", "judge"])
 def test_a_task_without_contexts_has_a_preview(db, code, page):
     client = member(TaskFactory(code=code), "owner")

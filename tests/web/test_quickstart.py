@@ -14,7 +14,7 @@ from dynabench.management.commands import quickstart
 from dynabench.management.commands.quickstart import Processes
 from evaluation.models import TrainingRun
 from evaluation.training.shipped import starter_folder
-from evaluation.training.starters import STARTERS
+from evaluation.training.starters import CODES
 from tasks.models import Round, TargetModel, Task
 from tasks.services import install_official_tasks
 from tests.support.factories import scripted_target
@@ -98,7 +98,7 @@ def test_the_address_waits_for_starters_that_are_being_loaded(
     server = serve(behave)
     settings.MODEL_SERVER_URL = server.url
     processes.wait_until_loaded()
-    assert len(server.seen) == 3 + len(STARTERS) - 1
+    assert len(server.seen) == 3 + len(CODES) - 1
 
 
 @pytest.fixture
@@ -118,17 +118,17 @@ def test_official_rounds_open_when_their_starters_answer(installed, capsys):
     command._open_rounds()
     states = dict(Round.objects.values_list("task__code", "state"))
     assert states == {
-        "nli": "open", "sentiment": "ready", "hate-speech": "ready", "qa": "ready"
+        "nli": "open", "sentiment": "ready", "hate-speech": "ready", "qa": "ready", "vqa": "ready"
     }  # fmt: skip
     assert "sentiment round 1 stays ready" in capsys.readouterr().out
-    assert len(quickstart.first_rounds()) == 3
+    assert len(quickstart.first_rounds()) == 4
 
 
 def test_what_an_owner_took_back_is_not_opened(installed):
     Round.objects.filter(task__code="nli").update(opened_at="2026-01-01T00:00Z")
     Round.objects.filter(task__code="qa").update(state="draft")
     found = {round.task.code for round in quickstart.first_rounds()}
-    assert found == {"sentiment", "hate-speech"}
+    assert found == {"sentiment", "hate-speech", "vqa"}
 
 
 def test_another_starter_does_not_take_the_place_of_one_that_was_asked(

@@ -26,7 +26,7 @@ from dynabench.lib.errors import Refused
 from dynabench.lib.queue import every_minute
 from evaluation.models import Job, TrainingRun
 from evaluation.training.shipped import install_starter, remove_starters, starter_folder
-from evaluation.training.starters import STARTERS
+from evaluation.training.starters import CODES
 from tasks.models import SIMULATED, Round, TargetModel, Task, TaskMember
 from tasks.rounds.loop import register_target
 from tasks.rounds.states import set_round_state
@@ -92,7 +92,7 @@ class Command(BaseCommand):
 
     def _starters(self) -> None:
         """Unpack what is missing and put each starter into its task's first round."""
-        for code in STARTERS:
+        for code in CODES:
             folder = install_starter(code, settings.HOME)
             task = Task.objects.get(code=code)
             first = task.rounds.filter(number=1).first()
@@ -150,7 +150,7 @@ def starters_in_use() -> set[str]:
     """The folders of this version's starters, of all targets and of trainings to come."""
     unfinished = TrainingRun.objects.filter(state__in=[Job.State.QUEUED, Job.State.RUNNING])
     return {
-        *(str(starter_folder(code, settings.HOME)) for code in STARTERS),
+        *(str(starter_folder(code, settings.HOME)) for code in CODES),
         *TargetModel.objects.values_list("source", flat=True),
         *unfinished.values_list("options__base", flat=True),
     }
@@ -209,7 +209,7 @@ class Processes:
         """Return when no starter is being loaded any more, or when that takes too long."""
         deadline = time.monotonic() + READY_SECONDS
         loading = (0, HTTPStatus.SERVICE_UNAVAILABLE)  # 0: too much at work to say so
-        for code in STARTERS:
+        for code in CODES:
             url = f"{settings.MODEL_SERVER_URL}/models/starter-{code}/health"
             self._has_come(url, lambda status: status not in loading, deadline)
 

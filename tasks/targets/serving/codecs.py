@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 
 from .errors import wrong_field
-from .pictures import Pixels, pixels_of
 from .spec import PAIR, ModelFolder
 
 Logits = NDArray[np.float32]
@@ -34,7 +33,7 @@ class Sight:
 
     ids: list[int]
     type_ids: list[int]
-    pixels: Pixels
+    pixels: NDArray[np.float32]
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -117,6 +116,8 @@ class PictureCodec(LabelCodec):
     """A picture, stretched to the model's square, and a question on it."""
 
     def encode(self, row: Mapping[str, str]) -> list[Sight]:
+        from .pictures import pixels_of  # models of texts need no Pillow
+
         assert self.pictures is not None
         picture, question = self.fields
         tokens = self._tokens(row[question])

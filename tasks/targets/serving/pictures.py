@@ -17,10 +17,8 @@ MOST_PIXELS = 40_000_000
 FORMATS = ("PNG", "JPEG", "WEBP")
 PAPER = (255, 255, 255)  # behind what is transparent
 
-Pixels = NDArray[np.float32]
 
-
-def pixels_of(text: str, field: str, settings: PictureSettings) -> Pixels:
+def pixels_of(text: str, field: str, settings: PictureSettings) -> NDArray[np.float32]:
     """[3, side, side] of a picture in base64, with or without `data:…;base64,` before it.
 
     It is stretched to a square. Raises BadRequestError.
@@ -28,9 +26,14 @@ def pixels_of(text: str, field: str, settings: PictureSettings) -> Pixels:
     image = _opened(text, field)
     try:
         image.draft("RGB", (settings.side, settings.side))  # of a JPEG, so much is decoded
-        small = _on_paper(image).resize((settings.side, settings.side), Image.Resampling.BICUBIC)
+        return squared(_on_paper(image), settings)
     except Exception as error:  # Pillow raises many kinds on broken files
         raise wrong_field(field, f"is a broken picture: {error}.") from None
+
+
+def squared(image: Image.Image, settings: PictureSettings) -> NDArray[np.float32]:
+    """[3, side, side] of an RGB picture."""
+    small = image.resize((settings.side, settings.side), Image.Resampling.BICUBIC)
     shares = np.asarray(small, np.float32) / np.float32(255)
     scaled = (shares - np.array(settings.mean, np.float32)) / np.array(settings.std, np.float32)
     return np.ascontiguousarray(scaled.transpose(2, 0, 1))

@@ -17,7 +17,7 @@ from evaluation.seeds import held_out, seed_rows
 from evaluation.training import shipped
 from evaluation.training.fine_tune import Reading, answers
 from evaluation.training.low_rank import merge, squeeze
-from evaluation.training.starters import STARTERS, is_fresh
+from evaluation.training.starters import CODES, STARTERS, is_fresh
 from tasks.targets.serving import backends
 from tasks.targets.serving.registry import ServedModel
 from tasks.targets.serving.spec import OUTPUTS, SPAN, ModelSpec
@@ -48,12 +48,12 @@ def test_a_change_of_low_rank_comes_back(rows: int, columns: int, seed: int) -> 
     assert stored == {"int8"}
 
 
-def test_all_starters_together_are_small() -> None:
+def test_the_starters_of_the_encoder_are_small_together() -> None:
     files = [shipped.shipped_folder(code) / shipped.DELTA for code in STARTERS]
     assert sum(file.stat().st_size for file in files) <= 3_000_000
 
 
-@pytest.mark.parametrize("code", STARTERS)
+@pytest.mark.parametrize("code", CODES)
 def test_what_is_shipped_is_of_the_present_seeds_and_options(code: str) -> None:
     """If not: `manage.py train_starters`."""
     assert is_fresh(code)
@@ -125,7 +125,7 @@ def test_weights_that_are_not_those_of_the_report_are_refused(
 
 
 def test_the_shipped_files_name_no_path_of_the_machine_that_made_them() -> None:
-    for code in STARTERS:
+    for code in CODES:
         for file in shipped.shipped_folder(code).iterdir():
             words = file.read_bytes()
             assert b"/tmp/" not in words, file

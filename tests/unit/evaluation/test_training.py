@@ -448,7 +448,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with a report of each starter; those of qa and nli were trained by another recipe."""
     monkeypatch.setattr(starters, "is_fresh", lambda code: code not in {"qa", "nli"})
     monkeypatch.setattr(starters, "install_starter", lambda code, home: home / code)
-    for code in starters.STARTERS:
+    for code in starters.CODES:
         report = {"task": code, "held_out_rows": 7, "held_out": {"accuracy": 0.5}}
         (tmp_path / code).mkdir()
         (tmp_path / code / "report.json").write_text(json.dumps(report))
@@ -459,7 +459,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("task", "force", "wanted"),
     [
         (None, False, ["nli", "qa"]),
-        (None, True, list(starters.STARTERS)),
+        (None, True, list(starters.CODES)),
         ("sentiment", False, []),
         ("sentiment", True, ["sentiment"]),
     ],
@@ -477,7 +477,7 @@ def test_what_is_trained_and_reported(
     starters.run(installed, task, force=force, as_json=True)
     assert trained == wanted
     reported = [report["task"] for report in json.loads(capsys.readouterr().out)]
-    assert reported == ([task] if task else list(starters.STARTERS))
+    assert reported == ([task] if task else list(starters.CODES))
 
 
 def test_the_starter_that_failed_is_named() -> None:

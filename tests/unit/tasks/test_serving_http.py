@@ -5,7 +5,6 @@ import http.client
 import json
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
@@ -20,10 +19,10 @@ from tasks.targets.serving.asgi import (
     MAX_INPUTS,
     MAX_PICTURE_BODY_BYTES,
 )
-from tasks.targets.serving.errors import BusyError, LoadingError, MisconfiguredError, UnknownError
+from tasks.targets.serving.errors import BusyError, MisconfiguredError, UnknownError
 from tasks.targets.serving.registry import MAX_ENCODINGS, ModelRegistry, ServedModel
 from tasks.targets.serving.spec import SEQUENCE, ModelSpec
-from tests.support.model_server import serving
+from tests.support.model_server import serving, wait_for
 from tests.support.serving_models import tiny_model, tiny_vilt
 
 Reply = tuple[int, dict[str, str], Any]
@@ -50,15 +49,6 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelRegistry
         wait_for(registry, name)
     yield registry
     registry.close()
-
-
-def wait_for(registry: ModelRegistry, name: str) -> ServedModel:
-    for _ in range(1200):
-        try:
-            return registry.get(name)
-        except LoadingError:
-            time.sleep(0.05)
-    raise AssertionError(f"{name} was not loaded within a minute")
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,8 @@ from transformers import (
     BertForQuestionAnswering,
     BertForSequenceClassification,
     PreTrainedTokenizerFast,
+    ViltConfig,
+    ViltForQuestionAnswering,
     set_seed,
 )
 
@@ -63,7 +65,8 @@ def main() -> None:
     # The task's own labels, in the order of the model's logits; an answer from a passage has none.
     labels = task["labels"] or []
     named = {"id2label": dict(enumerate(labels)), "label2id": {v: n for n, v in enumerate(labels)}}
-    config = BertConfig(
+    is_about_pictures = task["kind"] == "visual-question-answering"
+    config = (ViltConfig if is_about_pictures else BertConfig)(
         vocab_size=len(tokenizer),
         hidden_size=64,
         num_hidden_layers=2,
@@ -72,9 +75,11 @@ def main() -> None:
         max_position_embeddings=LENGTH,
         initializer_range=0.5,
         **(named if labels else {}),
+        **({"image_size": 64, "patch_size": 16} if is_about_pictures else {}),
     )
     set_seed(1)
-    model = (BertForSequenceClassification if labels else BertForQuestionAnswering)(config)
+    head = BertForSequenceClassification if labels else BertForQuestionAnswering
+    model = (ViltForQuestionAnswering if is_about_pictures else head)(config)
     model.save_pretrained(HERE / "model")  # config.json and model.safetensors
     tokenizer.save_pretrained(HERE / "model")  # tokenizer.json
 

@@ -1,0 +1,326 @@
+"""The target of the official task vqa: a small ViLT, trained from nothing on scenes that it draws.
+
+Questions on pictures are learned slowly from answers alone. So the training shows more of what a
+scene is made of: each patch also tells what stands in its cell, and whether the question is about
+it. The layer that tells it is thrown away in the end.
+"""
+
+import hashlib
+import json
+import math
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.training.fine_tune import Progress, fast_bfloat16
+from tasks.scenes.drawing import draw
+from tasks.scenes.questions import ANSWERS, Question, ask
+from tasks.scenes.scene import COLOURS, GRID, SHAPES, SIZES, Scene, make_scenes
+from tasks.targets.serving.codecs import Sight, codec_for
+from tasks.targets.serving.pictures import squared
+from tasks.targets.serving.spec import (
+    FIELDS,
+    OUTPUTS,
+    PICTURE,
+    ModelSpec,
+    PictureSettings,
+    open_folder,
+)
+
+if TYPE_CHECKING:
+    import torch
+
+HELD_OUT_SEED = 1_000_003
+"""Of scenes and questions that no training sees."""
+MAX_TOKENS = 64
+MEAN = STD = (0.5, 0.5, 0.5)
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
+FEATURES = (SHAPES, COLOURS, SIZES)
+
+
+@dataclass(frozen=True)
+class PictureOptions:
+    """How the model is built and trained; `asked` is the number of questions on each scene.
+
+    A patch is as large as a cell of a scene. Rates rise for a tenth of the steps, then fall.
+    """
+
+    seed: int = 0
+    steps: int = 2000
+    batch: int = 128
+    asked: int = 8
+    learning_rate: float = 2e-3
+    weight_decay: float = 0.01
+    hidden: int = 128
+    layers: int = 4
+    heads: int = 4
+    side: int = 64
+
+
+class Sample(NamedTuple):
+    """A question and the scene that it is on."""
+
+    scene: Scene
+    question: Question
+
+
+def samples(seed: int, asked: int) -> Iterator[Sample]:
+    """Endless questions, so many on each scene, the same ones for the same seed."""
+    chance = random.Random(seed)
+    for scene in make_scenes(seed):
+        for question in islice(ask(scene, chance), asked):
+            yield Sample(scene, question)
+
+
+def held_out_samples(count: int) -> list[Sample]:
+    """Questions that no training sees, one on each scene."""
+    return list(islice(samples(HELD_OUT_SEED, 1), count))
+
+
+def digest_of_samples() -> str:
+    """Changes with what the grammar asks and what is drawn."""
+    digest = hashlib.sha256()
+    for scene, question in islice(samples(0, 8), 2000):
+        digest.update(draw(scene).tobytes() + repr(question).encode())
+    return digest.hexdigest()
+
+
+def train_pictures(options: PictureOptions, folder: Path, progress: Progress) -> dict[str, Any]:
+    """Train a model, write its folder and return what a report says of it.
+
+    The same seed on the same kind of processor gives the same weights.
+    """
+    import torch
+
+    started = perf_counter()
+    with torch.random.fork_rng():
+        torch.manual_seed(options.seed)
+        training = _new(options)
+        loss = training.fit(options, progress)
+        training.save(folder)
+    return {
+        "scenes": math.ceil(options.steps * options.batch / options.asked),
+        "questions": options.steps * options.batch,
+        "steps": options.steps,
+        "loss": loss,
+        "seconds": perf_counter() - started,
+    }
+
+
+def score_pictures(folder: Path, rows: Sequence[Sample]) -> dict[str, float]:
+    """Accuracy of a folder on questions, over all and of each kind; the model server's answers.
+
+    Computed in torch, so the last digits of probabilities differ from the server's.
+    """
+    right = defaultdict(list)
+    for row, answer in zip(rows, picture_answers(folder, rows), strict=True):
+        for kind in ("accuracy", row.question.kind):
+            right[kind].append(answer == row.question.answer)
+    return {kind: sum(found) / len(found) for kind, found in right.items()}
+
+
+def picture_answers(folder: Path, rows: Sequence[Sample]) -> list[str]:
+    """What a folder answers, in torch."""
+    import torch
+
+    from tasks.targets.serving.backends import TorchBackend, torch_model
+    from tasks.targets.serving.tokens import read_tokens
+
+    spec = ModelSpec(folder.name, str(folder), backend="torch")
+    model = open_folder(spec)
+    tokens = read_tokens(spec, model)
+    codec = codec_for(model, tokens.tokenizer, MAX_TOKENS)
+    backend = TorchBackend(torch_model(spec, model), tokens)
+    assert model.pictures is not None
+    answers = []
+    with torch.inference_mode():
+        for first in range(0, len(rows), 64):
+            part = rows[first : first + 64]
+            pieces = []
+            for scene, question in part:
+                whole = tokens.tokenizer.encode(question.text)
+                pixels = squared(draw(scene), model.pictures)
+                pieces.append(Sight(whole.ids, whole.type_ids, pixels))
+            found = backend.run(pieces)
+            answers += [codec.decode({}, [], [logits]).output[model.output] for logits in found]
+    return answers
+
+
+def _new(options: PictureOptions) -> "_Training":
+    """A new model with its tokenizer."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast, ViltConfig, ViltForQuestionAnswering
+
+    plain = Tokenizer(models.WordLevel({word: n for n, word in enumerate(_words())}, "[UNK]"))
+    plain.normalizer = normalizers.Lowercase()
+    plain.pre_tokenizer = pre_tokenizers.Whitespace()
+    ends = [(word, SPECIAL.index(word)) for word in ("[CLS]", "[SEP]")]
+    plain.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", None, ends)
+    config = ViltConfig(
+        vocab_size=plain.get_vocab_size(),
+        hidden_size=options.hidden,
+        num_hidden_layers=options.layers,
+        num_attention_heads=options.heads,
+        intermediate_size=2 * options.hidden,
+        image_size=options.side,
+        patch_size=options.side // GRID,
+        max_position_embeddings=MAX_TOKENS,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+        id2label=dict(enumerate(ANSWERS)),
+        label2id={answer: number for number, answer in enumerate(ANSWERS)},
+    )
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=plain,
+        model_max_length=MAX_TOKENS,
+        model_input_names=["input_ids", "attention_mask"],
+        **{f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep")},
+    )
+    return _Training(ViltForQuestionAnswering(config), tokenizer)
+
+
+def _words() -> tuple[str, ...]:
+    """The words that the grammar has, as the tokenizer cuts them."""
+    asked = (sample.question.text.lower() for sample in islice(samples(0, 8), 8000))
+    found = {word for text in asked for word in text.replace("?", " ?").split()}
+    return (*SPECIAL, *sorted(found))
+
+
+class _Batch(NamedTuple):
+    """Arrays of a batch; `cells` [batch, cells, 3] counts features from 1, 0 where none is.
+
+    `about` [batch, cells, 2] is 1 where the answer follows from the cell, and where it says where
+    to look.
+    """
+
+    ids: NDArray[np.int64]
+    pixels: NDArray[np.float32]
+    answers: NDArray[np.int64]
+    cells: NDArray[np.int64]
+    about: NDArray[np.float32]
+
+
+class _Training:
+    """A model in training."""
+
+    def __init__(self, model: Any, tokenizer: Any) -> None:
+        self.model, self.tokenizer = model, tokenizer
+        self.pictures = PictureSettings(model.config.image_size, MEAN, STD)
+
+    def save(self, folder: Path) -> None:
+        """Write weights, tokenizer and settings."""
+        self.model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+        about = {
+            "kind": PICTURE,
+            "fields": FIELDS[PICTURE],
+            "output": OUTPUTS[PICTURE],
+            "labels": ANSWERS,
+            "max_length": MAX_TOKENS,
+            "trained_on": "scenes that tasks/scenes draws",
+        }
+        processor = _processor(self.model.config)
+        for name, values in (("dynabench", about), ("preprocessor_config", processor)):
+            (folder / f"{name}.json").write_text(json.dumps(values, indent=2) + "\n")
+
+    def fit(self, options: PictureOptions, progress: Progress) -> float:
+        """Train, and return the loss of the answers over the last steps."""
+        import torch
+
+        hints = torch.nn.Linear(options.hidden, sum(len(f) + 1 for f in FEATURES) + 2)
+        parameters = [*self.model.parameters(), *hints.parameters()]
+        optimizer = torch.optim.AdamW(
+            parameters, options.learning_rate, (0.9, 0.98), weight_decay=options.weight_decay
+        )
+        rates = torch.optim.lr_scheduler.OneCycleLR(
+            optimizer, options.learning_rate, total_steps=options.steps, pct_start=0.1
+        )
+        endless, recent = samples(options.seed, options.asked), math.log(len(ANSWERS))
+        self.model.train()
+        for step in range(options.steps):
+            batch = self._batch(list(islice(endless, options.batch)))
+            loss, helped = self._losses(batch, hints)
+            optimizer.zero_grad()
+            (loss + helped).backward()
+            torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+            optimizer.step()
+            rates.step()
+            recent += 0.02 * (loss.item() - recent)
+            progress(step + 1, options.steps, f"loss {recent:.2f}")
+        self.model.eval()
+        return recent
+
+    def _losses(self, batch: _Batch, hints: "torch.nn.Linear") -> tuple["torch.Tensor", Any]:
+        """Of the answers, and of the hints."""
+        import torch
+        from torch.nn import functional as f
+
+        from tasks.targets.serving.vilt import embedded
+
+        ids, pixels, answers, cells, about = map(torch.from_numpy, batch)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=fast_bfloat16()):
+            seen = embedded(self.model, pixels)
+            out = self.model.vilt(
+                input_ids=ids,
+                attention_mask=(ids != 0).long(),
+                image_embeds=seen,
+                pixel_mask=torch.ones(seen.shape[:2], dtype=torch.long),
+            )
+            logits = self.model.classifier(out.pooler_output).float()
+            told = hints(out.last_hidden_state[:, -GRID * GRID :]).float()
+        helped = 20 * f.binary_cross_entropy_with_logits(told[..., -2:], about)
+        parts = told[..., :-2].split([len(feature) + 1 for feature in FEATURES], -1)
+        for number, part in enumerate(parts):
+            helped += f.cross_entropy(part.flatten(0, 1), cells[..., number].flatten())
+        return f.cross_entropy(logits, answers), 0.3 * helped
+
+    def _batch(self, rows: Sequence[Sample]) -> _Batch:
+        coded = [self.tokenizer.backend_tokenizer.encode(row.question.text).ids for row in rows]
+        ids = np.zeros((len(rows), max(map(len, coded))), np.int64)
+        for number, row in enumerate(coded):
+            ids[number, : len(row)] = row
+        drawn = {id(row.scene): squared(draw(row.scene), self.pictures) for row in rows}
+        return _Batch(
+            ids,
+            np.stack([drawn[id(row.scene)] for row in rows]),
+            np.array([ANSWERS.index(row.question.answer) for row in rows]),
+            np.stack([_cells(row.scene) for row in rows]),
+            np.stack([_about(row.question) for row in rows]),
+        )
+
+
+def _cells(scene: Scene) -> NDArray[np.int64]:
+    found = np.zeros((GRID * GRID, len(FEATURES)), np.int64)
+    for thing in scene.things:
+        names = (thing.shape, thing.colour, thing.size)
+        found[thing.row * GRID + thing.column] = [
+            feature.index(name) + 1 for feature, name in zip(FEATURES, names, strict=True)
+        ]
+    return found
+
+
+def _about(question: Question) -> NDArray[np.float32]:
+    found = np.zeros((GRID * GRID, 2), np.float32)
+    for number, things in enumerate((question.about, question.marks)):
+        for thing in things:
+            found[thing.row * GRID + thing.column, number] = 1
+    return found
+
+
+def _processor(config: Any) -> Mapping[str, Any]:
+    """By which transformers' own processor does with a square picture what our server does."""
+    return {
+        "image_processor_type": "ViltImageProcessor",
+        "do_normalize": True, "do_pad": True, "do_rescale": True, "do_resize": True,
+        "image_mean": MEAN, "image_std": STD, "rescale_factor": 1 / 255,
+        "resample": 3, "size": {"shortest_edge": config.image_size},
+        "size_divisor": config.patch_size,
+    }  # fmt: skip

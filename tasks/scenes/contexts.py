@@ -1,0 +1,51 @@
+"""Scenes as contexts of a task: drawn when the task is installed, never kept as files."""
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from tasks.media.decoding import picture
+from tasks.media.services import keep, store_decoded
+from tasks.models import Task
+
+from .drawing import png
+from .scene import Scene, in_words, make_scenes
+
+
+def drawn_contexts(file: Path, task: Task) -> Iterator[dict[str, Any]]:
+    """The rows of contexts that a `scenes.json` asks for; their pictures are stored.
+
+    The file holds `seed`, `count`, and `examples`: the first so many scenes are those of the
+    examples in the configuration, which name them by digest. A row's metadata says what is in its
+    picture.
+    """
+    asked = json.loads(file.read_bytes())
+    scenes = make_scenes(asked["seed"])
+    shown = [_stored(task, scene)["digest"] for scene in islice(scenes, asked["examples"])]
+    keep(task=task, digests=shown, used=True)
+    for scene in islice(scenes, asked["count"]):
+        yield {
+            "image": {**_stored(task, scene), "alt": in_words(scene)},
+            "tag": f"{len(scene.things)} shapes",
+            "metadata": {"shapes": _truth(scene)},
+        }
+
+
+def _stored(task: Task, scene: Scene) -> dict[str, Any]:
+    return store_decoded(task=task, found=picture(png(scene)))
+
+
+def _truth(scene: Scene) -> list[dict[str, Any]]:
+    """Rows and columns count from 1."""
+    return [
+        {
+            "size": thing.size,
+            "colour": thing.colour,
+            "shape": thing.shape,
+            "row": thing.row + 1,
+            "column": thing.column + 1,
+        }
+        for thing in scene.things
+    ]

@@ -1,0 +1,216 @@
+"""Questions on a scene and their answers, from a small grammar; for the training of the target."""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from .scene import COLOURS, SHAPES, SIZES, Scene, Thing
+
+LARGEST_COUNT = 6
+ANSWERS = ("yes", "no", *map(str, range(LARGEST_COUNT + 1)), *COLOURS, *SHAPES, *SIZES)
+"""The closed list of answers, in the order of the model's outputs."""
+
+SHARES = {
+    "exists": 4, "count": 4, "colour": 4, "shape": 3, "size": 2,
+    "where": 3, "exists where": 2, "colour where": 2, "shape where": 2,
+}  # fmt: skip
+"""How often each kind of question is asked, next to the others."""
+
+RELATIONS: dict[str, Callable[[Thing, Thing], bool]] = {
+    "left of": lambda one, other: one.column < other.column,
+    "right of": lambda one, other: one.column > other.column,
+    "above": lambda one, other: one.row < other.row,
+    "below": lambda one, other: one.row > other.row,
+}
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question on one scene; `kind` is a key of SHARES, `answer` one of ANSWERS.
+
+    `about` are the shapes that the answer follows from, `marks` those that say where to look: a
+    training may show both to a model.
+    """
+
+    kind: str
+    text: str
+    answer: str
+    about: Sequence[Thing]
+    marks: Sequence[Thing] = ()
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What a question speaks of: shapes with these features, any where a feature is None."""
+
+    size: str | None = None
+    colour: str | None = None
+    shape: str | None = None
+
+    def among(self, things: Sequence[Thing]) -> list[Thing]:
+        return [thing for thing in things if self._fits(thing)]
+
+    def _fits(self, thing: Thing) -> bool:
+        pairs = (self.size, thing.size), (self.colour, thing.colour), (self.shape, thing.shape)
+        return all(wanted in (None, found) for wanted, found in pairs)
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.size, self.colour, self.shape or "shape")))
+
+    @property
+    def one(self) -> str:
+        """With its article."""
+        return f"{'an' if str(self)[0] in 'aeiou' else 'a'} {self}"
+
+
+def ask(scene: Scene, chance: random.Random) -> Iterator[Question]:
+    """Endless questions on a scene, each with one right answer."""
+    kinds, shares = list(SHARES), list(SHARES.values())
+    while True:
+        kind = chance.choices(kinds, shares)[0]
+        asked = _ASKERS[kind](scene.things, chance)
+        if asked:
+            yield Question(kind, *asked)
+
+
+_Things = Sequence[Thing]
+_Asked = tuple[str, str, _Things] | tuple[str, str, _Things, _Things] | None
+"""The rest of a Question; None: the scene has none of this kind."""
+
+
+def _exists(things: Sequence[Thing], chance: random.Random) -> _Asked:
+    wanted = _described(things, chance)
+    text = chance.choice(("Is there {}?", "Do you see {}?", "Can you see {} in the picture?"))
+    found = wanted.among(things)
+    return text.format(wanted.one), _yes_no(found), found
+
+
+def _count(things: Sequence[Thing], chance: random.Random) -> _Asked:
+    wanted = chance.choice((_Wanted(), _described(things, chance), _one_feature(things, chance)))
+    text = chance.choice(("How many {}s are there?", "How many {}s do you see?"))
+    found = wanted.among(things)
+    if len(found) > LARGEST_COUNT:
+        return None
+    return text.format(wanted), str(len(found)), found
+
+
+def _colour(things: Sequence[Thing], chance: random.Random) -> _Asked:
+    thing = chance.choice(things)
+    wanted = _Wanted(chance.choice((None, thing.size)), None, chance.choice((None, thing.shape)))
+    if len(wanted.among(things)) != 1:
+        return None
+    text = chance.choice(
+        ("What colour is the {}?", "What color is the {}?", "Which colour is the {}?")
+    )
+    return text.format(wanted), thing.colour, [thing]
+
+
+def _shape(things: Sequence[Thing], chance: random.Random) -> _Asked:
+    thing = chance.choice(things)
+    wanted = _Wanted(chance.choice((None, thing.size)), thing.colour)
+    if len(wanted.among(things)) != 1:
+        return None
+    text = chance.choice(("Which shape is {}?", "What shape is {}?")).format(thing.colour)
+    return f"What is the {wanted}?" if wanted.size else text, thing.shape, [thing]
+
+
+def _size(things: Sequence[Thing], chance: random.Random) -> _Asked:
+    thing = chance.choice(things)
+    wanted = _Wanted(None, chance.choice((None, thing.colour)), thing.shape)
+    if len(wanted.among(things)) != 1:
+        return None
+    text = chance.choice(("Is the {} small or large?", "How large is the {}?"))
+    return text.format(wanted), thing.size, [thing]
+
+
+def _where(things: Sequence[Thing], chance: random.Random) -> _Asked:
+    one, other = chance.sample(things, 2)
+    wanted, mark = (_Wanted(None, thing.colour, thing.shape) for thing in (one, other))
+    if len(wanted.among(things)) != 1 or len(mark.among(things)) != 1:
+        return None
+    name = chance.choice(list(RELATIONS))
+    answer = _yes_no(RELATIONS[name](one, other))
+    return f"Is the {wanted} {name} the {mark}?", answer, [one], [other]
+
+
+def _exists_where(things: Sequence[Thing], chance: random.Random) -> _Asked:
+    placed = _placed(things, chance)
+    if not placed:
+        return None
+    place, others, mark = placed
+    wanted = _one_feature(others or things, chance)
+    found = wanted.among(others)
+    return f"Is there {wanted.one} {place}?", _yes_no(found), found, [mark]
+
+
+def _colour_where(things: Sequence[Thing], chance: random.Random) -> _Asked:
+    return _only_one_where(things, chance, "colour")
+
+
+def _shape_where(things: Sequence[Thing], chance: random.Random) -> _Asked:
+    return _only_one_where(things, chance, "shape")
+
+
+def _only_one_where(things: Sequence[Thing], chance: random.Random, feature: str) -> _Asked:
+    """A question on the only shape, of some look, in a place."""
+    placed = _placed(things, chance)
+    if not placed or not placed[1]:
+        return None
+    place, others, mark = placed
+    thing = chance.choice(others)
+    hidden = {"colour": _Wanted(shape=thing.shape), "shape": _Wanted(colour=thing.colour)}[feature]
+    if len(hidden.among(others)) != 1:
+        return None
+    answer: str = getattr(thing, feature)
+    text = "What colour is the {} {}?" if feature == "colour" else "What is the {} {}?"
+    return text.format(hidden, place), answer, [thing], [mark]
+
+
+def _placed(
+    things: Sequence[Thing], chance: random.Random
+) -> tuple[str, list[Thing], Thing] | None:
+    """A place next to the only shape of its look: in words, what is there, and that shape."""
+    mark = chance.choice(things)
+    seen = _Wanted(None, mark.colour, mark.shape)
+    if len(seen.among(things)) != 1:
+        return None
+    name = chance.choice(list(RELATIONS))
+    there = [thing for thing in things if RELATIONS[name](thing, mark)]
+    return f"{name} the {seen}", there, mark
+
+
+def _described(things: Sequence[Thing], chance: random.Random) -> _Wanted:
+    """A look with colour and shape that is there as often as not, size at times."""
+    thing = chance.choice(things)
+    size = chance.choice((None, None, thing.size))
+    colour, shape = thing.colour, thing.shape
+    if chance.random() < 0.5:  # probably something that is not there
+        colour, shape = chance.choice(
+            ((chance.choice(COLOURS), shape), (colour, chance.choice(SHAPES)))
+        )
+    return _Wanted(size, colour, shape)
+
+
+def _one_feature(things: Sequence[Thing], chance: random.Random) -> _Wanted:
+    """A look with a colour or a shape, mostly one that is there."""
+    thing = chance.choice(things)
+    if chance.random() < 0.3:
+        thing = Thing(thing.size, chance.choice(COLOURS), chance.choice(SHAPES), 0, 0, 0, 0)
+    return chance.choice((_Wanted(colour=thing.colour), _Wanted(shape=thing.shape)))
+
+
+def _yes_no(found: object) -> str:
+    return "yes" if found else "no"
+
+
+_ASKERS: dict[str, Callable[[Sequence[Thing], random.Random], _Asked]] = {
+    "exists": _exists,
+    "count": _count,
+    "colour": _colour,
+    "shape": _shape,
+    "size": _size,
+    "where": _where,
+    "exists where": _exists_where,
+    "colour where": _colour_where,
+    "shape where": _shape_where,
+}

@@ -1,0 +1,71 @@
+"""Scenes of shapes: what is in a picture, as data, in words, and how it is drawn by a seed."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+SHAPES = ("circle", "square", "triangle", "star")
+COLOURS = ("red", "orange", "yellow", "green", "blue", "purple")
+SIZES = ("small", "large")
+GRID = 4
+"""Cells in a row and in a column; each holds at most one shape."""
+FEWEST, MOST = 3, 8
+JITTER = 2
+"""How far a shape stands from the middle of its cell at most, in sixteenths of a cell."""
+
+
+@dataclass(frozen=True)
+class Thing:
+    """A shape in a cell; columns count from the left, rows from the top, both from 0.
+
+    `aside` and `down` say how far it stands from the middle of its cell, in sixteenths of a cell.
+    """
+
+    size: str
+    colour: str
+    shape: str
+    column: int
+    row: int
+    aside: int
+    down: int
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A picture's shapes, row by row."""
+
+    things: tuple[Thing, ...]
+
+
+def make_scene(chance: random.Random) -> Scene:
+    """A scene of FEWEST to MOST shapes."""
+    cells = sorted(chance.sample(range(GRID * GRID), chance.randint(FEWEST, MOST)))
+    return Scene(
+        tuple(
+            Thing(
+                size=chance.choice(SIZES),
+                colour=chance.choice(COLOURS),
+                shape=chance.choice(SHAPES),
+                column=cell % GRID,
+                row=cell // GRID,
+                aside=chance.randint(-JITTER, JITTER),
+                down=chance.randint(-JITTER, JITTER),
+            )
+            for cell in cells
+        )
+    )
+
+
+def make_scenes(seed: int) -> Iterator[Scene]:
+    """Endless scenes, the same ones for the same seed."""
+    chance = random.Random(seed)
+    while True:
+        yield make_scene(chance)
+
+
+def in_words(scene: Scene) -> str:
+    """What is where, for people who cannot see the picture."""
+    return "; ".join(
+        f"row {thing.row + 1}, column {thing.column + 1}: {thing.size} {thing.colour} {thing.shape}"
+        for thing in scene.things
+    )

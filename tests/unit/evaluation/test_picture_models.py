@@ -1,0 +1,95 @@
+"""Submitted models that look at pictures: which are accepted, and what the sandbox answers."""
+
+import base64
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dynabench.client.commands.init import EXAMPLES
+from evaluation.contract import Runnable
+from evaluation.sandbox.harness import arguments
+from evaluation.sandbox.harness.answering import answers, read_examples
+from evaluation.sandbox.harness.loading import load
+from evaluation.task_shape import Untrainable, model_for, runnable_shape_of, shape_of
+from evaluation.training.pictures import held_out_samples
+from evaluation.training.shipped import install_starter
+from evaluation.uploads.model_folders import check_folder
+from tasks.config.loading import load_config
+from tasks.scenes.drawing import png
+from tasks.services import OFFICIAL
+from tasks.targets.serving.errors import MisconfiguredError
+from tasks.targets.serving.spec import PICTURE
+from tests.support.serving_models import tiny_model, tiny_vilt
+
+CONFIG = load_config((OFFICIAL / "vqa" / "task.yaml").read_text())
+HELD = held_out_samples(120)
+
+
+def examples() -> list[dict[str, Any]]:
+    """As a run writes them."""
+    return [
+        {
+            "id": f"x{number}",
+            "inputs": {
+                "image": f"data:image/png;base64,{base64.b64encode(png(scene)).decode()}",
+                "question": question.text,
+            },
+        }
+        for number, (scene, question) in enumerate(HELD)
+    ]
+
+
+@pytest.fixture(scope="module")
+def starter(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return install_starter("vqa", tmp_path_factory.mktemp("home"))
+
+
+def test_a_folder_can_be_run_for_the_task_but_not_trained() -> None:
+    shape = runnable_shape_of(CONFIG)
+    assert (shape.kind, shape.fields, shape.answer) == (PICTURE, ("image", "question"), "answer")
+    assert model_for(CONFIG)["kind"] == PICTURE
+    with pytest.raises(Untrainable):
+        shape_of(CONFIG)
+
+
+def test_other_models_are_refused(starter: Path, tmp_path: Path) -> None:
+    assert check_folder(starter, CONFIG) == starter
+    with pytest.raises(MisconfiguredError, match="Load it as ViltForQuestionAnswering"):
+        check_folder(tiny_model(tmp_path / "bert", "sequence-classification"), CONFIG)
+    with pytest.raises(MisconfiguredError, match="the task's labels"):
+        check_folder(tiny_vilt(tmp_path / "vilt"), CONFIG)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_harness_answers_as_the_model_server_does(
+    starter: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")  # put back afterwards
+    shape = runnable_shape_of(CONFIG)
+    model = Runnable(fields=shape.fields, output=shape.answer, labels=shape.labels)
+    given = arguments.written(model, folder=str(starter), inputs="-", threads=workers)
+    loaded = load(arguments.read(given))
+    lines = [json.dumps(each).encode() for each in examples()]
+    lines.append(json.dumps({"id": "bad", "inputs": {"image": "", "question": "Is it?"}}).encode())
+    read = list(read_examples(lines, loaded.codec))
+    told = b"".join(answers(read, loaded.codec, loaded.backend, workers=workers))
+    said = {row["id"]: row for row in map(json.loads, told.splitlines())}
+    assert said.keys() == {f"x{number}" for number in range(len(HELD))}, "and not the bad one"
+    right = [
+        said[f"x{number}"]["output"]["answer"] == row.question.answer
+        for number, row in enumerate(HELD)
+    ]
+    assert sum(right) >= 0.7 * len(right)
+
+
+def test_the_example_of_the_client_fits_the_task(tmp_path: Path) -> None:
+    (tmp_path / "make_model.py").write_bytes((EXAMPLES / "folder" / "make_model.py").read_bytes())
+    (tmp_path / "task.json").write_text(json.dumps(model_for(CONFIG)))
+    lines = [json.dumps(each) for each in examples()[:5]]
+    (tmp_path / "examples.jsonl").write_text("\n".join(lines))
+    subprocess.run([sys.executable, "make_model.py"], cwd=tmp_path, check=True)
+    assert check_folder(tmp_path / "model", CONFIG) == tmp_path / "model"

@@ -1,0 +1,130 @@
+"""The target of vqa: good at what its grammar asks, easily fooled by what people ask."""
+
+import base64
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from evaluation import seeds
+from evaluation.training import shipped, starters
+from evaluation.training.pictures import (
+    PictureOptions,
+    held_out_samples,
+    picture_answers,
+    samples,
+    score_pictures,
+)
+from tasks.scenes.drawing import png
+from tasks.scenes.questions import ANSWERS
+from tasks.scenes.scene import Scene
+from tasks.targets.serving import backends
+from tasks.targets.serving.codecs import Answer
+from tasks.targets.serving.registry import ServedModel
+from tasks.targets.serving.spec import ModelSpec
+
+HELD = held_out_samples(400)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedModel]:
+    """As the model server runs it, by what is shipped: nothing is exported."""
+    home = tmp_path_factory.mktemp("home")
+    folder = shipped.install_starter("vqa", home)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delattr(backends, "export_onnx")
+        served = ServedModel(ModelSpec("vqa", str(folder)), home / "serving", max_queued=1024)
+    yield served
+    served.close()
+
+
+def ask(model: ServedModel, asked: list[tuple[Scene, str]]) -> list[Answer]:
+    rows = [
+        {"image": base64.b64encode(png(scene)).decode(), "question": text} for scene, text in asked
+    ]
+    parts = [rows[first : first + 64] for first in range(0, len(rows), 64)]
+    waiting = [model.submit(part, deadline=time.monotonic() + 300) for part in parts]
+    return [answer for future in waiting for answer in future.result(300)]
+
+
+def test_it_is_small() -> None:
+    files = shipped.shipped_folder("vqa").iterdir()
+    assert sum(file.stat().st_size for file in files) <= 2_000_000
+
+
+def test_it_answers_three_quarters_of_what_no_training_saw(model: ServedModel) -> None:
+    answers = ask(model, [(scene, question.text) for scene, question in HELD])
+    said = [answer.output["answer"] for answer in answers]
+    right = sum(a == row.question.answer for a, row in zip(said, HELD, strict=True)) / len(HELD)
+    report = shipped.read_report(shipped.shipped_folder("vqa"))
+    assert right >= 0.75
+    assert right == pytest.approx(report["held_out"]["accuracy"], abs=0.06)
+    assert all(answer.prob.keys() == {*ANSWERS} for answer in answers)
+
+
+def test_onnx_runtime_answers_as_torch_does(model: ServedModel, tmp_path: Path) -> None:
+    folder = shipped.install_starter("vqa", tmp_path)
+    some = HELD[:120]
+    said = ask(model, [(scene, question.text) for scene, question in some])
+    pairs = zip(said, picture_answers(folder, some), strict=True)
+    assert sum(a.output["answer"] == other for a, other in pairs) >= 0.98 * len(some)
+
+
+TRIVIAL = {
+    "How many shapes are not red?": lambda s: sum(t.colour != "red" for t in s.things),
+    "Are there no circles?": lambda s: not any(t.shape == "circle" for t in s.things),
+    "How many sides do all the squares have together?": lambda s: (
+        4 * sum(t.shape == "square" for t in s.things)
+    ),
+    "Are all shapes small?": lambda s: all(t.size == "small" for t in s.things),
+    "How many colours are there?": lambda s: len({t.colour for t in s.things}),
+}
+
+
+def test_questions_that_people_find_trivial_fool_it(model: ServedModel) -> None:
+    words = {True: "yes", False: "no"}
+    asked = [(scene, text) for scene, _ in HELD[:20] for text in TRIVIAL]
+    right = 0
+    for (scene, text), answer in zip(asked, ask(model, asked), strict=True):
+        truth = TRIVIAL[text](scene)
+        right += answer.output["answer"] == (
+            words[truth] if truth in (True, False) and isinstance(truth, bool) else str(truth)
+        )
+    assert right < 0.6 * len(asked)
+
+
+def test_held_out_questions_are_of_scenes_that_no_training_draws() -> None:
+    seen = {scene for scene, _ in (next(row) for row in [samples(0, 8)] for _ in range(20_000))}
+    assert not seen & {scene for scene, _ in HELD}
+
+
+TINY = PictureOptions(steps=3, batch=8, hidden=16, layers=1, heads=2, side=16)
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setattr(seeds, "OFFICIAL", tmp_path / "official")
+    monkeypatch.setattr(starters, "PICTURE_STARTERS", {"vqa": TINY})
+    monkeypatch.setattr(starters, "HELD_OUT_QUESTIONS", 40)
+    return shipped.shipped_folder("vqa")
+
+
+def test_a_small_one_is_trained_shipped_and_installed(tiny: Path, tmp_path: Path) -> None:
+    steps: list[tuple[int, int]] = []
+    starters.train_starter("vqa", tiny, lambda done, most, words: steps.append((done, most)))
+    assert steps == [(1, 3), (2, 3), (3, 3)]
+    assert starters.is_fresh("vqa")
+    report = shipped.read_report(tiny)
+    assert (report["questions"], report["held_out_rows"]) == (24, 40)
+    folder = shipped.install_starter("vqa", tmp_path)
+    assert score_pictures(folder, held_out_samples(40)) == report["held_out"]
+    again = tmp_path / "again"
+    starters.train_starter("vqa", again, lambda *_: None)
+    assert shipped.read_report(again)["weights_sha256"] == report["weights_sha256"]
+
+
+def test_other_options_are_another_recipe(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = starters.recipe("vqa")
+    monkeypatch.setattr(starters, "PICTURE_STARTERS", {"vqa": PictureOptions()})
+    assert starters.recipe("vqa") != before

@@ -1,0 +1,157 @@
+"""Scenes are drawn alike everywhere, and the grammar's answers are right by another reading."""
+
+import hashlib
+import random
+import re
+from collections import Counter
+from itertools import islice
+
+import pytest
+
+from tasks.scenes.drawing import INK, PAPER, SIDE, draw, png
+from tasks.scenes.questions import ANSWERS, SHARES, Question, ask
+from tasks.scenes.scene import (
+    COLOURS,
+    GRID,
+    MOST,
+    SHAPES,
+    SIZES,
+    Scene,
+    Thing,
+    in_words,
+    make_scenes,
+)
+
+PIXELS = "1c17bcb3ff72d7fa"
+SCENES = list(islice(make_scenes(7), 300))
+
+
+def questions(count: int) -> list[tuple[Scene, Question]]:
+    chance = random.Random(1)
+    return [(scene, each) for scene in SCENES for each in islice(ask(scene, chance), count)]
+
+
+def test_the_same_seed_draws_the_same_pixels() -> None:
+    digest = hashlib.sha256()
+    for scene in SCENES[:50]:
+        digest.update(draw(scene).tobytes())
+    assert digest.hexdigest()[:16] == PIXELS
+    assert list(islice(make_scenes(7), 300)) == SCENES
+    assert next(make_scenes(8)) != SCENES[0]
+
+
+def test_each_shape_stays_in_its_cell_in_its_own_colour() -> None:
+    cell = SIDE // GRID
+    for scene in SCENES:
+        image = draw(scene)
+        taken = {(thing.column, thing.row): thing for thing in scene.things}
+        for row in range(GRID):
+            for column in range(GRID):
+                box = (column * cell, row * cell, (column + 1) * cell, (row + 1) * cell)
+                found = {c: n for n, c in image.crop(box).getcolors(cell * cell) or ()}
+                thing = taken.get((column, row))
+                if thing is None:
+                    assert found == {PAPER: cell * cell}
+                else:
+                    assert found[INK[thing.colour]] > 30
+                    assert not found.keys() & {INK[c] for c in COLOURS if c != thing.colour}
+
+
+def test_what_is_seen_differs_by_each_feature() -> None:
+    looks = [
+        Thing(size, colour, shape, 1, 1, 0, 0)
+        for size in SIZES
+        for colour in COLOURS
+        for shape in SHAPES
+    ]
+    assert len({draw(Scene((look,))).tobytes() for look in looks}) == len(looks)
+    assert png(SCENES[0]).startswith(b"\x89PNG")
+
+
+def test_the_words_tell_all_that_is_there() -> None:
+    for scene in SCENES:
+        words = in_words(scene)
+        assert len(words) <= 500, "the most that a picture's words may have"
+        for thing in scene.things:
+            told = f"row {thing.row + 1}, column {thing.column + 1}"
+            assert f"{told}: {thing.size} {thing.colour} {thing.shape}" in words
+
+
+# A second reading of the questions, by their words alone and from a table of the scene.
+
+NOUNS = {**{s: s for s in SHAPES}, **{s + "s": s for s in SHAPES}}
+SIDES = {"left": (0, -1), "right": (0, 1), "above": (1, -1), "below": (1, 1)}
+
+
+def matching(scene: Scene, words: list[str]) -> list[Thing]:
+    left = list(scene.things)
+    for word in words:
+        if word in SIZES:
+            left = [t for t in left if t.size == word]
+        elif word in COLOURS:
+            left = [t for t in left if t.colour == word]
+        elif word in NOUNS:
+            left = [t for t in left if t.shape == NOUNS[word]]
+    return left
+
+
+def beside(side: str, mark: Thing, thing: Thing) -> bool:
+    axis, sign = SIDES[side]
+    return ((thing.column, thing.row)[axis] - (mark.column, mark.row)[axis]) * sign > 0
+
+
+def read(scene: Scene, text: str) -> str:
+    """The answer to a question; a shape that must be the only one is."""
+    asked = re.sub(r"^how large|small or large\?$|\?", "", text.lower())
+    is_size = asked.strip() != text.lower().strip("?")
+    split = re.split(r"\b(left of|right of|above|below)\b", asked)
+    words = split[0].split()
+    found = matching(scene, words)
+    if len(split) == 3:
+        (mark,) = matching(scene, split[2].split())
+        if words[:2] == ["is", "the"]:
+            (thing,) = found
+            return "yes" if beside(split[1].split()[0], mark, thing) else "no"
+        found = [t for t in found if beside(split[1].split()[0], mark, t)]
+    if words[:2] == ["how", "many"]:
+        return str(len(found))
+    if words[0] in ("do", "can") or words[:2] == ["is", "there"]:
+        return "yes" if found else "no"
+    (thing,) = found
+    if is_size:
+        return thing.size
+    if words[1] in ("colour", "color"):
+        return thing.colour
+    return thing.shape
+
+
+def test_answers_are_right_by_another_reading() -> None:
+    for scene, question in questions(20):
+        assert read(scene, question.text) == question.answer, (in_words(scene), question)
+
+
+def test_what_a_question_is_about_is_named() -> None:
+    for scene, question in questions(4):
+        assert {*question.about, *question.marks} <= {*scene.things}
+        if question.kind == "count":
+            assert str(len(question.about)) == question.answer
+        assert bool(question.marks) == ("where" in question.kind)
+
+
+def test_all_kinds_and_answers_are_asked_and_none_is_the_rule() -> None:
+    asked = [question for _, question in questions(20)]
+    assert {question.kind for question in asked} == {*SHARES}
+    answers = Counter(question.answer for question in asked)
+    assert {*answers} == {*ANSWERS}
+    assert max(answers.values()) < 0.3 * len(asked)
+    yes_no = [q.answer for q in asked if q.kind in ("exists", "where")]
+    assert 0.35 < yes_no.count("yes") / len(yes_no) < 0.65
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_same_seed_asks_the_same(seed: int) -> None:
+    def texts() -> list[str]:
+        return [q.text for q in islice(ask(SCENES[0], random.Random(seed)), 50)]
+
+    assert texts() == texts()
+    assert len(SCENES[0].things) <= MOST

@@ -1,0 +1,126 @@
+"""The official task vqa: its pictures, its model as it is served, and one walk through it."""
+
+import json
+from itertools import islice
+
+import pytest
+from PIL import Image
+
+from annotation.models import Assignment, Example
+from evaluation.training.shipped import install_starter
+from tasks.models import Context, Media, Round, Task
+from tasks.rounds.loop import register_target
+from tasks.rounds.states import set_round_state
+from tasks.scenes.drawing import draw
+from tasks.scenes.scene import in_words, make_scenes
+from tasks.services import OFFICIAL, SCENES, _install
+from tasks.targets.serving.registry import ModelRegistry
+from tasks.targets.serving.spec import ModelSpec
+from tests.support.factories import UserFactory
+from tests.support.judging import judge
+from tests.support.model_server import serving, wait_for
+from tests.support.writing import ok, open_form, signed_in
+from tests.web.conftest import HTMX
+from validation.models import Consensus
+
+FOLDER = OFFICIAL / "vqa"
+ASKED = json.loads((FOLDER / SCENES).read_text())
+URL = "/t/vqa/write/"
+
+
+@pytest.fixture
+def task(db, settings, tmp_path):
+    """Installed as by `quickstart`, with six pictures instead of all."""
+    settings.MEDIA_ROOT = tmp_path / "media"
+    folder = tmp_path / "vqa"
+    folder.mkdir()
+    (folder / "task.yaml").write_bytes((FOLDER / "task.yaml").read_bytes())
+    (folder / SCENES).write_text(json.dumps({**ASKED, "count": 6}))
+    return _install(folder)
+
+
+@pytest.fixture
+def port(tmp_path):
+    """The model server with the shipped model."""
+    spec = ModelSpec("starter-vqa", str(install_starter("vqa", tmp_path)))
+    registry = ModelRegistry({spec.name: spec}.get, lambda: [spec.name], tmp_path / "serving")
+    wait_for(registry, spec.name)
+    with serving(registry) as port:
+        yield port
+    registry.close()
+
+
+@pytest.fixture
+def round(task, port, settings):
+    settings.MODEL_SERVER_URL = f"http://127.0.0.1:{port}"
+    first = task.rounds.get()
+    register_target(task=task, name="starter-vqa", round=first, source="/unpacked")
+    return set_round_state(round=first, state=Round.State.OPEN, actor=None)
+
+
+def test_the_pictures_are_drawn_stored_and_told_in_words(task):
+    first = ASKED["examples"]
+    scenes = list(islice(make_scenes(ASKED["seed"]), first, first + 6))
+    contexts = Context.objects.filter(round__task=task).order_by("pk")
+    assert [context.fields["image"]["alt"] for context in contexts] == [*map(in_words, scenes)]
+    assert Media.objects.filter(task=task, is_used=True).count() == 6 + first
+    for context, scene in zip(contexts, scenes, strict=True):
+        media = Media.objects.get(digest=context.fields["image"]["digest"])
+        with media.file.open("rb") as file:
+            assert Image.open(file).convert("RGB").tobytes() == draw(scene).tobytes()
+        assert context.tag == f"{len(scene.things)} shapes"
+        assert len(context.metadata["shapes"]) == len(scene.things)
+
+
+def test_there_are_enough_pictures_and_all_differ():
+    assert ASKED["count"] >= 300
+    scenes = list(islice(make_scenes(ASKED["seed"]), ASKED["count"] + ASKED["examples"]))
+    assert len({*scenes}) == len(scenes)
+
+
+def test_the_examples_show_stored_pictures_in_their_words(task):
+    shown = [e.context["image"] for e in (*task.config.examples.good, *task.config.examples.bad)]
+    words = {*map(in_words, islice(make_scenes(ASKED["seed"]), ASKED["examples"]))}
+    assert {picture["alt"] for picture in shown} == words
+    for picture in shown:
+        assert Media.objects.filter(task=task, digest=picture["digest"]).exists()
+
+
+def truth(shapes, colour):
+    return str(sum(shape["colour"] != colour for shape in shapes))
+
+
+def test_people_fool_it_judge_it_and_see_it_in_their_work(round, alice):
+    client = signed_in(alice)
+    page = ok(client.get(URL)).text
+    context = Assignment.objects.get().context
+    picture = context.fields["image"]
+    assert f'src="/media/{picture["digest"]}/"' in page
+    assert f'alt="{picture["alt"]}"' in page
+    for colour in ("red", "green", "blue", "purple", "orange"):
+        question = f"How many shapes are anything but {colour}?"
+        answer = truth(context.metadata["shapes"], colour)
+        form = open_form(client, URL, question=question, answer=answer)
+        ok(client.post(URL, form, **HTMX))
+        example = Example.objects.latest("pk")
+        if example.outcome == "fooled":
+            break
+    assert example.outcome == "fooled", "five questions that people find trivial"
+    said = example.target_outputs.get()
+    assert said.output["answer"] != answer
+    assert len(said.prob) == 21
+    for number in range(3):
+        judge(signed_in(UserFactory(email=f"j{number}@example.com")), f"label:{answer}",
+              "/t/vqa/judge/")  # fmt: skip
+    assert Consensus.objects.get(example=example).is_validated_error
+    assert question in ok(client.get("/me/")).text
+
+
+def test_strangers_try_it_out(round, client):
+    page = ok(client.get("/t/vqa/try/")).text
+    config = Task.objects.get(code="vqa").config
+    assert any(c["image"]["digest"] in page for c in config.practice_contexts)
+    form = open_form(client, "/t/vqa/try/", question="Is there a circle?", answer="yes")
+    assert 'id="verdict"' in ok(client.post("/t/vqa/try/", form, **HTMX)).text
+    assert not Example.objects.exists()
+    assert "/t/vqa/" in ok(client.get("/")).text
