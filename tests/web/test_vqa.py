@@ -87,7 +87,7 @@ def test_the_examples_show_stored_pictures_in_their_words(task):
 
 
 def truth(shapes, colour):
-    return str(sum(shape["colour"] != colour for shape in shapes))
+    return "no" if any(shape["colour"] == colour for shape in shapes) else "yes"
 
 
 def test_people_fool_it_judge_it_and_see_it_in_their_work(round, alice):
@@ -98,7 +98,7 @@ def test_people_fool_it_judge_it_and_see_it_in_their_work(round, alice):
     assert f'src="/media/{picture["digest"]}/"' in page
     assert f'alt="{picture["alt"]}"' in page
     for colour in ("red", "green", "blue", "purple", "orange"):
-        question = f"How many shapes are anything but {colour}?"
+        question = f"Is it true that nothing here is {colour}?"
         answer = truth(context.metadata["shapes"], colour)
         form = open_form(client, URL, question=question, answer=answer)
         ok(client.post(URL, form, **HTMX))

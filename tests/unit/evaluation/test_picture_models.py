@@ -2,8 +2,7 @@
 
 import base64
 import json
-import subprocess
-import sys
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -91,5 +90,5 @@ def test_the_example_of_the_client_fits_the_task(tmp_path: Path) -> None:
     (tmp_path / "task.json").write_text(json.dumps(model_for(CONFIG)))
     lines = [json.dumps(each) for each in examples()[:5]]
     (tmp_path / "examples.jsonl").write_text("\n".join(lines))
-    subprocess.run([sys.executable, "make_model.py"], cwd=tmp_path, check=True)
+    runpy.run_path(str(tmp_path / "make_model.py"), run_name="__main__")
     assert check_folder(tmp_path / "model", CONFIG) == tmp_path / "model"
