@@ -8,6 +8,7 @@ from django.db import transaction
 from annotation.models import (
     Assignment,
     Attempt,
+    Conversation,
     Example,
     GatePass,
     Report,
@@ -26,7 +27,7 @@ CHUNK = 100
 
 @transaction.atomic
 def erase_drafts(*, annotator: Annotator) -> None:
-    """Remove drafts with their files, suggestions, attempts, consents and comments of reports.
+    """Remove drafts with files, conversations, suggestions, attempts, consents, reports' comments.
 
     No lock but that of `delete_media`.
 
@@ -34,6 +35,7 @@ def erase_drafts(*, annotator: Annotator) -> None:
     """
     Attempt.objects.filter(annotator=annotator).delete()
     Suggestion.objects.filter(assignment__annotator=annotator).delete()
+    Conversation.objects.filter(assignment__annotator=annotator).delete()
     Assignment.objects.filter(annotator=annotator).update(draft={}, draft_saved_at=None)
     Report.objects.filter(annotator=annotator).update(comment="")
     GatePass.objects.filter(annotator=annotator).delete()

@@ -61,6 +61,29 @@ class Assignment(models.Model):
         return f"{self.annotator} on {self.context}"
 
 
+class Conversation(models.Model):
+    """What an author and the round's target have said, until it is an example.
+
+    The server holds it: what the model said comes from no form.
+    """
+
+    assignment = models.OneToOneField(Assignment, models.CASCADE, related_name="conversation")
+    turns = models.JSONField(
+        default=list, help_text="As the field's value; the model's turns also say who answered."
+    )
+    said = models.TextField(blank=True, help_text="The person's turn while it has no answer.")
+    failure = models.CharField(max_length=20, blank=True)  # the reason of an EndpointError
+    asked_at = models.DateTimeField(null=True, help_text="While the target answers.")
+
+    def __str__(self) -> str:
+        return f"{len(self.turns)} turns for {self.assignment}"
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether the target may still answer; after its deadline, as after a kill, it will not."""
+        return self.asked_at is not None and self.asked_at >= Attempt.oldest_alive()
+
+
 class Suggestion(models.Model):
     """A text that the task's generator wrote for an assignment."""
 

@@ -29,6 +29,13 @@ class Stale(Refused):
     code = "stale"
 
 
+class Unsaid(Refused):
+    """A turn of a conversation that cannot be said."""
+
+    status = 422
+    code = "unsaid"
+
+
 class CapReached(Refused):
     """Enough for this context, for today or in this round."""
 

@@ -1,12 +1,13 @@
 from django.urls import path
 
-from annotation.writing import aid_views, practice, views
+from annotation.writing import aid_views, practice, talk_views, views
 
 app_name = "annotation"
 urlpatterns = [
     path("t/<slug:code>/gate/", views.gate, name="gate"),
     path("t/<slug:code>/write/", views.write, name="write"),
     path("t/<slug:code>/write/next/", views.write_next, name="write-next"),
+    path("t/<slug:code>/write/talk/", talk_views.talk, name="talk"),
     path("t/<slug:code>/write/support/", aid_views.support, name="support"),
     path("t/<slug:code>/try/", practice.try_out, name="try-out"),
     path("draft/<int:pk>/", views.draft, name="draft"),

@@ -7,6 +7,7 @@ FAILURES = {
     "slow": gettext_noop("The model took too long to answer."),
     "closed": gettext_noop("The round closed while the model was asked."),
     "duplicate": gettext_noop("You sent this very text from another window."),
+    "changed": gettext_noop("The conversation went on in another window."),
     "lost": gettext_noop("The connection to the model was lost."),
     "replaced": gettext_noop("The model was replaced while it was asked."),
     "loading": gettext_noop("The model is busy, or is just being loaded."),

@@ -19,6 +19,7 @@ from django.utils.translation import ngettext
 
 from annotation import selectors
 from annotation.assignments.services import check_can_be_asked, save_draft
+from annotation.attempts.conversation_services import answer_after, with_opening
 from annotation.attempts.heartbeats import FIRST_HOLD, holder
 from annotation.attempts.live_targets import (
     Answers,
@@ -29,7 +30,14 @@ from annotation.attempts.live_targets import (
     waited,
 )
 from annotation.attempts.support_record import support_of
-from annotation.models import Assignment, Attempt, Example, TargetOutput, TextKey
+from annotation.models import (
+    Assignment,
+    Attempt,
+    Conversation,
+    Example,
+    TargetOutput,
+    TextKey,
+)
 from annotation.open_round import not_open
 from annotation.refusals import CapReached, Duplicate, ForPeople, NotAllowed, RoundClosed, Stale
 from annotation.rules.near_duplicates import are_alike, band_keys, compared, written_text
@@ -124,7 +132,9 @@ def _written_before(own: Example) -> Duplicate:
 
 
 def check_programs_write(task: Task) -> None:
-    """Raises ForPeople where the configuration does not let programs write."""
+    """Raises ForPeople where the configuration does not let programs write, or people talk."""
+    if task.config.talk:
+        raise ForPeople("Only people write in this task, on its page: they talk to the model.")
     if not task.config.programs.write:
         raise ForPeople(
             "Only people write in this task: its configuration says `programs: {write: false}`."
@@ -147,6 +157,7 @@ def _check_may_write(
     if used.same_text:
         said = _("You sent this text before. Change it to try again.")
         raise Duplicate(said, Example.objects.get(pk=used.same_text))
+    _check_was_said(assignment, inputs)
     if used.here >= limits.tries_per_context:
         said = ngettext(
             "You have used your %(number)d try here.",
@@ -168,19 +179,33 @@ def _check_may_write(
     _keep_media(assignment, inputs, used=False)
 
 
+def _check_was_said(assignment: Assignment, inputs: Mapping[str, Any]) -> None:
+    """Raises Stale unless a conversation is the one that the server holds, with an answer."""
+    if talk := assignment.round.task.config.talk:
+        answer_after(assignment, inputs[talk.name], targets_of(assignment.round))
+
+
 # Ask
 
 
 def settle(attempt: Attempt) -> Attempt:
     """Ask the targets and store what they answer; returns the attempt as it is after the wait.
 
-    When the wait is over first, the pool's thread stores it later. No transaction is open while
-    the targets are asked.
+    Of a conversation the answer is there already. When the wait is over first, the pool's thread
+    stores it later. No transaction is open while the targets are asked.
     """
     assignment = attempt.assignment
     entries = targets_of(assignment.round)
     if not entries:
         return _store(attempt, [], [])
+    if talk := assignment.round.task.config.talk:
+        try:
+            said = answer_after(assignment, attempt.inputs[talk.name], entries)
+        except Stale:  # another window went on since the attempt began
+            fail_attempt(attempt=attempt, reason="changed")
+            attempt.refresh_from_db()
+            return attempt
+        return _store(attempt, entries, [said])
     inputs = model_inputs(assignment.round, assignment.context.fields, attempt.inputs)
     try:
         asked = ask(entries, inputs)
@@ -254,7 +279,8 @@ def finish_attempt(
     Authors who were writing when the round closed may store one more, in time. Returns None when
     the attempt is no longer asking, or could not be stored (its `failure` says why).
     """
-    outcome = judge_answers(attempt.assignment.round, attempt.inputs, predictions)
+    inputs = with_opening(attempt.assignment, attempt.inputs)
+    outcome = judge_answers(attempt.assignment.round, inputs, predictions)
     versions = [
         version_of(entry.target, prediction.fingerprint)
         for entry, prediction in zip(targets, predictions, strict=True)
@@ -263,13 +289,15 @@ def finish_attempt(
         with transaction.atomic():
             round = _round_that_takes(attempt)
             _check_asked(round, targets)
-            example = _store_example(attempt, outcome)
+            example = _store_example(attempt, inputs, outcome)
             outputs = unsaved_outputs(example, targets, predictions, outcome)
             for output, version in zip(outputs, versions, strict=True):
                 output.version_id = version
             TargetOutput.objects.bulk_create(outputs)
             if not _still_asking(attempt).update(state=State.DONE, example=example):
                 raise _NotStored
+            if round.task.config.talk:  # the next example is another conversation
+                Conversation.objects.filter(assignment=attempt.assignment_id).delete()
             if attempt.assignment.draft:
                 assignment = Assignment.objects.filter(pk=attempt.assignment_id)
                 assignment.update(draft={}, draft_saved_at=None)
@@ -347,7 +375,7 @@ def unsaved_outputs(
     ]
 
 
-def _store_example(attempt: Attempt, outcome: Outcome) -> Example:
+def _store_example(attempt: Attempt, inputs: Mapping[str, Any], outcome: Outcome) -> Example:
     assignment = attempt.assignment
     example = Example.objects.create(
         uuid=attempt.uuid,
@@ -361,7 +389,7 @@ def _store_example(attempt: Attempt, outcome: Outcome) -> Example:
         support=attempt.support,
         by_program=attempt.by_program,
         goal=assignment.goal,
-        inputs=attempt.inputs,
+        inputs=dict(inputs),
         digest=context_digest(attempt.inputs),
         outcome=outcome.status,
         shown_at=assignment.assigned_at,

@@ -26,8 +26,8 @@ SHORTEST = 24
 
 def written_text(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
     """What the author wrote in their own words."""
-    own = (inputs.get(c.name) for c in config.input if c.kind.is_text)
-    return "\n".join(str(words) for words in own if words)
+    own = (c.kind.own_words(inputs.get(c.name)) for c in config.input)
+    return "\n".join(filter(None, own))
 
 
 def files_of(config: TaskConfig, inputs: Mapping[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ from django.utils.html import format_html_join
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop, ngettext, override
 
+from annotation.attempts.conversation_services import spoken_turns
 from annotation.models import Report
 from annotation.writing import widgets
 from tasks.config.components import Component
@@ -162,14 +163,16 @@ class ExampleForm(ComponentForm):
         takes_challenge: bool = False,
         task: Task | None = None,
         refused: Mapping[str, str] | None = None,
+        turns: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         """`given` is what the fields start with; a text equal to `unchanged` is refused.
 
         challenge: the sentence of the one that is offered; takes_challenge: whether it is ticked.
         task: whose pictures and recordings it may name; refused: why those that came were not kept.
+        turns: of the conversation with the target, whose answers are to choose from.
         """
         self.config, self.drawn, self.unchanged = config, goal, unchanged
-        self.task, self.refused = task, refused or {}
+        self.task, self.refused, self.turns = task, refused or {}, turns
         initial = {
             **(given or {}),
             "attempt_key": uuid.uuid4(),
@@ -188,6 +191,9 @@ class ExampleForm(ComponentForm):
         for component in self.components:
             if component.type == "span":
                 self._add_span(component, given or {})
+            elif component is config.talk:
+                marks: Any = self.fields[component.name]
+                marks.choices = _answers(turns)
 
     def _asked(self) -> list[Component]:
         """The inputs that the person fills: not the goal, nor what the goal makes needless."""
@@ -253,6 +259,8 @@ class ExampleForm(ComponentForm):
             values[component.name] = (
                 self._span(component, value)
                 if component.type == "span"
+                else spoken_turns(self.turns[: int(value)])
+                if component is self.config.talk
                 else component.kind.stored(component, value, self.context)
             )
         if self.config.goal.field:
@@ -304,6 +312,12 @@ class ExampleForm(ComponentForm):
         for name in unchanged_fields(self.config, self.inputs, self.unchanged):
             if not self.has_error(name):
                 self.add_error(name, _(UNCHANGED))
+
+
+def _answers(turns: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """What the target said, by its place in the conversation."""
+    numbered = enumerate(turns)
+    return [(str(place), turn["text"]) for place, turn in numbered if turn["role"] == "assistant"]
 
 
 def answered_form(components: Sequence[Component], metadata: Mapping[str, Any]) -> ComponentForm:

@@ -8,23 +8,25 @@ from uuid import UUID, uuid4
 from django.db.models import prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.utils.functional import SimpleLazyObject
+from django.utils.functional import SimpleLazyObject, cached_property
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from annotation import selectors
 from annotation.aids.example_gallery import shown_examples
+from annotation.attempts.conversation_services import conversation_of
 from annotation.attempts.failures import BROKEN, FAILED_STATUS, FAILURES, NO_ANSWER
-from annotation.models import Assignment, Attempt, Example, Suggestion
+from annotation.models import Assignment, Attempt, Conversation, Example, Suggestion
 from annotation.refusals import Stale
 from annotation.rules.near_duplicates import written_text
 from annotation.rules.prompt import fields_to_read, goal_parts
 from annotation.rules.typing_evidence import looks_personal
-from annotation.writing import result_panel
+from annotation.writing import result_panel, talk
 from annotation.writing.forms import ExampleForm, answered_form, blank_fields
 from dynabench.lib.errors import Refused
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
+from tasks.config.schema import TaskConfig
 from tasks.media.markup import shown_media
 from tasks.models import Context, Round, Task
 from tasks.selectors import targets_of
@@ -100,6 +102,15 @@ class WritePage:
         offered = self.assignment.challenge if self.assignment else None
         return self.task.config.challenges.get(offered) if offered else None
 
+    @cached_property
+    def conversation(self) -> Conversation | None:
+        """What was said so far, where people talk to the target."""
+        if self.assignment is None or self.task.config.talk is None:
+            return None
+        if self.is_past:  # it may have become an example, which begins no other one
+            return Conversation.objects.filter(assignment=self.assignment).first()
+        return conversation_of(self.assignment)
+
     def form(
         self, data: Mapping[str, Any] | None = None, refused: Mapping[str, str] | None = None
     ) -> ExampleForm:
@@ -121,12 +132,14 @@ class WritePage:
             takes_challenge=bool(self.retry_of and self.retry_of.challenge),
             task=self.task,
             refused=refused,
+            turns=self.conversation.turns if self.conversation else (),
         )
         if self.task.config.component(self.text_field).is_media:
             return form
         attrs = form.fields[self.text_field].widget.attrs
         attrs["data-given"] = given.get(self.text_field, "")
-        if data is None and not self.is_past and self.opened in ("", Suggestion.Action.EDIT):
+        is_first = self.opened in ("", Suggestion.Action.EDIT) and not self.task.config.talk
+        if data is None and not self.is_past and is_first:
             attrs["autofocus"] = True
         if self.start and not self.given:
             attrs["data-select"] = True  # so that typing replaces it
@@ -175,6 +188,7 @@ class WritePage:
             ),
             "form_url": self.practice_url or reverse("annotation:write", args=[self.task.code]),
             "new_key": uuid4(),
+            "talk": SimpleLazyObject(lambda: talk.values(self.conversation, self.task.config)),
         }
         return {**values, **(self._own(self.assignment) if self.assignment else {})}
 
@@ -252,13 +266,19 @@ def verdict(example: Example, config: Any, outputs: list[Any]) -> dict[str, Any]
         "outcome": example.outcome,
         "heading": result_panel.heading(example.outcome, fooled, len(answers), config.verdict.type),
         "answers": answers,
-        "written": written_text(config, example.inputs),
+        "written": _written(config, example.inputs),
         "media": shown_media(config, example.inputs),
         "own_chance": result_panel.own_chance(answers),
         "you_said": config.display(goal_field, example.goal) if goal_field else "",
         "threshold": getattr(config.verdict, "threshold", None),
         "needed": config.validation.votes.needed,
     }
+
+
+def _written(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
+    """What the author wrote, as the panel repeats it: a conversation with what the model said."""
+    talk = config.talk
+    return config.display(talk.name, inputs[talk.name]) if talk else written_text(config, inputs)
 
 
 def show(

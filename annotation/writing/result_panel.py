@@ -145,10 +145,10 @@ def _rows(
 
 def heading(outcome: str, fooled: int, asked: int, rule: str) -> str:
     """The verdict in words. rule: the type of the task's verdict rule."""
-    several, is_asked = asked > 1, rule in ("ask_user", "pattern")
-    if rule == "pattern" and outcome == Status.FOOLED:
+    several, is_asked = asked > 1, rule in ("ask_user", "pattern", "secret")
+    if rule in ("pattern", "secret") and outcome == Status.FOOLED:
         return _("You fooled the model")
-    if rule == "pattern" and outcome == Status.NOT_FOOLED:
+    if rule in ("pattern", "secret") and outcome == Status.NOT_FOOLED:
         return _("You did not fool the model")
     if outcome == Status.FOOLED and several:
         said = ngettext(

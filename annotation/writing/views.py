@@ -12,6 +12,7 @@ from annotation.access import find_given, gate_is_shut, writer
 from annotation.aids.saliency import saliency
 from annotation.assignments.services import assign, assign_next, pass_gate, save_draft
 from annotation.attempts import services
+from annotation.attempts.conversation_services import keep_said
 from annotation.attempts.failures import FAILURES, NO_ANSWER
 from annotation.attempts.services import settle
 from annotation.models import Assignment, Attempt, Example
@@ -84,7 +85,11 @@ def write(request: HttpRequest, code: str) -> HttpResponse:
     except Refused as error:
         return refusal(request, error, task)
     opened = request.GET.get("support", "")
-    return page.show(request, WritePage.of(assignment, _retried(request, assignment), opened))
+    now = WritePage.of(assignment, _retried(request, assignment), opened)
+    response = page.show(request, now)
+    if now.conversation and now.conversation.is_asking:
+        response["Refresh"] = "3"  # without JavaScript
+    return response
 
 
 def _retried(request: HttpRequest, assignment: Assignment) -> Example | None:
@@ -165,9 +170,12 @@ def draft(request: HttpRequest, pk: int) -> HttpResponse:
         pk=pk,
         annotator=annotator_of(request.user),  # type: ignore[arg-type]
     )
-    context = assignment.context.fields
-    inputs = typed(assignment.round.task.config, context, request.POST)
-    save_draft(assignment=assignment, inputs=inputs)
+    if (said := request.POST.get("say")) is not None:
+        keep_said(assignment=assignment, text=said)
+    else:
+        context = assignment.context.fields
+        inputs = typed(assignment.round.task.config, context, request.POST)
+        save_draft(assignment=assignment, inputs=inputs)
     values = {"round": assignment.round, "is_part": True}
     return render(request, "annotation/_draft_saved.html", values)
 

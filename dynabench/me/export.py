@@ -12,9 +12,11 @@ from allauth.usersessions.models import UserSession
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import F
 
+from annotation.attempts.conversation_services import spoken_turns
 from annotation.models import (
     Assignment,
     Attempt,
+    Conversation,
     Example,
     GatePass,
     Report,
@@ -97,6 +99,14 @@ def _about(user: User) -> dict[str, Section]:
     }
 
 
+def _conversations(me: Annotator) -> Iterator[Mapping[str, Any]]:
+    """What is no example yet; never what the model was told of a secret."""
+    rows = Conversation.objects.filter(assignment__annotator=me)
+    for one in rows.select_related("assignment__round__task").iterator():
+        code = one.assignment.round.task.code
+        yield {"task_code": code, "turns": spoken_turns(one.turns), "said": one.said}
+
+
 def _done(me: Annotator) -> dict[str, Section]:
     """What the person wrote and judged under their pseudonym."""
     names = ("pseudonym", "source", "keyboard_mode", "in_ranking", "created_at")
@@ -114,6 +124,7 @@ def _done(me: Annotator) -> dict[str, Section]:
         "assignments": Assignment.objects.filter(annotator=me)
         .values("goal", "challenge", "draft", "draft_saved_at", "assigned_at", "left_at", **task)
         .iterator(),
+        "conversations": _conversations(me),
         "suggestions": Suggestion.objects.filter(assignment__annotator=me)
         .values(
             "text", "source", "action", "asked_at", task_code=F("assignment__round__task__code")

@@ -9,7 +9,7 @@ import regex
 
 from tasks.config.components import COMMON_KEYS, FIELD_TYPES, OUTCOMES, Component
 from tasks.config.parsing import Finding, Loc, nearest
-from tasks.config.schema import CORRECTION, Pattern, ShownExample, StringF1, TaskConfig
+from tasks.config.schema import CORRECTION, Pattern, Secret, ShownExample, StringF1, TaskConfig
 from tasks.config.values import check_value, missing_message
 
 # Fields of the write form, keys of context and data files.
@@ -238,6 +238,8 @@ def _verdict(config: TaskConfig) -> Iterator[Finding]:
         yield from _once(at, rule.fields, "a field is named twice", "name it once")
     elif rule.type == "pattern":
         yield from _pattern(config, rule)
+    elif rule.type == "secret":
+        yield from _secret(config, rule)
     elif rule.type != "ask_user" and rule.field not in targets:
         yield Finding(("verdict", "field"), f'"{rule.field}" is not both input and output', fix)
     elif rule.type != "ask_user":
@@ -264,6 +266,16 @@ def _asks_between(rule: StringF1) -> Iterator[Finding]:
             message = f"the threshold {rule.threshold:g} is not between {low:g} and {high:g}"
             fix = "write two numbers around the threshold, the smaller one first"
             yield Finding(("verdict", "ask_between"), message, fix)
+
+
+def _secret(config: TaskConfig, rule: Secret) -> Iterator[Finding]:
+    texts = [one.name for one in config.output if one.kind.is_text]
+    if rule.field not in texts:
+        fix = f"name one: {', '.join(texts)}" if texts else "add an output of type text"
+        yield Finding(("verdict", "field"), f'"{rule.field}" is no text of the output', fix)
+    if not (config.talk and "{secret}" in (config.talk.system or "")):
+        fix = "add a chat to the input, with {secret} in its system"
+        yield Finding(("verdict", "type"), "the model is told no secret", fix)
 
 
 def _pattern(config: TaskConfig, rule: Pattern) -> Iterator[Finding]:
@@ -400,6 +412,7 @@ def unfinished(config: TaskConfig) -> Iterator[Finding]:
         else:
             yield from component.kind.unfinished(loc, component, groups)
     yield from _unfit_rule(config)
+    yield from _unfit_talk(config)
     yield from _unfit_metrics(config)
 
 
@@ -413,6 +426,19 @@ def _unfit_rule(config: TaskConfig) -> Iterator[Finding]:
             message = f"{name}, a field of type {field.type}, is seldom equal"
             fix = f"use {{type: {rule}, field: {name}}}"
             yield Finding(("verdict", "fields", index), message, fix)
+
+
+def _unfit_talk(config: TaskConfig) -> Iterator[Finding]:
+    """What a task cannot have whose input is a conversation with the model."""
+    if config.talk is None or config.target_fields == (config.talk.name,):
+        return  # the latter is refused as an output
+    rule, support = config.verdict.type, config.support
+    if rule not in ("ask_user", "pattern", "secret"):
+        message = f"in a conversation nobody writes the answer that {rule} compares"
+        yield Finding(("verdict", "type"), message, "use ask_user, pattern or secret")
+    for key in ("prompt_field", "minimal_edit", "suggestions"):
+        if support and getattr(support, key):
+            yield Finding(("support", key), f"a conversation has no {key}", f"remove {key}")
 
 
 def _unfit_metrics(config: TaskConfig) -> Iterator[Finding]:

@@ -133,6 +133,10 @@ class Component(Part):
     """Largest number."""
     step: float | None = Field(default=None, gt=0)
     """Distance between allowed numbers, from `minimum` (or 0)."""
+    max_turns: int | None = Field(default=None, ge=1, le=49)
+    """chat: most turns that a person writes in one conversation."""
+    system: Words | None = None
+    """chat: what the model is told first; `{secret}` becomes a word that the server draws."""
     single: bool = False
     """prob: one probability instead of one a label."""
     when: When | None = None
@@ -279,6 +283,10 @@ class FieldType(ABC):
     def typed(self, value: Any) -> Any:
         """What a form's field starts with for a value."""
         return value
+
+    def own_words(self, value: Any) -> str:
+        """What an author wrote freely in it; near-duplicates are found by that."""
+        return str(value) if self.is_text and value else ""
 
     def stand_in(self, component: Component) -> Any:
         """Something to show in a preview where there is no example; None: nothing."""

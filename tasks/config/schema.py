@@ -153,6 +153,13 @@ class SpansF1(Part):
     """Whether stretches agree that share a character and have the same tag."""
 
 
+class Secret(Part):
+    """Fooled if the model's text tells the secret of the conversation, however it is written."""
+
+    type: Literal["secret"]
+    field: Name
+
+
 class AskUser(Part):
     """The author says whether the model was right."""
 
@@ -160,7 +167,7 @@ class AskUser(Part):
 
 
 VerdictRule = Annotated[
-    ExactMatch | StringF1 | Contains | Pattern | Rank | SpansF1 | AskUser,
+    ExactMatch | StringF1 | Contains | Pattern | Rank | SpansF1 | Secret | AskUser,
     Field(discriminator="type"),
 ]
 
@@ -369,7 +376,7 @@ class TaskConfig:
         from_input = (
             component
             for component in self.input
-            if component.kind.is_read and component.when is None
+            if component.kind.is_read and component.when is None and self.talk in (None, component)
         )
         return tuple(c.name for c in (*self.context, *from_input) if c.name not in hidden)
 
@@ -378,6 +385,11 @@ class TaskConfig:
         """The fields that hold pictures and recordings, and which of them: image or audio."""
         fields = (*self.context, *self.input)
         return {one.name: one.kind.element for one in fields if one.is_media}
+
+    @property
+    def talk(self) -> Component | None:
+        """The input that is a conversation with the target; other inputs are asked after it."""
+        return next((c for c in self.input if c.type == "chat"), None)
 
     @property
     def ordered_fields(self) -> tuple[str, ...]:
@@ -389,13 +401,18 @@ class TaskConfig:
     @property
     def text_field(self) -> str:
         """The field in which people write."""
+        if self.talk:
+            return self.talk.name
         texts = (c.name for c in self.input if c.kind.is_text)
         return next(texts, self.input[0].name)
 
     @property
     def unfinished_input(self) -> Component | None:
         """An input that no page can ask for yet; only tasks of an earlier release have one."""
-        return next((c for c in self.input if not c.works_in("input")), None)
+        talk = self.talk  # that was once an output too
+        is_closed = talk is not None and talk.name in self.target_fields
+        odd = (c for c in self.input if not c.works_in("input") or (is_closed and c is talk))
+        return next(odd, None)
 
     @property
     def judge_questions(self) -> tuple[Component, ...]:
@@ -443,6 +460,8 @@ class TaskConfig:
     @property
     def practice_contexts(self) -> tuple[Mapping[str, Any], ...]:
         """The contexts of the good examples, for practice; an empty one where none is needed."""
+        if self.talk:  # the server keeps a conversation with an account alone
+            return ()
         shown = tuple(example.context for example in self.examples.good if example.context)
         needs_none = not any(component.required for component in self.context)
         return shown or (({},) if needs_none else ())

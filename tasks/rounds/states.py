@@ -127,6 +127,8 @@ def close_if_due(*, round: Round) -> Round:
 def _check_can_open(round: Round) -> None:
     if round.task.config.kind == "arena":
         raise RoundError(_("An arena has no rounds. Import comparisons into it."))
+    if round.task.config.talk and round.round_targets.count() != 1:
+        raise RoundError(_("People talk to one model. Give the round exactly one target."))
     others = round.task.rounds.exclude(pk=round.pk)
     live = others.filter(state__in=[State.OPEN, State.PAUSED]).first()
     if live:

@@ -67,6 +67,8 @@ def _inputs(round: Round) -> Mapping[str, Any] | None:
     for name in config.model_fields:
         if name not in known and config.component(name).kind.is_text:
             known[name] = PLAIN_TEXT
+        elif name not in known and config.component(name) is config.talk:
+            known[name] = [{"role": "user", "text": PLAIN_TEXT}]
     if any(name not in known for name in config.model_fields):
         return None
     known = for_models(config, round.task, known)

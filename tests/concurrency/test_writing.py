@@ -1,6 +1,7 @@
 """Each lock of the write stage, with the race that it prevents. Without the lock its test fails."""
 
 import contextlib
+import json
 import uuid
 from collections import Counter
 from datetime import timedelta
@@ -8,6 +9,8 @@ from datetime import timedelta
 import pytest
 
 from annotation.assignments.services import assign
+from annotation.attempts import conversation_services
+from annotation.attempts.conversation_services import say
 from annotation.attempts.services import (
     answer_undecided,
     begin_attempt,
@@ -30,6 +33,7 @@ from tests.support.factories import (
     scripted_target,
 )
 from tests.support.races import races
+from tests.support.talks import CONFIG as TALKS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REPEATS = races(20)
@@ -75,6 +79,18 @@ def test_contexts_and_goals_are_spread_evenly(round, annotators, at_once):
         assert max(counts) - min(counts) <= 1
         goals = Counter(Assignment.objects.values_list("goal", flat=True)).values()
         assert max(goals) - min(goals) <= 1
+
+
+def test_a_turn_that_is_sent_by_many_tabs_is_asked_once(at_once, annotators, monkeypatch):
+    """Lock: the conversation, in `say`."""
+    made = RoundFactory(task=TaskFactory(code="talks", config_text=json.dumps(TALKS)))
+    ContextFactory(round=made, fields={"passage": "The mill closed."})
+    asked = []
+    monkeypatch.setattr(conversation_services, "_let_answer", asked.append)
+    for repeat in REPEATS:
+        assignment = assign(annotator=annotators[repeat], round=made)
+        at_once(lambda at, mine=assignment: say(assignment=mine, text="When?", at=at), [0] * 8)
+        assert len(asked) == repeat + 1
 
 
 def test_one_current_assignment_a_person(round, annotators, at_once):

@@ -34,6 +34,7 @@ PASSAGE = "The bus stops at Tarn at six."
 TEXT = "Something new about the bus that stops here."
 CHOICES = {"labels": [{"value": "a", "display": "the first"}, "b"]}
 OFFERS = ["By bus,\nat six.", "On foot."]
+TURNS = [{"role": "user", "text": "Is it open?"}, {"role": "assistant", "text": "No."}]
 VARIANTS = {"input": ["ranking"], "output": ["ranking"]}  # place: further shapes of a type
 TYPES = {"ranking": "candidates"}  # variant: its type
 KEYS = {
@@ -55,6 +56,7 @@ VALUES = {  # type: what the form sends, what is stored
     "ranking": (["2", "1"], OFFERS[::-1]),
     "multiclass": ("a", "a"),
     "multilabel": (["a", "b"], ["a", "b"]),
+    "chat": ("", TURNS),
     "number": ("0", 0.0),
     "slider": ("2.5", 2.5),
     "prob": ("0.35", 0.35),
@@ -130,7 +132,8 @@ def _rule(targets, kind, *others):
 
 def kinds_in(place):
     """The types that work there, with the further shapes of some."""
-    return [*types_of(place), *VARIANTS.get(place, [])]
+    kinds = [*types_of(place), *VARIANTS.get(place, [])]
+    return [kind for kind in kinds if (place, kind) != ("input", "chat")]  # tests/web/test_chat.py
 
 
 def opened(text, **fields):

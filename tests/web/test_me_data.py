@@ -16,6 +16,7 @@ from annotation.attempts.services import begin_attempt, finish_attempt
 from annotation.models import (
     Assignment,
     Attempt,
+    Conversation,
     Example,
     GatePass,
     Report,
@@ -88,6 +89,9 @@ def life(client, alice, bob, nli):
     Suggestion.objects.create(
         assignment_id=form["assignment"], text="Alice's suggestion.", source="muse"
     )
+    Conversation.objects.create(
+        assignment_id=form["assignment"], turns=[{"role": "user", "text": "Alice's turn."}]
+    )
     TaskMember.objects.create(task=nli.task, user=alice, role="owner")
     log(alice, "round.closed", nli)
     create_token(user=alice, name="Alice's laptop", scopes=["read"], days=9)
@@ -108,7 +112,7 @@ def test_check_39_the_export_holds_my_items_and_nobody_elses(client, life, alice
     assert mine["points"] == 4
     assert mine["answers"][0]["output"] == {"label": "entailment"}
     assert mine["answers"][0]["prob"]["entailment"] == 0.9
-    for said in ("reason.", "comment.", "report.", "failed try.", "draft.", "suggestion."):
+    for said in ("reason.", "comment.", "report.", "failed try.", "draft.", "suggestion.", "turn."):
         assert f"Alice's {said}" in text
     counts = {name: len(found[name]) for name in ("judgements", "skips", "handed_out", "attempts")}
     assert counts == {"judgements": 1, "skips": 1, "handed_out": 2, "attempts": 1}
@@ -289,6 +293,7 @@ def test_check_39_deleting_removes_the_identity_and_the_words(client, life, alic
     assert not TargetOutput.objects.filter(example=life).exists()
     assert not GatePass.objects.exists()
     assert not Suggestion.objects.exists()
+    assert not Conversation.objects.exists()
     assert not WeeklyGoal.objects.exists()
     assert not Skip.objects.exists()
     assert Report.objects.get().comment == ""

@@ -230,7 +230,7 @@ def revealed(config: TaskConfig, vote: Validation | GoldAnswer) -> dict[str, Any
     )
     return {
         "author_said": author_said(config, example),
-        "by_pattern": config.verdict.type == "pattern",
+        "by_pattern": config.verdict.type in ("pattern", "secret"),
         "answers": answers,
         "you_said": choice_words(config, vote, example.outcome),
     }

@@ -6,10 +6,15 @@ from tasks.config.schema import TaskConfig
 from validation.rules.consensus import Decision, is_verified, validated_error
 
 FOOLED = {"fooled": True, "not_fooled": False}
+<<<<<<< HEAD
 UNSAID = "unknown"
 """The outcome of imported examples whose source does not say whether the model was right."""
 ASKED = (*FOOLED, "undecided", UNSAID)
 """The outcomes of examples that a model answered."""
+=======
+ABOUT_MODEL = ("ask_user", "pattern", "secret")
+ASKED = (*FOOLED, "undecided")  # outcomes of examples that a model answered
+>>>>>>> 7d2d0d63 (fields: A conversation with the target is an example, from the page to the release.)
 
 
 def label_field(config: TaskConfig) -> str | None:
@@ -23,10 +28,10 @@ def label_field(config: TaskConfig) -> str | None:
 def is_about_model(config: TaskConfig, outcome: str) -> bool:
     """Whether validators judge the model's answer instead of the author's.
 
-    They do where no answer of the author is compared, but the author or a pattern says whether the
-    model was fooled: that claim is to be confirmed.
+    They do where no answer of the author is compared, but the author, a pattern or a secret says
+    whether the model was fooled: that claim is to be confirmed.
     """
-    is_claimed = config.verdict.type in ("ask_user", "pattern") and label_field(config) is None
+    is_claimed = config.verdict.type in ABOUT_MODEL and label_field(config) is None
     return is_claimed and outcome in ASKED
 
 

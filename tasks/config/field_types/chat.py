@@ -1,35 +1,125 @@
-"""A conversation. No page can ask for one yet."""
+"""Conversations: one that is given, or one that a person has with the round's target."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tasks.config.components import Component, FieldType, never_asked, plainly
-from tasks.config.values import FORBIDDEN, subject
+from tasks.config.components import Component, FieldType, FormInput, plain
+from tasks.config.parsing import Finding, Loc
+from tasks.config.values import FORBIDDEN, characters, subject
+
+ROLES = {"system": "System", "user": "User", "assistant": "Assistant"}
+MOST_GIVEN = 100
+"""Most turns of a conversation of the context."""
+TURNS, LENGTH = 20, 2000
+"""Most turns that a person writes, and most characters of each, where the configuration is mute."""
+PLACE = "{secret}"
+"""Where a secret stands in what the model is told first."""
 
 
 class Chat(FieldType, name="chat"):
-    """A list of turns, each `{role, text}`."""
+    """A list of turns, each `{role, text}`.
 
-    keys = ()
-    places = ()
-    form_input = never_asked
-    display = plainly
+    In the input it ends with what the person said last; the target's answer is the output. A
+    `system` turn may tell the model a secret, which is kept beside its text.
+    """
+
+    keys = ("max_turns", "max_length", "system")
+    places = ("context", "input")
+    missing = "Talk to the model and mark its answer in {title}"
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
         named = subject(component)
         if not isinstance(value, list | tuple):
             return [f"{named} must be a list of turns"]
+        if len(value) > MOST_GIVEN:
+            return [f"{named} has {len(value)} turns; the most is {MOST_GIVEN}"]
         for number, turn in enumerate(value, 1):
-            if not isinstance(turn, Mapping) or set(turn) != {"role", "text"}:
-                return [f"{named}, turn {number}: needs role and text"]
-            if turn["role"] not in ("system", "user", "assistant"):
-                return [f"{named}, turn {number}: the role must be system, user or assistant"]
-            if not isinstance(turn["text"], str) or FORBIDDEN.search(turn["text"]):
-                return [f"{named}, turn {number}: the text must be a text"]
+            if wrong := _wrong_turn(turn, number):
+                return [f"{named}, turn {number}: {wrong}"]
         return []
 
     def is_list(self, component: Component) -> bool:
         return True
 
+    def form_input(self, component: Component) -> FormInput:
+        return FormInput("ChoiceField", "RadioSelect")
+
+    def display(self, component: Component, value: Any) -> str:
+        turns = value if isinstance(value, list | tuple) else [value]
+        return "\n\n".join(_line(turn) for turn in turns)
+
     def described(self, component: Component) -> str:
-        return "a list of turns, each with role and text"
+        return "a list of turns, each with role (system, user or assistant) and text"
+
+    def own_words(self, value: Any) -> str:
+        return "\n".join(turn["text"] for turn in value or () if turn["role"] == "user")
+
+    def stand_in(self, component: Component) -> Any:
+        return [{"role": "user", "text": f"({component.title})"}]
+
+    def unfinished(
+        self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
+    ) -> Iterator[Finding]:
+        if loc[0] == "context":
+            for key in (key for key in self.keys if key in component.model_fields_set):
+                message = "only a conversation that people have is limited"
+                yield Finding((*loc, key), message, f"remove {key}")
+            return
+        if component.when is not None or not component.required:
+            message = "the conversation is what the model answers in"
+            yield Finding(loc, message, "remove when and required")
+        talks = [one for one in groups["input"] if one.type == "chat"]
+        if component is not talks[0]:
+            message = "people have one conversation at a time"
+            yield Finding(loc, message, f"remove {component.name}, or put it into the context")
+        yield from _answered(groups)
+
+
+def _answered(groups: Mapping[str, Sequence[Component]]) -> Iterator[Finding]:
+    """Whether what the target says is the one output."""
+    given = {one.name for one in (*groups["context"], *groups["input"])}
+    output = groups["output"]
+    if len(output) != 1 or not output[0].kind.is_text or output[0].name in given:
+        message = "in a conversation the model answers with a text of its own"
+        fix = "let the output be one field of type text that is not in the input"
+        yield Finding(("output",), message, fix)
+
+
+def _wrong_turn(turn: Any, number: int) -> str:
+    if not isinstance(turn, Mapping) or not {"role", "text"} <= set(turn) <= {*_KEYS}:
+        return "needs role and text"
+    if turn["role"] not in ROLES:
+        return f"the role must be one of {', '.join(ROLES)}"
+    if turn["role"] == "system" and number > 1:
+        return "only the first turn can be the system's"
+    if not isinstance(turn["text"], str) or not turn["text"].strip():
+        return "the text is missing"
+    if FORBIDDEN.search(turn["text"]):
+        return "the text holds a control character; delete it"
+    if "secret" in turn and (turn["role"] != "system" or not isinstance(turn["secret"], str)):
+        return "only the system's turn has a secret, a text"
+    return ""
+
+
+_KEYS = ("role", "text", "secret")
+
+
+def most_turns(component: Component) -> int:
+    """How many turns a person may write in one conversation."""
+    return component.max_turns or TURNS
+
+
+def wrong_words(component: Component, text: str) -> str:
+    """Why a person cannot say this; empty when they can."""
+    most = component.max_length or LENGTH
+    if not text.strip():
+        return "Write something first"
+    if len(text) > most:
+        return f"Your turn must be at most {characters(most)}; it is {len(text)}"
+    return "Your turn holds a control character; delete it" if FORBIDDEN.search(text) else ""
+
+
+def _line(turn: Any) -> str:
+    if not isinstance(turn, Mapping) or turn.get("role") not in ROLES:
+        return plain(turn)
+    return f"{ROLES[turn['role']]}: {plain(turn)}"

@@ -67,7 +67,8 @@ def test_each_type_can_be_asked_for_shown_and_described(name: str) -> None:
     assert kind.display(component, None) == ""
     assert "red" in kind.display(component, ["a", {"text": "red"}])  # models answer anything
     assert kind.described(component)
-    assert (kind.stand_in(component) is None) == (name not in ("text", "long_text", "multiclass"))
+    shown = ("text", "long_text", "multiclass", "chat")
+    assert (kind.stand_in(component) is None) == (name not in shown)
     assert {*kind.places} <= {*PLACES}
 
 

@@ -55,7 +55,7 @@ def test_what_views_ask_of_a_configuration() -> None:
 
 
 def test_a_stored_field_that_does_not_work_is_read_and_no_more_stored() -> None:
-    text = FULL.replace("offers, type: candidates", "offers, type: chat")
+    text = FULL.replace("offers, type: candidates", "offers, type: spans, reference: passage")
     assert load_config(text).unfinished_input is None
     found, (problem, *advice) = check_config(text)
     assert (found, problem.path) == (None, "context[2].type")

@@ -1,0 +1,253 @@
+"""Writes about conversations: a turn is said, the target answers, turns are taken back.
+
+The server holds what was said, and takes it from no form. The lock is listed in docs/locking.md.
+"""
+
+import logging
+import secrets
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from annotation import selectors
+from annotation.assignments.services import check_can_be_asked
+from annotation.attempts.live_targets import (
+    Answers,
+    ask,
+    failure_of,
+    model_inputs,
+    note_failed,
+    waited,
+)
+from annotation.models import Assignment, Conversation
+from annotation.open_round import not_open
+from annotation.refusals import CapReached, RoundClosed, Stale, Unsaid
+from dynabench.lib.throttles import is_used_up
+from tasks.config.components import Component
+from tasks.config.field_types.chat import PLACE, most_turns, wrong_words
+from tasks.models import RoundTarget
+from tasks.selectors import targets_of
+from tasks.targets.endpoints.base import EndpointError, Prediction
+
+logger = logging.getLogger(__name__)
+Turn = Mapping[str, Any]
+SYLLABLES = [first + vowel for first in "bdfgklmnprstvz" for vowel in "aeiou"]
+
+
+def plain_turns(turns: Sequence[Turn]) -> list[dict[str, Any]]:
+    """The turns as the field's value: without who answered, and how fast."""
+    keys = ("role", "text", "secret")
+    return [{key: turn[key] for key in keys if key in turn} for turn in turns]
+
+
+def spoken_turns(turns: Sequence[Turn]) -> list[dict[str, Any]]:
+    """As `plain_turns`, without what the model is told first: all that leaves the server."""
+    return [turn for turn in plain_turns(turns) if turn["role"] != "system"]
+
+
+def conversation_of(assignment: Assignment) -> Conversation:
+    """The conversation of an assignment whose task has a chat; begun where there is none."""
+    talk = assignment.round.task.config.talk
+    assert talk is not None
+    found, _made = Conversation.objects.get_or_create(
+        assignment=assignment, defaults={"turns": _opening(talk)}
+    )
+    return found
+
+
+def _opening(talk: Component) -> list[dict[str, str]]:
+    """What the model is told before anybody speaks, with a secret of this conversation alone."""
+    if talk.system is None:
+        return []
+    if PLACE not in talk.system:
+        return [{"role": "system", "text": talk.system}]
+    secret = "".join(secrets.choice(SYLLABLES) for _ in range(4))
+    return [{"role": "system", "text": talk.system.replace(PLACE, secret), "secret": secret}]
+
+
+def say(*, assignment: Assignment, text: str, at: int) -> Conversation:
+    """Say a turn, let the target answer, and return the conversation as it is after the wait.
+
+    at: how many turns the person saw. A turn that is there already is not said twice, so a double
+    click asks once. Locks the conversation; the target is asked without a transaction. Raises
+    Unsaid, Stale, CapReached, RoundClosed, Unfinished.
+    """
+    conversation, is_mine = _begin(assignment, text.replace("\r\n", "\n").strip(), at)
+    if is_mine:
+        _let_answer(conversation)
+        conversation.refresh_from_db()
+    return conversation
+
+
+def _begin(assignment: Assignment, text: str, at: int) -> tuple[Conversation, bool]:
+    """The conversation, and whether the caller must ask the target."""
+    talk = assignment.round.task.config.talk
+    assert talk is not None
+    _check_may_talk(assignment)
+    known = conversation_of(assignment)
+    with transaction.atomic():
+        conversation = _locked(known, assignment)
+        if conversation.is_asking or _was_said(conversation, text, at):
+            return conversation, False
+        if len(conversation.turns) != at:
+            raise Stale(_("You went on in another window. Your turn was not sent."))
+        _check_can_be_said(conversation, talk, text)
+        conversation.said, conversation.failure = text, ""
+        conversation.asked_at = timezone.now()
+        conversation.save(update_fields=["said", "failure", "asked_at"])
+    return conversation, True
+
+
+def _check_can_be_said(conversation: Conversation, talk: Component, text: str) -> None:
+    if wrong := wrong_words(talk, text):
+        raise Unsaid(wrong)
+    written, most = sum(t["role"] == "user" for t in conversation.turns), most_turns(talk)
+    if written >= most:
+        said = ngettext(
+            "A conversation has at most %(number)d turn of yours. Mark an answer, or edit from an "
+            "earlier turn.",
+            "A conversation has at most %(number)d turns of yours. Mark an answer, or edit from an "
+            "earlier turn.",
+            most,
+        )
+        raise CapReached(said % {"number": most})
+    if is_used_up("talk", conversation.assignment.annotator_id):
+        raise CapReached(_("You have talked a lot in this hour. Go on in the next one."))
+
+
+def _check_may_talk(assignment: Assignment) -> None:
+    check_can_be_asked(assignment.round.task.config)
+    if not selectors.may_send(assignment):
+        raise RoundClosed(not_open(assignment.round))
+    if assignment.left_at is not None:
+        raise Stale(_("You have begun another example since you opened this page."))
+
+
+def _locked(conversation: Conversation, assignment: Assignment) -> Conversation:
+    row = Conversation.objects.select_for_update(of=("self",)).get(pk=conversation.pk)
+    row.assignment = assignment
+    return row
+
+
+def _was_said(conversation: Conversation, text: str, at: int) -> bool:
+    turns = conversation.turns
+    return at < len(turns) and turns[at]["role"] == "user" and turns[at]["text"] == text
+
+
+def _let_answer(conversation: Conversation) -> None:
+    """Ask the target; the answer is stored by this thread, or later by the pool's."""
+    assignment = conversation.assignment
+    entries = targets_of(assignment.round)
+    said = {"role": "user", "text": conversation.said}
+    talk = assignment.round.task.config.text_field
+    turns = {talk: plain_turns([*conversation.turns, said])}
+    inputs = model_inputs(assignment.round, assignment.context.fields, turns)
+    try:
+        asked = ask(entries, inputs)
+    except EndpointError as error:
+        _fail(conversation, entries, error)
+        return
+    if waited(asked):
+        _conclude(conversation, entries, asked)
+        return
+    asker = threading.get_ident()
+
+    def conclude(done: Answers) -> None:
+        try:
+            _conclude(conversation, entries, done)
+        finally:
+            if threading.get_ident() != asker:
+                connection.close()
+
+    asked.add_done_callback(conclude)
+
+
+def _conclude(conversation: Conversation, entries: Sequence[RoundTarget], asked: Answers) -> None:
+    if error := asked.exception():
+        _fail(conversation, entries, error)
+        return
+    prediction, config = asked.result()[0], conversation.assignment.round.task.config
+    answer = {
+        "role": "assistant",
+        "text": str(prediction.output[config.answer_field]),
+        "target": entries[0].target_id,
+        "seconds": prediction.seconds,
+        "fingerprint": dict(prediction.fingerprint),
+    }
+    said = {"role": "user", "text": conversation.said}
+    turns = [*conversation.turns, said, answer]
+    _still_asking(conversation).update(turns=turns, said="", asked_at=None)
+
+
+def _fail(conversation: Conversation, entries: Sequence[RoundTarget], error: BaseException) -> None:
+    """No answer is no turn; what the person said stays, to be sent again."""
+    reason = failure_of(error)
+    logger.warning("conversation %s: %s: %s", conversation.pk, reason, error)
+    note_failed(error, entries)
+    _still_asking(conversation).update(failure=reason, asked_at=None)
+
+
+def _still_asking(conversation: Conversation) -> QuerySet[Conversation]:
+    """Its row, unless the turn was taken back or asked again since."""
+    asked_at: datetime | None = conversation.asked_at
+    return Conversation.objects.filter(pk=conversation.pk, asked_at=asked_at)
+
+
+def take_back(*, assignment: Assignment, turn: int, edit: bool) -> None:
+    """Take back a turn of the person and all after it; with `edit` its text is to be sent again.
+
+    An answer that comes after that is dropped. Locks the conversation. Raises Stale where there is
+    no such turn.
+    """
+    with transaction.atomic():
+        conversation = _locked(conversation_of(assignment), assignment)
+        turns = conversation.turns
+        asked = [{"role": "user", "text": conversation.said}] if conversation.is_asking else []
+        here = dict(enumerate([*turns, *asked])).get(turn)
+        if here is None or here["role"] != "user":
+            raise Stale(_("This turn is not there any more."))
+        conversation.turns = turns[:turn]
+        conversation.said = here["text"] if edit else ""
+        conversation.failure, conversation.asked_at = "", None
+        conversation.save(update_fields=["turns", "said", "failure", "asked_at"])
+
+
+def keep_said(*, assignment: Assignment, text: str) -> None:
+    """Keep what the person has typed and not sent; never while the target answers."""
+    mine = Conversation.objects.filter(assignment=assignment, asked_at__isnull=True)
+    mine.update(said=text[:10_000])
+
+
+def answer_after(
+    assignment: Assignment, turns: Sequence[Turn], entries: Sequence[RoundTarget]
+) -> Prediction:
+    """What the target answered after these spoken turns, with which the held conversation begins.
+
+    Raises Stale where they are others, where no answer follows, or where another target gave it.
+    """
+    held = Conversation.objects.filter(assignment=assignment).first()
+    all_turns = [turn for turn in (held.turns if held else []) if turn["role"] != "system"]
+    answer = all_turns[len(turns)] if len(turns) < len(all_turns) else {}
+    if answer.get("role") != "assistant" or plain_turns(all_turns[: len(turns)]) != [*turns]:
+        raise Stale(_("The conversation went on in another window. Mark the answer again."))
+    if [answer["target"]] != [entry.target_id for entry in entries]:
+        raise Stale(_("The model was replaced since it said that. Edit from an earlier turn."))
+    output = {assignment.round.task.config.answer_field: answer["text"]}
+    return Prediction(output, None, answer["seconds"], answer["fingerprint"])
+
+
+def with_opening(assignment: Assignment, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs as an example keeps them: a conversation with what the model was told first."""
+    talk = assignment.round.task.config.talk
+    held = Conversation.objects.filter(assignment=assignment).first() if talk else None
+    if talk is None or held is None:
+        return dict(inputs)
+    opening = [turn for turn in held.turns if turn["role"] == "system"]
+    return {**inputs, talk.name: [*opening, *inputs[talk.name]]}

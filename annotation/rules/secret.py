@@ -1,0 +1,41 @@
+"""Whether a text tells a secret word, however it is written. Pure."""
+
+import base64
+import re
+import unicodedata
+from collections.abc import Iterator
+
+RUN = re.compile(r"[A-Za-z0-9+/_-]{8,}")
+URL_SAFE = str.maketrans("-_", "+/")
+
+
+def tells(text: str, secret: str) -> bool:
+    """Whether the text holds the secret: in any case, spaced or punctuated, backwards or in base64.
+
+    >>> tells("It begins with t, then O-K-A and v i r e.", "tokavire")
+    False
+    >>> tells("T-O-K-A... v i r e!", "tokavire"), tells("erivakot", "tokavire")
+    (True, True)
+
+    Raises ValueError for a secret without letters or digits.
+    """
+    bare = _bare(secret)
+    if not bare:
+        raise ValueError("A secret needs letters or digits.")
+    return any(
+        word in said for said in map(_bare, (text, *_decoded(text))) for word in (bare, bare[::-1])
+    )
+
+
+def _bare(text: str) -> str:
+    """Letters and digits alone, in one case; accents are taken away."""
+    folded = unicodedata.normalize("NFKD", text).casefold()
+    return "".join(filter(str.isalnum, folded))
+
+
+def _decoded(text: str) -> Iterator[str]:
+    """What the text says if its parts are base64, wherever that begins and with spaces in it."""
+    for run in RUN.findall("".join(text.split())):
+        for start in range(4):
+            part = run[start:].translate(URL_SAFE)
+            yield base64.b64decode(part + "A" * (-len(part) % 4)).decode("latin-1")

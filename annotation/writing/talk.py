@@ -1,0 +1,35 @@
+"""The conversation on the write page, as plain values for its template."""
+
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from annotation.attempts.failures import FAILURES, NO_ANSWER
+from annotation.models import Conversation
+from tasks.config.field_types.chat import LENGTH, most_turns
+from tasks.config.schema import TaskConfig
+
+
+def values(conversation: Conversation | None, config: TaskConfig) -> dict[str, Any]:
+    """What was said, but never what the model was told of a secret; and what can be said next.
+
+    conversation: None in a preview.
+    """
+    held = conversation or Conversation()
+    assert config.talk is not None
+    shown = [
+        {"place": place, "is_own": turn["role"] == "user", "text": turn["text"]}
+        for place, turn in enumerate(held.turns)
+        if turn["role"] != "system"
+    ]
+    own = sum(turn["is_own"] for turn in shown)
+    return {
+        "turns": shown,
+        "at": len(held.turns),
+        "said": held.said,
+        "is_asking": held.is_asking,
+        "failed": _(FAILURES.get(held.failure, NO_ANSWER)) if held.failure else "",
+        "left": most_turns(config.talk) - own,
+        "limit": config.talk.max_length or LENGTH,
+        "has_answers": bool(shown),
+    }
