@@ -15,125 +15,15 @@ from tasks.config.parsing import ConfigError
 from tasks.config_changes import refused_changes
 from tasks.models import Round, Task, TaskMember
 from tasks.services import create_task
-<<<<<<< HEAD
 from tests.support import media
 from tests.support.factories import ContextFactory, scripted_target
 from tests.support.field_walk import MEDIA, OFFERS, VALUES, config_text, kinds_in, opened, walk
-=======
-from tests.support.factories import ContextFactory, UserFactory, scripted_target
-from tests.support.talks import released
->>>>>>> 7d2d0d63 (fields: A conversation with the target is an example, from the page to the release.)
 from tests.support.writing import ok, signed_in
 from tests.web.conftest import HTMX
 
-<<<<<<< HEAD
 REFUSED = {place: [k for k in FIELD_TYPES if k not in types_of(place)] for place in PLACES}
 
 
-=======
-PASSAGE = "The bus stops at Tarn at six."
-CHOICES = {"labels": [{"value": "a", "display": "the first"}, "b"]}
-OFFERS = ["By bus,\nat six.", "On foot."]
-TURNS = [{"role": "user", "text": "Is it open?"}, {"role": "assistant", "text": "No."}]
-VARIANTS = {"input": ["ranking"], "output": ["ranking"]}  # place: further shapes of a type
-TYPES = {"ranking": "candidates"}  # variant: its type
-KEYS = {
-    "candidates": {"reference": "offers"},
-    "ranking": {"reference": "offers", "rank": True},
-    "span": {"reference": "passage"},
-    "spans": {"reference": "passage", "tags": ["place", "time"]},
-    "multiclass": CHOICES,
-    "multilabel": CHOICES,
-    "slider": {"minimum": 0, "maximum": 5, "step": 0.5},
-    "prob": {"single": True},
-}
-SPAN = {"text": "Tarn", "start": 17, "end": 21}
-VALUES = {  # type: what the form sends, what is stored
-    "text": ("one line", "one line"),
-    "long_text": ("several\r\nlines", "several\nlines"),
-    "span": ("Tarn", SPAN),
-    "candidates": (OFFERS[0].replace("\n", "\r\n"), OFFERS[0]),
-    "ranking": (["2", "1"], OFFERS[::-1]),
-    "multiclass": ("a", "a"),
-    "multilabel": (["a", "b"], ["a", "b"]),
-    "chat": ("", TURNS),
-    "number": ("0", 0.0),
-    "slider": ("2.5", 2.5),
-    "prob": ("0.35", 0.35),
-    "spans": (
-        "Tarn = place\r\nsix @25 = time",
-        [SPAN | {"tag": "place"}, {"text": "six", "start": 25, "end": 28, "tag": "time"}],
-    ),
-}
-RULES = {"ranking": "rank", "spans": "spans_f1"}  # of a target field, where equality is none
-METRICS = {"ranking": "pair_accuracy", "spans": "spans_f1"}
-COLUMNS = {"context": "context_json", "input": "input_json", "metadata": "metadata_json"}
-REFUSED = {place: [k for k in FIELD_TYPES if k not in types_of(place)] for place in PLACES}
-
-
-def config_text(place, *kinds):
-    """A task with one field of each type in this place, named after its type."""
-    parts = [
-        {
-            "name": f"a_{kind}",
-            "type": TYPES.get(kind, kind),
-            "label": f"The {kind}",
-            **({} if place == "context" and kind == "candidates" else KEYS.get(kind, {})),
-        }
-        for kind in kinds
-    ]
-    label = {"name": "label", "type": "multiclass", "label": "Your label", "labels": ["yes", "no"]}
-    targets = parts if place == "output" and kinds != ("prob",) else [label]
-    config = {
-        "version": 1,
-        "name": "Walk",
-        "instructions": "Write.",
-        "goal": {"text": "Write something"},
-        "context": [
-            {"name": "passage", "type": "text", "label": "Passage"},
-            {"name": "offers", "type": "candidates", "label": "Offers"},
-        ],
-        "input": [{"name": "text", "type": "long_text", "label": "Text"}, *targets],
-        "output": ["label"] if targets == [label] else [*targets],
-        "verdict": _rule(targets, *kinds),
-        "metrics": {"main": METRICS.get(kinds[0], "accuracy") if targets is parts else "accuracy"},
-        "validation": {"votes": {"needed": 1}},
-    }
-    if place == "metadata":
-        ask = [{**part, "required": False} for part in parts]
-        after = [
-            {**part, "name": f"after_{part['type']}", "when": {"verdict": "correct"}}
-            for part in ask
-        ]
-        config["metadata"] = {"create": ask, "validate": after}
-    elif targets is not parts:
-        config[place] += parts
-    return json.dumps(config, indent=1)
-
-
-def _rule(targets, kind, *others):
-    if targets[0]["name"] == f"a_{kind}" and kind in RULES:
-        return {"type": RULES[kind], "field": f"a_{kind}"}
-    return {"type": "exact_match", "fields": [one["name"] for one in targets]}
-
-
-def kinds_in(place):
-    """The types that work there, with the further shapes of some."""
-    kinds = [*types_of(place), *VARIANTS.get(place, [])]
-    return [kind for kind in kinds if (place, kind) != ("input", "chat")]  # tests/web/test_chat.py
-
-
-def opened(text, **fields):
-    """An open round of a task of that configuration, and a client of its owner."""
-    owner = UserFactory(email="owner@example.com")
-    task = Task.objects.create(code="walk", name="Walk", config_text=text)
-    TaskMember.objects.create(task=task, user=owner, role="owner")
-    round = Round.objects.create(task=task, number=1, state="open")
-    ContextFactory(round=round, fields={"passage": PASSAGE, "offers": OFFERS, **fields})
-    return round, signed_in(owner)
-
-
->>>>>>> 7d2d0d63 (fields: A conversation with the target is an example, from the page to the release.)
 @pytest.mark.parametrize(
     ("place", "kinds"),
     [
@@ -144,59 +34,7 @@ def opened(text, **fields):
 @pytest.mark.django_db
 def test_what_the_check_takes_works_everywhere(place, kinds, alice, bob, settings, tmp_path):
     settings.MEDIA_ROOT = tmp_path
-<<<<<<< HEAD
     walk(place, kinds, alice, bob, tmp_path)
-=======
-    walk(place, kinds, alice, bob)
-
-
-def walk(place, kinds, alice, bob):
-    """From the configuration to the release, with one field of each type in this place."""
-    text = config_text(place, *kinds)
-    config, problems = check_config(text)
-    assert config, problems
-    typed = VALUES if (place, kinds) != ("output", ["prob"]) else {}  # a model's belief
-    sent = {f"a_{kind}": typed[kind][0] for kind in kinds if kind in typed}
-    values = {**typed, **({"candidates": ("", OFFERS)} if place == "context" else {})}
-    stored = {f"a_{kind}": values[kind][1] for kind in kinds if kind in values}
-    round, as_owner = opened(text, **(stored if place == "context" else {}))
-    is_target = place == "output" and kinds != ["prob"]
-    answer = {"label": "no"}
-    if is_target:
-        answer = {"a_span": "Tarn", "start": 17, "end": 21} if kinds == ["span"] else stored
-    scripted_target(round, output=answer)
-
-    for page in ("write", "judge"):
-        preview = as_owner.post("/own/walk/config/preview/", {"text": text, "page": page})
-        assert 'id="work"' in ok(preview).text
-    uuid = written(signed_in(alice), place, sent)
-    example = Example.objects.get()
-    if place in ("input", "output"):
-        assert stored.items() <= example.inputs.items()
-    if is_target:
-        assert example.outcome == "not_fooled"
-        Example.objects.update(outcome="fooled")  # so that it is judged
-    assert example.metadata == (stored if place == "metadata" else {})
-
-    answers = {f"after_{kind}": sent[f"a_{kind}"] for kind in kinds if place == "metadata"}
-    shown = judged(signed_in(bob), example, answers)
-    if place == "context":
-        for name, value in stored.items():
-            assert config.display(name, value) in shown
-    vote = Validation.objects.get()
-    assert vote.metadata == {name: stored[name.replace("after", "a")] for name in answers}
-    for page in ("/me/", f"/attempt/{uuid}/"):
-        ok(signed_in(alice).get(page))
-    for page in ("review/", f"review/{uuid}/", "", "annotators/"):
-        ok(as_owner.get(f"/own/walk/{page}"))
-
-    row, card = released(round)
-    assert json.loads(row["input_json"]) == example.inputs
-    for name in stored if place != "output" else ():
-        part = config.component(name)
-        assert f"- `{name}` in `{COLUMNS[place]}`: {part.kind.described(part)}\n" in card
-    return shown
->>>>>>> 7d2d0d63 (fields: A conversation with the target is an example, from the page to the release.)
 
 
 @pytest.fixture

@@ -6,15 +6,11 @@ from tasks.config.schema import TaskConfig
 from validation.rules.consensus import Decision, is_verified, validated_error
 
 FOOLED = {"fooled": True, "not_fooled": False}
-<<<<<<< HEAD
+ABOUT_MODEL = ("ask_user", "pattern", "secret")
 UNSAID = "unknown"
 """The outcome of imported examples whose source does not say whether the model was right."""
 ASKED = (*FOOLED, "undecided", UNSAID)
 """The outcomes of examples that a model answered."""
-=======
-ABOUT_MODEL = ("ask_user", "pattern", "secret")
-ASKED = (*FOOLED, "undecided")  # outcomes of examples that a model answered
->>>>>>> 7d2d0d63 (fields: A conversation with the target is an example, from the page to the release.)
 
 
 def label_field(config: TaskConfig) -> str | None:

@@ -19,7 +19,7 @@ from tasks.targets.endpoints.base import (
     rubbish,
 )
 from tasks.targets.endpoints.client import JsonEndpoint
-from tasks.targets.endpoints.prompts import delimited
+from tasks.targets.endpoints.prompts import delimited, is_conversation
 from tasks.targets.endpoints.transport import CAREFUL, Clock, Transport
 
 GUARD = (
@@ -118,6 +118,9 @@ class OpenAIChatEndpoint(JsonEndpoint):
         system = {"role": "system", "content": self._instructions()}
         if self._converses:
             return [*([system] if system["content"] else []), *item["messages"]]
+        name = next((name for name, value in item.items() if is_conversation(value)), None)
+        if name is not None and self._writes:
+            return self._conversation(item, name)
         return [system, {"role": "user", "content": self._content(item)}]
 
     def _content(self, item: Mapping[str, Any]) -> str | list[dict[str, Any]]:
@@ -138,6 +141,16 @@ class OpenAIChatEndpoint(JsonEndpoint):
         if not parts:
             return text
         return [*parts, *([_text_part(text)] if text.strip() else [])]
+
+    def _conversation(self, item: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+        """The turns of the field, after the owner's words, the other fields and its first turn."""
+        turns = [{"role": turn["role"], "content": turn["text"]} for turn in item[name]]
+        others = {key: one for key, one in item.items() if key != name}
+        told = [self._config.option("instructions", str, ""), *delimited(others).values()]
+        told += [turn["content"] for turn in turns if turn["role"] == "system"]
+        system = "\n\n".join(filter(None, told))
+        spoken = [turn for turn in turns if turn["role"] != "system"]
+        return [*([{"role": "system", "content": system}] if system else []), *spoken]
 
     @property
     def _writes(self) -> bool:

@@ -24,5 +24,11 @@ def delimited(fields: Mapping[str, Any]) -> dict[str, str]:
     return {name: f"<{name}>\n{text}\n</{name}>" for name, text in texts.items()}
 
 
+def is_conversation(value: Any) -> bool:
+    """Whether a field's value is a conversation, whose last turn is to be answered."""
+    turns = value if isinstance(value, list | tuple) else ()
+    return bool(turns) and isinstance(turns[-1], Mapping) and turns[-1].get("role") == "user"
+
+
 def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
