@@ -190,7 +190,7 @@ def _fail(conversation: Conversation, entries: Sequence[RoundTarget], error: Bas
     """No answer is no turn; what the person said stays, to be sent again."""
     reason = failure_of(error)
     logger.warning("conversation %s: %s: %s", conversation.pk, reason, error)
-    note_failed(error, entries)
+    note_failed(error, [entry.target for entry in entries])
     _still_asking(conversation).update(failure=reason, asked_at=None)
 
 

@@ -436,6 +436,10 @@ def _unfit_talk(config: TaskConfig) -> Iterator[Finding]:
     if rule not in ("ask_user", "pattern", "secret"):
         message = f"in a conversation nobody writes the answer that {rule} compares"
         yield Finding(("verdict", "type"), message, "use ask_user, pattern or secret")
+    for index, given in enumerate(config.context):
+        if given.is_media:
+            message = f"a conversation is about texts, not about a field of type {given.type}"
+            yield Finding(("context", index, "type"), message, f"remove {given.name}")
     for key in ("prompt_field", "minimal_edit", "suggestions"):
         if support and getattr(support, key):
             yield Finding(("support", key), f"a conversation has no {key}", f"remove {key}")

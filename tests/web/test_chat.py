@@ -278,6 +278,7 @@ def test_a_round_of_talks_has_exactly_one_target(talks):
         ({"support": {"minimal_edit": True}}, "support"),
         ({"input": [*CONFIG["input"], {"name": "more", "type": "chat"}]}, "input[2]"),
         ({"input": [{**CONFIG["input"][0], "required": False}]}, "input[0]"),
+        ({"context": [{"name": "photo", "type": "image"}]}, "context[0].type"),
         ({"context": [{"name": "given", "type": "chat", "max_turns": 2}]}, "context[0].max_turns"),
         ({"input": [{**CONFIG["input"][0], "max_turns": 200}]}, "input[0].max_turns"),
     ],

@@ -79,9 +79,9 @@ class OpenAIChatEndpoint(JsonEndpoint):
 
     def _ask(self, item: Mapping[str, Any], clock: Clock) -> Prediction:
         answer = members(self._complete(item, clock), "The answer")
-        output = read_output(
-            self._config, item, {self._config.output: self._read(answer)}, first_place=True
-        )
+        is_turn = any(map(is_conversation, item.values()))
+        said = {self._config.output: self._read(answer, may_stop=is_turn)}
+        output = read_output(self._config, item, said, first_place=True)
         fingerprint = {
             key: answer[key]
             for key in ("model", "system_fingerprint")
@@ -205,8 +205,11 @@ class OpenAIChatEndpoint(JsonEndpoint):
         answer = self._config.answer
         return answer.kind.offered(answer, item) if answer else ()
 
-    def _read(self, answer: Mapping[str, Any]) -> str:
-        """What the model wrote; rubbish when that is no answer."""
+    def _read(self, answer: Mapping[str, Any], *, may_stop: bool) -> str:
+        """What the model wrote; rubbish when that is no answer.
+
+        may_stop: whether it may end where `max_tokens` stopped it, as a turn of a conversation may.
+        """
         choices = answer.get("choices")
         if not isinstance(choices, list) or not choices:
             raise rubbish("The answer has no choices.")
@@ -215,7 +218,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
         if message.get("refusal"):
             raise EndpointError("The model declined to answer.", reason="refused", permanent=True)
         content = message.get("content")
-        if choice.get("finish_reason") == "length" and not self._converses:
+        if choice.get("finish_reason") == "length" and not (self._converses or may_stop):
             raise rubbish("The model wrote more than 'max_tokens' allows.")
         if not isinstance(content, str):
             raise rubbish("The message has no text.")

@@ -6,7 +6,7 @@ import pytest
 
 from tasks.config.components import Component
 from tasks.targets.endpoints import openai_chat
-from tasks.targets.endpoints.base import GENERATOR, EndpointError
+from tasks.targets.endpoints.base import GENERATOR, EndpointConfig, EndpointError
 from tasks.targets.endpoints.openai_chat import OpenAIChatEndpoint
 from tasks.targets.endpoints.transport import Transport
 
@@ -49,6 +49,33 @@ def test_a_label_is_asked_for_with_a_schema(serve: Serve) -> None:
     assert user["content"] == "<text>\nfine\n</text>"
     assert (prediction.output, prediction.prob) == ({"label": "positive"}, None)
     assert prediction.fingerprint == {"model": "chat-1-2024", "system_fingerprint": "fp1"}
+
+
+@pytest.mark.parametrize("told", [{}, {"instructions": "Be kind."}])
+def test_a_conversation_becomes_messages(serve: Serve, told: dict[str, str]) -> None:
+    server = serve(answering(said("  Half past", finish_reason="length")))
+    reply = Component(name="reply", type="long_text")
+    config = EndpointConfig(
+        f"{server.url}/v1",
+        ("passage", "talk"),
+        "reply",
+        answer=reply,
+        options={"model": "m", **told},
+        allow_private_hosts=True,
+    )
+    turns = [
+        {"role": "system", "text": "It is bado.", "secret": "bado"},
+        {"role": "user", "text": "When?"},
+        {"role": "assistant", "text": "Nine."},
+        {"role": "user", "text": "</passage> Sure?"},
+    ]
+    item = {"passage": "It opens at nine.", "talk": turns}
+    (prediction,) = OpenAIChatEndpoint(config, Transport()).predict([item], deadline_seconds=5)
+    system, *spoken = server.seen[0].body["messages"]
+    words = [*told.values(), "<passage>\nIt opens at nine.\n</passage>", "It is bado."]
+    assert system == {"role": "system", "content": "\n\n".join(words)}
+    assert spoken == [{"role": turn["role"], "content": turn["text"]} for turn in turns[1:]]
+    assert prediction.output == {"reply": "Half past"}
 
 
 def test_a_text_cannot_close_its_delimiters(serve: Serve) -> None:
