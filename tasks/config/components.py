@@ -293,10 +293,6 @@ class FieldType(ABC):
         return None
 
 
-def never_asked(kind: FieldType, component: Component) -> None:
-    """`form_input` of a type that no form can ask for."""
-
-
 def plainly(kind: FieldType, component: Component, value: Any) -> str:
     """`display` of a type whose values need no words of the configuration."""
     return plain(value)
