@@ -19,6 +19,7 @@ from dynabench.lib.days import midnight
 from leaderboard.people.activity import Week
 from leaderboard.people.goals import WEEK, active_seconds, monday
 from tasks.config.schema import CORRECTION, TaskConfig
+from tasks.media.markup import shown_media
 from tasks.models import Round
 from validation.judging.page import author_said, verdict_words
 from validation.models import Choice, Consensus, GoldAnswer, OwnerDecision, Validation
@@ -58,6 +59,7 @@ class Row:
 
     example: Example
     text: str
+    media: Sequence[str]
     answer: str
     models_said: Sequence[tuple[str, str]]
     status: str
@@ -144,6 +146,7 @@ def _row(example: Example, points: float | None, votes: Sequence[Validation]) ->
     return Row(
         example=example,
         text=written(config, example.inputs),
+        media=shown_media(config, example.inputs),
         answer=author_said(config, example),
         models_said=[(answer.name, answer.said) for answer in answers],
         status=status_words(example),

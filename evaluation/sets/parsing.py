@@ -100,6 +100,11 @@ class SetFile:
 
 def read_set(path: Path, name: str, config: TaskConfig) -> Iterator[SetRow | LineError | LeftOut]:
     """Each row of the file in order: good, bad or left out. Raises FileError."""
+    if files := [name for name in config.model_fields if name in config.media_fields]:
+        raise FileError(
+            f"Models of this task read pictures or recordings ({', '.join(files)}), which no such "
+            "file holds. Its rounds and releases become sets."
+        )
     maker = RowMaker(config)
     seen: dict[str, int] = {}
     for row in _rows(path, name, maker):

@@ -1,14 +1,17 @@
 """Fields beyond text and choices, by mouse, by keyboard and without a script."""
 
 import re
+from io import BytesIO
 
 import pytest
+from PIL import Image
 from playwright.sync_api import expect
 
 from annotation.models import Example
 from tasks.models import Round, Task
 from tests.browser.conftest import audit, submit_button, text_box, verdict, visit
-from tests.support.factories import ContextFactory, scripted_target
+from tests.support import media
+from tests.support.factories import ContextFactory, UserFactory, scripted_target
 
 TASK = """
 version: 1
@@ -188,3 +191,83 @@ def test_without_a_script_stretches_are_lines(names, alice, open_page):
     expect(verdict(page)).to_be_visible()
     marks = Example.objects.get().inputs["names"]
     assert marks == [mark("Bo", 8, "person"), mark("Tarn", 29, "place")]
+
+
+PICTURES = """
+version: 1
+name: Pictures
+instructions: Ask.
+goal: {text: Ask what the model answers wrongly}
+context:
+  - {name: scene, type: image, label: Scene}
+input:
+  - {name: question, type: text, label: Your question}
+  - {name: photo, type: image, label: Your photo}
+  - {name: noise, type: audio, label: A noise, required: false}
+  - {name: answer, type: multiclass, label: Right answer, labels: ["red", "blue"]}
+output: [answer]
+verdict: {type: exact_match, fields: [answer]}
+metrics: {main: accuracy}
+validation: {votes: {needed: 1}}
+"""
+
+
+def files(kind, data):
+    return {"name": f"mine.{kind}", "mimeType": "application/octet-stream", "buffer": data}
+
+
+def width_of(picture):
+    """Of the pixels that the browser has decoded; 0 while there are none."""
+    expect(picture).to_be_visible()
+    return picture.evaluate("one => one.decode().then(() => one.naturalWidth)")
+
+
+@pytest.mark.parametrize("javascript", [True, False], ids=["script", "no-script"])
+def test_a_picture_is_seen_sent_and_judged(javascript, alice, open_page, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    open_round("pics", PICTURES, {"scene": media.value("image")}, label="blue")
+    media.stored(Task.objects.get(), "image")
+    page = open_page(alice, java_script_enabled=javascript)
+    page.set_viewport_size({"width": 320, "height": 640})
+    visit(page, "/t/pics/write/")
+    shown = page.get_by_role("img", name="A red stripe")
+    if javascript:
+        assert width_of(shown) == 8
+        audit(page)
+    page.get_by_label("Your question").fill("Which colour?")
+    page.get_by_label("red").check()
+    page.get_by_label("Your photo").set_input_files(files("gif", animated()))
+    submit_button(page).click()
+    errors = page.locator("#field-photo .field-error")
+    expect(errors).to_contain_text("single frame")
+    page.get_by_label("Your photo").set_input_files(files("png", media.png("blue")))
+    page.get_by_label("A noise").set_input_files(files("wav", media.FILES["audio"]))
+    submit_button(page).click()
+    expect(errors).to_contain_text("in words")
+    expect(page.get_by_label("Your question")).to_have_value("Which colour?")
+    if javascript:
+        audit(page)
+    page.locator("#id_photo_alt").fill("A blue wall")  # the file itself was kept
+    submit_button(page).click()
+    expect(verdict(page)).to_be_visible()
+    inputs = Example.objects.get().inputs
+    assert inputs["photo"]["alt"] == "A blue wall"
+    assert inputs["noise"]["mime"] == "audio/wav"
+    judge = open_page(UserFactory(), java_script_enabled=javascript)
+    visit(judge, "/t/pics/judge/")
+    for words in ("A red stripe", "A blue wall"):
+        picture = judge.get_by_role("img", name=words)
+        expect(picture).to_be_visible()
+        if javascript:
+            assert width_of(picture) == 8
+    expect(judge.locator("audio")).to_have_count(1)
+    if javascript:
+        audit(judge)
+
+
+def animated():
+    """A picture of two frames."""
+    file = BytesIO()
+    frames = [Image.new("RGB", (9, 9), colour) for colour in ("red", "blue")]
+    frames[0].save(file, "GIF", save_all=True, append_images=frames[1:])
+    return file.getvalue()

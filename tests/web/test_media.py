@@ -1,5 +1,6 @@
 """Pictures and recordings: what is taken, who gets them, and when they go."""
 
+import base64
 import json
 import struct
 import zipfile
@@ -21,7 +22,10 @@ from dynabench.me.services import delete_person
 from evaluation.jobs import build_dataset
 from evaluation.releases.build import Options
 from evaluation.releases.services import request_release
+from evaluation.sets.parsing import read_set
+from tasks.config.loading import check_config
 from tasks.contexts.services import undo_import
+from tasks.line_files import FileError
 from tasks.media.selectors import for_models
 from tasks.media.services import store_media, tidy_media
 from tasks.models import Context, ContextBatch, Media, Round, Task
@@ -472,3 +476,113 @@ def test_what_was_erased_is_in_no_later_version(closed, alice, settings):
         with zipfile.ZipFile(settings.MEDIA_ROOT / "releases" / str(made) / "media.zip") as packed:
             sizes.append(len(packed.namelist()))
     assert sizes == [3, 0]
+
+
+# Programs
+
+
+def as_program(user, method, url, **body):
+    call = getattr(signed_in(user), method)
+    return call(f"/api/v1/tasks/pictures/{url}", body, content_type="application/json")
+
+
+def coded(data):
+    return base64.b64encode(data).decode()
+
+
+def test_a_program_uploads_and_names_it(round, alice):
+    made = as_program(alice, "post", "media/", kind="image", content=coded(media.png("blue")))
+    assert made.status_code == 201, made.text
+    value = made.json()
+    got = signed_in(alice).get(f"/api/v1/tasks/pictures/media/{value['digest']}/")
+    assert Image.open(BytesIO(got.content)).getpixel((0, 0)) == (0, 0, 255)
+    assignment = as_program(alice, "post", "assignment/").json()
+    url = f"/api/v1/assignments/{assignment['id']}/examples/"
+    inputs = {"question": "Which colour?", "answer": "red"}
+    for photo in (
+        {"digest": value["digest"]},  # no words
+        {"digest": "0" * 64, "alt": "It"},
+        {"digest": value["digest"], "alt": "It", "mime": "text/html", "more": 1},
+        "https://example.com/1.png",
+    ):
+        body = {"inputs": inputs | {"photo": photo}}
+        reply = signed_in(alice).post(url, body, content_type="application/json")
+        is_whole = isinstance(photo, dict) and "more" in photo
+        assert reply.status_code == (201 if is_whole else 422), reply.text
+        if not is_whole:
+            assert "inputs.photo" in reply.json()["error"]["fields"]
+    assert Example.objects.get().inputs["photo"] == value | {"alt": "It"}  # nothing of its own
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"kind": "image", "content": "§"}, "content"),
+        ({"kind": "video", "content": ""}, "kind"),
+        ({"kind": "image", "content": coded(SVG)}, None),
+    ],
+)
+def test_a_program_reads_why_a_file_is_not_taken(round, alice, body, field):
+    reply = as_program(alice, "post", "media/", **body)
+    assert reply.status_code == 422
+    assert field is None or field in reply.json()["error"]["fields"]
+    assert Media.objects.count() == 1
+
+
+def test_programs_import_archives(task, tmp_path, alice):
+    round = Round.objects.create(task=task, number=1)
+    task.members.create(user=alice, role="editor")
+    path = archive(tmp_path, "scene,scene_alt\n1.png,Red\n", {"1.png": media.png()})
+    body = {"format": "zip", "text": coded(path.read_bytes())}
+    tried = as_program(alice, "post", "rounds/1/contexts/", dry_run=True, **body)
+    assert (tried.status_code, tried.json()["new"]) == (200, 1)
+    assert not Media.objects.exists()
+    made = as_program(alice, "post", "rounds/1/contexts/", **body)
+    assert (made.status_code, made.json()["stored"]) == (201, 1)
+    assert round.contexts.get().fields["scene"]["alt"] == "Red"
+
+
+def test_history_names_only_stored_files(round, tmp_path):
+    row = {
+        "task": "pictures", "round": 7, "uid": "u1", "author": "w1", "metadata": {},
+        "model_wrong": None, "context": {"scene": media.value("image")}, "author_label": None,
+        "input": {"question": "Why?", "photo": {"digest": "0" * 64, "alt": "It"}},
+        "model_prediction": None, "validations": [],
+    }  # fmt: skip
+    file = tmp_path / "history.jsonl"
+    file.write_text(json.dumps(row))
+    with pytest.raises(CommandError, match="not stored"):
+        call_command("import_examples", str(file), stdout=StringIO(), stderr=StringIO())
+    assert not Example.objects.exists()
+
+
+def test_a_file_of_examples_makes_no_set_of_such_a_task(task, tmp_path):
+    file = tmp_path / "set.jsonl"
+    file.write_text(json.dumps({"scene": "1.png", "answer": "red"}))
+    with pytest.raises(FileError, match="scene"):
+        list(read_set(file, file.name, task.config))
+
+
+# Configurations
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "path"),
+    [
+        ("validation:", "slices: [scene]\nvalidation:", "slices[0]"),
+        ("name: question", "name: photo_alt", "input[0].name"),
+        ("name: question", "name: scene_file", "input[0].name"),
+        ("output: [answer]", "output: [answer, {name: p, type: image}]", "output[1].type"),
+        ("output: [answer]", "metadata: {create: [{name: x, type: image}]}\noutput: [answer]",
+         "metadata.create[0].type"),
+        ("type: image, label: Scene", "type: image, max_length: 3", "context[0].max_length"),
+        ("metrics:", "support: {prompt_field: scene}\nmetrics:", "support.prompt_field"),
+        ("{type: string_f1, field: answer}", "{type: contains, field: photo}", "verdict.field"),
+    ],
+)  # fmt: skip
+def test_what_a_file_cannot_do_is_refused_where_it_stands(old, new, path):
+    assert old in VQA
+    config, problems = check_config(VQA.replace(old, new, 1))
+    assert config is None
+    assert path in [one.path for one in problems if one.severity == "error"]
+    assert all(one.fix for one in problems)

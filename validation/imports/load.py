@@ -14,8 +14,10 @@ from django.utils import timezone
 
 from annotation.models import Example, TargetOutput
 from dynabench.accounts.services import log
+from dynabench.lib.errors import Invalid
 from tasks.config.schema import CORRECTION, TaskConfig
 from tasks.contexts.files import context_digest
+from tasks.media.services import digests_in, keep
 from tasks.models import Context, ContextBatch, Round
 from validation.bulk_insert import Table
 from validation.decisions.consensus_rows import policy_of
@@ -227,6 +229,7 @@ class _ImportedRound:
         if not lines:
             return
         rows = [line.row for line in lines]
+        self._keep_media(rows)
         people, targets = self._task.people(rows), self._task.targets(rows)
         contexts = self._contexts(lines)
         examples = Table(Example, EXAMPLE)
@@ -267,6 +270,14 @@ class _ImportedRound:
         )
         if not self._decides_at_end:
             Table(Consensus, CONSENSUS).insert(self._consensus(ids, rows))
+
+    def _keep_media(self, rows: Sequence[HistoryRow]) -> None:
+        """Raises ImportRefused when a picture or recording that a row names is not stored."""
+        values = (value for row in rows for value in (*row.context.values(), *row.input.values()))
+        try:
+            keep(task=self._task.task, digests=digests_in(values), used=True)
+        except Invalid as error:
+            raise ImportRefused(str(error)) from None
 
     def _consensus(
         self, ids: Sequence[int], rows: Sequence[HistoryRow]

@@ -177,7 +177,9 @@ class OpenAIChatEndpoint(JsonEndpoint):
 
     def _instructions(self) -> str:
         """What to decide, that the texts are data, and the form of the answer."""
-        own, first = self._config.option("instructions", str, ""), self._config.fields[0]
+        own = self._config.option("instructions", str, "")
+        texts = [name for name in self._config.fields if name not in self._config.media]
+        first = (texts or self._config.fields)[0]
         if self._converses:
             return str(own)
         if self._config.kind == GENERATOR:

@@ -259,3 +259,39 @@ def test_info_finds_the_model_and_identifies_the_prompt(serve: Serve) -> None:
     assert info.fingerprint["prompt_sha256"] != other.fingerprint["prompt_sha256"]
     with pytest.raises(EndpointError, match="'chat-3'"):
         chat(server, model="chat-3").info(deadline_seconds=5)
+
+
+def test_pictures_and_recordings_are_parts_of_the_message(serve: Serve) -> None:
+    """Where the template has them; in a text such an address is a text."""
+    server = serve(answering(said("positive")))
+    config = sentiment(
+        f"{server.url}/v1",
+        fields=("text", "scene", "noise"),
+        media={"scene": "image", "noise": "audio"},
+        options={"model": "chat-1", "template": "See {scene}, hear {noise}. {text}"},
+    )
+    url = "data:image/png;base64,AAAA"
+    item = {"text": url, "scene": url, "noise": "data:audio/wav;base64,BBBB"}
+    OpenAIChatEndpoint(config, Transport()).predict([item], deadline_seconds=5)
+    system, user = server.seen[0].body["messages"]
+    assert "<text>" in system["content"]
+    assert [part["type"] for part in user["content"]] == [
+        *("text", "image_url", "text", "input_audio", "text")
+    ]
+    assert user["content"][1]["image_url"] == {"url": url}
+    assert user["content"][3]["input_audio"] == {"data": "BBBB", "format": "wav"}
+    assert user["content"][4]["text"] == f". <text>\n{url}\n</text>"
+
+
+def test_a_picture_that_was_erased_is_left_out(serve: Serve) -> None:
+    server = serve(answering(said("positive")))
+    config = sentiment(
+        f"{server.url}/v1",
+        fields=("text", "scene"),
+        media={"scene": "image"},
+        options={"model": "chat-1"},
+    )
+    item = {"text": "fine", "scene": ""}
+    OpenAIChatEndpoint(config, Transport()).predict([item], deadline_seconds=5)
+    content = server.seen[0].body["messages"][1]["content"]
+    assert content.strip() == "<text>\nfine\n</text>"
