@@ -30,6 +30,7 @@ from evaluation.scoring.paraphrase import Paraphrase, Paraphraser
 from evaluation.sets.parsing import SetFile, WrongLines
 from evaluation.sets.selectors import newest_versions, set_rows
 from tasks.line_files import FileError
+from tasks.media.selectors import for_models
 from tasks.models import Task
 
 Rows = Callable[[], Iterable[SetRow]]
@@ -120,7 +121,11 @@ def evaluate_by_hand(
     With `paraphrase` the last suite is of examples in other words.
     """
     question = Question(
-        task.config, examples.rows, sp_model=settings.SP_BLEU_MODEL, paraphrase=paraphrase
+        task.config,
+        examples.rows,
+        sp_model=settings.SP_BLEU_MODEL,
+        paraphrase=paraphrase,
+        read=partial(for_models, task.config, task),
     )
     with tempfile.TemporaryDirectory(prefix=TEMPORARY) as first:
         attempt = Attempt(model, runner, machine_limits(), tell, Path(first))
