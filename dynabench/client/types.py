@@ -73,6 +73,7 @@ class Anchors(TypedDict):
     """Scales by metric, of a version of the task's reference pool."""
 
     version: int
+    costs: NotRequired[int]
     scales: dict[str, Scale]
 
 

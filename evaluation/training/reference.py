@@ -17,7 +17,7 @@ from evaluation.seeds import held_out, seed_rows
 from evaluation.training.fine_tune import Progress, train
 from evaluation.training.shipped import TOKENIZER, encoder, shipped_folder, unpack
 from evaluation.training.starters import STARTERS
-from tasks.targets.serving.spec import FIELDS
+from tasks.targets.serving.spec import FIELDS, SPAN
 
 SMALL = {
     "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 32,
@@ -32,19 +32,24 @@ CENTRED_ON = 200
 class Shape:
     """A part of the encoder that is fine-tuned on the seeds.
 
-    layers: how many of its lowest. has_order: whether it knows the places of words. changes: other
-    training options than the starter's.
+    layers: how many of its lowest. has_order: whether it knows the places of words. epochs: of
+    texts, and of questions, whose passages take ten times as long. changes: of other options.
     """
 
     layers: int
     has_order: bool
+    epochs: tuple[int, int]
     changes: Mapping[str, Any]
 
 
 SHAPES = {
-    "bag-of-words": Shape(1, has_order=False, changes={"epochs": 6, "learning_rate": 5e-4}),
-    "two-layers": Shape(2, has_order=True, changes={"epochs": 6, "learning_rate": 3e-4}),
-    "frozen-encoder": Shape(6, has_order=True, changes={"epochs": 2, "frozen_layers": 6}),
+    "bag-of-words": Shape(1, has_order=False, epochs=(6, 6), changes={"learning_rate": 5e-4}),
+    "two-layers": Shape(
+        2, has_order=True, epochs=(6, 1), changes={"learning_rate": 3e-4, "window": 48}
+    ),
+    "frozen-encoder": Shape(
+        6, has_order=True, epochs=(2, 1), changes={"frozen_layers": 6, "window": 48}
+    ),
 }
 BASELINES = ("majority", "random")
 """What needs no understanding: it anchors the main metric at the low end."""
@@ -106,6 +111,7 @@ def _part(code: str, shape: Shape, folder: Path, progress: Progress, *, is_train
     import torch
 
     starter = STARTERS[code]
+    epochs = shape.epochs[starter.kind == SPAN]
     torch.manual_seed(starter.options.seed)
     with TemporaryDirectory() as scratch:
         base = Path(scratch, "base")
@@ -125,7 +131,7 @@ def _part(code: str, shape: Shape, folder: Path, progress: Progress, *, is_train
                 kind=starter.kind,
                 base=base,
                 output_dir=folder,
-                options=replace(starter.options, **shape.changes),
+                options=replace(starter.options, epochs=epochs, **shape.changes),
                 progress=progress,
             )
         else:

@@ -147,6 +147,9 @@ class Anchors(Shape):
     """Scales by metric, of a version of the task's reference pool."""
 
     version = serializers.IntegerField()
+    costs = serializers.IntegerField(
+        required=False, help_text="How often this site measured speed and memory; 0: as shipped."
+    )
     scales = serializers.DictField(child=Scale())
 
 

@@ -4,6 +4,7 @@ Who sees which models and sets is decided here and nowhere else. It loads numpy,
 the web process loads at its start import it within functions.
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,7 +32,7 @@ from evaluation.sets.shown_scores import CONSISTENCY
 from evaluation.submissions.selectors import seen_by_all
 from leaderboard.board.query import MODES, Mode
 from leaderboard.models import Board, Resample
-from leaderboard.scoring.pools import Pool, shipped
+from leaderboard.scoring.pools import Pool, measured_here, shipped
 from leaderboard.scoring.ranks import minimum_detectable
 from tasks.models import Task
 from tasks.permissions import Person, can_edit
@@ -170,6 +171,7 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
     models, sets = _models(task, user), shown_sets(task)
     board = Board.objects.filter(task=task).first()
     frozen = board if board and board.rates and is_frozen else None
+    pool = pool_of(task, board)
     ended = EvaluationRun.objects.filter(version__in=[one.version_id for one in sets])
     newest = ended.aggregate(newest=Max("finished_at"))["newest"]
     with _READING:
@@ -177,7 +179,7 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
             tuple((model.files, model.is_published) for model in models),
             tuple((one.version_id, one.counts, one.size * one.is_sealed) for one in sets),
             metrics.names,
-            frozen.runner if frozen else "",
+            pool.runner if pool and pool.costs else frozen.runner if frozen else "",
             newest,
             board.renewed_to if board else None,
         )
@@ -194,14 +196,20 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
         frozen=Frozen((*frozen.rates.items(),), (*frozen.pool,), frozen.is_sensitive)
         if frozen
         else None,
-        pool=pool_of(task),
+        pool=pool,
         state=(newest, board.renewed_to if board else None),
     )
 
 
-def pool_of(task: Task) -> Pool | None:
-    """The reference pool that comes with an official task, if its main metric is still the same."""
+def pool_of(task: Task, board: Board | None) -> Pool | None:
+    """The reference pool that comes with an official task, if its main metric is still the same.
+
+    With the costs that were measured here, if they were.
+    """
     pool = shipped(task.code)
+    if pool and board and (here := board.anchor_costs):
+        rows = json.dumps(here["rows"], sort_keys=True)
+        pool = measured_here(task.code, here["version"], here["runner"], rows)
     return pool if pool and pool.main == task.config.metrics.main else None
 
 
@@ -375,7 +383,9 @@ class _Table:
         So one more model does not take the costs of the others away.
         """
         has_costs = ~np.isnan(self.numbers.values[..., costs]).all(axis=2)
-        runners = np.where(has_costs & self._is_public[:, None], self.numbers.runners, "")
+        measured = np.where(has_costs, self.numbers.runners, "")
+        public = measured[self._is_public]
+        runners = public if public.any() else measured  # one's own model, before any is published
         models = Counter(name for row in runners.tolist() for name in {*row} - {""})
         if runner in models:
             return runner

@@ -169,9 +169,28 @@ def _anchored(matrix: Matrix, weighting: Weighting) -> Ranked:
         score = _Scores(np.asarray(sum(parts.values())), draws, (*used,))
     shown = {name: _optional(values) for name, values in parts.items()}
     rates = Rates(dict.fromkeys(matrix.metrics), tuple(matrix.pool.rows))
-    notices = (*_notices_of_sets(matrix), *_of_weighted(anchors.notices, weighting.metrics))
+    notices = (
+        *_notices_of_sets(matrix),
+        *_notices_of_costs(matrix, used),
+        *_of_weighted(anchors.notices, weighting.metrics),
+    )
     rows = _rows(matrix, means, score, shown)
     return Ranked("anchored", weighting, rates, rows, notices, anchors)
+
+
+def _notices_of_costs(matrix: Matrix, used: Mapping[str, float]) -> Iterator[str]:
+    """Where speed and memory are on a scale of another machine, or another way to run models."""
+    if matrix.pool and any(name in used for name in COSTS):
+        if not matrix.pool.costs:
+            yield gettext_noop(
+                "Speed and memory are on the scale of another machine: nobody has measured the "
+                "reference models here yet, which manage.py measure_anchors does."
+            )
+        elif matrix.numbers.runner not in ("", matrix.pool.runner):
+            yield gettext_noop(
+                "The reference models were run in another way than the models here, so speed and "
+                "memory compare badly: manage.py measure_anchors runs them again."
+            )
 
 
 def _of_weighted(notices: Sequence[str], weights: Mapping[str, float]) -> Iterator[str]:

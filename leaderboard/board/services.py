@@ -34,6 +34,23 @@ def note_renewed(*, task: Task, to: datetime) -> None:
         Board.objects.filter(pk=board.pk).update(renewed_to=to)
 
 
+@transaction.atomic
+def store_anchor_costs(
+    *, task: Task, runner: str, rows: Mapping[str, Mapping[str, float | None]]
+) -> Board:
+    """Keep what the reference models cost here, as a new version. Locks the Board row.
+
+    rows: throughput and memory by name of the model. It changes all anchored scores.
+    """
+    Board.objects.get_or_create(task=task)
+    board = Board.objects.select_for_update(of=("self",)).get(task=task)
+    version = board.anchor_costs.get("version", 0) + 1
+    board.anchor_costs = {"version": version, "runner": runner, "rows": rows}
+    board.save(update_fields=["anchor_costs"])
+    log(None, "board.anchors_measured", board, **board.anchor_costs)
+    return board
+
+
 def freeze_rates(*, task: Task, actor: User | None = None, again: bool = False) -> Board | None:
     """Freeze the exchange rates that the complete public models show, and whose costs are compared.
 

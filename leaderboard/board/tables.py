@@ -70,14 +70,14 @@ def as_table(task: Task, matrix: Matrix, ranked: Ranked) -> dict[str, Any]:
 
 
 def anchors_of(matrix: Matrix, ranked: Ranked) -> dict[str, Any] | None:
-    """The values at which each metric counts nothing and whole, and the version of their pool."""
+    """The values at which each metric counts nothing and whole, and the versions of their pool."""
     if not (ranked.anchors and matrix.pool):
         return None
     scales = {
         name: {"low": scale.low, "high": scale.high}
         for name, scale in ranked.anchors.scales.items()
     }
-    return {"version": matrix.pool.version, "scales": scales}
+    return {"version": matrix.pool.version, "costs": matrix.pool.costs, "scales": scales}
 
 
 def _row(matrix: Matrix, row: RankedModel) -> dict[str, Any]:

@@ -1,11 +1,12 @@
 """The reference pools that come with the official tasks; `bench/reference_pool.py` makes them."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 from evaluation.seeds import OFFICIAL
+from leaderboard.scoring.anchored import COSTS
 from leaderboard.scoring.dynascore import Table
 
 
@@ -13,13 +14,15 @@ from leaderboard.scoring.dynascore import Table
 class Pool:
     """A frozen pool: its models' values by metric, in percent, examples a second and GiB.
 
-    main: the metric that says what a model understands. runner: what measured the costs.
+    main: the metric that says what a model understands. runner: what measured the costs. costs:
+    how often a site has measured them itself; 0: they are as shipped.
     """
 
     version: int
     main: str
     runner: str
     rows: Table
+    costs: int = 0
 
 
 def path_of(code: str) -> Path:
@@ -40,3 +43,19 @@ def shipped(code: str) -> Pool | None:
         for row in given["rows"]
     }
     return Pool(given["version"], given["main"], given["runner"], rows)
+
+
+@lru_cache
+def measured_here(code: str, version: int, runner: str, rows: str) -> Pool | None:
+    """The pool of a task with the costs that a site measured, as JSON; None: there is no pool.
+
+    A model that was not measured has no costs.
+    """
+    pool, here = shipped(code), json.loads(rows)
+    if pool is None:
+        return None
+    table = {
+        model: {**row, **dict.fromkeys(COSTS), **here.get(model, {})}
+        for model, row in pool.rows.items()
+    }
+    return replace(pool, rows=table, runner=runner, costs=version)

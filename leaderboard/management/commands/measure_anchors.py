@@ -1,0 +1,75 @@
+"""Measure the speed and memory of the reference models on this machine."""
+
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from evaluation.cli import CannotEvaluate, evaluate_by_hand, find_examples, find_model, outcome_of
+from evaluation.contract import GIB, Outcome
+from evaluation.sets.services import CONTROL
+from leaderboard.board.services import store_anchor_costs
+from leaderboard.scoring.pools import shipped
+from tasks.models import Task
+
+
+class Command(BaseCommand):
+    help = (
+        "Run the reference models of official tasks on their control sets, a few minutes each, and "
+        "keep their throughput and memory as the scale of this site; this changes all scores."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("codes", nargs="*", help="codes of tasks; default: all with a pool")
+        parser.add_argument("--runner", choices=["docker", "process"],
+                            help="default: docker where an engine answers")  # fmt: skip
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        tasks = Task.objects.order_by("code")
+        if options["codes"]:
+            tasks = tasks.filter(code__in=options["codes"])
+        found = [task for task in tasks if shipped(task.code)]
+        for code in {*options["codes"]} - {task.code for task in found}:
+            raise CommandError(f"No reference pool comes with {code!r}.")
+        for task in found:
+            try:
+                runner, rows = self._measured(task, options["runner"])
+            except CannotEvaluate as error:
+                raise CommandError(f"{task.code}: {error}") from None
+            board = store_anchor_costs(task=task, runner=runner, rows=rows)
+            version = board.anchor_costs["version"]
+            self.stdout.write(f"{task.code}: version {version}, by runner {runner}.")
+
+    def _measured(self, task: Task, wanted: str | None) -> tuple[str, dict[str, Any]]:
+        """The runner, and what each reference model of a task costs."""
+        pool = shipped(task.code)
+        rows, runner = {}, ""
+        for name in pool.rows if pool else ():
+            with TemporaryDirectory() as scratch:
+                report = self._report(task, name, Path(scratch, "model"), wanted)
+            outcome, sentence = outcome_of(report)
+            if outcome != Outcome.OK:
+                raise CannotEvaluate(f"{name}: {outcome}: {sentence}")
+            peak, runner = report["memory"]["peak_bytes"], report["runner"]
+            rows[name] = {
+                "throughput": report["throughput"]["examples_per_second"],
+                "memory": None if peak is None else peak / GIB,
+            }
+            self.stderr.write(f"{task.code}: {name} {rows[name]}", self.style.NOTICE)
+        return runner, rows
+
+    def _report(self, task: Task, name: str, folder: Path, wanted: str | None) -> dict[str, Any]:
+        from evaluation.training.reference import build
+
+        build(task.code, name, folder, _silent, is_trained=False)
+        model, runner = find_model(task, str(folder), wanted)
+        nothing: Sequence[str] = ()
+        examples = find_examples(task, CONTROL, None)
+        return evaluate_by_hand(task, examples, model, runner, nothing, _silent)
+
+
+def _silent(*_: Any) -> None:
+    """Nothing is told between one model and the next."""
