@@ -215,6 +215,26 @@ class TargetFailure(models.Model):
         return f"{self.target}: {self.count} failures"
 
 
+class ModelUse(models.Model):
+    """What a round's calls of a target came to on one day (UTC), where the target tells tokens."""
+
+    target = models.ForeignKey(TargetModel, on_delete=models.CASCADE, related_name="uses")
+    round = models.ForeignKey("Round", on_delete=models.CASCADE, related_name="model_uses")
+    day = models.DateField()
+    requests = models.PositiveBigIntegerField(default=0)
+    tokens_in = models.PositiveBigIntegerField(default=0)
+    tokens_out = models.PositiveBigIntegerField(default=0)
+    cost = models.FloatField(default=0, help_text="In whole money, at the prices of that day.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["target", "round", "day"], name="modeluse_one_a_day")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.target} in {self.round} on {self.day}"
+
+
 class Generator(models.Model):
     """A model that suggests texts to those who write for a task; nobody tries to fool it."""
 

@@ -11,6 +11,7 @@ FAILURES = {
     "lost": gettext_noop("The connection to the model was lost."),
     "replaced": gettext_noop("The model was replaced while it was asked."),
     "loading": gettext_noop("The model is busy, or is just being loaded."),
+    "spent": gettext_noop("The model may not be asked more often for now: its budget is used up."),
     "refused": gettext_noop(
         "The model declined this text. If it declines other texts too, it is broken. We have "
         "notified its owners."

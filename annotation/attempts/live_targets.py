@@ -15,6 +15,7 @@ from tasks.targets.connect import endpoint_of
 from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction
 from tasks.targets.endpoints.live import Breaker, LeftAlone, LiveTarget, TargetFailed, process_pool
 from tasks.targets.failures import note_failure
+from tasks.targets.spending_services import SpentError, check_budget, note_uses
 
 Answers = Future[list[Prediction]]
 """One prediction a target, in the order asked."""
@@ -34,9 +35,21 @@ def model_inputs(
 
 
 def ask(entries: Sequence[RoundTarget], inputs: Mapping[str, Any]) -> Answers:
-    """Ask all targets for one example; raises EndpointError when one is misconfigured."""
-    targets = [live(entry.target) for entry in entries]
+    """Ask all targets for one example.
+
+    Raises EndpointError when one is misconfigured, or its budget of calls is used up.
+    """
+    targets = [_affordable(entry) for entry in entries]
     return call(targets, inputs, settings.LIVE_DEADLINE_SECONDS)
+
+
+def _affordable(entry: RoundTarget) -> LiveTarget:
+    """A round's target. Raises TargetFailed."""
+    try:
+        check_budget(entry.target, entry.round_id)
+    except SpentError as error:
+        raise TargetFailed(entry.target.name, error) from None
+    return live(entry.target)
 
 
 def live(target: TargetModel) -> LiveTarget:
@@ -76,7 +89,9 @@ def answers_now(entries: Sequence[RoundTarget], inputs: Mapping[str, Any]) -> Se
     if not entries:
         return []
     try:
-        return answers_in_time([live(entry.target) for entry in entries], inputs)
+        answers = answers_in_time([_affordable(entry) for entry in entries], inputs)
+        note_uses(entries, answers)
+        return answers
     except TargetFailed as error:
         note_failed(error, [entry.target for entry in entries])
         raise
@@ -93,9 +108,12 @@ def answers_in_time(
 
 
 def failure_of(error: BaseException) -> str:
-    """The word that an attempt keeps: an EndpointError's reason, or `loading` for a busy target."""
+    """The word that an attempt keeps: an EndpointError's reason, `loading` for a busy target,
+    `spent` where its budget is used up."""
     if not isinstance(error, EndpointError):
         return "down"
+    if isinstance(error, TargetFailed) and isinstance(error.error, SpentError):
+        return "spent"
     return "loading" if error.reason == "busy" and _is_its_own(error) else error.reason
 
 

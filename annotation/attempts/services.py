@@ -50,6 +50,7 @@ from tasks.rounds.states import close_if_due
 from tasks.selectors import targets_of
 from tasks.targets.connect import version_of
 from tasks.targets.endpoints.base import EndpointError, Prediction
+from tasks.targets.spending_services import note_uses
 
 logger = logging.getLogger(__name__)
 State = Attempt.State
@@ -249,6 +250,7 @@ def _conclude_later(attempt: Attempt, entries: Sequence[RoundTarget], asked: Ans
 def _store(
     attempt: Attempt, entries: Sequence[RoundTarget], predictions: Sequence[Prediction]
 ) -> Attempt:
+    note_uses(entries, predictions)
     example = finish_attempt(attempt=attempt, targets=entries, predictions=predictions)
     if example is None:
         attempt.refresh_from_db()

@@ -15,6 +15,7 @@ from dynabench.lib.rows import changed_fields
 from tasks.contexts.files import context_digest
 from tasks.models import Generator, Round, TargetModel, TargetVersion, Task
 from tasks.permissions import fixed_settings
+from tasks.targets.endpoints.openai_chat import SPENDING
 
 IDENTITY = (
     "adapter",
@@ -94,12 +95,19 @@ def _made_another(target: TargetModel, wanted: Mapping[str, Any]) -> list[str]:
     An address may change, and a folder may lie elsewhere: it keeps its last name.
     """
     before = {name: getattr(target, name) for name in IDENTITY}
-    changed = [name for name in IDENTITY if wanted.get(name, before[name]) != before[name]]
+    changed = [n for n in IDENTITY if _shown(n, wanted.get(n, before[n])) != _shown(n, before[n])]
     if "source" in changed and _last_name(wanted["source"]) == _last_name(target.source):
         changed.remove("source")
     if bool(wanted.get("url", target.url)) != bool(target.url):
         changed.append("url")
     return changed
+
+
+def _shown(name: str, value: Any) -> Any:
+    """A setting without what changes no answer: prices and budgets."""
+    if name != "options":
+        return value
+    return {key: one for key, one in value.items() if key not in SPENDING}
 
 
 def _last_name(source: str) -> str:

@@ -7,12 +7,14 @@ import pytest
 
 from dynabench.accounts.models import LogEntry
 from dynabench.lib.errors import Refused
-from tasks.models import Round, TargetModel, TaskMember
+from tasks.models import ModelUse, Round, TargetModel, TaskMember
 from tasks.rounds import states
 from tasks.rounds.loop import replace_target
 from tasks.rounds.states import set_round_state
 from tasks.targets.ask_before_opening import ask_targets
+from tasks.targets.endpoints.base import Prediction
 from tasks.targets.services import change_target
+from tasks.targets.spending_services import note_uses
 from tests.support.factories import (
     ContextFactory,
     RoundFactory,
@@ -115,3 +117,15 @@ def test_a_target_is_replaced_once(at_once):
     assert sum(at_once(replaced, others)) == 1
     assert LogEntry.objects.filter(action="round.target_replaced").count() == 1
     assert Round.objects.get().opened_at
+
+
+def test_calls_at_once_are_all_counted(at_once):
+    """No lock: one update adds, and the row of target, round and day is unique."""
+    round = RoundFactory(task=TaskFactory(code="nli"))
+    scripted_target(round, label="neutral")
+    (entry,) = round.round_targets.select_related("target")
+    told = Prediction({}, None, 0.1, {}, (3, 2))
+    for number in REPEATS:
+        at_once(lambda _: note_uses([entry], [told]), range(6))
+        assert ModelUse.objects.get().requests == 6 * (number + 1)
+    assert ModelUse.objects.get().tokens_in == 3 * ModelUse.objects.get().requests

@@ -15,12 +15,16 @@ CHAT = "chat"  # answers the last of the messages in the field `messages`
 
 @dataclass(frozen=True)
 class Prediction:
-    """One answer: output by field name, probability by label, seconds for this one example."""
+    """One answer: output by field name, probability by label, seconds for this one example.
+
+    usage: the tokens that it was asked and answered with, where the target tells.
+    """
 
     output: Mapping[str, Any]
     prob: Mapping[str, float] | None
     seconds: float
     fingerprint: Mapping[str, Any]
+    usage: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
@@ -30,6 +31,12 @@ TO_WRITE = (
     "Answer with one text that does what <goal> asks for, and with nothing else."
 )
 
+SPENDING = (
+    *("price_in", "price_out"),  # of a million tokens, in whole money
+    *("requests_a_day", "tokens_a_day", "requests_a_round", "tokens_a_round"),
+)
+"""Options that change no answer, so they may change while a round runs."""
+
 # Servers (URL, model) seen to refuse `response_format`, so that each is tried once a process.
 _plain_servers: set[tuple[str, str]] = set()
 
@@ -41,11 +48,15 @@ class OpenAIChatEndpoint(JsonEndpoint):
 
     Options: model; instructions (what to decide, in words); template (with {field}, each replaced
     by the field between tags); max_tokens; temperature; seed; structured (auto, always, never: JSON
-    schema answers; texts are always asked for plainly).
+    schema answers; texts are always asked for plainly); examples (asked and answered before, each
+    with the fields and the answer). The SPENDING options bind whoever asks (`targets.spending`).
     """
 
     OPTIONS = frozenset(
-        {"model", "instructions", "template", "max_tokens", "temperature", "seed", "structured"}
+        {
+            *("model", "instructions", "template", "max_tokens", "temperature", "seed"),
+            *("structured", "examples", *SPENDING),
+        }
     )
     RETRY = CAREFUL
 
@@ -64,7 +75,9 @@ class OpenAIChatEndpoint(JsonEndpoint):
         if not 0 <= self._temperature <= 2:
             raise misconfigured("The option 'temperature' is a number from 0 to 2.")
         self._seed: int | None = config.option("seed", int)
-        if self._converses and (wrong := {"template", "structured"} & set(config.options)):
+        if self._converses and (
+            wrong := {"template", "structured", "examples"} & set(config.options)
+        ):
             raise misconfigured(f"In a conversation there is no option {min(wrong)!r}.")
         default = "\n\n".join(f"{{{name}}}" for name in config.fields)
         self._template: str = config.option("template", str, default)
@@ -73,6 +86,14 @@ class OpenAIChatEndpoint(JsonEndpoint):
             raise misconfigured("The option 'structured' is auto, always or never.")
         if self._writes:
             self._structured = "never"
+        self._examples: list[Any] = config.option("examples", list, [])
+        known = {*config.fields, config.output}
+        if not all(_is_example(one, known) for one in self._examples):
+            names = ", ".join(sorted(known))
+            raise misconfigured(f"The option 'examples' is a list of objects of texts: {names}.")
+        for name in SPENDING:
+            if config.option(name, int | float, 0) < 0:
+                raise misconfigured(f"The option {name!r} must not be below 0.")
 
     def answers(self, inputs: Sequence[Mapping[str, Any]], clock: Clock) -> list[Prediction]:
         return [self._ask(item, clock) for item in inputs]
@@ -82,12 +103,31 @@ class OpenAIChatEndpoint(JsonEndpoint):
         is_turn = any(map(is_conversation, item.values()))
         said = {self._config.output: self._read(answer, may_stop=is_turn)}
         output = read_output(self._config, item, said, first_place=True)
-        fingerprint = {
+        told = {
             key: answer[key]
             for key in ("model", "system_fingerprint")
             if isinstance(answer.get(key), str)
         }
-        return Prediction(output, None, 0.0, fingerprint)
+        return Prediction(output, None, 0.0, self._fingerprint(told), _usage(answer))
+
+    def _fingerprint(self, told: Mapping[str, str]) -> dict[str, str]:
+        """What answers: the server's words for it, and how it is asked."""
+        parts = {
+            **told,
+            "prompt_sha256": self._prompt,
+            "temperature": str(self._temperature),
+            **({} if self._seed is None else {"seed": str(self._seed)}),
+        }
+        whole = json.dumps(parts, sort_keys=True)
+        return {"digest": sha256(whole.encode()).hexdigest()[:16], **parts}
+
+    @cached_property
+    def _prompt(self) -> str:
+        """The digest of everything in a request that does not come from the example."""
+        asked = [self._instructions(), self._template, self._response_format({})]
+        if self._examples:
+            asked.append(self._examples)
+        return sha256(json.dumps(asked).encode()).hexdigest()
 
     def _complete(self, item: Mapping[str, Any], clock: Clock) -> Any:
         """The server's answer, constrained by a schema where the server can do that."""
@@ -120,8 +160,14 @@ class OpenAIChatEndpoint(JsonEndpoint):
             return [*([system] if system["content"] else []), *item["messages"]]
         name = next((name for name, value in item.items() if is_conversation(value)), None)
         if name is not None and self._writes:
+            if self._examples:
+                raise misconfigured("In a conversation there is no option 'examples'.")
             return self._conversation(item, name)
-        return [system, {"role": "user", "content": self._content(item)}]
+        turns: list[Mapping[str, Any]] = [system]
+        for one in self._examples:
+            turns.append({"role": "user", "content": self._content(one)})
+            turns.append({"role": "assistant", "content": one[self._config.output]})
+        return [*turns, {"role": "user", "content": self._content(item)}]
 
     def _content(self, item: Mapping[str, Any]) -> str | list[dict[str, Any]]:
         """The filled template; pictures and recordings become parts, each where its field stood."""
@@ -247,14 +293,24 @@ class OpenAIChatEndpoint(JsonEndpoint):
         names = [members(row, "A model").get("id") for row in offered]
         if self._model not in names:
             raise misconfigured(f"The server has no model {self._model!r}.")
-        prompt = json.dumps([self._instructions(), self._template, self._response_format({})])
-        fingerprint = {
-            "model": self._model,
-            "prompt_sha256": sha256(prompt.encode()).hexdigest(),
-            "temperature": str(self._temperature),
-            **({} if self._seed is None else {"seed": str(self._seed)}),
-        }
+        fingerprint = self._fingerprint({"model": self._model})
         return EndpointInfo(self._model, self._config.kind, fingerprint)
+
+
+def _is_example(one: Any, known: set[str]) -> bool:
+    is_whole = isinstance(one, Mapping) and set(one) == known
+    return is_whole and all(isinstance(value, str) for value in one.values())
+
+
+def _usage(answer: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Tokens of the prompt and of the answer; None where the server does not tell both."""
+    usage = answer.get("usage")
+    if not isinstance(usage, Mapping):
+        return None
+    read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    if not isinstance(read, int) or not isinstance(written, int):
+        return None
+    return (read, written) if min(read, written) >= 0 and max(read, written) < 10**9 else None
 
 
 def _text_part(text: str) -> dict[str, Any]:

@@ -48,7 +48,9 @@ def test_a_label_is_asked_for_with_a_schema(serve: Serve) -> None:
     assert "positive, negative" in system["content"]
     assert user["content"] == "<text>\nfine\n</text>"
     assert (prediction.output, prediction.prob) == ({"label": "positive"}, None)
-    assert prediction.fingerprint == {"model": "chat-1-2024", "system_fingerprint": "fp1"}
+    told = {key: prediction.fingerprint[key] for key in ("model", "system_fingerprint")}
+    assert told == {"model": "chat-1-2024", "system_fingerprint": "fp1"}
+    assert prediction.usage is None
 
 
 @pytest.mark.parametrize("told", [{}, {"instructions": "Be kind."}])
@@ -295,3 +297,47 @@ def test_a_picture_that_was_erased_is_left_out(serve: Serve) -> None:
     OpenAIChatEndpoint(config, Transport()).predict([item], deadline_seconds=5)
     content = server.seen[0].body["messages"][1]["content"]
     assert content.strip() == "<text>\nfine\n</text>"
+
+
+def test_what_answers_and_how_it_is_asked_make_the_version(serve: Serve) -> None:
+    digests = []
+    for content, options in [
+        ({}, {}),
+        ({}, {}),
+        ({"system_fingerprint": "fp2"}, {}),
+        ({}, {"temperature": 0.5}),
+        ({}, {"instructions": "Judge."}),
+        ({}, {"examples": [{"text": "Great!", "label": "positive"}]}),
+    ]:
+        server = serve(answering(said("positive") | content))
+        digests.append(ask(chat(server, structured="never", **options)).fingerprint["digest"])
+    assert digests[0] == digests[1]
+    assert len(set(digests)) == 5
+
+
+def test_examples_are_turns_before_the_text(serve: Serve) -> None:
+    server = serve(
+        answering(said("positive") | {"usage": {"prompt_tokens": 9, "completion_tokens": 2}})
+    )
+    shown = [{"text": "Great!", "label": "positive"}, {"text": "Bad.", "label": "negative"}]
+    prediction = ask(chat(server, structured="never", examples=shown))
+    turns = server.seen[0].body["messages"]
+    assert [turn["role"] for turn in turns] == ["system", *["user", "assistant"] * 2, "user"]
+    assert [turn["content"] for turn in turns[1:3]] == ["<text>\nGreat!\n</text>", "positive"]
+    assert prediction.usage == (9, 2)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"examples": [{"text": "no answer"}]},
+        {"examples": [{"text": "a", "label": 5}]},
+        {"examples": "a"},
+        {"price_in": -1},
+        {"tokens_a_day": "many"},
+    ],
+)
+def test_examples_and_budgets_are_checked(serve: Serve, options: dict[str, Any]) -> None:
+    with pytest.raises(EndpointError) as refused:
+        chat(serve(answering(said("positive"))), **options)
+    assert refused.value.reason == "misconfigured"
