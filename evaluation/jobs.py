@@ -30,7 +30,8 @@ from evaluation.inference.precheck import (
     answer_five,
     keep_predictions,
 )
-from evaluation.models import Dataset, Job, Submission, TrainingRun, Upload
+from evaluation.llm_judges.services import ask
+from evaluation.models import Dataset, Job, LlmJudge, Submission, TrainingRun, Upload
 from evaluation.queue import leases
 from evaluation.queue.attempt_keys import key_of
 from evaluation.queue.cleanup import tidy
@@ -110,6 +111,11 @@ def run_training(run_id: int) -> None:
     """Train a task's next target in a separate process."""
     command = ["train_target", "--run", str(run_id)]
     _work(claim(TrainingRun, run_id), lambda run: carry_out(run, command))
+
+
+def ask_llm_judge(judge_id: int) -> None:
+    """Ask a language model that judges about what people judged and models answered."""
+    _work(claim(LlmJudge, judge_id), ask)
 
 
 def check_submission(submission_id: UUID) -> None:

@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from evaluation.llm_judges import views as judge_views
 from evaluation.releases import views as release_views
 from evaluation.sets import views as set_views
 from evaluation.submissions import fooling, model_views
@@ -22,6 +23,17 @@ urlpatterns = [
     path("own/<slug:code>/trainings/", training_views.trainings, name="trainings"),
     path("own/<slug:code>/train/", training_views.trainings, name="train"),
     path("own/<slug:code>/trainings/<int:pk>/", training_views.training, name="training"),
+    path("own/<slug:code>/llm-judges/", judge_views.llm_judges, name="llm-judges"),
+    path(
+        "own/<slug:code>/llm-judges/<int:pk>/again/",
+        judge_views.llm_judge_again,
+        name="llm-judge-again",
+    ),
+    path(
+        "own/<slug:code>/llm-judges/to-tune.jsonl",
+        judge_views.tuning_examples,
+        name="llm-judge-tuning",
+    ),
     path("own/<slug:code>/evaluation-sets/", set_views.sets, name="sets"),
     path("own/<slug:code>/evaluation-sets/new/", set_views.set_new, name="set-new"),
     path("own/<slug:code>/evaluation-sets/<slug:name>/", set_views.set_page, name="set"),

@@ -167,6 +167,11 @@ class Models(Uploading, Following):
         return self._all(f"/models/{model_id}/scores/")
 
     @method
+    def llm_scores(self, model_id: str) -> Flow[list[types.LlmScore]]:
+        """What language models as judges say of it, each with its agreement with people."""
+        return self._get(f"/models/{model_id}/llm-scores/")
+
+    @method
     def download_predictions(
         self, model_id: str, evaluation_set: str, to: str | Path = "."
     ) -> Flow[Path]:

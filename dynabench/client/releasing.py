@@ -44,6 +44,11 @@ class Releasing(Uploading, Following):
         return _done((yield from self._follow(ask, _stands, timeout))) if wait else made
 
     @method
+    def llm_judges(self, task: str) -> Flow[list[types.LlmJudge]]:
+        """Language models that judge free answers, with how far each agrees with people."""
+        return self._all(f"/tasks/{task}/llm-judges/")
+
+    @method
     def trainings(self, task: str) -> Flow[list[types.Training]]:
         """The trainings of targets so far, the newest first."""
         return self._all(f"/tasks/{task}/trainings/")

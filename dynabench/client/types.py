@@ -69,6 +69,21 @@ class Activity(TypedDict):
     counted_at: str
 
 
+class Agreement(TypedDict):
+    """How far a judge agrees with people on examples that no prompt was tuned on."""
+
+    is_calibrated: bool
+    low: float | None
+    kappa: float | None
+    high: float | None
+    n: int
+    authors: int
+    both_correct: int
+    only_people: int
+    only_model: int
+    both_incorrect: int
+
+
 class Anchors(TypedDict):
     """Scales by metric, of a version of the task's reference pool."""
 
@@ -565,6 +580,32 @@ class OneSnapshot(ListedSnapshot):
     bibtex: str
     changes: list[str]
     table: Kept
+
+
+class LlmJudge(TypedDict):
+    """A chat model with a prompt that judges free answers."""
+
+    id: int
+    name: str
+    target: str
+    prompt: str
+    most_calls: int
+    state: Literal["queued", "running", "done", "failed", "lost", "cancelled"]
+    error: str
+    agreement: Agreement
+
+
+class LlmScore(TypedDict):
+    """What a judge finds correct of a model's answers to a set; it ranks nobody."""
+
+    judge: str
+    evaluation_set: str
+    version: int
+    value: float
+    low: float
+    high: float
+    n: int
+    agreement: Agreement
 
 
 class Me(TypedDict):

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from evaluation.api import datasets, models, releases, runs, sets, trainings, uploads
+from evaluation.api import datasets, llm_judges, models, releases, runs, sets, trainings, uploads
 
 TASK, SETS = "tasks/<slug:code>/", "tasks/<slug:code>/evaluation-sets/"
 ROUND = "tasks/<slug:code>/rounds/<int:number>/"
@@ -42,6 +42,8 @@ urlpatterns = [
     path(f"{MODEL}runs/<uuid:run>/", runs.RunView.as_view(), name="run"),
     path(f"{MODEL}runs/<uuid:run>/again/", runs.RunAgain.as_view(), name="run-again"),
     path(f"{MODEL}runs/<uuid:run>/wrong/", runs.WrongView.as_view(), name="run-wrong"),
+    path(f"{TASK}llm-judges/", llm_judges.LlmJudges.as_view(), name="llm-judges"),
+    path(f"{MODEL}llm-scores/", llm_judges.ModelLlmScores.as_view(), name="llm-scores"),
     path(f"{MODEL}scores/", runs.Scores.as_view(), name="scores"),
     path(f"{MODEL}predictions/<slug:name>/", runs.Predictions.as_view(), name="predictions"),
     path("uploads/", uploads.Uploads.as_view(), name="uploads"),

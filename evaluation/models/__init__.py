@@ -10,6 +10,7 @@ from evaluation.models.datasets import (
 )
 from evaluation.models.evaluation_sets import EvaluationSet, EvaluationSetVersion
 from evaluation.models.jobs import Job
+from evaluation.models.llm_judges import LlmJudge, LlmScore, LlmVerdict
 from evaluation.models.runs import EvaluationRun, Score
 from evaluation.models.submissions import Submission, Upload, UploadPiece
 from evaluation.models.trainings import TrainingRun
@@ -22,6 +23,9 @@ __all__ = [
     "EvaluationSet",
     "EvaluationSetVersion",
     "Job",
+    "LlmJudge",
+    "LlmScore",
+    "LlmVerdict",
     "PseudonymKey",
     "Score",
     "Submission",

@@ -18,6 +18,7 @@ from dynabench.lib.downloads import attachment
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
 from dynabench.lib.refusals import as_form_error, as_message
+from evaluation.llm_judges.selectors import scores_of
 from evaluation.models import EvaluationRun, Submission
 from evaluation.runs.services import run_again
 from evaluation.sets.seen_in_training import trained_on
@@ -92,9 +93,17 @@ def _results(
         "results": results_of(shown, main, exact=exact, learned=trained_on(submission)),
         "hidden": len({run.version_id for run in runs} - {run.version_id for run in shown}),
         "wrong": wrong,
+        "llm_scores": _llm_scores(submission, shown, exact),
         "failures": partial(_failures, [run for run in shown if run.pk in wrong]),
         "can_publish": any(run.outcome == "ok" for run in runs),
     }
+
+
+def _llm_scores(submission: Submission, runs: list[EvaluationRun], exact: bool) -> list[Any]:
+    """What language models as judges say of free answers; on sealed sets where exact."""
+    if not submission.task.config.answers_freely:
+        return []
+    return scores_of([run for run in runs if exact or not run.version.is_sealed])
 
 
 def _failures(runs: list[EvaluationRun]) -> Mapping[str, Any]:

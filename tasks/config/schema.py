@@ -10,7 +10,6 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass
 from pydantic_core import PydanticKnownError
 
-from dynabench.lib.words import gettext_noop
 from tasks.config.components import Component, Label, Many, Name, Part, When, Words
 
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
@@ -370,6 +369,12 @@ class TaskConfig:
         return next(iter((*self.target_fields, *answers)))
 
     @property
+    def answers_freely(self) -> bool:
+        """Whether models answer with a text of their own."""
+        is_task = self.kind == "examples"
+        return is_task and self.component(self.answer_field).kind.is_text
+
+    @property
     def model_fields(self) -> tuple[str, ...]:
         """What a model reads: the context and the input, but for targets, prompt and conditions."""
         hidden = {*self.target_fields, self.support.prompt_field if self.support else None}
@@ -423,7 +428,7 @@ class TaskConfig:
         correction = Component(
             name=CORRECTION,
             type="long_text",
-            label=gettext_noop("What is the right answer?"),
+            label="What is the right answer?",  # translated where it is asked
             max_length=5000,
             required=False,
             when=When(verdict="incorrect"),

@@ -29,6 +29,8 @@ from tasks.targets.services import note_version
 from tasks.targets.serving.spec import PACKAGE, ModelSpec
 
 INFO_SECONDS = 3.0
+CHAT_OPTIONS = ("model", "max_tokens", "seed", "structured")
+"""What of a chat target's options holds whatever it is asked."""
 _built = lru_cache(maxsize=256)(build)
 CONVERSING = ("http", "openai_chat", "scripted")
 """Adapters that can send a conversation."""
@@ -74,6 +76,31 @@ def messages_of(turns: Iterable[tuple[str, str]], prompt: str) -> list[dict[str,
         for role, text in zip(roles, turn, strict=True)
     ]
     return [*told, {"role": "user", "content": prompt}]
+
+
+def chooser_endpoint(
+    target: TargetModel,
+    fields: tuple[str, ...],
+    *,
+    output: str,
+    labels: tuple[str, ...],
+    prompt: str,
+) -> Endpoint:
+    """A target's chat model, asked to choose a label by another prompt than its own.
+
+    Raises EndpointError(misconfigured).
+    """
+    kept = {name: target.options[name] for name in CHAT_OPTIONS if name in target.options}
+    how = EndpointConfig(
+        url=target.base_url,
+        fields=fields,
+        output=output,
+        labels=labels,
+        secret=secret_of(target),
+        options={**kept, "instructions": prompt, "temperature": 0},
+        allow_private_hosts=_private_hosts(target.base_url),
+    )
+    return _built(target.adapter, how)
 
 
 def generator_fields(config: TaskConfig) -> tuple[str, ...]:

@@ -13,7 +13,10 @@ Behaviour = Callable[[Messages], str | int]
 
 
 class ChatServer(ThreadingHTTPServer):
-    """`behaviours`: by the name of a model; `seen`: the bodies of the requests."""
+    """`behaviours`: by the name of a model; `seen`: the bodies of the requests.
+
+    version: what models call themselves; empty: their name. With 429 it asks for seven seconds.
+    """
 
     daemon_threads = True
 
@@ -21,6 +24,7 @@ class ChatServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.behaviours = dict(behaviours)
         self.seen: list[dict[str, Any]] = []
+        self.version = ""
 
     @property
     def url(self) -> str:
@@ -42,11 +46,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._send({"error": {"message": "as the test wants"}}, said)
             return
         choice = {"index": 0, "finish_reason": "stop", "message": {"content": said}}
-        self._send({"model": asked["model"], "choices": [choice]})
+        self._send({"model": self.server.version or asked["model"], "choices": [choice]})
 
     def _send(self, value: Any, status: int = 200) -> None:
         body = json.dumps(value).encode()
         self.send_response(status)
+        if status == 429:
+            self.send_header("Retry-After", "7")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

@@ -186,6 +186,7 @@ LEFT_OUT = {
     "validation.gold.made_by": "an action in a task; in the log too",
     "evaluation.dataset.requested_by": "an action in a task; in the log too",
     "evaluation.trainingrun.requested_by": "an action in a task; in the log too",
+    "evaluation.llmjudge.requested_by": "an action in a task; in the log too",
     "evaluation.evaluationsetversion.made_by": "an action in a task; in the log too",
     "demo.demorun.requested_by": "an action on the site: who asked for the simulated task",
     "leaderboard.comparison.voter": "imported: the voters have no account; else of a battle",

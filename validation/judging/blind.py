@@ -58,7 +58,7 @@ def _in_their_language(component: Component) -> Component:
     """Our own question, unlike the owner's, is translated."""
     if component.name != CORRECTION:
         return component
-    return component.model_copy(update={"label": _(component.title)})
+    return component.model_copy(update={"label": _("What is the right answer?")})
 
 
 def verdict_of(config: TaskConfig, vote: ValidatorAnswer, example: Example) -> str:

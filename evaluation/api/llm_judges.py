@@ -1,0 +1,107 @@
+"""Language models as judges, in the API: how far they agree with people, and what they say."""
+
+from typing import Any
+from uuid import UUID
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
+from rest_framework import generics, serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.lib.api import NewestFirst
+from evaluation.llm_judges.agreement import Agreement
+from evaluation.llm_judges.selectors import calibration, scores_of
+from evaluation.models import LlmJudge, LlmScore
+from evaluation.submissions.visibility import seen_runs
+from tasks.access import find_task
+from tasks.permissions import can_read
+
+
+class AgreementSerializer(serializers.Serializer[Any]):
+    """How far a judge agrees with people on examples that no prompt was tuned on."""
+
+    is_calibrated = serializers.BooleanField(
+        help_text="Whether it rests on enough examples (50). Else trust no score of the judge."
+    )
+    low = serializers.FloatField(allow_null=True, help_text="Of κ's interval of 95 %.")
+    kappa = serializers.FloatField(allow_null=True, help_text="Cohen's; null: not defined.")
+    high = serializers.FloatField(allow_null=True)
+    n = serializers.IntegerField(help_text="Examples that people and the judge have judged.")
+    authors = serializers.IntegerField()
+    both_correct = serializers.IntegerField()
+    only_people = serializers.IntegerField(help_text="People say correct, the judge incorrect.")
+    only_model = serializers.IntegerField()
+    both_incorrect = serializers.IntegerField()
+
+
+class LlmJudgeSerializer(serializers.ModelSerializer[LlmJudge]):
+    """A chat model with a prompt that judges free answers."""
+
+    target: Any = serializers.CharField(source="target.name")
+    agreement = serializers.SerializerMethodField()
+
+    class Meta:
+        model = LlmJudge
+        fields = read_only_fields = (
+            *("id", "name", "target", "prompt", "most_calls", "state", "error", "agreement"),
+        )
+
+    @extend_schema_field(AgreementSerializer)
+    def get_agreement(self, judge: LlmJudge) -> dict[str, Any]:
+        return _told(calibration(judge))
+
+
+class LlmScoreSerializer(serializers.Serializer[Any]):
+    """What a judge finds correct of a model's answers to a set; it ranks nobody."""
+
+    judge = serializers.CharField()
+    evaluation_set = serializers.CharField()
+    version = serializers.IntegerField()
+    value = serializers.FloatField(help_text="The share that it finds correct, 0-1.")
+    low = serializers.FloatField()
+    high = serializers.FloatField()
+    n = serializers.IntegerField()
+    agreement = AgreementSerializer(help_text="The judge's with people.")
+
+
+def _told(found: Agreement) -> dict[str, Any]:
+    return {**found._asdict(), "is_calibrated": found.is_calibrated}
+
+
+def _score(score: LlmScore, found: Agreement) -> dict[str, Any]:
+    version = score.run.version
+    numbers = {name: getattr(score, name) for name in ("value", "low", "high", "n")}
+    return {
+        "judge": score.judge.name,
+        "evaluation_set": version.evaluation_set.name,
+        "version": version.version,
+        **numbers,
+        "agreement": _told(found),
+    }
+
+
+@extend_schema_view(get=extend_schema(operation_id="llm_judges_list"))
+class LlmJudges(generics.ListAPIView[LlmJudge]):
+    """The judges of a task, newest first, for its members."""
+
+    serializer_class = LlmJudgeSerializer
+    pagination_class = NewestFirst
+    queryset = LlmJudge.objects.none()
+
+    def get_queryset(self) -> QuerySet[LlmJudge]:
+        task = find_task(self.request, self.kwargs["code"], can_read)
+        return task.llm_judges.select_related("target")
+
+
+class ModelLlmScores(APIView):
+    is_public = True
+
+    @extend_schema(operation_id="models_llm_scores_list", responses=LlmScoreSerializer(many=True))
+    def get(self, request: Request, pk: UUID) -> Response:
+        """What language models as judges say of a model, with their agreement with people."""
+        runs, viewer = seen_runs(request, pk)
+        shown = [one for one in runs if viewer.is_task_owner or not one.version.is_sealed]
+        found = [_score(score, agreed) for score, agreed in scores_of(shown)]
+        return Response(LlmScoreSerializer(found, many=True).data)

@@ -1,0 +1,44 @@
+"""The form that makes a judge."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext as _
+
+from evaluation.llm_judges.selectors import chat_targets
+from evaluation.llm_judges.services import MOST_CALLS
+from tasks.models import Task
+
+PROMPT = (
+    "Say whether <answer_to_judge> is a correct answer to what the other texts ask. An answer is "
+    "incorrect if any part of it is false, or if it does not answer the question."
+)
+
+
+class JudgeForm(forms.Form):
+    """A name, a chat model and a prompt."""
+
+    def __init__(self, task: Task, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(data)
+        self.fields["name"] = forms.SlugField(
+            max_length=60,
+            label=_("Name"),
+            help_text=_("Letters, digits, hyphens. A judge never changes, so number its versions."),
+        )
+        self.fields["target"] = forms.ModelChoiceField(
+            chat_targets(task),
+            label=_("Judge model"),
+            to_field_name="name",
+            help_text=_("A target of this task with the adapter openai_chat."),
+        )
+        self.fields["prompt"] = forms.CharField(
+            max_length=10_000,
+            initial=PROMPT,
+            label=_("Prompt"),
+            help_text=_("Texts are given between tags of their names, as data."),
+            widget=forms.Textarea(attrs={"rows": 6}),
+        )
+        self.fields["most_calls"] = forms.IntegerField(
+            min_value=1, max_value=MOST_CALLS, initial=500, label=_("Most calls each time")
+        )

@@ -1,0 +1,72 @@
+"""Language models that judge free answers, what they said, and how models fare by them."""
+
+from django.db import models
+from django.db.models.functions import Now
+
+from evaluation.models.jobs import Job
+from evaluation.models.runs import EvaluationRun
+from tasks.models import TargetModel, Task
+
+
+class LlmJudge(Job):
+    """A chat model with a prompt that says whether an answer is correct; neither ever changes.
+
+    Another prompt or another version of the model is another judge, which is calibrated anew.
+    """
+
+    function = "evaluation.jobs.ask_llm_judge"
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="llm_judges")
+    target = models.ForeignKey(TargetModel, on_delete=models.CASCADE, related_name="+")
+    name = models.SlugField(max_length=60)
+    prompt = models.TextField()
+    asked_with = models.JSONField()  # the target's address and options when the judge was made
+    most_calls = models.PositiveIntegerField(help_text="Each time that it is asked.")
+    fingerprint = models.JSONField(default=dict)  # of the model, by its first answer
+    report = models.JSONField(default=dict)  # part: of `agreement.Agreement`; calls, failures
+
+    class Meta(Job.Meta):
+        ordering = ["-pk"]
+        constraints = [
+            *Job.Meta.constraints,
+            models.UniqueConstraint(fields=["task", "name"], name="llm_judge_one_name"),
+        ]
+
+    def __str__(self) -> str:
+        return f"LLM judge {self.name} of {self.task.code}"
+
+
+class LlmVerdict(models.Model):
+    """What a judge said of one answer; stored at once, so that nothing is asked twice."""
+
+    judge = models.ForeignKey(
+        LlmJudge, on_delete=models.CASCADE, related_name="verdicts", db_index=False
+    )
+    key = models.CharField(max_length=64)  # a digest of the inputs and the answer
+    is_correct = models.BooleanField()
+    asked_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["judge", "key"], name="llm_verdict_once")]
+
+    def __str__(self) -> str:
+        return f"{self.judge}: {'correct' if self.is_correct else 'incorrect'}"
+
+
+class LlmScore(models.Model):
+    """The share (0-1) of a model's answers in a run that a judge finds correct."""
+
+    judge = models.ForeignKey(
+        LlmJudge, on_delete=models.CASCADE, related_name="scores", db_index=False
+    )
+    run = models.ForeignKey(EvaluationRun, on_delete=models.CASCADE, related_name="llm_scores")
+    value = models.FloatField()
+    low = models.FloatField()
+    high = models.FloatField()
+    n = models.PositiveIntegerField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["judge", "run"], name="llm_score_once")]
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} of {self.run_id} by {self.judge}"
