@@ -11,13 +11,14 @@ from annotation.models import Example, Report, TargetOutput
 from annotation.moderation import resolve_reports
 from tasks.admin.contexts import RoundFilter
 from tasks.admin.roles import MODERATORS, NOBODY, READERS, ByRole, RoleAdmin, person, shielded
+from tasks.media.markup import in_words
 
 READ_ONLY = {"view": READERS, "add": NOBODY, "change": NOBODY, "delete": NOBODY}
 LONGEST = 100_000
 
 
 def _lines(values: dict[str, Any]) -> str:
-    return "\n".join(f"{name}: {value}" for name, value in values.items())
+    return "\n".join(f"{name}: {in_words(value)}" for name, value in values.items())
 
 
 class OutputInline(ByRole, admin.TabularInline):
@@ -61,7 +62,7 @@ class ExampleAdmin(RoleAdmin):
 
     @admin.display(description="text")
     def text(self, example: Example) -> str:
-        return shielded(example.round.task, " | ".join(map(str, example.inputs.values())), 120)
+        return shielded(example.round.task, " | ".join(map(in_words, example.inputs.values())), 120)
 
     @admin.display(description="context")
     def whole_context(self, example: Example) -> str:

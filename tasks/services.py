@@ -13,8 +13,10 @@ from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.lib.errors import Invalid, Refused
 from dynabench.lib.rows import changed_fields
+from tasks.config.schema import TaskConfig
 from tasks.config_changes import LONGEST_DIFF, checked, diff, usable
 from tasks.contexts.services import store_contexts
+from tasks.media.services import digests_in, keep
 from tasks.models import Round, Task, TaskMember
 from tasks.permissions import Person, can_own
 from tasks.rounds.states import set_round_state
@@ -71,8 +73,20 @@ def create_task(
             code="exists",
             field="code",
         )
+    keep_shown(task, config)
     log(actor, "task.created", task, fields=sorted(fields), diff=diff("", text)[:LONGEST_DIFF])
     return task, notes
+
+
+def keep_shown(task: Task, config: TaskConfig) -> None:
+    """Keep the pictures and recordings of a configuration's examples. Raises Invalid."""
+    shown = (*config.examples.good, *config.examples.bad)
+    values = (v for one in shown for v in (*one.context.values(), *one.input.values()))
+    try:
+        keep(task=task, digests=digests_in(values), used=True)
+    except Invalid:
+        said = _("A picture or recording of the examples is not stored in the task. Upload it.")
+        raise Invalid(said, field="config_text") from None
 
 
 def make_imported(code: str, config_text: str, owner: Callable[[], User | None]) -> Task:
@@ -108,10 +122,11 @@ def change_task(*, task: Task, actor: User, fields: Mapping[str, bool]) -> None:
 def save_config(*, task: Task, text: str, base: str, actor: User) -> Task:
     """Check a configuration and store it; `base` is the digest of the text that was edited.
 
-    Locks the task, so that one of two editors is refused. Raises ConfigStale, ConfigError.
+    Locks the task, so that one of two editors is refused. Raises ConfigStale, ConfigError, Invalid.
     """
     locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     config = checked(locked, text, base=base)[0]
+    keep_shown(locked, config)
     changes = diff(locked.config_text, text)[:LONGEST_DIFF]
     locked.config_text, locked.name, locked.summary = text, config.name, config.summary
     locked.save(update_fields=["config_text", "name", "summary"])

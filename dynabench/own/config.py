@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.people import person
 from dynabench.accounts.services import annotator_of
+from dynabench.lib.errors import Invalid
 from dynabench.lib.htmx import render_page
 from dynabench.middleware import policy
 from dynabench.own.access import owned_task
@@ -118,6 +119,9 @@ def _save(request: HttpRequest, task: Task, form: ConfigForm) -> HttpResponse:
         return _editor(request, task, form, error.problems, status=422)
     except ConfigStale:
         return _editor(request, task, form, said=STALE, status=409)
+    except Invalid as error:
+        form.add_error("text", str(error))
+        return _editor(request, task, form, status=422)
     messages.success(request, gettext("The configuration is saved."))
     return redirect("own:config", code=task.code)
 

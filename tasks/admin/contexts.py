@@ -9,6 +9,7 @@ from dynabench.accounts.services import log
 from dynabench.lib.refusals import as_message
 from tasks.admin.roles import EDITORS, NOBODY, READERS, CountColumn, RoleAdmin, person, shielded
 from tasks.contexts.services import set_retired, undo_import
+from tasks.media.markup import in_words
 from tasks.models import Context, ContextBatch, Round
 
 
@@ -46,11 +47,11 @@ class ContextAdmin(RoleAdmin):
 
     @admin.display(description="text")
     def text(self, context: Context) -> str:
-        return shielded(context.round.task, " | ".join(map(str, context.fields.values())), 120)
+        return shielded(context.round.task, " | ".join(map(in_words, context.fields.values())), 120)
 
     @admin.display(description="fields")
     def whole_text(self, context: Context) -> str:
-        lines = [f"{name}: {value}" for name, value in context.fields.items()]
+        lines = [f"{name}: {in_words(value)}" for name, value in context.fields.items()]
         return shielded(context.round.task, "\n".join(lines), 100_000)
 
     def save_model(self, request: HttpRequest, obj: Context, form: Any, change: bool) -> None:

@@ -15,7 +15,7 @@ from django.urls import reverse
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.lib.errors import Refused
-from dynabench.lib.refusals import as_form_error
+from dynabench.lib.refusals import as_form_error, as_message
 from tasks.admin.roles import (
     EDITORS,
     NOBODY,
@@ -30,7 +30,7 @@ from tasks.config.parsing import ConfigError, read_yaml
 from tasks.config.schema import TaskConfig
 from tasks.config_changes import LONGEST_DIFF, diff, refused_changes, usable
 from tasks.models import Task, TaskGroup, TaskMember
-from tasks.services import account_of, change_members, check_members
+from tasks.services import account_of, change_members, check_members, keep_shown
 
 
 class TaskForm(forms.ModelForm):
@@ -161,6 +161,8 @@ class TaskAdmin(RoleAdmin):
         config = obj.config
         obj.name, obj.summary = config.name, config.summary
         super().save_model(request, obj, form, change)
+        with as_message(request):
+            keep_shown(obj, config)
         for note in form.notes:
             messages.warning(request, note)
         lines = diff(form.initial.get("config_text", ""), obj.config_text)

@@ -30,6 +30,13 @@ def shown_value(config: TaskConfig, field: str, value: Any) -> str:
     return Markup(render_to_string("components/media.html", values).strip())
 
 
+def in_words(value: Any) -> str:
+    """A value in a list of the admin: of a file its address and words."""
+    if isinstance(value, Mapping) and "digest" in value:
+        return f"/media/{value['digest']}/ {value.get('alt', '')}".strip()
+    return str(value)
+
+
 def shown_media(config: TaskConfig, inputs: Mapping[str, Any]) -> list[str]:
     """The pictures and recordings among what somebody wrote."""
     names = [one.name for one in config.input if one.is_media and inputs.get(one.name)]

@@ -315,6 +315,7 @@ def judging(walk):
     assert walk.given.items() <= item.json()["context"].items()
     page = ok(walk.judge.get("/t/walk/judge/"))
     walk.shown = page.text
+    shows_files(page, walk.written | walk.given)
     for name, value in walk.given.items():
         assert walk.config.display(name, value) in page.text
     sent = {"example": walk.example.uuid, "answer": "verdict:correct"}
@@ -327,9 +328,17 @@ def judging(walk):
     assert Validation.objects.get().metadata == wanted
 
 
+def shows_files(page, values):
+    """Pictures and recordings are seen there, and not only their words."""
+    for value in values.values():
+        if isinstance(value, dict) and "digest" in value:
+            assert f'src="/media/{value["digest"]}/"' in page.text
+            assert value["alt"] in page.text
+
+
 def my_work(walk):
     for page in ("/me/", f"/attempt/{walk.example.uuid}/"):
-        ok(walk.author.get(page))
+        shows_files(ok(walk.author.get(page)), walk.written)
     mine = "".join(export(walk.writer, walk.writer.annotator))
     assert walk.written.items() <= json.loads(mine)["examples"][0]["inputs"].items()
 
@@ -337,6 +346,7 @@ def my_work(walk):
 def review_and_numbers(walk):
     for page in ("review/", f"review/{walk.example.uuid}/", "", "annotators/"):
         ok(walk.as_owner.get(f"/own/walk/{page}"))
+    shows_files(ok(walk.as_owner.get(f"/own/walk/review/{walk.example.uuid}/")), walk.stored)
     for page in ("/t/walk/", "/t/walk/rounds/"):
         ok(walk.as_owner.get(page))
 
@@ -407,6 +417,7 @@ def evaluation(walk):
     page = ok(walk.as_owner.get(f"/m/{model.pk}/runs/{run.pk}/wrong/"))
     assert "{&#x27;" not in page.text
     assert "[&#x27;" not in page.text
+    shows_files(page, walk.written | walk.given)
     ok(walk.as_owner.get(f"/api/v1/models/{model.pk}/runs/{run.pk}/wrong/"))
 
 

@@ -586,3 +586,17 @@ def test_what_a_file_cannot_do_is_refused_where_it_stands(old, new, path):
     assert config is None
     assert path in [one.path for one in problems if one.severity == "error"]
     assert all(one.fix for one in problems)
+
+
+def test_the_pictures_of_examples_are_stored_and_stay(round, alice):
+    round.task.members.create(user=alice, role="owner")
+    value = store_media(task=round.task, kind="image", data=media.png("blue")) | {"alt": "Blue"}
+    for shown, status in ((value | {"digest": "0" * 64}, 422), (value, 200)):
+        good = {"context": {"scene": shown}, "input": {"question": "Which?", "answer": "red"}}
+        text = f"{VQA}examples: {json.dumps({'good': [good | {'reason': 'It is.'}]})}\n"
+        told = as_program(alice, "get", "config/").json()
+        saved = as_program(alice, "put", "config/", config_text=text, version=told["version"])
+        assert saved.status_code == status, saved.text
+    assert Media.objects.get(digest=value["digest"]).is_used
+    page = ok(signed_in(alice).get("/t/pictures/try/")).text
+    assert f'src="/media/{value["digest"]}/"' in page

@@ -1,9 +1,24 @@
 """What owners do with tasks, people, targets, rounds and contexts, at the real API."""
 
+import zipfile
+
 import pytest
 
 from dynabench.client import Invalid, NotFound, PermissionDenied, Refused
+from tasks.models import Round, Task
+from tests.support import media
 from tests.support.factories import scripted_target
+
+PICTURES = """
+version: 1
+name: Pictures
+goal: {text: Ask}
+context: [{name: scene, type: image}]
+input: [{name: question, type: text}]
+output: [{name: answer, type: text}]
+verdict: {type: ask_user}
+metrics: {main: squad_f1}
+"""
 
 pytestmark = pytest.mark.usefixtures("checks_run_here")
 
@@ -122,6 +137,21 @@ def test_contexts_come_from_a_file(editor, nli, tmp_path, name, text):
     assert first["fields"]["premise"].startswith("Zoë")
     assert editor.retire_context("nli", 1, second["id"])["is_retired"]
     assert not editor.retire_context("nli", 1, second["id"], is_retired=False)["is_retired"]
+
+
+def test_contexts_and_files_come_from_an_archive(client_of, alice, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    round = Round.objects.create(task=Task.objects.create(code="p", config_text=PICTURES), number=1)
+    editor = client_of(alice, round.task, "editor")
+    file = tmp_path / "scenes.zip"
+    with zipfile.ZipFile(file, "w") as made:
+        made.writestr("scenes.csv", "scene,scene_alt\n1.png,Red\n")
+        made.writestr("1.png", media.png())
+    assert editor.import_contexts("p", 1, file)["stored"] == 1
+    assert editor.contexts("p", 1)[0]["fields"]["scene"]["alt"] == "Red"
+    (tmp_path / "2.png").write_bytes(media.png("blue"))
+    value = client_of(alice, round.task).upload_media("p", tmp_path / "2.png", alt="Blue")
+    assert (value["alt"], value["mime"]) == ("Blue", "image/png")
 
 
 def test_bad_lines_are_named_or_left_out(editor, nli, tmp_path):
