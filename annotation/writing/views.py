@@ -53,7 +53,8 @@ def refusal(request: HttpRequest, error: Refused, task: Task) -> HttpResponse:
 def gate(request: HttpRequest, code: str) -> HttpResponse:
     """A sensitive task's content warning, and the way past it."""
     task = find_task(request, code, kinds=ANY)
-    wanted = AFTER_GATE.get(request.GET.get("for", ""), "annotation:write")
+    first = "battle" if task.config.kind == "arena" else ""
+    wanted = AFTER_GATE.get(request.GET.get("for", first), "annotation:write")
     if request.method == "POST":
         if request.user.is_authenticated:
             pass_gate(annotator=writer(request, task), task=task)

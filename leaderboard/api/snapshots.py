@@ -17,7 +17,7 @@ from leaderboard.board.exports import bibtex
 from leaderboard.models import Snapshot
 from leaderboard.snapshots import services
 from leaderboard.snapshots.diff import what_changed
-from tasks.access import find_edited, find_task
+from tasks.access import ANY, find_edited, find_task
 
 
 class ListedSnapshot(serializers.ModelSerializer[Snapshot]):
@@ -63,7 +63,8 @@ class Snapshots(generics.ListAPIView[Snapshot]):
     queryset = Snapshot.objects.none()
 
     def get_queryset(self):  # type: ignore[no-untyped-def]
-        return find_task(self.request, self.kwargs["code"]).snapshots.defer("table")
+        task = find_task(self.request, self.kwargs["code"], kinds=ANY)
+        return task.snapshots.defer("table")
 
     @extend_schema(
         operation_id="snapshots_create", request=NewSnapshot, responses={201: ListedSnapshot}
@@ -71,7 +72,7 @@ class Snapshots(generics.ListAPIView[Snapshot]):
     @once
     def post(self, request: Request, code: str) -> Response:
         """Keep the public board as it is now, for ever. For the task's editors."""
-        task, user = find_edited(request, code)
+        task, user = find_edited(request, code, kinds=ANY)
         asked = read(NewSnapshot, request)
         made = services.take_snapshot(task=task, actor=user, **asked)
         return Response(ListedSnapshot(made).data, status.HTTP_201_CREATED)
@@ -95,7 +96,7 @@ class SnapshotView(APIView):
     @extend_schema(operation_id="snapshots_get", responses=OneSnapshot)
     def get(self, request: Request, code: str, number: int) -> Response:
         """Its board, its digest, how to cite it, and what is new in it. It has an ETag."""
-        task = find_task(request, code)
+        task = find_task(request, code, kinds=ANY)
         found = generics.get_object_or_404(task.snapshots, number=number)
         page = reverse("leaderboard:snapshot", args=[code, number])
         address = request.build_absolute_uri(page)

@@ -34,10 +34,16 @@ class Line(NamedTuple):
 
 
 class Size(NamedTuple):
-    """How much was compared in an arena."""
+    """How much was compared in an arena; live: models that answer in battles."""
 
     comparisons: int
     models: int
+    live: int
+
+    @property
+    def has_battles(self) -> bool:
+        """Whether people may battle now."""
+        return self.live > 1
 
 
 def kept_table(task: Task) -> Kept | None:
@@ -141,15 +147,16 @@ def notices(table: Table) -> list[str]:
 def sizes_of(tasks: Collection[Task]) -> Mapping[int, Size]:
     """Of each arena among the tasks how much was compared, now or a little ago.
 
-    No queries without an arena, otherwise at most two.
+    No queries without an arena, otherwise at most three.
     """
     arenas = {f"arena-size:{one.pk}": one.pk for one in tasks if one.config.kind == "arena"}
 
     def count(keys: Sequence[str]) -> Mapping[str, Size]:
         wanted = [arenas[key] for key in keys]
+        live = Contestant.objects.filter(is_live=True, target__isnull=False)
         counts = [
             dict(rows.filter(task__in=wanted).values_list("task").annotate(Count("pk")))
-            for rows in (Comparison.objects.all(), Contestant.objects.all())
+            for rows in (Comparison.objects.all(), Contestant.objects.all(), live)
         ]
         return {key: Size(*(one.get(arenas[key], 0) for one in counts)) for key in keys}
 

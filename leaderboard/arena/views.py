@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 from dynabench.lib.adaptive_cache import Kept
 from dynabench.lib.charts import matrix, reach
 from leaderboard.arena.board import (
+    Table,
     heats,
     kept_table,
     lines_of,
@@ -45,16 +46,22 @@ def arena(request: HttpRequest, code: str) -> HttpResponse:
         return _file(request, task, kept)
     values: dict[str, Any] = {"task": task, "kept": kept, "here": "leaderboard"}
     if kept and kept.numbers["models"]:
-        lines, names = lines_of(kept.numbers), [one["name"] for one in kept.numbers["models"]]
-        first = names[: len(kept.numbers["wins"])]
-        values |= {
-            "page": Paginator(lines, ROWS).get_page(request.GET.get("page")),
-            "scale": reach(end for line in lines for end in line[1:]),
-            "notices": notices(kept.numbers),
-            "style": style_values(kept.numbers),
-            "wins": matrix(first, heats(kept.numbers), title=_("Wins"), corner=_("Model")),
-        }
+        values |= board_values(kept.numbers)
+        values["page"] = Paginator(values["page"], ROWS).get_page(request.GET.get("page"))
     return render(request, "leaderboard/arena.html", values)
+
+
+def board_values(table: Table) -> dict[str, Any]:
+    """What a page shows of a ranking; `page`: all lines."""
+    lines, names = lines_of(table), [one["name"] for one in table["models"]]
+    first = names[: len(table["wins"])]
+    return {
+        "page": lines,
+        "scale": reach(end for line in lines for end in line[1:]),
+        "notices": notices(table),
+        "style": style_values(table),
+        "wins": matrix(first, heats(table), title=_("Wins"), corner=_("Model")),
+    }
 
 
 def _file(request: HttpRequest, task: Task, kept: Kept | None) -> HttpResponse:

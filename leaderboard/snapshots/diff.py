@@ -21,7 +21,9 @@ def is_same(before: Table, after: Table) -> bool:
 
 
 def what_changed(before: Table, after: Table) -> list[str]:
-    """The sets, rules and models that are other ones in the later table."""
+    """The sets, rules and models that are other ones in the later table; of an arena the models."""
+    if "battles" in after:
+        return [*_arena(before, after)] or [gettext_noop("Nothing that is shown.")]
     found = [*_sets(before, after), *_rules(before, after), *_models(before, after)]
     return found or [gettext_noop("Nothing that is shown.")]
 
@@ -57,6 +59,21 @@ def _rules(before: Table, after: Table) -> Iterator[str]:
         yield f"{name} is computed otherwise: version {new[name]}, was {old[name]}."
     if before["code"] != after["code"]:
         yield f"The code is version {after['code']} now, was {before['code']}."
+
+
+def _arena(before: Table, after: Table) -> Iterator[str]:
+    old, new = ({one["name"]: one for one in table["models"]} for table in (before, after))
+    both = [(name, old[name], one) for name, one in new.items() if name in old]
+    added = [f"{name} is new, {_at(one)}." for name, one in new.items() if name not in old]
+    moved = [
+        f"{name} is {_at(one)} now, was {_at(was)}."
+        for name, was, one in both
+        if was["rank"] != one["rank"]
+    ]
+    yield from _some(added, "are new")
+    yield from _some(moved, "moved")
+    if more := after["battles"] - before["battles"]:
+        yield f"{more:,} comparisons more."
 
 
 def _models(before: Table, after: Table) -> Iterator[str]:

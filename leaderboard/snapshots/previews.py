@@ -45,8 +45,9 @@ class Top:
 def tops_of(tasks: Collection[Task]) -> Mapping[int, Top]:
     """By the task's id; tasks without a snapshot are missing. A snapshot holds a score at least."""
     lines = [f"table__rows__{number}" for number in range(SHOWN)]
+    boards = [task for task in tasks if task.config.kind != "arena"]
     last = (
-        Snapshot.objects.filter(task__in=tasks)
+        Snapshot.objects.filter(task__in=boards)
         .annotate(last=Max("task__snapshots__number"))
         .filter(number=F("last"))
         .order_by()

@@ -1,6 +1,7 @@
 """Writes of snapshots. What computes a board is imported late: it loads numpy."""
 
 from datetime import date
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Max
@@ -9,6 +10,7 @@ from django.utils.translation import gettext
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.lib.errors import Refused
+from leaderboard.arena.board import kept_table, report_body
 from leaderboard.board.query import Mode
 from leaderboard.board.services import freeze_rates
 from leaderboard.models import Board, Snapshot
@@ -41,8 +43,9 @@ def take_snapshot(
     """
     from leaderboard.board.tables import digest, public_table
 
-    table = public_table(task, weighting, mode)
-    if not any(row["rank"] for row in table["rows"]):
+    is_arena = task.config.kind == "arena"
+    table = _arena_table(task) if is_arena else public_table(task, weighting, mode)
+    if not any(row["rank"] for row in table["models" if is_arena else "rows"]):
         raise Refused(gettext("No model has a score yet, so there is nothing to keep."))
     with transaction.atomic():
         Task.objects.select_for_update(of=("self",)).get(pk=task.pk)
@@ -58,6 +61,16 @@ def take_snapshot(
         )
         log(actor, "snapshot.taken", snapshot, sha256=snapshot.sha256)
     return snapshot
+
+
+def _arena_table(task: Task) -> dict[str, Any]:
+    """The board of an arena as it is shown. Raises Refused while it is made for the first time."""
+    kept = kept_table(task)
+    if kept is None:
+        raise Refused(gettext("The models are being ranked. Ask again in a minute."))
+    from leaderboard.board.tables import code_version
+
+    return {**report_body(task, kept), "code": code_version()}
 
 
 def take_daily_snapshot(*, task: Task, day: date) -> Snapshot | None:

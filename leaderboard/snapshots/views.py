@@ -18,13 +18,15 @@ from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.middleware import policy
 from evaluation.submissions.selectors import counts_of, seen_by_all
 from leaderboard.arena.board import sizes_of
+from leaderboard.arena.views import FILES as ARENA_FILES
+from leaderboard.arena.views import board_values
 from leaderboard.board.exports import bibtex, formula_of
-from leaderboard.board.views import as_file
+from leaderboard.board.views import FILES, as_file
 from leaderboard.models import Board, Snapshot
 from leaderboard.snapshots import services
 from leaderboard.snapshots.diff import what_changed
 from leaderboard.snapshots.previews import tops_of
-from tasks.access import find_edited, find_task
+from tasks.access import ANY, find_edited, find_task
 from tasks.models import Task
 from tasks.permissions import can_edit
 from tasks.selectors import listed_tasks
@@ -55,7 +57,7 @@ def index(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def snapshots(request: HttpRequest, code: str) -> HttpResponse:
     """All snapshots of a task's board, the newest first; its owners take another one."""
-    task = find_task(request, code)
+    task = find_task(request, code, kinds=ANY)
     may_take = can_edit(request.user, task)
     form = SnapshotForm(request.POST if request.method == "POST" else None)
     if request.method == "POST":
@@ -99,11 +101,12 @@ def refreeze(request: HttpRequest, code: str) -> HttpResponse:
 @require_safe
 def snapshot(request: HttpRequest, code: str, number: int) -> HttpResponse:
     """A snapshot: its numbers, its digest, how to cite it, what is new in it."""
-    task = find_task(request, code)
+    task = find_task(request, code, kinds=ANY)
     found = get_object_or_404(task.snapshots, number=number)
-    address = request.build_absolute_uri(request.path)
+    address, is_arena = request.build_absolute_uri(request.path), task.config.kind == "arena"
     if name := request.GET.get("format"):
-        return as_file(found.table, name, f"{code}-leaderboard-{number}", address)
+        files = ARENA_FILES if is_arena else FILES
+        return as_file(found.table, name, f"{code}-leaderboard-{number}", address, files)
     last = task.snapshots.filter(number__lt=number).first()
     values = {
         "task": task,
@@ -113,9 +116,10 @@ def snapshot(request: HttpRequest, code: str, number: int) -> HttpResponse:
         "changes": what_changed(last.table, found.table) if last else [],
         "bibtex": bibtex(found.table, number, found.title, found.sha256, address),
         "formula": formula_of(found.table),
-        **_lines(task, found.table),
+        **(board_values(found.table) if is_arena else _lines(task, found.table)),
     }
-    return render(request, "leaderboard/snapshot.html", values)
+    template = "leaderboard/arena_snapshot.html" if is_arena else "leaderboard/snapshot.html"
+    return render(request, template, values)
 
 
 def _lines(task: Task, table: Mapping[str, Any]) -> Mapping[str, Any]:

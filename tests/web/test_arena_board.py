@@ -163,8 +163,7 @@ def test_the_leaderboards_address_leads_there(client, duel):
     [
         *("write/", "try/", "judge/", "submit/", "models/", "rounds/"),
         *("people/", "numbers.json", "numbers.csv", "rounds/1/data/", "leaderboard/embed/"),
-        *("leaderboard/forks/", "leaderboard/snapshots/", "leaderboard/snapshots/1/"),
-        *("leaderboard/compare/", "leaderboard/rounds/"),
+        *("leaderboard/forks/", "leaderboard/compare/", "leaderboard/rounds/"),
     ],
 )
 def test_an_arena_has_no_such_pages(client, duel, path):
@@ -226,3 +225,37 @@ def test_the_api_of_examples_is_not_there(client, duel):
         assert client.get(f"/api/v1/tasks/duel/{path}").status_code == 404, path
     for path in ("", "config/", "members/"):
         assert client.get(f"/api/v1/tasks/duel/{path}").status_code == 200, path
+
+
+def test_owners_keep_the_board_in_snapshots(client, duel):
+    snapshots, first = "/t/duel/leaderboard/snapshots/", "/t/duel/leaderboard/snapshots/1/"
+    assert client.get(snapshots).status_code == 200
+    assert client.post(snapshots, {}).status_code in (302, 404)
+    client.force_login(UserFactory(is_superuser=True))
+    assert client.post(snapshots, {"title": "First"}).url == first
+    kept = client.get(API).json()
+    compare(duel, "w9 d a left", "w9 a d left")
+    cache.clear()
+    client.post(snapshots, {})
+    page = client.get(first)
+    assert set(ranking(page.text)) >= {"a", "b", "c"}
+    assert "d" not in ranking(page.text)
+    assert client.get(f"{first}?format=json").json() == {
+        **kept,
+        "code": page.context["table"]["code"],
+    }
+    assert client.get(f"{first}?format=csv").text.count("\n") == 4
+    assert "tabular" in client.get(f"{first}?format=latex").text
+    second = client.get("/api/v1/tasks/duel/leaderboard/snapshots/2/").json()
+    assert any(change.startswith("d is new") for change in second["changes"])
+    assert [
+        one["number"]
+        for one in client.get("/api/v1/tasks/duel/leaderboard/snapshots/").json()["results"]
+    ] == [2, 1]
+    assert client.get("/leaderboards/").status_code == client.get("/").status_code == 200
+
+
+def test_an_empty_arena_has_nothing_to_keep(client):
+    make_arena("empty")
+    client.force_login(UserFactory(is_superuser=True))
+    assert client.post("/t/empty/leaderboard/snapshots/", {}).status_code == 422

@@ -281,6 +281,13 @@ def test_one_model_makes_no_battle(as_alice, task):
     assert 'id="no-battle"' in as_alice.get(URL).text
 
 
+def test_lists_of_tasks_lead_to_battles_of_live_models(as_alice, task):
+    assert f'href="{URL}"' in as_alice.get("/").text
+    task.contestants.filter(name="m2").update(is_live=False)
+    cache.clear()
+    assert f'href="{URL}"' not in as_alice.get("/").text
+
+
 def test_leaving_ends_a_battle_without_a_vote(as_alice, task, voter, agreed):
     battle = send(task, voter).battle
     as_alice.post(f"{URL}{battle.uuid}/leave/")

@@ -92,3 +92,11 @@ def test_of_many_models_some_are_named():
     )
     assert len(told) == 21
     assert told[-1] == "3 more are new."
+
+
+def test_of_an_arena_the_models_and_their_votes_are_told():
+    before = {"battles": 10, "models": [{"name": "a", "rank": 1}, {"name": "b", "rank": 2}]}
+    now = [{"name": "b", "rank": 1}, {"name": "a", "rank": 1}, {"name": "c", "rank": None}]
+    told = what_changed(before, {"battles": 1500, "models": now})
+    assert told == ["c is new, not run.", "b is at 1 now, was at 2.", "1,490 comparisons more."]
+    assert len(what_changed(before, before)) == 1
