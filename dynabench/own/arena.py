@@ -28,15 +28,11 @@ MOST_SHOWN = 100
 
 
 class ModelForm(SettingsForm):
-    """A model of an arena; an administrator ties it to a secret."""
+    """A model of an arena: at an address, or loaded by our model server; see docs/targets.md."""
 
     adapter = forms.ChoiceField(
         choices=[(name, name) for name in CONVERSING], initial="openai_chat", label=_("Adapter")
     )
-
-    class Meta:
-        model = TargetModel
-        fields = ("name", "adapter", "url", "options", "secret_env")
 
 
 class GoldForm(forms.Form):

