@@ -8,6 +8,7 @@ urlpatterns = [
     path("t/<slug:code>/write/", views.write, name="write"),
     path("t/<slug:code>/write/next/", views.write_next, name="write-next"),
     path("t/<slug:code>/write/talk/", talk_views.talk, name="talk"),
+    path("talk/<int:pk>/stream/", talk_views.talk_stream, name="talk-stream"),
     path("t/<slug:code>/write/support/", aid_views.support, name="support"),
     path("t/<slug:code>/try/", practice.try_out, name="try-out"),
     path("draft/<int:pk>/", views.draft, name="draft"),

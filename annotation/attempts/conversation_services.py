@@ -26,6 +26,7 @@ from annotation.attempts.live_targets import (
     note_failed,
     waited,
 )
+from annotation.attempts.partial_answers import keeper
 from annotation.models import Assignment, Conversation
 from annotation.open_round import not_open
 from annotation.refusals import CapReached, RoundClosed, Stale, Unsaid
@@ -35,6 +36,7 @@ from tasks.config.field_types.chat import PLACE, most_turns, wrong_words
 from tasks.models import RoundTarget
 from tasks.selectors import targets_of
 from tasks.targets.endpoints.base import EndpointError, Prediction
+from tasks.targets.spending_services import note_uses
 
 logger = logging.getLogger(__name__)
 Turn = Mapping[str, Any]
@@ -72,16 +74,19 @@ def _opening(talk: Component) -> list[dict[str, str]]:
     return [{"role": "system", "text": talk.system.replace(PLACE, secret), "secret": secret}]
 
 
-def say(*, assignment: Assignment, text: str, at: int) -> Conversation:
+def say(
+    *, assignment: Assignment, text: str, at: int, seconds: float | None = None
+) -> Conversation:
     """Say a turn, let the target answer, and return the conversation as it is after the wait.
 
-    at: how many turns the person saw. A turn that is there already is not said twice, so a double
-    click asks once. Locks the conversation; the target is asked without a transaction. Raises
-    Unsaid, Stale, CapReached, RoundClosed, Unfinished.
+    at: how many turns the person saw. seconds: to wait; as long as a page waits if absent. A turn
+    that is there already is not said twice, so a double click asks once. Locks the conversation;
+    the target is asked without a transaction. Raises Unsaid, Stale, CapReached, RoundClosed,
+    Unfinished.
     """
     conversation, is_mine = _begin(assignment, text.replace("\r\n", "\n").strip(), at)
     if is_mine:
-        _let_answer(conversation)
+        _let_answer(conversation, seconds)
         conversation.refresh_from_db()
     return conversation
 
@@ -141,7 +146,7 @@ def _was_said(conversation: Conversation, text: str, at: int) -> bool:
     return at < len(turns) and turns[at]["role"] == "user" and turns[at]["text"] == text
 
 
-def _let_answer(conversation: Conversation) -> None:
+def _let_answer(conversation: Conversation, seconds: float | None) -> None:
     """Ask the target; the answer is stored by this thread, or later by the pool's."""
     assignment = conversation.assignment
     entries = targets_of(assignment.round)
@@ -150,11 +155,11 @@ def _let_answer(conversation: Conversation) -> None:
     turns = {talk: plain_turns([*conversation.turns, said])}
     inputs = model_inputs(assignment.round, assignment.context.fields, turns)
     try:
-        asked = ask(entries, inputs)
+        asked = ask(entries, inputs, keeper(conversation))
     except EndpointError as error:
         _fail(conversation, entries, error)
         return
-    if waited(asked):
+    if waited(asked, seconds):
         _conclude(conversation, entries, asked)
         return
     asker = threading.get_ident()
@@ -173,6 +178,7 @@ def _conclude(conversation: Conversation, entries: Sequence[RoundTarget], asked:
     if error := asked.exception():
         _fail(conversation, entries, error)
         return
+    note_uses(entries, asked.result())
     prediction, config = asked.result()[0], conversation.assignment.round.task.config
     answer = {
         "role": "assistant",

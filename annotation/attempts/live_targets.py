@@ -1,9 +1,10 @@
 """Asking targets while somebody waits: the process's pool, how long a page waits, what failed."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
+from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
@@ -34,12 +35,17 @@ def model_inputs(
     return {name: values.get(name, "") for name in config.model_fields}
 
 
-def ask(entries: Sequence[RoundTarget], inputs: Mapping[str, Any]) -> Answers:
+def ask(
+    entries: Sequence[RoundTarget],
+    inputs: Mapping[str, Any],
+    heard: Callable[[str], None] | None = None,
+) -> Answers:
     """Ask all targets for one example.
 
-    Raises EndpointError when one is misconfigured, or its budget of calls is used up.
+    heard: hears the answer of the only target as it comes, where that can be. Raises EndpointError
+    when one is misconfigured, or its budget of calls is used up.
     """
-    targets = [_affordable(entry) for entry in entries]
+    targets = [replace(_affordable(entry), heard=heard) for entry in entries]
     return call(targets, inputs, settings.LIVE_DEADLINE_SECONDS)
 
 

@@ -1,21 +1,63 @@
 """The conversation with the target, a turn at a time, before it is sent as an example."""
 
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
+import json
+import threading
+from collections.abc import Iterator
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods
 
 from annotation.access import gate_is_shut, writer
 from annotation.assignments.services import assign
-from annotation.attempts import conversation_services
-from annotation.models import Assignment
+from annotation.attempts import conversation_services, partial_answers
+from annotation.models import Assignment, Conversation
 from annotation.open_round import round_to_write
 from annotation.writing import page
 from annotation.writing.page import WritePage
 from annotation.writing.views import posted_assignment, refusal
+from dynabench.accounts.services import annotator_of
 from dynabench.lib.errors import Refused
 from dynabench.lib.htmx import htmx_partial, render_page
 from tasks.access import find_task
+
+SOON = 0.2
+"""Seconds that a page with a script waits for an answer, before it shows what comes."""
+_may_listen = threading.BoundedSemaphore(max(1, settings.LIVE_CALLS // 2))
+
+
+@require_GET
+def talk_stream(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """The answer to the person's own turn as it comes: server-sent events, then `done`.
+
+    204 when too many listen already, or nothing is asked; the page then asks again by itself.
+    """
+    mine = Conversation.objects.filter(assignment__annotator=annotator_of(request.user))  # type: ignore[arg-type]
+    conversation = get_object_or_404(mine, assignment=pk)
+    if not conversation.is_asking or not _may_listen.acquire(blocking=False):
+        return HttpResponse(status=204)
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingHttpResponse(
+        _Events(conversation), content_type="text/event-stream", headers=headers
+    )
+
+
+class _Events:
+    """The events; Django closes them also where nobody has read one."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._parts = partial_answers.parts(conversation)
+
+    def __iter__(self) -> Iterator[str]:
+        for text in self._parts:
+            yield f"data: {json.dumps(text)}\n\n"
+        yield "event: done\ndata:\n\n"
+
+    def close(self) -> None:
+        _may_listen.release()
 
 
 @require_http_methods(["GET", "POST"])
@@ -59,7 +101,8 @@ def _spoken(request: HttpRequest, assignment: Assignment) -> None:
             )
             return
     text, at = sent.get("say", ""), _number(sent.get("at", ""))
-    conversation_services.say(assignment=assignment, text=text, at=at)
+    seconds = SOON if htmx_partial(request) else None  # with a script the answer streams
+    conversation_services.say(assignment=assignment, text=text, at=at, seconds=seconds)
 
 
 def _number(text: str) -> int:

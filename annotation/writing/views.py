@@ -86,11 +86,7 @@ def write(request: HttpRequest, code: str) -> HttpResponse:
     except Refused as error:
         return refusal(request, error, task)
     opened = request.GET.get("support", "")
-    now = WritePage.of(assignment, _retried(request, assignment), opened)
-    response = page.show(request, now)
-    if now.conversation and now.conversation.is_asking:
-        response["Refresh"] = "3"  # without JavaScript
-    return response
+    return page.show(request, WritePage.of(assignment, _retried(request, assignment), opened))
 
 
 def _retried(request: HttpRequest, assignment: Assignment) -> Example | None:

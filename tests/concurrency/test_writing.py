@@ -86,7 +86,9 @@ def test_a_turn_that_is_sent_by_many_tabs_is_asked_once(at_once, annotators, mon
     made = RoundFactory(task=TaskFactory(code="talks", config_text=json.dumps(TALKS)))
     ContextFactory(round=made, fields={"passage": "The mill closed."})
     asked = []
-    monkeypatch.setattr(conversation_services, "_let_answer", asked.append)
+    monkeypatch.setattr(
+        conversation_services, "_let_answer", lambda held, seconds: asked.append(held)
+    )
     for repeat in REPEATS:
         assignment = assign(annotator=annotators[repeat], round=made)
         at_once(lambda at, mine=assignment: say(assignment=mine, text="When?", at=at), [0] * 8)

@@ -8,8 +8,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from annotation.attempts import conversation_services
+from annotation.attempts import conversation_services, partial_answers
 from annotation.models import Attempt, Conversation, Example, TargetOutput
+from annotation.writing import talk_views
 from tasks.config.loading import check_config
 from tasks.models import Round, Task, TaskMember
 from tasks.rounds.loop import RoundError
@@ -165,10 +166,15 @@ def test_a_failed_answer_is_no_turn_and_what_was_said_stays(talks, alice):
     assert (len(now.turns), now.failure, now.said) == (2, "", "")
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    monkeypatch.setattr(talk_views, "SOON", 5)
+
+
 @pytest.fixture
-def slow(monkeypatch, settings):
+def slow(monkeypatch):
     """The answers of a target that takes long, to be set by hand."""
-    settings.LIVE_WAIT_SECONDS = 0.01
+    monkeypatch.setattr(talk_views, "SOON", 0.01)
     asked = []
     monkeypatch.setattr(
         conversation_services, "ask", lambda *args, **kwargs: asked.append(Future()) or asked[-1]
@@ -184,13 +190,31 @@ def test_a_slow_answer_is_waited_for_and_stored_later(talks, alice, slow):
     client = signed_in(alice)
     page = ok(say(client, "When?", **HTMX)).text
     assert 'id="answering"' in page
-    assert client.get(URL)["Refresh"] == "3"
+    assert '<meta http-equiv="refresh" content="3">' in client.get(URL).text
     ok(say(client, "When?", at=0, **HTMX))
     (asked,) = slow  # a second click asks nobody
     asked.set_result(answered())
     page = ok(client.get(f"{URL}talk/", **HTMX)).text
     assert 'id="answering"' not in page
     assert "Late." in page
+
+
+def test_an_answer_is_streamed_as_it_comes(talks, alice, bob, slow, monkeypatch):
+    monkeypatch.setattr(partial_answers, "PAUSE", 0)
+    client = signed_in(alice)
+    ok(say(client, "When?", **HTMX))
+    held = Conversation.objects.get()
+    url = f"/talk/{held.assignment_id}/stream/"
+    assert signed_in(bob).get(url).status_code == 404
+    keep = partial_answers.keeper(held)
+    keep("In")
+    stream = client.get(url).streaming_content
+    assert next(stream) == b'data: "In"\n\n'
+    keep("In 19")
+    assert next(stream) == b'data: "In 19"\n\n'
+    slow[0].set_result(answered("In 1931."))
+    assert list(stream) == [b"event: done\ndata:\n\n"]
+    assert client.get(url).status_code == 204
 
 
 def test_an_answer_to_a_turn_that_was_taken_back_is_dropped(talks, alice, slow):

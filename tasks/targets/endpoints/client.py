@@ -2,7 +2,7 @@
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -72,8 +72,15 @@ class JsonEndpoint(ABC):
     def post(self, path: str, payload: Any, clock: Clock) -> Any:
         return strict_json(self.reply("POST", path, payload, clock).body)
 
-    def reply(self, method: str, path: str, payload: Any, clock: Clock) -> Reply:
-        """The reply below the base URL, whose status is 2xx."""
+    def reply(
+        self,
+        method: str,
+        path: str,
+        payload: Any,
+        clock: Clock,
+        heard: Callable[[bytes], None] | None = None,
+    ) -> Reply:
+        """The reply below the base URL, whose status is 2xx; heard: as `Transport.request`."""
         reply = self._transport.request(
             method,
             below(self._url, path),
@@ -83,6 +90,7 @@ class JsonEndpoint(ABC):
             secret=self._config.secret,
             payload=payload,
             retry=self.RETRY,
+            heard=heard,
         )
         if not 200 <= reply.status < 300:
             raise _status_error(reply)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction
 
@@ -97,13 +97,28 @@ class Breaker:
 class LiveTarget:
     """A target as the live pool asks it; the name is for messages.
 
-    inputs: for it alone, instead of those that all are asked with.
+    inputs: for it alone, instead of those that all are asked with. heard: hears the answer as it
+    comes, where the endpoint is a `Writer`.
     """
 
     name: str
     endpoint: Endpoint
     breaker: Breaker | None = None
     inputs: Mapping[str, Any] | None = None
+    heard: Callable[[str], None] | None = None
+
+
+@runtime_checkable
+class Writer(Protocol):
+    """An endpoint whose answer can be heard as it comes."""
+
+    def write(
+        self,
+        item: Mapping[str, Any],
+        heard: Callable[[str], None],
+        *,
+        deadline_seconds: float,
+    ) -> Prediction: ...
 
 
 class LeftAlone(EndpointError):
@@ -184,7 +199,7 @@ def _call(
         target.breaker.enter(seconds)
     try:
         given = inputs if target.inputs is None else target.inputs
-        prediction = target.endpoint.predict([given], deadline_seconds=seconds)[0]
+        prediction = _answer(target, given, seconds)
     except EndpointError as error:
         if target.breaker is not None:
             target.breaker.failed(error)
@@ -192,6 +207,13 @@ def _call(
     if target.breaker is not None:
         target.breaker.succeeded()
     return prediction
+
+
+def _answer(target: LiveTarget, inputs: Mapping[str, Any], seconds: float) -> Prediction:
+    endpoint = target.endpoint
+    if target.heard is not None and isinstance(endpoint, Writer):
+        return endpoint.write(inputs, target.heard, deadline_seconds=seconds)
+    return endpoint.predict([inputs], deadline_seconds=seconds)[0]
 
 
 class _Together:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
@@ -21,6 +22,7 @@ from tasks.targets.endpoints.base import (
 )
 from tasks.targets.endpoints.client import JsonEndpoint
 from tasks.targets.endpoints.prompts import delimited, is_conversation
+from tasks.targets.endpoints.streams import Deltas, Heard
 from tasks.targets.endpoints.transport import CAREFUL, Clock, Transport
 
 GUARD = (
@@ -98,8 +100,23 @@ class OpenAIChatEndpoint(JsonEndpoint):
     def answers(self, inputs: Sequence[Mapping[str, Any]], clock: Clock) -> list[Prediction]:
         return [self._ask(item, clock) for item in inputs]
 
+    def write(
+        self, item: Mapping[str, Any], heard: Heard, *, deadline_seconds: float
+    ) -> Prediction:
+        """As `predict` of one example; what the model writes is heard as it comes."""
+        clock, deltas = Clock(deadline_seconds), Deltas(heard)
+        inputs = self._config.select(item)
+        streamed = {"stream": True, "stream_options": {"include_usage": True}}
+        payload = self._payload(inputs) | streamed
+        reply = self.reply("POST", "/chat/completions", payload, clock, deltas.feed)
+        answer = deltas.answer if deltas.has_begun else strict_json(reply.body)
+        return replace(self._predicted(inputs, answer), seconds=clock.used())
+
     def _ask(self, item: Mapping[str, Any], clock: Clock) -> Prediction:
-        answer = members(self._complete(item, clock), "The answer")
+        return self._predicted(item, self._complete(item, clock))
+
+    def _predicted(self, item: Mapping[str, Any], sent: Any) -> Prediction:
+        answer = members(sent, "The answer")
         is_turn = any(map(is_conversation, item.values()))
         said = {self._config.output: self._read(answer, may_stop=is_turn)}
         output = read_output(self._config, item, said, first_place=True)

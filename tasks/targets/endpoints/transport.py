@@ -71,6 +71,7 @@ class _Call:
     secret: str | None
     content: bytes
     headers: Headers
+    heard: Callable[[bytes], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -246,14 +247,16 @@ class Transport:
         payload: Any,
         retry: Retry,
         headers: Headers = (),
+        heard: Callable[[bytes], None] | None = None,
     ) -> Reply:
         """One call with at most one retry, all within `seconds`; raises EndpointError.
 
-        payload: becomes JSON; bytes are sent as they are.
+        payload: becomes JSON; bytes are sent as they are. heard: called with each part of a good
+        answer as it comes.
         """
         budget = Budget(seconds, max_bytes)
         token = _budget.set(budget)
-        call = _Call(method, url, allowed, secret, _encode(payload), headers)
+        call = _Call(method, url, allowed, secret, _encode(payload), headers, heard)
         try:
             try:
                 reply = self._follow(call)
@@ -303,7 +306,7 @@ class Transport:
                 content=call.content,
                 extensions={"timeout": {"pool": budget.left()}},
             ) as response:
-                return _read(response, budget.max_bytes)
+                return _read(response, budget.max_bytes, call.heard)
         except httpcore.PoolTimeout:
             raise EndpointError("All connections are in use.", reason="busy") from None
         except httpcore.TimeoutException:
@@ -327,7 +330,9 @@ def _failure(error: Exception, received: bool) -> Exception:
     return kind(f"The target cannot be reached: {error}.", reason="down")
 
 
-def _read(response: httpcore.Response, max_bytes: int) -> Reply:
+def _read(
+    response: httpcore.Response, max_bytes: int, heard: Callable[[bytes], None] | None
+) -> Reply:
     headers = {
         name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers
     }
@@ -341,6 +346,8 @@ def _read(response: httpcore.Response, max_bytes: int) -> Reply:
         body += part
         if len(body) > max_bytes:
             raise _too_large(max_bytes)
+        if heard and 200 <= response.status < 300:
+            heard(part)
     return Reply(response.status, headers, bytes(body))
 
 

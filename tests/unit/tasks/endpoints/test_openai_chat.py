@@ -1,3 +1,4 @@
+import json
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -78,6 +79,68 @@ def test_a_conversation_becomes_messages(serve: Serve, told: dict[str, str]) -> 
     assert system == {"role": "system", "content": "\n\n".join(words)}
     assert spoken == [{"role": turn["role"], "content": turn["text"]} for turn in turns[1:]]
     assert prediction.output == {"reply": "Half past"}
+
+
+def events(*deltas: Any) -> bytes:
+    lines = [json.dumps({"model": "m-1", "choices": [one]}) for one in deltas]
+    lines.append(json.dumps({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 2}}))
+    return "".join(f"data: {line}\n\n" for line in [*lines, "[DONE]"]).encode()
+
+
+def writer(server: Server) -> OpenAIChatEndpoint:
+    reply = Component(name="reply", type="long_text")
+    config = EndpointConfig(
+        f"{server.url}/v1",
+        ("talk",),
+        "reply",
+        answer=reply,
+        options={"model": "m"},
+        allow_private_hosts=True,
+    )
+    return OpenAIChatEndpoint(config, Transport())
+
+
+TALK = {"talk": [{"role": "user", "text": "When?"}]}
+HALF, REST = (
+    {"delta": {"content": "Half "}},
+    {"delta": {"content": "päst"}, "finish_reason": "stop"},
+)
+
+
+def test_an_answer_is_heard_as_it_comes(serve: Serve) -> None:
+    server = serve(lambda handler, seen: handler.send(events({"delta": {}}, HALF, REST)))
+    heard: list[str] = []
+    prediction = writer(server).write(TALK, heard.append, deadline_seconds=5)
+    assert server.seen[0].body["stream"] is True
+    assert heard == ["Half ", "Half päst"]
+    assert prediction.output == {"reply": "Half päst"}
+    assert prediction.fingerprint["model"] == "m-1"
+    assert prediction.usage == (7, 2)
+
+
+def test_a_server_that_does_not_stream_is_heard_at_the_end(serve: Serve) -> None:
+    heard: list[str] = []
+    server = serve(answering(said("Nine.")))
+    assert writer(server).write(TALK, heard.append, deadline_seconds=5).output == {"reply": "Nine."}
+    assert not heard
+
+
+@pytest.mark.parametrize(
+    ("sent", "reason"),
+    [
+        (events(HALF), "down"),  # broke off
+        (events({"delta": {}, "finish_reason": "stop"}), "rubbish"),  # nothing
+        (events({"delta": {"content": 7}}), "rubbish"),
+        (b'data: {"error": {"message": "gone"}}\n\n', "down"),
+        (b"data: {half\n\n", "rubbish"),
+        (events(*[{"delta": {"content": "on and on "}}] * 30_000), "rubbish"),  # never stops
+    ],
+)
+def test_a_stream_that_is_no_answer_fails(serve: Serve, sent: bytes, reason: str) -> None:
+    server = serve(lambda handler, seen: handler.send(sent))
+    with pytest.raises(EndpointError) as caught:
+        writer(server).write(TALK, lambda text: None, deadline_seconds=5)
+    assert caught.value.reason == reason
 
 
 def test_a_text_cannot_close_its_delimiters(serve: Serve) -> None:

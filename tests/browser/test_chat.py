@@ -1,0 +1,88 @@
+"""A conversation with a model that streams: on a phone by keyboard, and without a script."""
+
+import json
+
+import pytest
+from playwright.sync_api import expect
+
+from annotation.models import Example
+from tasks.models import Round, RoundTarget, TargetModel, Task
+from tests.browser.conftest import audit, verdict, visit
+from tests.support.streaming_server import ChatServer
+from tests.support.factories import ContextFactory
+from tests.support.talks import CONFIG
+
+
+@pytest.fixture
+def model(alice, settings):
+    settings.TARGET_PRIVATE_HOSTS = ["127.0.0.1"]
+    task = Task.objects.create(code="talks", name="Talks", config_text=json.dumps(CONFIG))
+    round = Round.objects.create(task=task, number=1, state="open")
+    ContextFactory(round=round, fields={"passage": "The mill closed in 1931."})
+    with ChatServer().running() as server:
+        target = TargetModel.objects.create(
+            task=task, name="m", adapter="openai_chat", url=server.url, options={"model": "m"}
+        )
+        RoundTarget.objects.create(round=round, target=target, position=0)
+        yield server
+
+
+def turns(page):
+    return page.locator(".turns > .turn")
+
+
+def send(page, text, total):
+    page.get_by_label("Your turn").fill(text)
+    page.get_by_role("button", name="Send").click()
+    expect(turns(page)).to_have_count(total)
+
+
+def submit_marked(page, place):
+    page.get_by_role("group", name="Which answer failed?").get_by_role("radio").nth(place).check()
+    page.get_by_label("wrong").check()
+    page.get_by_role("button", name="Submit").click()
+    expect(verdict(page)).to_be_visible()
+    page.get_by_role("button", name="No, the model is wrong").click()
+    expect(page.get_by_role("button", name="No, the model is wrong")).to_have_count(0)
+
+
+def test_an_answer_streams_and_the_turn_that_failed_is_marked_by_keyboard(model, page):
+    page.set_viewport_size({"width": 320, "height": 640})
+    visit(page, "/t/talks/write/")
+    model.say = ["It closed ", "in 1941."]
+    model.go_on.clear()
+    page.get_by_label("Your turn").fill("When did it close?")
+    page.get_by_label("Your turn").press("Control+Enter")
+    expect(page.locator("#answering .text")).to_have_text("It closed")
+    audit(page)
+    model.go_on.set()
+    expect(turns(page)).to_have_count(2)
+    expect(page.get_by_label("Your turn")).to_be_focused()
+    model.say = ["Sorry, in 1931."]
+    send(page, "Sure?", 4)
+    page.get_by_role("button", name="Edit from here").nth(1).press("Enter")
+    expect(page.get_by_label("Your turn")).to_have_value("Sure?")
+    send(page, "Really?", 4)
+    audit(page)
+    submit_marked(page, 0)
+    example = Example.objects.get()
+    assert example.inputs["talk"] == [{"role": "user", "text": "When did it close?"}]
+    assert example.target_outputs.get().output == {"reply": "It closed in 1941."}
+    assert example.outcome == "fooled"
+
+
+def test_without_a_script_the_page_waits_for_each_answer(model, alice, open_page):
+    page = open_page(alice, java_script_enabled=False)
+    visit(page, "/t/talks/write/")
+    send(page, "When did it close?", 2)
+    page.get_by_role("button", name="Take back").click()
+    expect(turns(page)).to_have_count(0)
+    send(page, "When?", 2)
+    model.say = ["In 1941."]
+    send(page, "When, in words?", 4)
+    submit_marked(page, 1)
+    assert [turn["text"] for turn in Example.objects.get().inputs["talk"]] == [
+        "When?",
+        "Nine.",
+        "When, in words?",
+    ]
