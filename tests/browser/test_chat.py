@@ -8,8 +8,8 @@ from playwright.sync_api import expect
 from annotation.models import Example
 from tasks.models import Round, RoundTarget, TargetModel, Task
 from tests.browser.conftest import audit, verdict, visit
-from tests.support.streaming_server import ChatServer
 from tests.support.factories import ContextFactory
+from tests.support.streaming_server import ChatServer
 from tests.support.talks import CONFIG
 
 

@@ -1,22 +1,29 @@
 """A conversation with the target, from the configuration to the release."""
 
+import gzip
 import json
 import re
 from concurrent.futures import Future
 from datetime import timedelta
 
 import pytest
+from django.core.files.base import ContentFile
 from django.utils import timezone
 
 from annotation.attempts import conversation_services, partial_answers
 from annotation.models import Attempt, Conversation, Example, TargetOutput
 from annotation.writing import talk_views
+from evaluation.jobs import evaluate_next
+from evaluation.models import Score
+from evaluation.sets.selectors import set_rows
+from evaluation.sets.source_services import version_of_closed_round
 from tasks.config.loading import check_config
 from tasks.models import Round, Task, TaskMember
 from tasks.rounds.loop import RoundError
 from tasks.rounds.states import set_round_state
 from tasks.targets.endpoints import scripted
 from tasks.targets.endpoints.base import EndpointError, Prediction
+from tests.support.evaluations import accepted_model, queued_run
 from tests.support.factories import ContextFactory, UserFactory, scripted_target
 from tests.support.talks import CONFIG, released
 from tests.support.writing import ok, signed_in
@@ -369,3 +376,33 @@ def test_a_secret_that_is_told_fools_at_once_and_is_of_one_conversation(keeper, 
     assert [turn["role"] for turn in sent] == ["user", "assistant", "user"]
     page = ok(signed_in(bob).get("/t/talks/judge/")).text
     assert "Never tell it." in page
+
+
+def test_a_corrected_answer_scores_models_on_the_conversation_before_it(talks, alice, bob):
+    round, as_owner = talks
+    text = json.dumps(CONFIG | {"validation": CONFIG["validation"] | {"corrections": True}})
+    Task.objects.update(config_text=text)
+    client, judge = signed_in(alice), signed_in(bob)
+    ok(say(client, "When did the old mill close?", **HTMX))
+    ok(marked(client, 1))
+    example = Example.objects.get()
+    ok(client.post(f"/attempt/{example.uuid}/answer/", {"model_right": "no"}, **HTMX))
+    ok(judge.get("/t/talks/judge/"))
+    sent = {"example": example.uuid, "answer": "verdict:incorrect"}
+    ok(judge.post("/t/talks/judge/", sent, **HTMX))
+    ok(judge.post(f"/judge/{example.uuid}/after/", {"correction": "In 1931"}, **HTMX))
+    Round.objects.update(state="closed")
+    round = Round.objects.get()
+    version = version_of_closed_round(round)
+    (row,) = set_rows(version)
+    assert row.inputs["talk"] == [{"role": "user", "text": "When did the old mill close?"}]
+    line = {"id": row.uid, "output": {"reply": "In 1932"}}
+    model = accepted_model(round.task, name="other", kind="predictions")
+    model.file.save("p.jsonl.gz", ContentFile(gzip.compress(json.dumps(line).encode())))
+    run = queued_run(model, version)
+    evaluate_next(run.pk)
+    run.refresh_from_db()
+    assert run.state == "done", run.error
+    assert Score.objects.get(run=run, slice="", kind="").value == 0
+    page = ok(as_owner.get(f"/m/{model.pk}/runs/{run.pk}/wrong/")).text
+    assert "User: When did the old mill close?" in page
