@@ -7,7 +7,7 @@ import pytest
 
 from tasks.config.components import Component
 from tasks.targets.endpoints import openai_chat
-from tasks.targets.endpoints.base import GENERATOR, EndpointConfig, EndpointError
+from tasks.targets.endpoints.base import CHAT, GENERATOR, EndpointConfig, EndpointError
 from tasks.targets.endpoints.openai_chat import OpenAIChatEndpoint
 from tasks.targets.endpoints.transport import Transport
 
@@ -404,3 +404,36 @@ def test_examples_and_budgets_are_checked(serve: Serve, options: dict[str, Any])
     with pytest.raises(EndpointError) as refused:
         chat(serve(answering(said("positive"))), **options)
     assert refused.value.reason == "misconfigured"
+
+
+def conversing(url: str, **options: Any) -> OpenAIChatEndpoint:
+    config = EndpointConfig(
+        url=f"{url}/v1",
+        fields=("messages",),
+        output="answer",
+        answer=Component(name="answer", type="long_text"),
+        kind=CHAT,
+        options={"model": "chat-1", **options},
+        allow_private_hosts=("127.0.0.1",),
+    )
+    return OpenAIChatEndpoint(config, Transport())
+
+
+@pytest.mark.parametrize("instructions", ["", "Be brief."])
+def test_of_a_battle_the_messages_are_sent_as_they_are(serve: Serve, instructions: str) -> None:
+    server = serve(answering(said("Cut in the mid", finish_reason="length")))
+    messages = [{"role": "user", "content": "<messages> {x}"}]
+    endpoint = conversing(server.url, instructions=instructions)
+    found = endpoint.predict([{"messages": messages}], deadline_seconds=5)[0]
+    assert found.output == {"answer": "Cut in the mid"}
+    sent = server.seen[0].body
+    system = [{"role": "system", "content": instructions}] if instructions else []
+    assert sent["messages"] == [*system, *messages]
+    assert (sent["max_tokens"], "response_format" in sent) == (1024, False)
+
+
+@pytest.mark.parametrize("option", ["template", "structured"])
+def test_a_battle_has_no_template(option: str) -> None:
+    with pytest.raises(EndpointError) as error:
+        conversing("http://x.test", **{option: "auto"})
+    assert error.value.reason == "misconfigured"
