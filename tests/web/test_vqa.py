@@ -1,6 +1,7 @@
 """The official task vqa: its pictures, its model as it is served, and one walk through it."""
 
 import json
+import re
 from itertools import islice
 
 import pytest
@@ -144,3 +145,12 @@ def test_an_evaluation_by_hand_sends_the_pictures_themselves(task, tmp_path, mon
     (sent,) = asked
     assert sent["image"].startswith("data:image/png;base64,")
     assert sent["question"] == row["question"]
+
+
+def test_no_answer_is_chosen_for_the_writer(round, alice):
+    client = signed_in(alice)
+    form = open_form(client, URL, question="Is there a circle?", answer="")
+    assert client.post(URL, form, **HTMX).status_code == 422
+    assert not Example.objects.exists()
+    assert re.search(r'<select name="answer"[^>]*> ?<option value=""[^>]*></option>',
+                     client.get(URL).text)  # fmt: skip

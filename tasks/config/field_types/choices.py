@@ -35,8 +35,10 @@ class Multiclass(_Choice, name="multiclass"):
         return [f"{subject(component)} must be one of: {', '.join(component.values)}"]
 
     def form_input(self, component: Component) -> FormInput:
-        widget = "RadioSelect" if len(component.labels) <= RADIO_LIMIT else "Select"
-        return FormInput("ChoiceField", widget, choices=_pairs(component))
+        if len(component.labels) <= RADIO_LIMIT:
+            return FormInput("ChoiceField", "RadioSelect", choices=_pairs(component))
+        nothing = ("", "")  # else the list's first label would be chosen by who chooses none
+        return FormInput("ChoiceField", "Select", choices=(nothing, *_pairs(component)))
 
     def described(self, component: Component) -> str:
         return f"one of {', '.join(component.values)}"

@@ -103,6 +103,7 @@ def test_many_labels_are_a_list_that_drops_down() -> None:
     few, many = made("multiclass", labels=[*"abcdefg"]), made("multiclass", labels=[*"abcdefgh"])
     assert few.kind.form_input(few).widget == "RadioSelect"  # type: ignore[union-attr]
     assert many.kind.form_input(many).widget == "Select"  # type: ignore[union-attr]
+    assert many.kind.form_input(many).choices[0] == ("", "")  # type: ignore[union-attr]
 
 
 def test_a_form_starts_a_span_with_its_text() -> None:
