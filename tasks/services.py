@@ -41,10 +41,11 @@ def install_official_tasks() -> list[Task]:
 @transaction.atomic
 def _install(folder: Path) -> Task:
     text = (folder / "task.yaml").read_text()
-    task = create_task(code=folder.name, config_text=text, actor=None, is_official=True)[0]
+    task = _create(code=folder.name, config_text=text, actor=None, is_official=True)[0]
     first = Round.objects.create(task=task, number=1)
     file = next(folder / name for name in (CONTEXTS, SCENES) if (folder / name).exists())
     store_contexts(round=first, rows=_contexts(file, task), file_name=file.name)
+    keep_shown(task, task.config)  # its pictures were drawn with the contexts'
     set_round_state(round=first, state=Round.State.READY, actor=None)
     return task
 
@@ -64,6 +65,15 @@ def create_task(
 
     One of Dynabench 1.0 is converted. Raises ConfigError, Refused.
     """
+    task, notes = _create(code=code, config_text=config_text, actor=actor, **fields)
+    keep_shown(task, task.config)
+    return task, notes
+
+
+def _create(
+    *, code: str, config_text: str, actor: User | None, **fields: bool
+) -> tuple[Task, list[str]]:
+    """As `create_task`, before the files of its examples are there."""
     config, text, notes = usable(config_text)
     values = {"config_text": text, "name": config.name, "summary": config.summary, **fields}
     task, created = Task.objects.get_or_create(code=code, defaults=values)
@@ -73,7 +83,6 @@ def create_task(
             code="exists",
             field="code",
         )
-    keep_shown(task, config)
     log(actor, "task.created", task, fields=sorted(fields), diff=diff("", text)[:LONGEST_DIFF])
     return task, notes
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.media.decoding import picture
-from tasks.media.services import keep, store_decoded
+from tasks.media.services import store_decoded
 from tasks.models import Task
 
 from .drawing import png
@@ -23,8 +23,8 @@ def drawn_contexts(file: Path, task: Task) -> Iterator[dict[str, Any]]:
     """
     asked = json.loads(file.read_bytes())
     scenes = make_scenes(asked["seed"])
-    shown = [_stored(task, scene)["digest"] for scene in islice(scenes, asked["examples"])]
-    keep(task=task, digests=shown, used=True)
+    for scene in islice(scenes, asked["examples"]):
+        _stored(task, scene)
     for scene in islice(scenes, asked["count"]):
         yield {
             "image": {**_stored(task, scene), "alt": in_words(scene)},

@@ -9,6 +9,7 @@ from PIL import Image
 
 from annotation.models import Assignment, Example
 from evaluation import cli
+from evaluation.sets.parsing import RowMaker
 from evaluation.training.shipped import install_starter
 from tasks.models import Context, Media, Round, Task
 from tasks.rounds.loop import register_target
@@ -128,20 +129,18 @@ def test_strangers_try_it_out(round, client):
     assert "/t/vqa/" in ok(client.get("/")).text
 
 
-def test_an_evaluation_by_hand_sends_the_pictures_themselves(task, tmp_path, monkeypatch):
+def test_an_evaluation_by_hand_sends_the_pictures_themselves(task, monkeypatch):
     image = Context.objects.filter(round__task=task).first().fields["image"]
-    row = {"image": image, "question": "Is there a star?", "answer": "yes"}
-    (tmp_path / "mine.jsonl").write_text(json.dumps(row))
-    asked = []
+    row = {"image": image, "question": "Is there a star?"}
+    rows, asked = [RowMaker(task.config).make(row, answer="yes")], []
 
     def note(question, attempt):
         asked.extend(question.read(each.inputs) for each in question.rows())
         raise KeyboardInterrupt
 
     monkeypatch.setattr(cli, "evaluate", note)
-    examples = cli.find_examples(task, str(tmp_path / "mine.jsonl"), None)
     with pytest.raises(KeyboardInterrupt):
-        cli.evaluate_by_hand(task, examples, None, None, [], print)
+        cli.evaluate_by_hand(task, cli.Examples("mine", lambda: rows, 1), None, None, [], print)
     (sent,) = asked
     assert sent["image"].startswith("data:image/png;base64,")
     assert sent["question"] == row["question"]
