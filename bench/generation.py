@@ -42,7 +42,9 @@ CACHE = Path(os.environ.get("DYNABENCH_HOME", ROOT / "var")) / "serving"
 class Stream:
     """One conversation over HTTP: seconds to its first word, tokens and seconds in all."""
 
-    def __init__(self, port: int, question: str, tokens: int) -> None:
+    def __init__(
+        self, port: int, question: str, tokens: int, stop: threading.Event | None = None
+    ) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
         body = {
             "model": "bench", "messages": [{"role": "user", "content": question}],
@@ -56,6 +58,8 @@ class Stream:
                 self.first = time.perf_counter() - started
             if b'"usage"' in line:
                 self.tokens = json.loads(line[6:])["usage"]["completion_tokens"]
+            if stop and stop.is_set():
+                break
         self.seconds = time.perf_counter() - started
         connection.close()
 
@@ -70,12 +74,18 @@ def rate(port: int, prompts: list[str], tokens: int) -> float:
 
 def first_words(port: int) -> list[float]:
     """Milliseconds to the first word of a new conversation while seven others write."""
-    others = [threading.Thread(target=Stream, args=(port, prompt, 1200)) for prompt in PROMPTS[:7]]
+    enough = threading.Event()
+    others = [
+        threading.Thread(target=Stream, args=(port, prompt, 1200, enough)) for prompt in PROMPTS[:7]
+    ]
     for other in others:
         other.start()
     time.sleep(2)  # until all of them write
     found = [1000 * Stream(port, question, 2).first for question in QUESTIONS]
     assert all(other.is_alive() for other in others), "a story was over too soon"
+    enough.set()
+    for other in others:
+        other.join()
     return found
 
 
