@@ -28,7 +28,7 @@ from dynabench.webhooks.models import Webhook
 from evaluation.models import Submission, Upload
 from leaderboard.battles.release import own_battles
 from leaderboard.models import ReleaseConsent, WeeklyGoal, Weights
-from tasks.models import TaskMember
+from tasks.models import Media, TaskMember
 from validation.models import GoldAnswer, JudgeLease, OwnerDecision, Skip, Validation
 from validation.rewards.scores import points_of
 
@@ -125,6 +125,9 @@ def _done(me: Annotator) -> dict[str, Section]:
         .values("goal", "challenge", "draft", "draft_saved_at", "assigned_at", "left_at", **task)
         .iterator(),
         "conversations": _conversations(me),
+        "files": Media.objects.filter(sent_by=me).values(
+            "digest", "mime", "size", task_code=F("task__code")
+        ),
         "suggestions": Suggestion.objects.filter(assignment__annotator=me)
         .values(
             "text", "source", "action", "asked_at", task_code=F("assignment__round__task__code")
