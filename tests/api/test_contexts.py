@@ -11,7 +11,6 @@ from tasks.models import Context, ContextBatch, TaskMember
 from tests.support.api_errors import error
 from tests.support.factories import ContextFactory, RoundFactory
 
-pytestmark = pytest.mark.usefixtures("checks_run_here")
 URL = "/api/v1/tasks/nli/rounds/1/contexts/"
 BATCHES = "/api/v1/tasks/nli/rounds/1/context-batches/"
 

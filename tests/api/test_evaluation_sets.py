@@ -13,7 +13,6 @@ from tests.support.api_errors import error
 from tests.support.evaluations import nli_rows, set_version
 from tests.support.factories import RoundFactory, TaskFactory
 
-pytestmark = pytest.mark.usefixtures("checks_run_here")
 URL = "/api/v1/tasks/nli/evaluation-sets/"
 ROWS = [
     {"uid": "a", "premise": "One.", "hypothesis": "It.", "label": "neutral"},

@@ -15,7 +15,6 @@ from evaluation.sets.selectors import set_rows
 from evaluation.sets.source_services import control_version
 from tests.support.factories import TaskFactory
 
-pytestmark = pytest.mark.usefixtures("checks_run_here")
 ROW = {"uid": "u1", "text": "The soup was warm.", "label": "positive"}
 # Bytes that reading 12,500 rows and writing a version of them may take beyond what is imported.
 # To keep the texts would take 100 MB more.

@@ -37,7 +37,6 @@ from tests.support.made_sets import (
 )
 from tests.support.serving_models import tiny_model
 
-pytestmark = pytest.mark.usefixtures("checks_run_here")
 State = Submission.State
 LABELS = ("entailment", "neutral", "contradiction")
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

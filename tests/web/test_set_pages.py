@@ -23,7 +23,6 @@ from tests.support.factories import UserFactory
 from tests.support.sets import ROWS, verified
 from validation.models import Consensus
 
-pytestmark = pytest.mark.usefixtures("checks_run_here")
 URL = "/own/sentiment/evaluation-sets/"
 GOOD = [{"uid": "a", "text": "Very good.", "label": "positive", "tag": "food"}]
 FIELDS = {"name": "reviews", "access": "hidden", "description": "From a paper."}

@@ -20,8 +20,6 @@ verdict: {type: ask_user}
 metrics: {main: squad_f1}
 """
 
-pytestmark = pytest.mark.usefixtures("checks_run_here")
-
 
 @pytest.fixture
 def editor(client_of, alice, nli):

@@ -13,6 +13,8 @@ from dynabench.lib.bounded import MIB, TOO_DEEP, TOO_LARGE, TOO_LONG, Bounds, Ou
 from dynabench.lib.errors import Unavailable
 from evaluation.uploads.archives import ArchiveRefused, check_archive
 
+pytestmark = pytest.mark.own_process
+
 
 def test_a_result_comes_back():
     assert bounded(partial(json.loads, '{"a": [1]}')) == {"a": [1]}
