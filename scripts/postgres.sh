@@ -3,7 +3,7 @@
 stop_postgres() { :; }
 start_postgres() {
   [ -n "${POSTGRES_URL:-}" ] && return 0
-  local initdb
+  local initdb port
   initdb=$(ls -d /usr/lib/postgresql/*/bin/initdb 2>/dev/null | sort -V | tail -n 1 || true)
   [ -n "$initdb" ] || initdb=$(command -v initdb || true)
   [ -n "$initdb" ] || return 1
@@ -15,12 +15,13 @@ start_postgres() {
     chown postgres "$PGDIR"
     PGAS=(runuser -u postgres --)
   fi
+  port=$((20000 + $$ % 10000))  # below those that connections get by chance
   (
     cd "$PGDIR"
     "${PGAS[@]}" "$PGBIN/initdb" -D "$PGDIR/data" -U dynabench --auth=trust >/dev/null
-    "${PGAS[@]}" "$PGBIN/pg_ctl" -D "$PGDIR/data" -w -l "$PGDIR/log" -o "-p 54329 -k $PGDIR \
+    "${PGAS[@]}" "$PGBIN/pg_ctl" -D "$PGDIR/data" -w -l "$PGDIR/log" -o "-p $port -k $PGDIR \
       -c listen_addresses=127.0.0.1 -c fsync=off -c full_page_writes=off -c max_connections=200" start >/dev/null
   ) || return 1
   stop_postgres() { (cd "$PGDIR" && "${PGAS[@]}" "$PGBIN/pg_ctl" -D "$PGDIR/data" -m immediate stop >/dev/null); rm -rf "$PGDIR"; }
-  POSTGRES_URL=postgres://dynabench@127.0.0.1:54329/postgres
+  POSTGRES_URL=postgres://dynabench@127.0.0.1:$port/postgres
 }

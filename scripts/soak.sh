@@ -26,7 +26,7 @@ once() {  # NAME VARIABLE=VALUE… COMMAND…
 }
 
 for seed in {1..10}; do once "quick-$seed" TEST_SEED="$seed" ./test --quick; done
-for seed in {1..3}; do once "whole-$seed" TEST_SEED="$seed" REQUIRE_ALL=1 ./test; done
+for seed in {1..3}; do once "whole-$seed" TEST_SEED="$seed" EXAMPLES=200 REQUIRE_ALL=1 ./test; done
 once kernels-default ATEN_CPU_CAPABILITY=default PYTHONHASHSEED=1 REQUIRE_ALL=1 ./test
 once kernels-avx2 ATEN_CPU_CAPABILITY=avx2 TEST_ORDER=soak REQUIRE_ALL=1 ./test
 once kernels-onednn ONEDNN_MAX_CPU_ISA=AVX2 RACES=many REQUIRE_ALL=1 ./test

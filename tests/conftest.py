@@ -24,8 +24,9 @@ SEED = int(os.environ.get("TEST_SEED") or 0)  # of all that tests draw at random
 ORDER = os.environ.get("TEST_ORDER")  # any word: files, and the tests in each, in another order
 # A second thread of torch waits in a loop while other lanes have the cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# No example of a property fails for being slow.
-settings.register_profile("ours", deadline=None, database=None)
+# No example of a property fails for being slow. EXAMPLES says how many each gets by default.
+EXAMPLES = int(os.environ.get("EXAMPLES") or 50)
+settings.register_profile("ours", deadline=None, database=None, max_examples=EXAMPLES)
 settings.load_profile("ours")
 
 

@@ -27,6 +27,7 @@ from dynabench.accounts.tokens import create_token
 from dynabench.lib.throttles import ScopeThrottle
 from dynabench.wsgi import application
 from tests.api.world import SCOPES, World, make_world
+from tests.conftest import EXAMPLES
 
 KNOWN_IN = 4  # of so many requests all but one name what exists
 MOST_LIMITS = 10  # requests an operation
@@ -38,7 +39,7 @@ CHECKS = [
     response_schema_conformance,
 ]
 fuzzed = settings(
-    max_examples=5,
+    max_examples=max(3, EXAMPLES // 20),
     derandomize=True,
     database=None,
     deadline=None,

@@ -1,7 +1,6 @@
 """The whole loop with real models: write, judge, release, train, evaluate, rank; then forget."""
 
 import json
-import socket
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from dynabench.lib import queue
 from evaluation.models import Dataset, DatasetFile, EvaluationRun
 from leaderboard.board.tables import public_table
 from tasks.models import SIMULATED, Round, Task
+from tests.support.parts import free_port
 from tests.support.serving_models import tiny_model
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -27,9 +27,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def home(tmp_path: Path, monkeypatch, settings) -> Path:
     """For the processes that serve, train and evaluate: this test's database and a free port."""
     name = Path(connection.settings_dict["NAME"]).resolve()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    url = f"http://127.0.0.1:{free_port()}"
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{name}")
     monkeypatch.setenv("DYNABENCH_HOME", str(tmp_path))
     monkeypatch.setenv("MODEL_SERVER_URL", url)

@@ -8,7 +8,6 @@ import os
 import random
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -23,6 +22,8 @@ from django.test import Client
 
 from dynabench.accounts.models import Annotator
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
+from tests.support.live import database_url
+from tests.support.parts import free_port
 from tests.support.racing_votes import LABELS, check_all, examples
 from validation.models import Validation
 
@@ -36,25 +37,17 @@ class Site:
     """gunicorn as it is run for real, on the database of the tests."""
 
     def __init__(self, home: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self._log = (home / "log").open("wb")
         self.start()
 
     def start(self) -> None:
-        at = connection.settings_dict
-        who = urllib.parse.quote(at["USER"]) + ":" + urllib.parse.quote(at["PASSWORD"])
-        url = {
-            "sqlite": f"sqlite:///{at['NAME']}",
-            "postgresql": f"postgres://{who}@{at['HOST']}:{at['PORT']}/{at['NAME']}",
-        }[connection.vendor]
         command = [sys.executable, "-m", "gunicorn", "dynabench.wsgi", "--no-control-socket"]
         command += ["--bind", f"127.0.0.1:{self.port}", "--worker-class", "gthread"]
         self._server = subprocess.Popen(
             [*command, "--workers", "2", "--threads", "16"],
             cwd=ROOT,
-            env=os.environ | {"DATABASE_URL": url, "DEBUG": "1"},
+            env=os.environ | {"DATABASE_URL": database_url(), "DEBUG": "1"},
             stdout=self._log,
             stderr=self._log,
             start_new_session=True,

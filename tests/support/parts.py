@@ -7,18 +7,22 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 
 POSTGRES = Path("/usr/lib/postgresql")
 PATIENCE = 120  # seconds; the machine may be busy
+_tried = count(16 * os.getpid())  # lanes run the same tests at the same time
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+    """A port that nobody listens on, below those that connections get by chance meanwhile."""
+    while True:
+        port = 20_000 + next(_tried) % 10_000
+        with suppress(OSError), socket.socket() as free:
+            free.bind(("127.0.0.1", port))
+            return port
 
 
 def wait_for(port: int) -> None:

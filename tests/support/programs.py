@@ -4,7 +4,6 @@ import http.client
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from playwright.sync_api import Locator, Page
 from evaluation.management.commands import doctor as command
 from evaluation.operations import doctor
 from evaluation.sandbox.engine import Engine
+from tests.support.parts import free_port
 
 VISIBLE_FOCUS = """element => {
     const style = getComputedStyle(element), box = element.getBoundingClientRect();
@@ -62,9 +62,7 @@ class Process:
     """`manage.py serve_model` on a free port, with a home of its own."""
 
     def __init__(self, home: Path, *arguments: str) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.log = home / "log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(

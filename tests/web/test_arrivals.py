@@ -111,6 +111,7 @@ def test_a_storage_may_measure_the_file_and_read_it_at_once(
         stored.append((content.read(), size))
         return store(self, name, ContentFile(stored[-1][0]))
 
+    answering(monkeypatch, right)
     submission = hand_in(task, alice, data=zipped(folder))
     monkeypatch.setattr(FileSystemStorage, "_save", upload)
     assert checked(submission).state == State.DONE
@@ -126,7 +127,8 @@ def test_a_file_with_a_heartbeat_is_read_whole():
     assert len(beats) == 2
 
 
-def test_stored_files_that_changed_are_not_run(task, alice, folder):
+def test_stored_files_that_changed_are_not_run(task, alice, folder, monkeypatch):
+    answering(monkeypatch, right)
     submission = checked(hand_in(task, alice, data=zipped(folder)))
     Submission.objects.filter(pk=submission.pk).update(digest="0" * 64)
     submission.refresh_from_db()
@@ -310,6 +312,7 @@ def test_a_hub_id_is_fetched_at_its_commit_and_never_from_a_folder_here(
         (told["local_dir"] / ".cache").mkdir()
 
     on_hub(monkeypatch, fetched)
+    answering(monkeypatch, right)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "org" / "name").mkdir(parents=True)
     submission = checked(hand_in(task, alice, "hub", source="org/name", revision=COMMIT))

@@ -14,12 +14,6 @@ from tasks.targets.serving.spec import ModelSpec
 from tests.conftest import DATA
 
 
-@pytest.fixture
-def sentiment(tmp_path: Path) -> Path:
-    """The sentiment starter; its ONNX file is not where `labels` looks."""
-    return install_starter("sentiment", tmp_path / "home")
-
-
 def labels(folder: Path, cache: Path, backend: str, texts: list[str]) -> list[str]:
     """What the served model answers, sorted by length as its batches are."""
     model = ServedModel(ModelSpec("m", str(folder), backend=backend), cache, max_queued=64)
@@ -35,11 +29,13 @@ def labels(folder: Path, cache: Path, backend: str, texts: list[str]) -> list[st
 
 
 @pytest.mark.data
-def test_onnx_runtime_gives_the_labels_of_torch(sentiment: Path, tmp_path: Path) -> None:
+def test_onnx_runtime_gives_the_labels_of_torch(tmp_path: Path) -> None:
+    sentiment = install_starter("sentiment", tmp_path)
     with gzip.open(DATA / "dynasent-r1-dev.jsonl.gz", "rt") as file:
         texts = [json.loads(line)["input"]["text"] for line in file][::18]
     assert len(texts) == 200
-    torch, onnx = (labels(sentiment, tmp_path, backend, texts) for backend in ("torch", "onnx"))
+    cache = tmp_path / "serving"
+    torch, onnx = (labels(sentiment, cache, backend, texts) for backend in ("torch", "onnx"))
     counts = Counter(torch)
     assert len(counts) == 3
     assert min(counts.values()) > 10
