@@ -132,7 +132,7 @@ def test_a_run_is_cancelled_while_its_model_answers(task, runner, monkeypatch, r
 
     def answer(inputs):
         asked.set()
-        assert cancelled.wait(30)
+        assert cancelled.wait(60)
         return "neutral"
 
     runner.answer = answer
@@ -150,7 +150,7 @@ def test_a_run_is_cancelled_while_its_model_answers(task, runner, monkeypatch, r
 
     worker = threading.Thread(target=work)
     worker.start()
-    assert asked.wait(30)
+    assert asked.wait(60)
     assert leases.cancel(run, outcome=Outcome.CANCELLED)
     cancelled.set()
     worker.join()

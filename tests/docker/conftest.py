@@ -1,5 +1,6 @@
 """The engine of this machine, and hostile models on it."""
 
+import os
 import socket
 import subprocess
 import threading
@@ -15,12 +16,19 @@ from evaluation.sandbox.images import has_image
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 ENGINE = "/var/run/docker.sock"
+BY_CHANCE = os.urandom  # before tests seed it
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker("docker")
+
+
+@pytest.fixture(autouse=True)
+def _names_of_this_run(_seeded, monkeypatch):
+    """Another checkout may run the same test on this engine under other names."""
+    monkeypatch.setattr(os, "urandom", BY_CHANCE)
 
 
 @pytest.fixture(scope="session")

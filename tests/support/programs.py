@@ -74,7 +74,7 @@ class Process:
             )
 
     def connect(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
 
     def call(self, path: str, body: object = None) -> tuple[int, Any]:
         connection = self.connect()
@@ -98,7 +98,7 @@ class Process:
 
     def stop(self, signal_number: int = signal.SIGTERM) -> int:
         self.process.send_signal(signal_number)
-        return self.process.wait(30)
+        return self.process.wait(120)
 
     def __enter__(self) -> "Process":
         return self

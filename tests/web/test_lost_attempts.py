@@ -86,17 +86,17 @@ class Pauses:
 
     def __call__(self):
         self.began.release()
-        assert self.go.acquire(timeout=20)
+        assert self.go.acquire(timeout=60)
 
     def end(self):
-        assert self.began.acquire(timeout=20)
+        assert self.began.acquire(timeout=60)
         self.go.release()
 
 
 def ended(held):
     for thread in threading.enumerate():
         if thread.name == "attempts":
-            thread.join(20)
+            thread.join(60)
     return not held._is_running
 
 
@@ -106,17 +106,17 @@ def test_the_thread_renews_what_is_held_and_ends_with_it():
     held.hold(1)
     held.hold(2)
     pauses.end()
-    assert pauses.began.acquire(timeout=20)
+    assert pauses.began.acquire(timeout=60)
     held.let_go(1)
     pauses.go.release()
-    assert pauses.began.acquire(timeout=20)
+    assert pauses.began.acquire(timeout=60)
     held.let_go(2)
     pauses.go.release()
     assert ended(held)
     assert renewed == [[1, 2], [2]]
     held.hold(3)  # another thread
     pauses.end()
-    assert pauses.began.acquire(timeout=20)
+    assert pauses.began.acquire(timeout=60)
     held.let_go(3)
     pauses.go.release()
     assert ended(held)
@@ -134,7 +134,7 @@ def test_a_database_that_is_away_ends_nothing():
     held.hold(1)
     pauses.end()
     pauses.end()
-    assert pauses.began.acquire(timeout=20)
+    assert pauses.began.acquire(timeout=60)
     held.let_go(1)
     pauses.go.release()
     assert ended(held)

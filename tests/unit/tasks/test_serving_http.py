@@ -59,7 +59,7 @@ def port(registry: ModelRegistry) -> Iterator[int]:
 
 def call(port: int, method: str, path: str, body: object = None, **headers: str) -> Reply:
     """`body` is sent as it is when it is bytes, else as JSON."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     sent = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     connection.request(method, path, sent, named)
@@ -228,7 +228,7 @@ def test_a_broken_model_says_why_and_the_others_go_on(
     goes_on = threading.Event()
 
     def slow_load(spec: ModelSpec, *args: object, **options: object) -> ServedModel:
-        goes_on.wait(30)
+        goes_on.wait(60)
         return ServedModel(spec, *args, **options)
 
     monkeypatch.setattr("tasks.targets.serving.registry.ServedModel", slow_load)
