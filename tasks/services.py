@@ -20,7 +20,7 @@ from tasks.media.services import digests_in, keep
 from tasks.models import Round, Task, TaskMember
 from tasks.permissions import Person, can_own
 from tasks.rounds.states import set_round_state
-from tasks.scenes.contexts import drawn_contexts
+from tasks.scenes.contexts import drawn_contexts, with_drawn_examples
 
 OFFICIAL = Path(__file__).parent / "official"
 CONTEXTS, SCENES = "contexts.jsonl", "scenes.json"
@@ -45,7 +45,10 @@ def _install(folder: Path) -> Task:
     first = Round.objects.create(task=task, number=1)
     file = next(folder / name for name in (CONTEXTS, SCENES) if (folder / name).exists())
     store_contexts(round=first, rows=_contexts(file, task), file_name=file.name)
-    keep_shown(task, task.config)  # its pictures were drawn with the contexts'
+    if file.name == SCENES:
+        task.config_text = with_drawn_examples(file, task)
+        task.save(update_fields=["config_text"])
+    keep_shown(task, task.config)
     set_round_state(round=first, state=Round.State.READY, actor=None)
     return task
 

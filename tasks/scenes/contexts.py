@@ -18,19 +18,32 @@ def drawn_contexts(file: Path, task: Task) -> Iterator[dict[str, Any]]:
     """The rows of contexts that a `scenes.json` asks for; their pictures are stored.
 
     The file holds `seed`, `count`, and `examples`: the first so many scenes are those of the
-    examples in the configuration, which name them by digest. A row's metadata says what is in its
-    picture.
+    examples in the configuration. A row's metadata says what is in its picture.
     """
     asked = json.loads(file.read_bytes())
-    scenes = make_scenes(asked["seed"])
-    for scene in islice(scenes, asked["examples"]):
-        _stored(task, scene)
-    for scene in islice(scenes, asked["count"]):
+    first = asked["examples"]
+    for scene in islice(make_scenes(asked["seed"]), first, first + asked["count"]):
         yield {
             "image": {**_stored(task, scene), "alt": in_words(scene)},
             "tag": f"{len(scene.things)} shapes",
             "metadata": {"shapes": _truth(scene)},
         }
+
+
+def with_drawn_examples(file: Path, task: Task) -> str:
+    """The configuration as text, whose examples name the pictures that are drawn and stored here.
+
+    They are told by their words: another build of the library of pictures packs the same pixels
+    into other bytes, and so gives another digest.
+    """
+    asked = json.loads(file.read_bytes())
+    scenes = islice(make_scenes(asked["seed"]), asked["examples"])
+    digests = {in_words(scene): _stored(task, scene)["digest"] for scene in scenes}
+    text = task.config_text
+    for example in (*task.config.examples.good, *task.config.examples.bad):
+        shown = example.context["image"]
+        text = text.replace(shown["digest"], digests[shown["alt"]])
+    return text
 
 
 def _stored(task: Task, scene: Scene) -> dict[str, Any]:

@@ -33,11 +33,15 @@ URL = "/t/vqa/write/"
 
 @pytest.fixture
 def task(db, settings, tmp_path):
-    """Installed as by `quickstart`, with six pictures instead of all."""
+    """Installed as by `quickstart`, with six pictures instead of all.
+
+    The configuration names the examples' pictures as another build of Pillow would have.
+    """
     settings.MEDIA_ROOT = tmp_path / "media"
     folder = tmp_path / "vqa"
     folder.mkdir()
-    (folder / "task.yaml").write_bytes((FOLDER / "task.yaml").read_bytes())
+    text = (FOLDER / "task.yaml").read_text()
+    (folder / "task.yaml").write_text(re.sub(r"digest: (\w{32})(\w{32})", r"digest: \2\1", text))
     (folder / SCENES).write_text(json.dumps({**ASKED, "count": 6}))
     return _install(folder)
 

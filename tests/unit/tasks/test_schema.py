@@ -26,7 +26,8 @@ def test_official_tasks_load(path: Path) -> None:
 
 
 def test_all_official_tasks_are_tested() -> None:
-    assert [path.parent.name for path in OFFICIAL] == ["hate-speech", "nli", "qa", "sentiment"]
+    codes = ["hate-speech", "nli", "qa", "sentiment", "vqa"]
+    assert [path.parent.name for path in OFFICIAL] == codes
 
 
 def test_what_views_ask_of_a_configuration() -> None:
