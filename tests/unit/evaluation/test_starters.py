@@ -14,10 +14,11 @@ from safetensors.numpy import load_file, save_file
 
 from evaluation import seeds
 from evaluation.seeds import held_out, seed_rows
-from evaluation.training import shipped
+from evaluation.training import reference, shipped
 from evaluation.training.fine_tune import Reading, answers
 from evaluation.training.low_rank import merge, squeeze
 from evaluation.training.starters import CODES, STARTERS, is_fresh
+from leaderboard.scoring import anchored, pools
 from tasks.targets.serving import backends
 from tasks.targets.serving.registry import ServedModel
 from tasks.targets.serving.spec import OUTPUTS, SPAN, ModelSpec
@@ -132,3 +133,9 @@ def test_the_shipped_files_name_no_path_of_the_machine_that_made_them() -> None:
             assert b".venv" not in words, file
         report = json.loads((shipped.shipped_folder(code) / shipped.REPORT).read_bytes())
         assert report["task"] == code
+
+
+def test_the_models_of_a_reference_pool_are_named_alike_where_they_are_made_and_read() -> None:
+    assert anchored.BASELINES == reference.BASELINES
+    found = [pool for code in STARTERS if (pool := pools.shipped(code))]
+    assert {*map(frozenset, (pool.rows for pool in found))} == {frozenset(reference.ABOUT)}

@@ -21,12 +21,12 @@ def test_official_tasks_load(path: Path) -> None:
     config, advice = check_config(path.read_text())
     assert config is not None
     assert advice == []
-    assert config.target_fields
+    assert config.target_fields or config.talk
     assert load_config(dump_config(config)) == config
 
 
 def test_all_official_tasks_are_tested() -> None:
-    codes = ["hate-speech", "nli", "qa", "sentiment", "vqa"]
+    codes = ["grounded", "hate-speech", "nli", "qa", "secret", "sentiment", "vqa"]
     assert [path.parent.name for path in OFFICIAL] == codes
 
 
