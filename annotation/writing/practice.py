@@ -100,7 +100,9 @@ def practise(request: HttpRequest, opponent: Opponent) -> HttpResponse:
     if request.method == "POST":
         return _submit(request, opponent)
     if not task.config.practice_contexts:
-        said = _("There is nothing to practise on here: no example of this task shows its passage.")
+        said = _("Conversations cannot be practised. Sign in and write.")
+        if not task.config.talk:
+            said = _("There is nothing to practise on: no example of this task shows its passage.")
         return refusal(request, NoContext(said), task)
     return page.show(request, _started(opponent))
 

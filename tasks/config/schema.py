@@ -463,6 +463,12 @@ class TaskConfig:
         return "passage" if names - {prompt} else "prompt" if names else "nothing"
 
     @property
+    def given(self) -> str:
+        """The label of what people read first, as a word in a sentence; empty if they do not."""
+        prompt = self.support.prompt_field if self.support else None
+        return next((one.title.lower() for one in self.context if one.name != prompt), "")
+
+    @property
     def practice_contexts(self) -> tuple[Mapping[str, Any], ...]:
         """The contexts of the good examples, for practice; an empty one where none is needed."""
         if self.talk:  # the server keeps a conversation with an account alone

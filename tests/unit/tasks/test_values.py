@@ -20,6 +20,7 @@ GOOD: dict[str, Any] = {
     "kind": ["x"],
     "answer": {"text": "fox 🦊", "start": 8, "end": 13},
 }
+STORED = {"digest": "0" * 64, "mime": "image/png", "bytes": 9, "width": 3, "height": 3}
 NOT_THERE = "The answer must stand in the passage exactly as it is given"
 
 
@@ -78,11 +79,13 @@ def one_field(**keys: Any) -> TaskConfig:
 @pytest.mark.parametrize(
     ("keys", "value", "message"),
     [
-        ({"type": "image"}, "https://example.org/a.png", None),
-        ({"type": "audio"}, "upload:a.wav", None),
-        ({"type": "image"}, "javascript:alert(1)", "must be a link"),
-        ({"type": "image"}, "https://example.org/a b", "must be a link"),
-        ({"type": "image"}, 1, "must be a link"),
+        ({"type": "image"}, {**STORED, "alt": "A hare."}, None),
+        ({"type": "image"}, {**STORED, "alt": " "}, "say in words"),
+        ({"type": "image"}, {"digest": STORED["digest"], "alt": "A hare."}, "is not stored here"),
+        ({"type": "audio"}, STORED, "must be a recording"),
+        ({"type": "image"}, "https://example.org/a.png", "is a link"),
+        ({"type": "image"}, "javascript:alert(1)", "import an archive"),
+        ({"type": "image"}, 1, "must be a picture"),
         ({"type": "image"}, "", "Add it"),
         ({"type": "number"}, 1e9, None),
         ({"type": "number", "step": 1}, 1.5, "in steps of 1 from 0"),
