@@ -20,8 +20,8 @@ from tasks.targets.serving.asgi import (
     MAX_PICTURE_BODY_BYTES,
 )
 from tasks.targets.serving.errors import BusyError, MisconfiguredError, UnknownError
-from tasks.targets.serving.registry import MAX_ENCODINGS, ModelRegistry, ServedModel
-from tasks.targets.serving.spec import SEQUENCE, ModelSpec
+from tasks.targets.serving.registry import MAX_ENCODINGS, ModelRegistry
+from tasks.targets.serving.spec import SEQUENCE, ModelFolder, ModelSpec, open_folder
 from tests.support.model_server import serving, wait_for
 from tests.support.serving_models import tiny_model, tiny_vilt
 
@@ -227,11 +227,11 @@ def test_a_broken_model_says_why_and_the_others_go_on(
 ) -> None:
     goes_on = threading.Event()
 
-    def slow_load(spec: ModelSpec, *args: object, **options: object) -> ServedModel:
+    def slow_look(spec: ModelSpec) -> ModelFolder:
         goes_on.wait(60)
-        return ServedModel(spec, *args, **options)
+        return open_folder(spec)
 
-    monkeypatch.setattr("tasks.targets.serving.registry.ServedModel", slow_load)
+    monkeypatch.setattr("tasks.targets.serving.registry.open_folder", slow_look)
     status, headers, answer = call(port, "GET", "/models/broken/health")
     assert (status, headers["Retry-After"], answer["error"]["code"]) == (503, "2", "loading")
     goes_on.set()
