@@ -20,6 +20,7 @@ document.addEventListener("htmx:afterRequest", (event) => {
   const element = event.detail.elt;
   if (!element.matches("form, [data-waiting]")) return;
   clearTimeout(slow);
+  if (document.getElementById("status").textContent === element.dataset.waiting) say("");
   element.removeAttribute("aria-busy");
   element.querySelector("button[aria-disabled]")?.removeAttribute("aria-disabled");
 });
