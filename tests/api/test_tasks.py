@@ -21,7 +21,7 @@ model_wrong_metric: {type: exact_match, reference_names: [label]}
 output:
 - {name: label}
 perf_metric: {type: macro_f1, reference_name: label}
-train_file_metric: {type: macro_f1}
+extra_metric: {type: none}
 """
 
 
@@ -178,7 +178,7 @@ def test_a_new_task_may_have_a_configuration_of_dynabench_1(boss):
     assert (told["name"], told["is_visible"]) == ("Imported task", True)
     assert [field["name"] for field in told["input"]] == ["hypothesis", "label"]
     assert told["notes"][0] == "Converted from Dynabench 1.0."
-    assert any("`train_file_metric`" in note for note in told["notes"])
+    assert any("`extra_metric`" in note for note in told["notes"])
     assert Task.objects.get().config.version == 1
 
 
