@@ -67,11 +67,14 @@ def test_a_stored_field_that_does_not_work_is_read_and_no_more_stored() -> None:
 def test_what_people_are_given_and_practise_on() -> None:
     full, small = load_config(FULL), load_config(MINIMAL)
     assert (full.gives, small.gives) == ("passage", "nothing")
+    assert (full.given, small.given) == ("passage", "")
+    assert (full.answers_freely, small.answers_freely) == (False, True)
     assert load_config(FULL.replace("  - {name: offers, type: candidates, required: false}\n", "")
                        ).practice_contexts == ({"passage": "The red fox."},)  # fmt: skip
     assert small.practice_contexts == ({},)
     prompt = MINIMAL + "context: [{name: prompt, type: text}]\nsupport: {prompt_field: prompt}\n"
     assert load_config(prompt).gives == "prompt"
+    assert load_config(prompt).given == ""
     assert load_config(prompt).practice_contexts == ()
 
 

@@ -48,6 +48,18 @@ def test_every_mistake_is_named(
             "input[0].reference",
             '"b" is not candidates of the context',
         ),
+        (
+            "answer, type: text}]",
+            "a, type: multiclass, labels: [a, b]}]\nvalidation: {corrections: true}",
+            "validation.corrections",
+            "is no free answer",
+        ),
+        (
+            "input: [",
+            "validation: {corrections: true}\ninput: [{name: correction, type: text}, ",
+            "validation.corrections",
+            'called "correction" already',
+        ),
     ],
 )
 def test_mistakes_of_small_configurations(old: str, new: str, path: str, message: str) -> None:

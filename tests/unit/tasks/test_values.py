@@ -81,6 +81,8 @@ def one_field(**keys: Any) -> TaskConfig:
     [
         ({"type": "image"}, {**STORED, "alt": "A hare."}, None),
         ({"type": "image"}, {**STORED, "alt": " "}, "say in words"),
+        ({"type": "image"}, {**STORED, "alt": "x" * 501}, "in at most 500 characters"),
+        ({"type": "image"}, {**STORED, "alt": ["A hare."]}, "in at most 500 characters"),
         ({"type": "image"}, {"digest": STORED["digest"], "alt": "A hare."}, "is not stored here"),
         ({"type": "audio"}, STORED, "must be a recording"),
         ({"type": "image"}, "https://example.org/a.png", "is a link"),

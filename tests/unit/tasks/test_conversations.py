@@ -1,0 +1,156 @@
+"""Tasks in which people talk to the model: what fits together, and what can be said."""
+
+from typing import Any
+
+import pytest
+
+from tasks.config.components import FIELD_TYPES, Component
+from tasks.config.field_types.chat import LENGTH, MOST_GIVEN, TURNS, most_turns, wrong_words
+from tasks.config.loading import check_config, load_config
+from tasks.config.parsing import ConfigError
+
+TALK = """\
+version: 1
+name: Talk
+goal: {text: Make it tell the word}
+context: [{name: facts, type: text, label: The Facts}]
+input:
+  - {name: talk, type: chat, system: "The word is {secret}."}
+  - {name: how, type: text}
+output: [{name: answer, type: text}]
+verdict: {type: secret, field: answer}
+metrics: {main: bleu}
+"""
+SYSTEM = {"role": "system", "text": "The word is tarn.", "secret": "tarn"}
+HELLO = {"role": "user", "text": "Hello"}
+HI = {"role": "assistant", "text": "Hi"}
+
+
+def chat(**keys: Any) -> Component:
+    return Component(name="talk", type="chat", **keys)
+
+
+def changed(old: str, new: str) -> str:
+    assert TALK.count(old) == 1
+    return TALK.replace(old, new)
+
+
+def test_what_views_ask_of_a_conversation() -> None:
+    config = load_config(TALK)
+    assert config.talk is not None
+    assert config.talk.name == config.text_field == "talk"
+    assert config.model_fields == ("facts", "talk")
+    assert config.given == "the facts"
+    assert config.answers_freely
+    assert config.practice_contexts == ()
+    assert config.unfinished_input is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "path", "message"),
+    [
+        ("field: answer", "field: talk", "verdict.field", '"talk" is no text of the output'),
+        ("{secret}", "tarn", "verdict.type", "told no secret"),
+        ("type: chat, system", "type: text, help", "verdict.type", "told no secret"),
+        ("chat, system", "chat, max_turns: 50, system", "input[0].max_turns", "range"),
+        ("context: [", "slices: [photo]\ncontext: [{name: photo, type: image}, ", "slices[0]",
+         "photo is a file"),
+        ("label: The Facts}", "label: Facts}, {name: photo, type: image}, {name: photo_alt, "
+         "type: text}", "context[2].name", "a part of photo"),
+    ],
+)  # fmt: skip
+def test_what_contradicts_itself_is_not_read(old: str, new: str, path: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config(changed(old, new))
+    found = caught.value.problems
+    assert path in [one.path for one in found if message in one.message], found
+
+
+def test_a_secret_without_a_text_of_the_output_has_a_cure() -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config(changed("answer, type: text", "answer, type: prob, single: true"))
+    (fix,) = [one.fix for one in caught.value.problems if one.path == "verdict.field"]
+    assert fix == "add an output of type text"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "path", "fix"),
+    [
+        ("facts, type: text", "facts, type: chat, max_turns: 3", "context[0].max_turns",
+         "remove max_turns"),
+        ("chat, system", "chat, required: false, system", "input[0]", "remove when and required"),
+        ("how, type: text", "more, type: chat", "input[1]", "remove more"),
+        ("output: [", "output: [{name: other, type: text}, ", "output", "one field of type text"),
+        ("name: answer, type: text}]\nverdict: {type: secret, field: answer",
+         "name: how, type: text}]\nverdict: {type: secret, field: how", "output",
+         "not in the input"),
+        ("name: answer, type: text}]\nverdict: {type: secret, field: answer",
+         "name: answer, type: text}, how]\nverdict: {type: contains, field: how", "verdict.type",
+         "ask_user"),
+        ("facts, type: text", "facts, type: image", "context[0].type", "remove facts"),
+        ("version: 1", "version: 1\nsupport: {prompt_field: facts}", "support.prompt_field",
+         "remove prompt_field"),
+        ("version: 1", "version: 1\nsupport: {minimal_edit: true}", "support.minimal_edit",
+         "remove minimal_edit"),
+        ("version: 1", "version: 1\nsupport: {suggestions: true}", "support.suggestions",
+         "remove suggestions"),
+    ],
+)  # fmt: skip
+def test_what_a_conversation_cannot_have_is_not_stored(
+    old: str, new: str, path: str, fix: str
+) -> None:
+    text = changed(old, new)
+    load_config(text)  # it can be read
+    config, found = check_config(text)
+    assert config is None
+    assert path in [one.path for one in found if fix in one.fix and one.severity == "error"], found
+
+
+def test_help_that_a_conversation_can_have_is_stored() -> None:
+    config, found = check_config(changed("version: 1", "version: 1\nsupport: {examples: true}"))
+    assert config is not None
+    assert {one.severity for one in found} <= {"warning"}
+    given = changed("facts, type: text", "facts, type: chat")
+    assert check_config(given)[0] is not None
+
+
+@pytest.mark.parametrize(
+    ("turns", "wrong"),
+    [
+        ([SYSTEM, HELLO, HI, HELLO], ""),
+        ([HELLO] * MOST_GIVEN, ""),
+        ([HELLO] * (MOST_GIVEN + 1), f"the most is {MOST_GIVEN}"),
+        ([HELLO, SYSTEM], "turn 2: only the first"),
+        ([HELLO, {**HI, "text": " "}], "turn 2: the text is missing"),
+        ([{**HELLO, "text": "a\0"}], "turn 1: the text holds a control character"),
+        ([{**HELLO, "secret": "tarn"}], "turn 1: only the system's turn has a secret"),
+        ([{**SYSTEM, "secret": 7}], "turn 1: only the system's turn has a secret"),
+        ([{**HELLO, "name": "Ann"}], "turn 1: needs role and text"),
+    ],
+)
+def test_turns_are_checked_one_by_one(turns: list[dict[str, Any]], wrong: str) -> None:
+    found = FIELD_TYPES["chat"].check(chat(), turns, {})
+    assert [wrong in message for message in found] == ([True] if wrong else [])
+
+
+def test_a_conversation_is_shown_by_who_says_what() -> None:
+    kind = FIELD_TYPES["chat"]
+    assert kind.display(chat(), [HELLO, HI]) == "User: Hello\n\nAssistant: Hi"
+    assert kind.display(chat(), [{"role": "me", "text": "Hello"}, "Hi"]) == "Hello\n\nHi"
+    assert "tarn" not in kind.display(chat(), [{**SYSTEM, "text": "Hush."}])
+
+
+def test_of_a_conversation_only_the_persons_turns_are_their_own() -> None:
+    kind = FIELD_TYPES["chat"]
+    assert kind.own_words([SYSTEM, HELLO, HI, {**HELLO, "text": "Bye"}]) == "Hello\nBye"
+    assert kind.own_words(None) == ""
+
+
+def test_the_configuration_limits_what_people_say() -> None:
+    assert (most_turns(chat()), most_turns(chat(max_turns=3))) == (TURNS, 3)
+    short = chat(max_length=3)
+    assert wrong_words(short, "abc") == wrong_words(chat(), "a" * LENGTH) == ""
+    assert "at most 3 characters; it is 4" in wrong_words(short, "abcd")
+    assert f"at most {LENGTH}" in wrong_words(chat(), "a" * (LENGTH + 1))
+    assert "Write something" in wrong_words(chat(), " \n")
+    assert "control character" in wrong_words(chat(), "a\0")
