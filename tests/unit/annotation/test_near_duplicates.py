@@ -15,6 +15,7 @@ from annotation.rules.near_duplicates import (
     SHORTEST,
     are_alike,
     band_keys,
+    compared,
     grams,
     jaccard,
     normalise,
@@ -23,6 +24,7 @@ from annotation.rules.near_duplicates import (
 )
 from tasks.config.loading import load_config
 from tasks.services import OFFICIAL
+from tests.unit.tasks.config_texts import MINIMAL
 
 TEXT = "The soup came cold and the waiter was kind enough to bring us another bowl."
 
@@ -146,3 +148,12 @@ def test_keys_of_a_table_stay_valid_in_every_process():
             check=True,
         )
         assert done.stdout.strip() == str(band_keys(TEXT))
+
+
+def test_files_are_compared_where_the_words_are_few():
+    both = "[{name: text, type: text}, {name: picture, type: image}]"
+    config = load_config(MINIMAL.replace("[{name: text, type: text}]", both))
+    picture = {"digest": "abc"}
+    assert compared(config, {"text": TEXT, "picture": picture}) == TEXT
+    assert compared(config, {"text": "What?", "picture": picture}) == "What?\nabc"
+    assert compared(config, {"text": "What?"}) == "What?"

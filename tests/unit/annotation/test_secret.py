@@ -80,3 +80,9 @@ def test_the_rule_reads_the_secret_of_the_conversation():
         judge({"talk": talk[1:]}, [{"reply": "bado"}], rule, "all")
     with pytest.raises(ValueError, match="letters"):
         tells("anything", " - ")
+
+
+def test_the_secret_may_stand_in_a_later_turn():
+    talk = [{"role": "user", "text": "Hi"}, {"role": "assistant", "secret": WORD}]
+    rule = Secret(type="secret", field="reply")
+    assert judge({"talk": talk}, [{"reply": WORD}], rule, "all").status == "fooled"

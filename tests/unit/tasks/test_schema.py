@@ -198,3 +198,8 @@ def test_an_arena_refuses_what_it_does_not_use(key):
 def test_other_tasks_still_need_a_goal():
     paths = {problem.path for problem in check_config("version: 1\nname: T\n")[1]}
     assert {"goal", "input", "output", "verdict", "metrics"} <= paths
+
+
+def test_only_an_arena_has_battles():
+    (problem,) = check_config(MINIMAL + "battles: {}\n")[1]
+    assert (problem.path, problem.line) == ("battles", 8)

@@ -1,0 +1,48 @@
+"""What validators judge, and the right answers they type."""
+
+import pytest
+
+from tasks.config.loading import load_config
+from tests.unit.tasks.config_texts import FULL, MINIMAL
+from validation.rules.claims import check_claim, confirming, is_about_model, label_field
+from validation.rules.consensus import Decision, Vote
+from validation.rules.corrections import right_answers
+
+ASKS = load_config(MINIMAL + "validation: {mode: verdict}\n")
+LABELS = load_config(FULL)
+
+
+def test_the_field_whose_labels_are_chosen_from():
+    assert label_field(ASKS) is None
+    assert label_field(LABELS) == "label"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "confirms"),
+    [("fooled", "incorrect"), ("not_fooled", "correct"), ("undecided", None), ("unknown", None)],
+)
+def test_what_confirms_a_claim_about_the_model(outcome, confirms):
+    assert is_about_model(ASKS, outcome)
+    assert confirming(ASKS, outcome) == confirms
+    assert confirming(LABELS, outcome) == "correct"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "verdict", "found"),
+    [
+        ("fooled", "incorrect", (True, True)),
+        ("fooled", "correct", (False, False)),
+        ("not_fooled", "correct", (True, False)),
+        ("undecided", "incorrect", (False, False)),
+        ("unknown", "incorrect", (True, True)),
+        ("unknown", "correct", (True, False)),
+    ],
+)
+def test_a_decision_about_the_model(outcome, verdict, found):
+    decision = Decision("decided", Vote(verdict=verdict))
+    assert check_claim(ASKS, outcome, decision, None, None) == found
+
+
+def test_right_answers_are_told_once_the_most_frequent_first():
+    typed = [{"answer": "Lund"}, {"answer": " Tarn"}, {"answer": "the tarn."}]
+    assert right_answers(typed) == ["Tarn", "Lund"]
