@@ -6,7 +6,14 @@ import pytest
 
 from evaluation.contract import InvalidOutput
 from evaluation.inference.exchange import answers_for
-from evaluation.task_shape import labels_of, model_for, runnable, shape_of, text_for_models
+from evaluation.task_shape import (
+    labels_of,
+    model_for,
+    runnable,
+    runnable_shape_of,
+    shape_of,
+    text_for_models,
+)
 from tasks.config.loading import load_config
 from tasks.config.schema import TaskConfig
 
@@ -25,6 +32,12 @@ metrics: {main: bleu}
 
 def official(code: str) -> TaskConfig:
     return load_config((OFFICIAL / code / "task.yaml").read_text())
+
+
+def test_models_that_look_at_pictures_can_be_run():
+    shape = runnable_shape_of(official("vqa"))
+    assert (shape.kind, *shape.fields) == ("visual-question-answering", "image", "question")
+    assert runnable_shape_of(official("nli")) == shape_of(official("nli"))
 
 
 @pytest.mark.parametrize("code", CODES)

@@ -354,6 +354,42 @@ def test_files_that_are_no_parquet(data, read):
         read(data, "a.parquet")
 
 
+def test_no_file_holds_the_pictures_that_models_read(read):
+    pictures = load_config(
+        TEXT.replace("{name: premise, type: text, max_length: 20}", "{name: premise, type: image}")
+        .replace("ANSWER_NAME", "label")
+        .replace("ANSWER", "label, type: multiclass, labels: ['yes', 'no']")
+        .replace("OUTPUT", "label")
+    )
+    with pytest.raises(FileError, match="premise"):
+        read(FLAT, config=pictures)
+
+
+@pytest.mark.parametrize(
+    ("changes", "answer"),
+    [
+        ({"model_wrong": True, "corrections": [{"answer": "In May."}]}, "In May."),
+        ({"model_wrong": True, "corrections": []}, "In June."),
+        ({"model_wrong": False}, "In June."),
+    ],
+)
+def test_corrections_are_the_right_answers_where_the_model_is_wrong(changes, answer):
+    asked = load_config(
+        TEXT.replace("  - {name: ANSWER}\n", "")
+        .replace("OUTPUT", "reply, type: text")
+        .replace("exact_match, fields: [ANSWER_NAME]", "ask_user")
+        .replace(", ANSWER_NAME]", "]")
+    )
+    row = {"uid": "u1", "label": "In June.", **changes}
+    assert RowMaker(asked).released(row, INPUTS).gold == (answer,)
+
+
+def test_a_released_span_is_the_author_s():
+    span = {"text": "shop", "start": 2, "end": 6}
+    row = {"uid": "u1", "label": "shop"}
+    assert RowMaker(SPANS).released(row, {**INPUTS, "answer": span}).gold == ("shop",)
+
+
 def test_files_of_no_known_format(read):
     with pytest.raises(FileError, match=r"^a.xlsx: "):
         read(b"", "a.xlsx")

@@ -245,6 +245,15 @@ def test_the_command_scores_by_the_task_s_pool(run):
     assert err == ""
 
 
+def test_what_has_no_main_metric_has_no_score_in_any_draw(run):
+    rows = lines_of("vqa", table({"A": (70, 100, 2, 90, 100), "B": (None, 100, 2, 90, 100)}))
+    rows[0]["perf_se"] = 2
+    found, _ = run(rows, anchors=lines_of("vqa", POOL))
+    first, last = found["tasks"]["vqa"]["rows"]
+    assert first["low"] < first["dynascore"] < first["high"]
+    assert (last["dynascore"], last["low"]) == (None, None)
+
+
 @pytest.mark.parametrize("unit", [1, 0.01])
 def test_the_command_takes_anchors_from_a_file_in_either_unit(run, unit):
     def in_unit(rows):

@@ -38,6 +38,10 @@ def test_another_day_alone_is_no_change():
     [
         ({"code": "0.2 (b)"}, ["The code is version 0.2 (b) now, was 0.1 (a)."]),
         ({"mode": "classic", "rates": {}}, ["The Dynascore is classic now, was robust."]),
+        (
+            {"anchors": {"accuracy": [40, 100]}},
+            ["The anchors are other ones, which changes all scores."],
+        ),
         ({"rates": {}}, ["The exchange rates are other ones, which changes all scores."]),
         (
             {"weights": {"metrics": {"accuracy": 2.5, "f1": 1.0}, "sets": {"round-1": 0.0}}},
