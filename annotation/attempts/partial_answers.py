@@ -12,7 +12,7 @@ PAUSE = 0.1
 LOOKS = 5
 """Looks at the cache for each look at the row."""
 LONGEST = 60.0
-"""Seconds after which the page asks anew, so that nobody holds a thread for long."""
+"""Seconds after which the page asks again, so that nobody holds a thread for long."""
 
 
 def _key(conversation: Conversation) -> str:

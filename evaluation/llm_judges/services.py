@@ -40,7 +40,7 @@ WAIT = timedelta(minutes=1)
 
 CHANGED = gettext_noop(
     "The model, its address or its options are not those that the judge was made with. Make a new "
-    "judge; it is calibrated anew."
+    "judge; it is calibrated again."
 )
 
 

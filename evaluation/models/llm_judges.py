@@ -11,7 +11,7 @@ from tasks.models import TargetModel, Task
 class LlmJudge(Job):
     """A chat model with a prompt that says whether an answer is correct; neither ever changes.
 
-    Another prompt or another version of the model is another judge, which is calibrated anew.
+    Another prompt or another version of the model is another judge, which is calibrated again.
     """
 
     function = "evaluation.jobs.ask_llm_judge"

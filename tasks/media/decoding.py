@@ -1,6 +1,6 @@
 """Files from strangers as pictures and recordings of one form each; no Django, no database.
 
-What is stored is drawn or played anew from what was decoded, so nothing else of a file survives:
+What is stored is re-encoded from what was decoded, so nothing else of a file survives:
 no location, no second file behind the first. Run it in `dynabench.lib.bounded`.
 """
 
@@ -48,7 +48,7 @@ class Decoded:
 
 
 def picture(data: bytes) -> Decoded:
-    """A picture drawn anew, upright and on white: PNG of a PNG or GIF, JPEG of others.
+    """A picture redrawn, upright and on white: PNG of a PNG or GIF, JPEG of others.
 
     Raises BadMedia.
     """
