@@ -134,15 +134,19 @@ def rung(run: EvaluationRun) -> EvaluationRun:
     return run
 
 
-def wait_for_the_middle(run: EvaluationRun, choose: random.Random) -> None:
-    """Until the model is being asked, and then for a moment by chance."""
+def wait_for_the_middle(
+    run: EvaluationRun, choose: random.Random, held: Path | None = None
+) -> None:
+    """Until the model is being asked, and then for a moment by chance. held: it stops there."""
 
     def is_asked() -> bool:
         run.refresh_from_db()
         assert not run.is_over, run.error
         return run.state == State.RUNNING and "answers" in run.message
 
-    wait_until(is_asked)
+    wait_until(is_asked, pause=0.01)
+    if held:
+        send_to_model(held, signal.SIGSTOP)
     time.sleep(choose.random())
 
 
@@ -159,21 +163,29 @@ def check_ended_once(run: EvaluationRun, size: int = SIZE) -> None:
     assert len(kept) == 1
 
 
-def models_running(weights: Path) -> bool:
-    """Whether a process still has the model."""
+def models_running(weights: Path) -> list[int]:
+    """The processes that still have the model."""
+    found = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             told = (process / "cmdline").read_bytes().decode()
             if "evaluation.sandbox.harness" in told and str(weights) in told:
-                return True
-    return False
+                found.append(int(process.name))
+    return found
+
+
+def send_to_model(weights: Path, number: signal.Signals) -> None:
+    """Stopped in the middle and let go on later, no model is too fast for what is killed then."""
+    for process in models_running(weights):
+        os.kill(process, number)
 
 
 @pytest.mark.parametrize("repeat", REPEATS)
 def test_the_worker_is_killed(cluster, weights, repeat):
     run = queued(weights)
-    wait_for_the_middle(run, random.Random(repeat))
+    wait_for_the_middle(run, random.Random(repeat), held=weights)
     os.kill(cluster.worker(), signal.SIGKILL)
+    send_to_model(weights, signal.SIGCONT)
     cluster.supervise(run, holder_died=True)
     check_ended_once(run)
     assert run.attempts == 2
@@ -183,8 +195,9 @@ def test_the_worker_is_killed(cluster, weights, repeat):
 @pytest.mark.parametrize("repeat", REPEATS)
 def test_everything_of_the_queue_is_killed(cluster, weights, repeat):
     run = queued(weights)
-    wait_for_the_middle(run, random.Random(repeat))
+    wait_for_the_middle(run, random.Random(repeat), held=weights)
     cluster.kill()
+    send_to_model(weights, signal.SIGCONT)
     cluster.supervise(run, holder_died=True)
     check_ended_once(run)
     assert run.attempts == 2

@@ -82,8 +82,8 @@ def _wait_for(url: str, home: Path) -> None:
     raise AssertionError((home / "web.log").read_text())
 
 
-def wait_until(is_true: Callable[[], bool]) -> None:
-    """Ask again until it is so; a database that is away is no answer."""
+def wait_until(is_true: Callable[[], bool], pause: float = 0.2) -> None:
+    """Ask again, after a pause in seconds, until it is so; a database that is away is no answer."""
     end = time.monotonic() + LONG_PATIENCE
     while time.monotonic() < end:
         try:
@@ -91,7 +91,7 @@ def wait_until(is_true: Callable[[], bool]) -> None:
                 return
         except AWAY:
             connection.close()
-        time.sleep(0.2)
+        time.sleep(pause)
     raise AssertionError("It did not come about.")
 
 
