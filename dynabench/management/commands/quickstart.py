@@ -41,6 +41,8 @@ MANAGE = [sys.executable, str(settings.BASE_DIR / "manage.py")]
 FIRST_STEP = "First: sign in as annotator@example.com, choose a task and fool its model.\n"
 READY_SECONDS = 120
 STOP_SECONDS = 15
+LOADING = (0, HTTPStatus.SERVICE_UNAVAILABLE)
+"""What is said of a model that is being loaded; 0: too much at work to say so."""
 
 logger = logging.getLogger(__name__)
 
@@ -146,7 +148,7 @@ class Command(BaseCommand):
     def _open_prepared(self) -> None:
         """Open the rounds that wait for no model any more."""
         for round, urls in [*self._unprepared.items()]:
-            if any(status(url) == HTTPStatus.SERVICE_UNAVAILABLE for url in urls):
+            if any(status(url) in LOADING for url in urls):
                 continue
             del self._unprepared[round]
             try:
@@ -244,10 +246,9 @@ class Processes:
     def wait_until_loaded(self) -> None:
         """Return when no starter is being loaded any more, or when that takes too long."""
         deadline = time.monotonic() + READY_SECONDS
-        loading = (0, HTTPStatus.SERVICE_UNAVAILABLE)  # 0: too much at work to say so
         for code in CODES:
             url = health_of(f"starter-{code}")
-            self._has_come(url, lambda status: status not in loading, deadline)
+            self._has_come(url, lambda status: status not in LOADING, deadline)
 
     def _has_come(self, url: str, wanted: Callable[[int], bool], deadline: float) -> bool:
         """Whether the address answers with a wanted status in time."""
