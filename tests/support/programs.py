@@ -56,6 +56,8 @@ def press_on(page: Page, wanted: Locator, key: str) -> None:
 
 
 ROOT = Path(__file__).resolve().parents[2]
+PRODUCT_ONLY = str(ROOT / "tests/support/product_only")
+"""On PYTHONPATH it hides what only tests install."""
 
 
 class Process:
@@ -64,11 +66,12 @@ class Process:
     def __init__(self, home: Path, *arguments: str) -> None:
         self.port = free_port()
         self.log = home / "log"
+        own = {"HOME": str(home), "DYNABENCH_HOME": str(home / "var"), "PYTHONPATH": PRODUCT_ONLY}
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "manage.py", "serve_model", f"--port={self.port}", *arguments],
                 cwd=ROOT,
-                env=os.environ | {"DYNABENCH_HOME": str(home / "var"), "HOME": str(home)},
+                env=os.environ | own,
                 stdout=log,
                 stderr=log,
             )

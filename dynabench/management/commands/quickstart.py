@@ -155,6 +155,8 @@ class Command(BaseCommand):
                 set_round_state(round=round, state=Round.State.OPEN, actor=None)
             except Refused as error:
                 self.stdout.write(f"{round} stays ready: {error}")
+            else:
+                self.stdout.write(f"{round} is open.")
 
     def _accounts(self) -> None:
         """One account a role; passwords are made once, printed once and kept where only we read."""
