@@ -11,7 +11,7 @@ from typing import Any, Literal
 from annotation.rules.marks import marks_f1
 from annotation.rules.secret import tells
 from annotation.rules.texts import contains, matches
-from tasks.config.schema import VerdictRule
+from tasks.config.verdicts import VerdictRule
 
 Ensemble = Literal["all", "majority", "any"]
 Status = Literal["fooled", "not_fooled", "undecided", "no_model"]

@@ -149,11 +149,21 @@ class Believed(TypedDict):
     confusion: dict[str, dict[str, float]]
 
 
+class BoardJudge(TypedDict):
+    """Which language model as judge a score is of."""
+
+    name: str
+    model: str
+    number: int
+    agreement: Agreement
+
+
 class BoardMetric(TypedDict):
     """A column."""
 
     name: str
     version: int
+    judge: NotRequired[BoardJudge]
 
 
 class BoardRow(TypedDict):
@@ -232,6 +242,7 @@ class Compared(TypedDict):
 
     a: ComparedModel
     b: ComparedModel
+    judge: BoardJudge | None
     rows: list[ComparedRow]
     slices: list[ComparedRow]
     tested_slices: int

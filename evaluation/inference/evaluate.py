@@ -131,7 +131,7 @@ def _scored(
     with gzip.open(predictions, "wb", compresslevel=6) as file:
         numbers = score(
             _kept(zip(rows, answers.in_order(), strict=True), file),
-            metrics=(config.metrics.main, *config.metrics.also),
+            metrics=config.metrics.computed,
             labels=labels_of(config),
             slices=config.slices,
             seed=question.seed,

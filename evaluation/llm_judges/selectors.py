@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import orjson
 from django.conf import settings
-from django.db.models import Q, QuerySet
+from django.db.models import Max, Q, QuerySet
 
 from annotation.models import Example
 from annotation.selectors import with_outputs
@@ -156,3 +156,51 @@ def scores_of(runs: Iterable[EvaluationRun]) -> list[tuple[LlmScore, Agreement]]
         "judge", "run__version__evaluation_set", "run__submission"
     )
     return [(score, calibration(score.judge)) for score in rows.order_by("judge", "run__pk")]
+
+
+class MetricJudge(NamedTuple):
+    """Whose verdicts are the metric `llm_judge` of a task, by the name in its configuration.
+
+    number: its version, that is its place among the task's judges; 0 while there is none of that
+    name. newest: the id of its last score, which tells one state of them from another.
+    """
+
+    pk: int | None
+    name: str
+    model: str
+    number: int
+    agreement: Agreement
+    newest: int | None
+
+    @property
+    def ranks(self) -> bool:
+        """Whether its scores may count: it was measured on enough examples."""
+        return self.agreement.is_calibrated
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """As it stands in boards, snapshots and the API, beside each of its scores."""
+        found = {
+            name: round(one, 4) if isinstance(one, float) else one
+            for name, one in self.agreement._asdict().items()
+        }
+        agreement = {"is_calibrated": self.ranks, **found}
+        shown = {"name": self.name, "model": self.model, "number": self.number}
+        return {**shown, "agreement": agreement}
+
+
+def metric_judge(task: Task) -> MetricJudge | None:
+    """The judge that the task's configuration names; None: `llm_judge` is none of its metrics.
+
+    At most two queries.
+    """
+    name = task.config.metrics.judge
+    if name is None:
+        return None
+    found = task.llm_judges.select_related("target").annotate(newest=Max("scores"))
+    judge = found.filter(name=name).first()
+    if judge is None:
+        return MetricJudge(None, name, "", 0, agreement([]), None)
+    number = task.llm_judges.filter(pk__lte=judge.pk).count()
+    measured = calibration(judge)
+    return MetricJudge(judge.pk, name, judge.target.name, number, measured, judge.newest)

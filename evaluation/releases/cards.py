@@ -345,7 +345,7 @@ def _methodology(dataset: Dataset, report: Numbers) -> dict[str, Any]:
             f"{dataset.round.get_rule_display()}.",
             f"Splits are drawn by author; the seed is {dataset.options['seed']}.",
         ],
-        "metrics": [config.metrics.main, *config.metrics.also],
+        "metrics": [*config.metrics.computed],
         "calculation": "MER: examples that fooled the targets ÷ all. vMER: those that others "
         "confirmed ÷ all.",
         "interpretation": "A model in the loop scores low on its own round; compare other models "

@@ -10,6 +10,7 @@ from dynabench.lib.places import shown_source
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun
 from evaluation.scoring.metrics import METRICS
+from tasks.config.schema import LLM_JUDGE
 
 register = template.Library()
 register.filter(shown_source)
@@ -88,5 +89,7 @@ def metric(name: str) -> str:
         return _("%(metric)s before") % {"metric": metric(base)}
     if base and when == "after":
         return _("%(metric)s after") % {"metric": metric(base)}
+    if name == LLM_JUDGE:
+        return _("LLM judge")
     known = METRICS.get(name)
     return _(known.title if known else name.replace("_", " ").capitalize())

@@ -82,6 +82,7 @@ def _body(
     return {
         "a": _model(matrix, pair[0]),
         "b": _model(matrix, pair[1]),
+        "judge": matrix.judge.told if matrix.judge else None,
         **_tested(found),
         "readable": shown.readable,
         "examples": [

@@ -7,6 +7,8 @@ from typing import Any
 
 from rest_framework import serializers
 
+from evaluation.api.llm_judges import AgreementSerializer
+
 Shape = serializers.Serializer[Any]
 
 
@@ -68,11 +70,25 @@ class Named(Shape):
     name = serializers.CharField()
 
 
+class BoardJudge(Shape):
+    """Which language model as judge a score is of."""
+
+    name = serializers.CharField(help_text="As in the task's configuration.")
+    model = serializers.CharField(allow_blank=True)
+    number = serializers.IntegerField(
+        help_text="Its place among the task's judges; 0: there is none of that name yet."
+    )
+    agreement = AgreementSerializer(help_text="With people. Not calibrated: it counts for nothing.")
+
+
 class BoardMetric(Shape):
     """A column."""
 
     name = serializers.CharField()
-    version = serializers.IntegerField(help_text="Goes up when an answer may be scored otherwise.")
+    version = serializers.IntegerField(
+        help_text="Other when an answer may be scored otherwise; of llm_judge the judge's number."
+    )
+    judge = BoardJudge(required=False, help_text="Of llm_judge alone.")
 
 
 class Weights(Shape):
@@ -228,6 +244,7 @@ class Compared(Shape):
 
     a = ComparedModel()
     b = ComparedModel()
+    judge = BoardJudge(allow_null=True, help_text="Of the rows of llm_judge; else null.")
     rows = ComparedRow(many=True)
     slices = ComparedRow(many=True)
     tested_slices = serializers.IntegerField()

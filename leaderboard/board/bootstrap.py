@@ -54,7 +54,7 @@ def resample_plain(run: EvaluationRun) -> dict[str, Values]:
 
 def metrics_here(config: TaskConfig) -> Iterator[Metric]:
     """The metrics of a task that can be computed on this machine."""
-    for name in (config.metrics.main, *config.metrics.also):
+    for name in config.metrics.computed:
         with suppress(Unavailable):
             yield metric_of(name, labels_of(config), settings.SP_BLEU_MODEL)
 

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from leaderboard.scoring.formula import formula
@@ -36,7 +36,8 @@ def as_csv(table: Table) -> str:
     ]
     scales = (table.get("anchors") or {}).get("scales", {})
     parts = [name for name in scales if table["weights"]["metrics"].get(name)]
-    added = [f"points_{name}" for name in parts]
+    judged = [*_judge_cells(table)]
+    added = [*(f"points_{name}" for name in parts), *(name for name, _ in judged)]
     heads = ["rank", "first", "last", "model", "owner", "id", *numbers, *added]
     rows = [[*heads, "in_the_loop", "not_run"]]
     for row in table["rows"]:
@@ -47,10 +48,42 @@ def as_csv(table: Table) -> str:
                 harmless(row["owner"]), row["id"],
                 *(cell[part] for cell in cells for part in PARTS),
                 *(row.get("points", {}).get(name) for name in parts),
+                *(cell for _, cell in judged),
                 harmless("; ".join(row["in_the_loop"])), harmless("; ".join(row["missing"])),
             ]
         )  # fmt: skip
     return csv_text(rows)
+
+
+def _judge_cells(table: Table) -> Iterator[tuple[str, Any]]:
+    """Columns that say which judge a metric is of, and how far it agrees with people."""
+    for metric in table["metrics"]:
+        if judge := metric.get("judge"):
+            found = {
+                "judge": harmless(f"{judge['name']} ({judge['number']})"),
+                **{
+                    part: judge["agreement"][name]
+                    for part, name in (
+                        ("kappa_low", "low"),
+                        ("kappa", "kappa"),
+                        ("kappa_high", "high"),
+                        ("judged_by_both", "n"),
+                        ("is_calibrated", "is_calibrated"),
+                    )
+                },
+            }
+            yield from ((f"{metric['name']}_{part}", cell) for part, cell in found.items())
+
+
+def judge_words(judge: Mapping[str, Any]) -> str:
+    """A judge and its agreement with people, in plain letters."""
+    agreement = judge["agreement"]
+    found = (
+        f"kappa at least {agreement['low']:.2f}, measured {agreement['kappa']:.2f}"
+        if agreement["is_calibrated"]
+        else "not calibrated"
+    )
+    return f"judge {judge['number']}, {judge['name']}: {found} on {agreement['n']} examples"
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
@@ -68,7 +101,7 @@ def harmless(text: str) -> str:
 def as_latex(table: Table, address: str = "") -> str:
     """A table for a paper (package booktabs); below the mean the half width of the interval."""
     names = [metric["name"] for metric in table["metrics"]]
-    heads = ["Rank", "Model", "Dynascore", *(f"{name} ({UNITS.get(name, '%')})" for name in names)]
+    heads = ["Rank", "Model", "Dynascore", *map(_latex_head, table["metrics"])]
     sets = ", ".join(f"{one['name']} v{one['version']}" for one in table["sets"])
     words = formula_of(table)
     lines = [
@@ -95,6 +128,12 @@ def as_latex(table: Table, address: str = "") -> str:
         r"\end{tabular}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _latex_head(metric: Mapping[str, Any]) -> str:
+    name, judge = metric["name"], metric.get("judge")
+    more = f"; {judge_words(judge)}" if judge else ""
+    return f"{name} ({UNITS.get(name, '%')}{more})"
 
 
 def formula_of(table: Table) -> str:

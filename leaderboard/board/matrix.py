@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from dynabench.accounts.models import User
 from evaluation.contract import GIB, Outcome
-from evaluation.models import EvaluationRun, EvaluationSet, Score, Submission
+from evaluation.llm_judges.selectors import MetricJudge, metric_judge
+from evaluation.models import EvaluationRun, EvaluationSet, LlmScore, Score, Submission
 from evaluation.runs.selectors import accepted, counting
 from evaluation.scoring.metrics import METRICS
 from evaluation.scoring.metrics.base import Mean
@@ -34,6 +35,7 @@ from leaderboard.board.query import MODES, Mode
 from leaderboard.models import Board, Resample
 from leaderboard.scoring.pools import Pool, measured_here, shipped
 from leaderboard.scoring.ranks import minimum_detectable
+from tasks.config.schema import LLM_JUDGE
 from tasks.models import Task
 from tasks.permissions import Person, can_edit
 
@@ -130,6 +132,7 @@ class Matrix:
     frozen: Frozen | None  # None: no rates are frozen yet
     pool: Pool | None = None  # what anchors the scores; None: the task has none
     state: tuple[datetime | None, datetime | None] = (None, None)  # last run's end, last renewal
+    judge: MetricJudge | None = None  # of `llm_judge`; None: that is none of the metrics
 
     @property
     def has_weighted(self) -> bool:
@@ -140,6 +143,12 @@ class Matrix:
     def counting(self) -> tuple[Set, ...]:
         """The sets that have a weight."""
         return tuple(one for one in self.sets if one.counts)
+
+    @property
+    def weighable(self) -> tuple[str, ...]:
+        """The metrics that may count: all but that of a judge who is not calibrated."""
+        left_out = LLM_JUDGE if self.judge and not self.judge.ranks else ""
+        return tuple(name for name in self.metrics if name != left_out)
 
     @property
     def modes(self) -> tuple[Mode, ...]:
@@ -165,9 +174,10 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
     Public are accepted models as `seen_by_all` has it. A user adds the unpublished
     ones that are theirs, and an editor of the task all, by their names. Hidden sets are in neither.
     Whether the task itself may be seen is the caller's question. Eight queries, of which four are
-    left while nothing has ended since the last call in this process; a user costs one more.
+    left while nothing has ended since the last call in this process; a user costs one more, a judge
+    three.
     """
-    metrics = task.config.metrics
+    metrics, judge = task.config.metrics, metric_judge(task)
     models, sets = _models(task, user), shown_sets(task)
     board = Board.objects.filter(task=task).first()
     frozen = board if board and board.rates and is_frozen else None
@@ -182,6 +192,7 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
             pool.runner if pool and pool.costs else frozen.runner if frozen else "",
             newest,
             board.renewed_to if board else None,
+            (judge.pk, judge.newest) if judge else (None, None),
         )
     return Matrix(
         task=task.code,
@@ -198,6 +209,7 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
         else None,
         pool=pool,
         state=(newest, board.renewed_to if board else None),
+        judge=judge,
     )
 
 
@@ -300,18 +312,22 @@ def _numbers(
     runner: str,
     newest: datetime | None,
     renewed_to: datetime | None,
+    judge: tuple[int | None, int | None],
 ) -> Numbers:
     """Numbers of models (files, and whether all see them) on versions.
 
     Of these also whether they count, and of sealed ones how many examples they have, else 0.
 
-    runner: whose costs are compared, as long as it measured any public model. The last two
-    arguments only name the state that is read. Four queries.
+    runner: whose costs are compared, as long as it measured any public model. judge: its id, and
+    that of its last score. The arguments of time only name the state that is read. Four queries,
+    five with a judge.
     """
     table = _Table(models, versions, metrics)
     table.add_runs(runner)
     table.add_outdated()
     table.add_scores()
+    if judge[0]:
+        table.add_judged(judge[0])
     table.add_draws()
     return table.numbers
 
@@ -410,7 +426,6 @@ class _Table:
 
     def add_scores(self) -> None:
         """Metrics over all examples, and the consistency of suites."""
-        numbers = self.numbers
         scores = Score.objects.filter(
             run__version__in=self._versions,
             run__outcome=Outcome.OK,
@@ -418,18 +433,27 @@ class _Table:
             slice="",
             kind="",
         )
-        for run, metric, n, *number in scores.values_list(
-            RUN, "metric", "n", "value", "low", "high"
-        ):
-            if cell := self._cell(run, metric):
-                numbers.n[cell] = n
-                if (size := self._sealed[cell[1]]) and number[0] is not None:
-                    value = rounded(number[0], size)
-                    number = [value, *interval(value, size, metric)]
-                percent = 100 * np.array(number, dtype=float)  # None becomes NaN
-                if percent[1] == percent[2]:  # of an earlier version: few examples, all alike
-                    percent[1:] = np.nan
-                numbers.values[cell], numbers.low[cell], numbers.high[cell] = percent
+        for row in scores.values_list(RUN, "metric", "n", "value", "low", "high"):
+            self._put(*row)
+
+    def add_judged(self, judge: int) -> None:
+        """The shares of answers that a language model as judge finds correct."""
+        scores = LlmScore.objects.filter(judge=judge, run__version__in=self._versions)
+        for run, *row in scores.values_list(RUN, "n", "value", "low", "high"):
+            self._put(run, LLM_JUDGE, *row)
+
+    def _put(self, run: str, metric: str, n: int, *number: float | None) -> None:
+        """A score with its interval; on sealed sets as it may be known."""
+        numbers = self.numbers
+        if cell := self._cell(run, metric):
+            numbers.n[cell] = n
+            if (size := self._sealed[cell[1]]) and number[0] is not None:
+                value = rounded(number[0], size)
+                number = (value, *interval(value, size, metric))
+            percent = 100 * np.array(number, dtype=float)  # None becomes NaN
+            if percent[1] == percent[2]:  # of an earlier version: few examples, all alike
+                percent[1:] = np.nan
+            numbers.values[cell], numbers.low[cell], numbers.high[cell] = percent
 
     def add_draws(self) -> None:
         """Stored resamples. Where there are none, or all alike, and on sealed sets: draws by the

@@ -16,6 +16,7 @@ from leaderboard.board.matrix import COSTS, Matrix, Set, score_matrix
 from leaderboard.board.opening import opening_of
 from leaderboard.board.ranked import Cell, Ranked, RankedModel, ranked
 from leaderboard.board.tables import cell_of
+from tasks.config.schema import LLM_JUDGE
 from tasks.models import Round
 from tasks.permissions import Person
 from tasks.selectors import seen_rounds
@@ -142,6 +143,8 @@ def _scores(matrix: Matrix, row: RankedModel | None) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for place, one in enumerate(matrix.sets):
         for column, name in enumerate(matrix.metrics):
+            if name == LLM_JUDGE:  # never without the agreement: /models/<id>/llm-scores/
+                continue
             cell = _shown_cell(name, cell_of(matrix, row.place, place, name))
             if cell.value is not None:
                 n = int(matrix.numbers.n[row.place, place, column]) or one.size

@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # it loads numpy
 
 def opening_of(task: Task, matrix: "Matrix") -> Weighting:
     """The weights of the task's owner."""
-    return opening(matrix.metrics, task.config.weights, [one.name for one in matrix.counting])
+    return opening(matrix.weighable, task.config.weights, [one.name for one in matrix.counting])
 
 
 def start_of(task: Task, matrix: "Matrix", fork: str | None) -> Weighting:

@@ -24,6 +24,7 @@ from dynabench.lib.charts import (
     scatter,
     stacked_bars,
 )
+from evaluation.llm_judges.selectors import MetricJudge
 from evaluation.models import EvaluationRun
 from evaluation.runs.selectors import counting
 from evaluation.submissions.results import SetResults, results_of
@@ -38,6 +39,7 @@ from leaderboard.board.tables import anchors_of, cell_of
 from leaderboard.scoring.formula import formula
 from leaderboard.scoring.pareto import front
 from leaderboard.scoring.weights import METRIC, SET, Weighting
+from tasks.config.schema import LLM_JUDGE
 from tasks.models import Task
 
 UNITS = {"throughput": gettext_noop("examples/s"), "memory": "GiB"}
@@ -76,10 +78,12 @@ class Column:
     sort: str
     order: str
     scale: Place
+    judge: MetricJudge | None  # of a language model as judge: whose agreement stands beside it
+    ranks: bool  # whether models may be ordered by it
 
     def shade(self, cell: Cell) -> int | None:
         """How dark a cell is: the darkest has the best value, and near values look alike."""
-        if cell.value is None:
+        if cell.value is None or not self.ranks:
             return None
         low, high = self.scale
         span = max(high - low, LEAST_SPAN * high)
@@ -203,6 +207,8 @@ def columns(matrix: Matrix, asked: Asked, board: Ranked) -> list[Column]:
             name not in heaviest and not asked.options.get("all"),
             *_sorting(asked, name, is_less_better=name in LESS_IS_BETTER),
             _reach(board.rows[0].columns[name]) if board.rows else (0, 1),
+            matrix.judge if name == LLM_JUDGE else None,
+            name in matrix.weighable,
         )
         for name, head in zip(matrix.metrics, heads(matrix.metrics), strict=True)
     ]
@@ -307,7 +313,7 @@ def plane(ranked: Ranked, matrix: Matrix, asked: Asked) -> Mapping[str, Any]:
     """Two metrics against each other: the plot, its table, and which metrics these are."""
     usual = {"x": "throughput", "y": matrix.main}
     chosen = {axis: asked.options.get(axis, "") for axis in usual}
-    x, y = (chosen[axis] if chosen[axis] in matrix.metrics else usual[axis] for axis in usual)
+    x, y = (chosen[axis] if chosen[axis] in matrix.weighable else usual[axis] for axis in usual)
     points = {
         str(row.place): {name: row.metrics[name].value for name in (x, y)} for row in ranked.rows
     }

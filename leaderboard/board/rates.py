@@ -50,9 +50,9 @@ def found_rates(task: Task) -> FoundRates:
             % {"needed": POOL, "found": len(complete)}
         )
     pool, errors = {one: table[one] for one in complete}, errors_of(matrix, means)
-    rule = Rule(weights=dict.fromkeys(matrix.metrics, 1.0), main=matrix.main)
+    rule = Rule(weights=dict.fromkeys(matrix.weighable, 1.0), main=matrix.main)
     rates = exchange_rates(rule, pool, errors)
-    if len(matrix.metrics) > 1 and not any(rates.values[name] for name in rule.metrics[1:]):
+    if len(matrix.weighable) > 1 and not any(rates.values[name] for name in rule.metrics[1:]):
         reasons = {"reasons": " ".join(rates.notices)}
         raise Refused(_("The complete models show no exchange rate: %(reasons)s") % reasons)
     owners = Rule(weights=opening_of(task, matrix).metrics, main=matrix.main)
@@ -73,13 +73,13 @@ def is_ready(task: Task) -> bool:
     )
     matrix = score_matrix(task)
     weights = opening_of(task, matrix).metrics
-    wanted = [place for place, name in enumerate(matrix.metrics) if weights[name]]
+    wanted = [place for place, name in enumerate(matrix.metrics) if weights.get(name)]
     is_unknown = np.isnan(matrix.numbers.values[..., wanted]).all(axis=(0, 1))
     return matrix.has_weighted and not (is_unknown.any() and under_way.exists())
 
 
 def _complete(matrix: Matrix, means: Means) -> list[str]:
     """Ids of the models that have each metric that any model has."""
-    known = ~np.isnan(means.values).all(axis=0)
+    known = ~np.isnan(means.values).all(axis=0) & np.isin(matrix.metrics, matrix.weighable)
     is_whole = ~np.isnan(means.values[:, known]).any(axis=1) & known.any()
     return [str(matrix.models[place].id) for place in np.flatnonzero(is_whole)]

@@ -18,6 +18,7 @@ from leaderboard.board.opening import opening_of
 from leaderboard.board.query import Mode
 from leaderboard.board.ranked import Cell, Ranked, RankedModel, ranked
 from leaderboard.scoring.weights import Weighting
+from tasks.config.schema import LLM_JUDGE
 from tasks.models import Task
 
 Table = Mapping[str, Any]
@@ -42,6 +43,8 @@ def as_table(task: Task, matrix: Matrix, ranked: Ranked) -> dict[str, Any]:
         "main": matrix.main,
         "metrics": [
             {"name": name, "version": METRICS[name].version if name in METRICS else 1}
+            if name != LLM_JUDGE or not matrix.judge
+            else {"name": name, "version": matrix.judge.number, "judge": matrix.judge.told}
             for name in matrix.metrics
         ],
         "weights": asdict(ranked.weighting),

@@ -241,7 +241,12 @@ def _cells(matrix: Matrix, models: tuple[int, int], place: int, metric: str) -> 
 def _difference(
     matrix: Matrix, models: tuple[int, int], place: int, metric: str, read: Measured | None
 ) -> Difference | None:
-    """As it was found on examples, else on resamples; None where there are none to compare."""
+    """As it was found on examples, else on resamples; None where there are none to compare.
+
+    What a judge says who is not calibrated is not tested.
+    """
+    if metric not in matrix.weighable:
+        return None
     if read and metric in read.metrics:
         return read.metrics[metric]
     numbers, column = matrix.numbers, matrix.metrics.index(metric)

@@ -11,6 +11,7 @@ from statistics import median
 from django.utils.translation import gettext as _
 
 from dynabench.lib.charts import Place, reach
+from evaluation.llm_judges.selectors import MetricJudge
 from evaluation.models import Submission
 from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.board.matrix import Matrix, score_matrix
@@ -18,6 +19,7 @@ from leaderboard.board.opening import opening_of
 from leaderboard.board.page import heads, texts
 from leaderboard.board.ranked import Cell, RankedModel, ranked
 from leaderboard.rounds.matrix import chart, people_of, rounds_of
+from tasks.config.schema import LLM_JUDGE
 from tasks.permissions import Person
 from tasks.selectors import seen_rounds
 from validation.statistics.cache import all_numbers
@@ -36,6 +38,7 @@ class Metric:
     interval: str
     median: str
     is_better: bool | None
+    judge: MetricJudge | None = None  # whose agreement with people stands beside it
 
 
 @dataclass(frozen=True)
@@ -75,13 +78,14 @@ def standing_of(submission: Submission, user: Person) -> Standing | None:
 def _metrics(matrix: Matrix, row: RankedModel) -> Iterator[Metric]:
     for name, (title, unit, is_less) in zip(matrix.metrics, heads(matrix.metrics), strict=True):
         cell, column = row.metrics[name], row.columns[name]
-        known = [value for value in column.values if value is not None]
+        ranks, judge = name in matrix.weighable, matrix.judge if name == LLM_JUDGE else None
+        known = [value for value in column.values if value is not None and ranks]
         middle = median(known) if known else None
         is_better = None
         if cell.value is not None and middle is not None and cell.value != middle:
             is_better = (cell.value > middle) != is_less
         value, interval = texts(name, cell)
-        yield Metric(title, unit, value, interval, texts(name, Cell(middle))[0], is_better)
+        yield Metric(title, unit, value, interval, texts(name, Cell(middle))[0], is_better, judge)
 
 
 def _chart(submission: Submission, matrix: Matrix, row: RankedModel) -> str:

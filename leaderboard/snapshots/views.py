@@ -128,6 +128,8 @@ def _lines(task: Task, table: Mapping[str, Any]) -> Mapping[str, Any]:
     from leaderboard.board.ranked import Cell
 
     names = [metric["name"] for metric in table["metrics"]]
+    judges = [metric.get("judge") for metric in table["metrics"]]
+    found = [(*head, judge) for head, judge in zip(heads(names), judges, strict=True)]
     lines = [
         (
             row,
@@ -138,7 +140,7 @@ def _lines(task: Task, table: Mapping[str, Any]) -> Mapping[str, Any]:
     ]
     shown = task.submissions.filter(seen_by_all())
     listed = shown.filter(pk__in=[row["id"] for row in table["rows"]]).values_list("pk", flat=True)
-    return {"lines": lines, "heads": heads(names), "listed": {str(pk) for pk in listed}}
+    return {"lines": lines, "heads": found, "listed": {str(pk) for pk in listed}}
 
 
 @login_not_required

@@ -1,16 +1,17 @@
 """Whether the parts of a configuration fit together: what no single part can know."""
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import regex
 
 from tasks.config.components import COMMON_KEYS, FIELD_TYPES, OUTCOMES, Component
 from tasks.config.parsing import Finding, Loc, nearest
-from tasks.config.schema import CORRECTION, Pattern, Secret, ShownExample, StringF1, TaskConfig
+from tasks.config.schema import CORRECTION, ShownExample, TaskConfig
+from tasks.config.score_checks import group_terms, once, scores, twice, unfit_metrics
 from tasks.config.values import check_value, missing_message
+from tasks.config.verdicts import Pattern, Secret, StringF1
 
 # Fields of the write form, keys of context and data files.
 RESERVED = (
@@ -32,8 +33,8 @@ def findings(config: TaskConfig) -> tuple[Finding, ...]:
         *_conditions(config),
         *_goal(config),
         *_verdict(config),
-        *_scores(config),
-        *_group_terms(config),
+        *scores(config),
+        *group_terms(config),
         *_validation(config),
         *_support(config),
     )
@@ -54,18 +55,6 @@ def _each(config: TaskConfig) -> Iterator[tuple[Loc, Component]]:
     for loc, group in _groups(config):
         for index, component in enumerate(group):
             yield (*loc, index), component
-
-
-def _twice(values: Iterable[str]) -> str | None:
-    counts = Counter(values)
-    return next((value for value, count in counts.items() if count > 1), None)
-
-
-def _once(at: Loc, values: Iterable[str], message: str, fix: str) -> Iterator[Finding]:
-    """A finding where a value is there twice; `{}` in the message becomes that value."""
-    value = _twice(values)
-    if value is not None:
-        yield Finding(at, message.replace("{}", value), fix)
 
 
 def _names(config: TaskConfig) -> Iterator[Finding]:
@@ -115,14 +104,14 @@ def _labels(loc: Loc, component: Component) -> Iterator[Finding]:
     if "labels" in component.kind.keys and loc[0] != "output" and len(component.labels) < 2:
         key = at if "labels" in component.model_fields_set else loc
         yield Finding(key, f"a {component.type} needs labels", "give at least two labels")
-    if _twice(component.values) is not None:
+    if twice(component.values) is not None:
         fix = "give each label its own value"
-        yield from _once(at, component.values, 'two labels are equal ("{}")', fix)
+        yield from once(at, component.values, 'two labels are equal ("{}")', fix)
     else:
         words, fix = [label.words for label in component.labels], "give each its own display"
-        yield from _once(at, words, 'two labels are shown in the same words ("{}")', fix)
+        yield from once(at, words, 'two labels are shown in the same words ("{}")', fix)
     fix = "give each tag its own name"
-    yield from _once((*loc, "tags"), component.tags, 'two tags are equal ("{}")', fix)
+    yield from once((*loc, "tags"), component.tags, 'two tags are equal ("{}")', fix)
 
 
 def _ranges(loc: Loc, component: Component) -> Iterator[Finding]:
@@ -235,7 +224,7 @@ def _verdict(config: TaskConfig) -> Iterator[Finding]:
                 message = f'"{field}" is not both input and output'
                 yield Finding(("verdict", "fields", index), message, fix)
         at = ("verdict", "fields")
-        yield from _once(at, rule.fields, "a field is named twice", "name it once")
+        yield from once(at, rule.fields, "a field is named twice", "name it once")
     elif rule.type == "pattern":
         yield from _pattern(config, rule)
     elif rule.type == "secret":
@@ -290,41 +279,6 @@ def _pattern(config: TaskConfig, rule: Pattern) -> Iterator[Finding]:
         yield Finding(("verdict", "pattern"), message, "mend it, or put it in single quotes")
 
 
-def _scores(config: TaskConfig) -> Iterator[Finding]:
-    metrics, weights = config.metrics, config.leaderboard.weights
-    named = (metrics.main, *metrics.also)
-    yield from _once(("metrics", "also"), named, '"{}" is there twice', "name each metric once")
-    at: Loc = ("metrics", "deltas")
-    yield from _once(at, metrics.deltas, "a delta is named twice", "name each once")
-    for key in weights:
-        if key not in metrics.names:
-            at = ("leaderboard", "weights", key)
-            yield Finding(at, f'"{key}" is not a metric of this task', nearest(key, metrics.names))
-    if weights and not any(weights.values()):
-        at = ("leaderboard", "weights")
-        yield Finding(at, "all weights are 0", "give at least one weight above 0")
-    fields = ["tag", "language", *(c.name for c in (*config.context, *config.input))]
-    fields += ["challenge"] if config.challenges else []
-    fields = [name for name in fields if name not in config.media_fields]
-    for index, name in enumerate(config.slices):
-        if name in config.media_fields:
-            fix = f"use one of: {', '.join(fields)}"
-            yield Finding(("slices", index), f"{name} is a file, and no two need be equal", fix)
-        elif name not in fields:
-            yield Finding(("slices", index), f'"{name}" is no field', nearest(name, fields))
-    yield from _once(("slices",), config.slices, "a slice is named twice", "name each once")
-
-
-def _group_terms(config: TaskConfig) -> Iterator[Finding]:
-    lists, at = config.metrics.group_terms, ("metrics", "group_terms")
-    for index, terms in enumerate(lists):
-        if len(terms) < 2:
-            message = "no term can become another one"
-            yield Finding((*at, index), message, "name at least two terms")
-    all_terms = (" ".join(term.lower().split()) for terms in lists for term in terms)
-    yield from _once(at, all_terms, '"{}" is there twice', "name it once")
-
-
 def _validation(config: TaskConfig) -> Iterator[Finding]:
     votes, at = config.validation.votes, ("validation", "votes")
     if votes.rule != "n-equal" and votes.of is None:
@@ -364,7 +318,7 @@ def _support(config: TaskConfig) -> Iterator[Finding]:
     if config.support and config.support.challenges:
         at = ("support", "challenges")
         names, fix = [one.name for one in config.support.challenges], "give each its own name"
-        yield from _once(at, names, '"{}" is there twice', fix)
+        yield from once(at, names, '"{}" is there twice', fix)
         if any(c.name == "challenge" for c in (*config.context, *config.input)):
             yield Finding(at, "a field is called challenge, as their slice is", "rename the field")
 
@@ -413,7 +367,7 @@ def unfinished(config: TaskConfig) -> Iterator[Finding]:
             yield from component.kind.unfinished(loc, component, groups)
     yield from _unfit_rule(config)
     yield from _unfit_talk(config)
-    yield from _unfit_metrics(config)
+    yield from unfit_metrics(config)
 
 
 def _unfit_rule(config: TaskConfig) -> Iterator[Finding]:
@@ -443,20 +397,6 @@ def _unfit_talk(config: TaskConfig) -> Iterator[Finding]:
     for key in ("prompt_field", "minimal_edit", "suggestions"):
         if support and getattr(support, key):
             yield Finding(("support", key), f"a conversation has no {key}", f"remove {key}")
-
-
-def _unfit_metrics(config: TaskConfig) -> Iterator[Finding]:
-    """Metrics that cannot score such an answer."""
-    answer = config.component(config.answer_field)
-    own = answer.kind.metrics(answer)
-    special = {name for kind in FIELD_TYPES.values() for name in kind.own_metrics}
-    others = ", ".join(own) if answer.kind.rule(answer) else "one for any answer, such as accuracy"
-    also = ((("metrics", "also", n), name) for n, name in enumerate(config.metrics.also))
-    for at, name in ((("metrics", "main"), config.metrics.main), *also):
-        fits = name in own if answer.kind.rule(answer) else name in own or name not in special
-        if not fits:
-            message = f"{name} cannot score {answer.name}, a field of type {answer.type}"
-            yield Finding(at, message, f"use {others}")
 
 
 def types_of(place: str) -> list[str]:

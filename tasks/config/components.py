@@ -20,6 +20,7 @@ from tasks.config.parsing import Finding, Loc
 T = TypeVar("T")
 Many = Annotated[tuple[T, ...], Strict(False)]  # YAML has lists; a frozen model holds tuples
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=60)]
+Share = Annotated[float, Field(ge=0, le=1)]
 Words = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 Place = Literal["context", "input", "output", "metadata"]
 PLACES: tuple[Place, ...] = get_args(Place)

@@ -10,20 +10,23 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass
 from pydantic_core import PydanticKnownError
 
-from tasks.config.components import Component, Label, Many, Name, Part, When, Words
+from tasks.config.components import Component, Label, Many, Name, Part, Share, When, Words
+from tasks.config.verdicts import VerdictRule
 
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
-Share = Annotated[float, Field(ge=0, le=1)]
 METRICS: list[str] = []
 """The names of the metrics; the modules of `evaluation.scoring.metrics` fill it."""
+LLM_JUDGE = "llm_judge"
+"""The metric that a language model as judge gives, not a comparison with right answers."""
 CORRECTION = "correction"
 """The field in which a validator types the right answer."""
 DeltaName = Literal["fairness", "robustness"]
 
 
 def _metric(name: str) -> str:
-    if METRICS and name not in METRICS:  # the check of a model scores nothing and loads none
-        raise PydanticKnownError("literal_error", {"expected": ", ".join(METRICS)})
+    known = (*METRICS, LLM_JUDGE)
+    if METRICS and name not in known:  # the check of a model scores nothing and loads none
+        raise PydanticKnownError("literal_error", {"expected": ", ".join(known)})
     return name
 
 
@@ -99,83 +102,13 @@ class Metadata:
     validate: Many[Component] = ()
 
 
-class ExactMatch(Part):
-    """Fooled if any of the fields differs."""
-
-    type: Literal["exact_match"]
-    fields: Annotated[Many[Name], Field(min_length=1)]
-
-
-class StringF1(Part):
-    """Fooled if SQuAD's token F1 is below the threshold."""
-
-    type: Literal["string_f1"]
-    field: Name
-    threshold: Annotated[float, Field(gt=0, le=1)] = 0.4
-    ask_between: Annotated[Many[Share], Field(min_length=2, max_length=2)] | None = None
-    """From the first to the second number, both included, the author is asked."""
-
-
-class Contains(Part):
-    """Fooled if the model's text does not hold the author's, whatever case and spaces."""
-
-    type: Literal["contains"]
-    field: Name
-
-
-class Pattern(Part):
-    """Fooled if the pattern is not found in the model's text."""
-
-    type: Literal["pattern"]
-    field: Name
-    pattern: Annotated[str, Field(min_length=1, max_length=500)]
-    """A regular expression as Python's; `(?i)` at its beginning ignores case."""
-    forbidden: bool = False
-    """Whether the model is fooled if it is found instead."""
-
-
-class Rank(Part):
-    """Fooled if the share of pairs that both orders agree on is below the threshold."""
-
-    type: Literal["rank"]
-    field: Name
-    threshold: Annotated[float, Field(gt=0, le=1)] = 1.0
-
-
-class SpansF1(Part):
-    """Fooled if the F1 of the marked stretches is below the threshold."""
-
-    type: Literal["spans_f1"]
-    field: Name
-    threshold: Annotated[float, Field(gt=0, le=1)] = 1.0
-    overlap: bool = False
-    """Whether stretches agree that share a character and have the same tag."""
-
-
-class Secret(Part):
-    """Fooled if the model's text tells the secret of the conversation, however it is written."""
-
-    type: Literal["secret"]
-    field: Name
-
-
-class AskUser(Part):
-    """The author says whether the model was right."""
-
-    type: Literal["ask_user"]
-
-
-VerdictRule = Annotated[
-    ExactMatch | StringF1 | Contains | Pattern | Rank | SpansF1 | Secret | AskUser,
-    Field(discriminator="type"),
-]
-
-
 class Metrics(Part):
     """How models are scored."""
 
     main: MetricName
     also: Many[MetricName] = ()
+    judge: Annotated[str, Field(pattern=r"^[-a-zA-Z0-9_]{1,60}$")] | None = None
+    """Of `llm_judge`: the name of the LLM judge whose verdicts it counts."""
     deltas: Many[DeltaName] = ()
     """Scores on perturbed data."""
     group_terms: Many[Many[Words]] = ()
@@ -186,6 +119,11 @@ class Metrics(Part):
     def names(self) -> tuple[str, ...]:
         """All columns of the leaderboard."""
         return (self.main, *self.also, "throughput", "memory", *self.deltas)
+
+    @property
+    def computed(self) -> tuple[str, ...]:
+        """Those that an evaluation computes from answers and right answers."""
+        return tuple(name for name in (self.main, *self.also) if name != LLM_JUDGE)
 
 
 class Leaderboard(Part):

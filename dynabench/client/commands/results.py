@@ -99,9 +99,19 @@ def leaderboard(args: argparse.Namespace) -> int:
         ]
         for row in board["rows"]
     ]
-    heads = ["rank", "model", "Dynascore", *(UNITS.get(name, name) for name in metrics)]
+    columns = [_metric(metric["name"], metric.get("judge")) for metric in board["metrics"]]
+    heads = ["rank", "model", "Dynascore", *columns]
     tell(args, board, table(heads, rows) if rows else f"{args.task} has no published model yet.")
     return 0
+
+
+def _metric(name: str, judge: Mapping[str, Any] | None) -> str:
+    """A metric's name with its unit; of a language model as judge with its agreement."""
+    if name != "llm_judge" or not judge:
+        return UNITS.get(name, name)
+    found = judge["agreement"]
+    words = f"κ at least {found['low']:.2f}" if found["is_calibrated"] else "not calibrated"
+    return f"{name} ({judge['name']}: {words})"
 
 
 def compare(args: argparse.Namespace) -> int:
@@ -109,9 +119,10 @@ def compare(args: argparse.Namespace) -> int:
     found = client_for(args).compare(*map(str, args.models))
     names = {"a": found["a"]["model"], "b": found["b"]["model"]}
     better = {**names, "": "not clear", "untested": "not tested"}
+    judge = found.get("judge")
     rows = [
         [
-            *(row["set"], row["metric"], _number(row["a"]), _number(row["b"])),
+            *(row["set"], _metric(row["metric"], judge), _number(row["a"]), _number(row["b"])),
             *(_number(row["difference"]), _interval(row["difference"]), better[row["better"]]),
         ]
         for row in found["rows"]

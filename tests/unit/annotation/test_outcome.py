@@ -19,7 +19,7 @@ from annotation.rules.outcome import (
     squad_f1,
     squad_normalise,
 )
-from tasks.config.schema import AskUser, ExactMatch, StringF1
+from tasks.config.verdicts import AskUser, ExactMatch, StringF1
 
 LABEL = ExactMatch(type="exact_match", fields=("label",))
 ASK = AskUser(type="ask_user")

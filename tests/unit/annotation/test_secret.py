@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from annotation.rules.outcome import judge
 from annotation.rules.secret import tells
-from tasks.config.schema import Secret
+from tasks.config.verdicts import Secret
 
 WORD = "tokavire"
 words = st.text("bdfgklmnprstvzaeiou", min_size=8, max_size=8)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from evaluation.scoring.paired import MOST_SHOWN, compare, is_right, mcnemar, mean_score
 from evaluation.task_shape import Shape
 from evaluation.training.report_text import report_lines
-from tasks.config.schema import AskUser, ExactMatch, StringF1
+from tasks.config.verdicts import AskUser, ExactMatch, StringF1
 from tasks.targets.serving.spec import PAIR, SPAN
 
 LABELS = ("yes", "no")

@@ -9,8 +9,8 @@ from annotation.rules.outcome import TargetVerdict, judge
 from annotation.rules.texts import matches
 from tasks.config.components import FIELD_TYPES, Component
 from tasks.config.loading import check_config
-from tasks.config.schema import Contains, Pattern, Rank, SpansF1
 from tasks.config.values import check_answer
+from tasks.config.verdicts import Contains, Pattern, Rank, SpansF1
 
 OFFERS = {"offers": ["by bus", "on foot", "by boat"]}
 RANKING = {"type": "candidates", "reference": "offers", "rank": True}

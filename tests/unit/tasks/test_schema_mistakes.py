@@ -60,6 +60,28 @@ def test_every_mistake_is_named(
             "validation.corrections",
             'called "correction" already',
         ),
+        ("main: bleu", "main: llm_judge", "metrics.main", "only as long as its judge is calibr"),
+        (
+            "main: bleu",
+            "main: bleu, also: [llm_judge]",
+            "metrics.also[0]",
+            "whose verdicts llm_judge counts",
+        ),
+        ("main: bleu", "main: bleu, judge: j-1", "metrics.judge", "no metric is of a judge"),
+        (
+            "answer, type: text}]\nverdict: {type: ask_user}\nmetrics: {main: bleu}",
+            "a, type: number}]\nverdict: {type: ask_user}\n"
+            "metrics: {main: accuracy, also: [llm_judge], judge: j}",
+            "metrics.also[0]",
+            "is of free answers",
+        ),
+        (
+            "metrics: {main: bleu}",
+            "metrics: {main: bleu, also: [llm_judge], judge: j}\n"
+            "leaderboard: {weights: {llm_judge: 4, bleu: 0}}",
+            "leaderboard.weights",
+            "all weights are 0, llm_judge apart",
+        ),
     ],
 )
 def test_mistakes_of_small_configurations(old: str, new: str, path: str, message: str) -> None:

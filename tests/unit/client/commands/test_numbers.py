@@ -49,17 +49,21 @@ def test_two_models_beside_each_other(server, capsys):
                 {**row, "difference": number(20, 15.5, 24.5), "better": "a"},
                 {**row, "metric": "memory", "difference": number(None), "better": "untested"},
                 {**row, "metric": "fairness", "difference": number(-1, -2, 1), "better": ""},
+                {**row, "metric": "llm_judge", "difference": number(None), "better": "untested"},
             ],
+            "judge": {"name": "careful", "agreement": {"is_calibrated": False}},
         },
     }
     assert main(["compare", ID, "b" + ID[1:]]) == 0
     heads, *rows = (line.split("  ") for line in capsys.readouterr().out.splitlines())
     cells = [[cell.strip() for cell in row if cell] for row in [heads, *rows]]
+    judged = "llm_judge (careful: not calibrated)"
     assert cells == [
         ["set", "metric", "one", "two", "difference", "95 % interval", "better"],
         ["control", "accuracy", "70.00", "50.00", "20.00", "15.5 to 24.5", "one"],
-        ["control", "memory", "70.00", "50.00", "-", "-", "not tested"],
+        ["control", "memory (GiB)", "70.00", "50.00", "-", "-", "not tested"],
         ["control", "fairness", "70.00", "50.00", "-1.00", "-2 to 1", "not clear"],
+        ["control", judged, "70.00", "50.00", "-", "-", "not tested"],
     ]
     server.answers["GET /tasks/nli/leaderboard/compare/"] |= {"rows": []}
     assert main(["compare", ID, "b" + ID[1:]]) == 0

@@ -1,0 +1,97 @@
+"""Whether what a configuration says of scores fits together."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from tasks.config.components import FIELD_TYPES
+from tasks.config.parsing import Finding, Loc, nearest
+from tasks.config.schema import LLM_JUDGE, TaskConfig
+
+
+def twice(values: Iterable[str]) -> str | None:
+    """The first value that is there twice."""
+    counts = Counter(values)
+    return next((value for value, count in counts.items() if count > 1), None)
+
+
+def once(at: Loc, values: Iterable[str], message: str, fix: str) -> Iterator[Finding]:
+    """A finding where a value is there twice; `{}` in the message becomes that value."""
+    value = twice(values)
+    if value is not None:
+        yield Finding(at, message.replace("{}", value), fix)
+
+
+def scores(config: TaskConfig) -> Iterator[Finding]:
+    """Of metrics, weights and slices."""
+    metrics, weights = config.metrics, config.leaderboard.weights
+    named = (metrics.main, *metrics.also)
+    yield from once(("metrics", "also"), named, '"{}" is there twice', "name each metric once")
+    at: Loc = ("metrics", "deltas")
+    yield from once(at, metrics.deltas, "a delta is named twice", "name each once")
+    for key in weights:
+        if key not in metrics.names:
+            at = ("leaderboard", "weights", key)
+            yield Finding(at, f'"{key}" is not a metric of this task', nearest(key, metrics.names))
+    if weights and not any(weights[name] for name in weights if name != LLM_JUDGE):
+        message = f"all weights are 0, {LLM_JUDGE} apart, which may lose its own"
+        message = message if weights.get(LLM_JUDGE) else "all weights are 0"
+        yield Finding(("leaderboard", "weights"), message, "give at least one weight above 0")
+    yield from _judged(config)
+    fields = ["tag", "language", *(c.name for c in (*config.context, *config.input))]
+    fields += ["challenge"] if config.challenges else []
+    fields = [name for name in fields if name not in config.media_fields]
+    for index, name in enumerate(config.slices):
+        if name in config.media_fields:
+            fix = f"use one of: {', '.join(fields)}"
+            yield Finding(("slices", index), f"{name} is a file, and no two need be equal", fix)
+        elif name not in fields:
+            yield Finding(("slices", index), f'"{name}" is no field', nearest(name, fields))
+    yield from once(("slices",), config.slices, "a slice is named twice", "name each once")
+
+
+def group_terms(config: TaskConfig) -> Iterator[Finding]:
+    """Of terms for groups of people."""
+    lists, at = config.metrics.group_terms, ("metrics", "group_terms")
+    for index, terms in enumerate(lists):
+        if len(terms) < 2:
+            message = "no term can become another one"
+            yield Finding((*at, index), message, "name at least two terms")
+    all_terms = (" ".join(term.lower().split()) for terms in lists for term in terms)
+    yield from once(at, all_terms, '"{}" is there twice', "name it once")
+
+
+def _judged(config: TaskConfig) -> Iterator[Finding]:
+    """What is wrong with the metric of a language model as judge."""
+    metrics = config.metrics
+    if metrics.main == LLM_JUDGE:
+        fix = "name another metric as main, and this one in also"
+        message = f"{LLM_JUDGE} ranks only as long as its judge is calibrated"
+        yield Finding(("metrics", "main"), message, fix)
+    if LLM_JUDGE not in metrics.also:
+        if metrics.judge:
+            fix = f"add {LLM_JUDGE} to also, or remove judge"
+            yield Finding(("metrics", "judge"), "no metric is of a judge", fix)
+        return
+    at: Loc = ("metrics", "also", metrics.also.index(LLM_JUDGE))
+    if not config.answers_freely:
+        message = f"{LLM_JUDGE} is of free answers, and models answer with {config.answer_field}"
+        yield Finding(at, message, "remove it, or answer with a field of type text")
+    elif not metrics.judge:
+        fix = "add judge: NAME, as on the page of the task's LLM judges"
+        yield Finding(at, f"nothing says whose verdicts {LLM_JUDGE} counts", fix)
+
+
+def unfit_metrics(config: TaskConfig) -> Iterator[Finding]:
+    """Metrics that cannot score such an answer."""
+    answer = config.component(config.answer_field)
+    own = answer.kind.metrics(answer)
+    special = {name for kind in FIELD_TYPES.values() for name in kind.own_metrics}
+    others = ", ".join(own) if answer.kind.rule(answer) else "one for any answer, such as accuracy"
+    also = ((("metrics", "also", n), name) for n, name in enumerate(config.metrics.also))
+    for at, name in ((("metrics", "main"), config.metrics.main), *also):
+        if name == LLM_JUDGE:
+            continue
+        fits = name in own if answer.kind.rule(answer) else name in own or name not in special
+        if not fits:
+            message = f"{name} cannot score {answer.name}, a field of type {answer.type}"
+            yield Finding(at, message, f"use {others}")

@@ -1,0 +1,79 @@
+"""When the model counts as fooled: the rules that a configuration's `verdict` names."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from tasks.config.components import Many, Name, Part, Share
+
+
+class ExactMatch(Part):
+    """Fooled if any of the fields differs."""
+
+    type: Literal["exact_match"]
+    fields: Annotated[Many[Name], Field(min_length=1)]
+
+
+class StringF1(Part):
+    """Fooled if SQuAD's token F1 is below the threshold."""
+
+    type: Literal["string_f1"]
+    field: Name
+    threshold: Annotated[float, Field(gt=0, le=1)] = 0.4
+    ask_between: Annotated[Many[Share], Field(min_length=2, max_length=2)] | None = None
+    """From the first to the second number, both included, the author is asked."""
+
+
+class Contains(Part):
+    """Fooled if the model's text does not hold the author's, whatever case and spaces."""
+
+    type: Literal["contains"]
+    field: Name
+
+
+class Pattern(Part):
+    """Fooled if the pattern is not found in the model's text."""
+
+    type: Literal["pattern"]
+    field: Name
+    pattern: Annotated[str, Field(min_length=1, max_length=500)]
+    """A regular expression as Python's; `(?i)` at its beginning ignores case."""
+    forbidden: bool = False
+    """Whether the model is fooled if it is found instead."""
+
+
+class Rank(Part):
+    """Fooled if the share of pairs that both orders agree on is below the threshold."""
+
+    type: Literal["rank"]
+    field: Name
+    threshold: Annotated[float, Field(gt=0, le=1)] = 1.0
+
+
+class SpansF1(Part):
+    """Fooled if the F1 of the marked stretches is below the threshold."""
+
+    type: Literal["spans_f1"]
+    field: Name
+    threshold: Annotated[float, Field(gt=0, le=1)] = 1.0
+    overlap: bool = False
+    """Whether stretches agree that share a character and have the same tag."""
+
+
+class Secret(Part):
+    """Fooled if the model's text tells the secret of the conversation, however it is written."""
+
+    type: Literal["secret"]
+    field: Name
+
+
+class AskUser(Part):
+    """The author says whether the model was right."""
+
+    type: Literal["ask_user"]
+
+
+VerdictRule = Annotated[
+    ExactMatch | StringF1 | Contains | Pattern | Rank | SpansF1 | Secret | AskUser,
+    Field(discriminator="type"),
+]
