@@ -216,10 +216,12 @@ class TargetFailure(models.Model):
 
 
 class ModelUse(models.Model):
-    """What a round's calls of a target came to on one day (UTC), where the target tells tokens."""
+    """What calls of a target came to on one day (UTC), in one round or outside of all."""
 
     target = models.ForeignKey(TargetModel, on_delete=models.CASCADE, related_name="uses")
-    round = models.ForeignKey("Round", on_delete=models.CASCADE, related_name="model_uses")
+    round = models.ForeignKey(
+        "Round", on_delete=models.CASCADE, null=True, related_name="model_uses"
+    )
     day = models.DateField()
     requests = models.PositiveBigIntegerField(default=0)
     tokens_in = models.PositiveBigIntegerField(default=0)
@@ -228,7 +230,10 @@ class ModelUse(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["target", "round", "day"], name="modeluse_one_a_day")
+            models.UniqueConstraint(fields=["target", "round", "day"], name="modeluse_one_a_day"),
+            models.UniqueConstraint(
+                fields=["target", "day"], condition=Q(round=None), name="modeluse_outside"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -24,6 +24,8 @@ from annotation.attempts.live_targets import (
     failure_of,
     model_inputs,
     note_failed,
+    note_spent,
+    payers_of,
     waited,
 )
 from annotation.attempts.partial_answers import keeper
@@ -36,7 +38,6 @@ from tasks.config.field_types.chat import PLACE, most_turns, wrong_words
 from tasks.models import RoundTarget
 from tasks.selectors import targets_of
 from tasks.targets.endpoints.base import EndpointError, Prediction
-from tasks.targets.spending_services import note_uses
 
 logger = logging.getLogger(__name__)
 Turn = Mapping[str, Any]
@@ -164,9 +165,9 @@ def _let_answer(conversation: Conversation, seconds: float | None) -> None:
         return
     asker = threading.get_ident()
 
-    def conclude(done: Answers) -> None:
+    def conclude(_done: object) -> None:
         try:
-            _conclude(conversation, entries, done)
+            _conclude(conversation, entries, asked)
         finally:
             if threading.get_ident() != asker:
                 connection.close()
@@ -175,10 +176,10 @@ def _let_answer(conversation: Conversation, seconds: float | None) -> None:
 
 
 def _conclude(conversation: Conversation, entries: Sequence[RoundTarget], asked: Answers) -> None:
+    note_spent(payers_of(entries), asked)
     if error := asked.exception():
         _fail(conversation, entries, error)
         return
-    note_uses(entries, asked.result())
     prediction, config = asked.result()[0], conversation.assignment.round.task.config
     answer = {
         "role": "assistant",

@@ -1,7 +1,7 @@
 """Asking targets while somebody waits: the process's pool, how long a page waits, what failed."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from dataclasses import replace
@@ -9,16 +9,24 @@ from typing import Any
 
 from django.conf import settings
 from django.core.cache import cache
+from django.db import connection
 
 from tasks.media.selectors import for_models
 from tasks.models import Round, RoundTarget, TargetModel
 from tasks.targets.connect import endpoint_of
-from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction
-from tasks.targets.endpoints.live import Breaker, LeftAlone, LiveTarget, TargetFailed, process_pool
+from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction, Usage
+from tasks.targets.endpoints.live import (
+    Asked,
+    Breaker,
+    LeftAlone,
+    LiveTarget,
+    TargetFailed,
+    process_pool,
+)
 from tasks.targets.failures import note_failure
-from tasks.targets.spending_services import SpentError, check_budget, note_uses
+from tasks.targets.spending_services import Payer, SpentError, check_budget, note_uses
 
-Answers = Future[list[Prediction]]
+Answers = Asked
 """One prediction a target, in the order asked."""
 
 # Views that wait for a target hold a thread of the server. Beyond so many they answer "still
@@ -45,22 +53,20 @@ def ask(
     heard: hears the answer of the only target as it comes, where that can be. Raises EndpointError
     when one is misconfigured, or its budget of calls is used up.
     """
-    targets = [replace(_affordable(entry), heard=heard) for entry in entries]
+    targets = [replace(affordable(payer), heard=heard) for payer in payers_of(entries)]
     return call(targets, inputs, settings.LIVE_DEADLINE_SECONDS)
 
 
-def _affordable(entry: RoundTarget) -> LiveTarget:
-    """A round's target. Raises TargetFailed."""
-    try:
-        check_budget(entry.target, entry.round_id)
-    except SpentError as error:
-        raise TargetFailed(entry.target.name, error) from None
-    return live(entry.target)
+def payers_of(entries: Iterable[RoundTarget]) -> list[Payer]:
+    """On whose account calls of a round's targets go."""
+    return [Payer(entry.target, entry.round_id) for entry in entries]
 
 
-def live(target: TargetModel) -> LiveTarget:
-    """A task's target. Raises TargetFailed."""
+def affordable(payer: Payer) -> LiveTarget:
+    """A task's target that may still be asked. Raises TargetFailed."""
+    target = payer.target
     try:
+        check_budget(payer)
         return live_target(target.name, endpoint_of(target), str(target.pk))
     except EndpointError as error:
         raise TargetFailed(target.name, error) from None
@@ -69,6 +75,23 @@ def live(target: TargetModel) -> LiveTarget:
 def live_target(name: str, endpoint: Endpoint, breaker: str) -> LiveTarget:
     """An endpoint behind the circuit breaker of this key, which all processes share."""
     return LiveTarget(name, endpoint, Breaker(cache, breaker))
+
+
+def note_spent(payers: Sequence[Payer], asked: Answers) -> None:
+    """Count what the calls came to, failed ones too: now, or in the pool once the last has ended.
+
+    Whoever asks calls this, outside of a transaction.
+    """
+    asker = threading.get_ident()
+
+    def note(ended: Future[list[Usage | None]]) -> None:
+        try:
+            note_uses(payers, ended.result())
+        finally:
+            if threading.get_ident() != asker:
+                connection.close()
+
+    asked.ended.add_done_callback(note)
 
 
 def call(targets: Sequence[LiveTarget], inputs: Mapping[str, Any], seconds: float) -> Answers:
@@ -94,21 +117,26 @@ def answers_now(entries: Sequence[RoundTarget], inputs: Mapping[str, Any]) -> Se
     """The targets' answers within the time that a page waits; raises EndpointError."""
     if not entries:
         return []
+    payers = payers_of(entries)
     try:
-        answers = answers_in_time([_affordable(entry) for entry in entries], inputs)
-        note_uses(entries, answers)
-        return answers
+        return answers_in_time([affordable(payer) for payer in payers], inputs, payers)
     except TargetFailed as error:
         note_failed(error, [entry.target for entry in entries])
         raise
 
 
 def answers_in_time(
-    targets: Sequence[LiveTarget], inputs: Mapping[str, Any]
+    targets: Sequence[LiveTarget], inputs: Mapping[str, Any], payers: Sequence[Payer]
 ) -> Sequence[Prediction]:
-    """The answers of models within the time that a page waits; raises EndpointError."""
+    """The answers of models within the time that a page waits; raises EndpointError.
+
+    payers: of all of them, or none.
+    """
     asked = call(targets, inputs, settings.LIVE_DEADLINE_SECONDS)
-    if not waited(asked):
+    is_there = waited(asked)
+    if payers:
+        note_spent(payers, asked)
+    if not is_there:
         raise EndpointError("The targets took too long.", reason="slow")
     return asked.result()
 

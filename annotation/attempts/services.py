@@ -27,6 +27,8 @@ from annotation.attempts.live_targets import (
     failure_of,
     model_inputs,
     note_failed,
+    note_spent,
+    payers_of,
     waited,
 )
 from annotation.attempts.support_record import support_of
@@ -50,7 +52,6 @@ from tasks.rounds.states import close_if_due
 from tasks.selectors import targets_of
 from tasks.targets.connect import version_of
 from tasks.targets.endpoints.base import EndpointError, Prediction
-from tasks.targets.spending_services import note_uses
 
 logger = logging.getLogger(__name__)
 State = Attempt.State
@@ -220,6 +221,7 @@ def settle(attempt: Attempt) -> Attempt:
 
 
 def _conclude(attempt: Attempt, entries: Sequence[RoundTarget], asked: Answers) -> Attempt:
+    note_spent(payers_of(entries), asked)
     if error := asked.exception():
         return _fail(attempt, entries, error)
     try:
@@ -233,9 +235,9 @@ def _conclude_later(attempt: Attempt, entries: Sequence[RoundTarget], asked: Ans
     asker = threading.get_ident()
     holder().hold(attempt.pk)
 
-    def conclude(done: Answers) -> None:
+    def conclude(_done: object) -> None:
         try:
-            _conclude(attempt, entries, done)
+            _conclude(attempt, entries, asked)
         except Exception:
             logger.exception("attempt %s could not be stored", attempt.uuid)
             raise
@@ -250,7 +252,6 @@ def _conclude_later(attempt: Attempt, entries: Sequence[RoundTarget], asked: Ans
 def _store(
     attempt: Attempt, entries: Sequence[RoundTarget], predictions: Sequence[Prediction]
 ) -> Attempt:
-    note_uses(entries, predictions)
     example = finish_attempt(attempt=attempt, targets=entries, predictions=predictions)
     if example is None:
         attempt.refresh_from_db()

@@ -24,7 +24,6 @@ from annotation.attempts.live_targets import (
     answers_in_time,
     answers_now,
     failure_of,
-    live_target,
     model_inputs,
 )
 from annotation.attempts.services import judge_answers, unsaved_outputs
@@ -42,7 +41,9 @@ from tasks.access import find_task
 from tasks.models import Context, Round, RoundTarget, TargetModel, Task
 from tasks.permissions import can_try_out
 from tasks.selectors import targets_of
-from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction
+from tasks.targets.endpoints.base import EndpointError, Prediction
+from tasks.targets.endpoints.live import LiveTarget
+from tasks.targets.spending_services import Payer
 
 Answered = tuple[Sequence[RoundTarget], Sequence[Prediction]]
 """Models, and what each of them says."""
@@ -68,12 +69,17 @@ class Opponent:
         return cls(round, ask, reverse("annotation:try-out", args=[round.task.code]))
 
     @classmethod
-    def alone(cls, task: Task, name: str, endpoint: Endpoint, breaker: str, url: str) -> "Opponent":
-        """One model, in no round. breaker: the key of its circuit breaker. Stores nothing."""
+    def alone(
+        cls, task: Task, name: str, url: str, model: Callable[[], LiveTarget], payers: list[Payer]
+    ) -> "Opponent":
+        """One model, in no round, found anew for each call; payers: it, if it is a target."""
         round = Round(task=task, number=0, show_target_name=True)
-        target = live_target(name, endpoint, breaker)
         entries = [RoundTarget(round=round, target=TargetModel(task=task, name=name))]
-        return cls(round, lambda inputs: (entries, answers_in_time([target], inputs)), url, name)
+
+        def ask(inputs: Mapping[str, Any]) -> Answered:
+            return entries, answers_in_time([model()], inputs, payers)
+
+        return cls(round, ask, url, name)
 
 
 @takes(LARGEST_BODY)

@@ -22,6 +22,7 @@ from tasks.models import TargetModel, Task
 from tasks.permissions import can_edit, can_moderate
 from tasks.targets.connect import CONVERSING
 from tasks.targets.forms import SettingsForm
+from tasks.targets.spending_services import used_outside
 
 MOST_SHOWN = 100
 """Voters and conversations on the page."""
@@ -69,6 +70,7 @@ def _page(request: HttpRequest, task: Task, **forms: Any) -> HttpResponse:
         "task": task,
         "may": can_edit(request.user, task),
         "targets": task.targets.select_related("contestant"),
+        "other_uses": used_outside(task),
         "gold_pairs": task.gold_pairs.all(),
         "waiting": waiting.prefetch_related("turns__replies")[:MOST_SHOWN],
         "waiting_count": waiting.count(),

@@ -17,7 +17,7 @@ from dynabench.own.activity import CHALLENGE, TAG, Activity, count_activity
 from tasks.budgets import Used, spent
 from tasks.models import Round
 from tasks.permissions import can_own, can_read
-from tasks.targets.spending_services import used_in
+from tasks.targets.spending_services import used_in, used_outside
 from validation.decisions.review_queue import without_consensus
 from validation.statistics.cache import Numbers, all_numbers, numbers_with
 
@@ -76,6 +76,7 @@ def _values(round: Round) -> dict[str, Any]:
         "rates": [(name, title, kept.numbers[name]) for name, title in RATES.items()],
         "money": _money(round, now, kept.numbers),
         "model_uses": used_in(round),
+        "other_uses": used_outside(round.task),
         "funnel": charts.funnel(now, kept.numbers),
         "days": charts.by_day(now),
         "agreement": charts.agreement(now),

@@ -29,6 +29,7 @@ from evaluation.queue import leases
 from tasks.models import TargetModel, Task
 from tasks.targets.connect import chooser_endpoint
 from tasks.targets.endpoints.base import Endpoint, EndpointError
+from tasks.targets.spending_services import Metered, Payer
 from validation.rules.rates import Rate, rate
 
 LABELS = ("correct", "incorrect")
@@ -194,9 +195,10 @@ class _Asking:
                 raise _Stopped(CHANGED)
             fields = (*judge.task.config.model_fields, ANSWER)
             try:
-                self._endpoint = chooser_endpoint(
+                endpoint = chooser_endpoint(
                     judge.target, fields, output="verdict", labels=LABELS, prompt=judge.prompt
                 )
+                self._endpoint = Metered(endpoint, Payer(judge.target))
             except EndpointError as error:
                 raise _Stopped(str(error)) from None
         return self._endpoint

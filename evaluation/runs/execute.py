@@ -59,6 +59,7 @@ from tasks.targets.endpoints.base import QA_KIND, Endpoint, EndpointConfig, Endp
 from tasks.targets.endpoints.registry import build
 from tasks.targets.serving.errors import MisconfiguredError
 from tasks.targets.serving.spec import find_weights
+from tasks.targets.spending_services import Metered, Payer
 
 logger = logging.getLogger(__name__)
 Kind, Suite = Submission.Kind, EvaluationRun.Suite
@@ -171,7 +172,7 @@ def endpoint_for(submission: Submission) -> Endpoint:
     Raises EndpointError(misconfigured) and CannotFetch.
     """
     if submission.target:
-        return endpoint_of(submission.target)
+        return Metered(endpoint_of(submission.target), Payer(submission.target))
     try:
         secret = decrypt(submission.secret)
     except Unreadable as error:

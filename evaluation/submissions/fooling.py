@@ -1,5 +1,6 @@
 """“Try to fool it”: the task's write form against one model, in practice; nothing is stored."""
 
+from functools import partial
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_not_required
@@ -8,6 +9,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
+from annotation.attempts.live_targets import affordable, live_target
 from annotation.refusals import NotAllowed
 from annotation.writing.practice import Opponent, practise
 from annotation.writing.uploads import LARGEST_BODY
@@ -16,6 +18,7 @@ from dynabench.lib.bodies import takes
 from evaluation.models import Submission
 from evaluation.submissions.visibility import Viewer, find_submission, shown_name
 from tasks.targets.endpoints.base import EndpointError
+from tasks.targets.spending_services import Payer
 
 IMPORTED = "imported"
 """The adapter of models that answered before they came here; nobody can ask them."""
@@ -50,8 +53,10 @@ def _opponent(submission: Submission, viewer: Viewer) -> Opponent:
     """Raises EndpointError(misconfigured)."""
     from evaluation.runs.execute import endpoint_for  # loads what only workers need else
 
-    target = submission.target
-    breaker = str(target.pk) if target else f"submission-{submission.pk}"
     url = reverse("evaluation:model-fool", args=[submission.pk])
-    name = shown_name(submission, viewer)
-    return Opponent.alone(submission.task, name, endpoint_for(submission), breaker, url)
+    name, endpoint = shown_name(submission, viewer), endpoint_for(submission)
+    alone = partial(Opponent.alone, submission.task, name, url)
+    if submission.target:
+        payer = Payer(submission.target)
+        return alone(lambda: affordable(payer), [payer])
+    return alone(lambda: live_target(name, endpoint, f"submission-{submission.pk}"), [])

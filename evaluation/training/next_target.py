@@ -36,6 +36,7 @@ from tasks.targets.connect import endpoint_of, spec_of
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.serving.errors import MisconfiguredError, ServingError
 from tasks.targets.serving.spec import OUTPUTS, SPAN, ModelSpec, find_weights, open_folder
+from tasks.targets.spending_services import Metered, Payer
 
 Tell = Callable[[float, str], None]
 Rows = list[dict[str, Any]]
@@ -244,7 +245,7 @@ def _old_answers(
             model = open_folder(spec_of(old))
             reading = Reading(shape.kind, model.labels, model.max_length)
             return _own_answers(model.path, rows, reading), ""
-        endpoint, said = endpoint_of(old), []
+        endpoint, said = Metered(endpoint_of(old), Payer(old)), []
         for first in range(0, len(rows), ASKED_AT_ONCE):
             batch = [shape.inputs(row) for row in rows[first : first + ASKED_AT_ONCE]]
             found = endpoint.predict(batch, deadline_seconds=DEADLINE_SECONDS)

@@ -16,6 +16,7 @@ from dynabench.lib.adaptive_cache import kept_many
 from leaderboard.arena.board import LARGE
 from leaderboard.models import Battle, Contestant, GoldPair, ReleaseConsent, Turn
 from tasks.models import Task
+from tasks.targets.spending_services import spent
 from validation.rules.sampling import draw
 
 CONSENT_VERSION = 1
@@ -57,7 +58,8 @@ def consent_of(voter: Annotator, task: Task) -> ReleaseConsent | None:
 
 def live_contestants(task: Task) -> list[Contestant]:
     """The models that battles may draw."""
-    return [*task.contestants.filter(is_live=True, target__isnull=False).order_by("pk")]
+    live = task.contestants.filter(is_live=True, target__isnull=False)
+    return [*live.select_related("target").order_by("pk")]
 
 
 def next_gold(voter: Annotator, task: Task) -> GoldPair | None:
@@ -78,7 +80,11 @@ def next_gold(voter: Annotator, task: Task) -> GoldPair | None:
 
 def draw_pair(task: Task) -> Drawn:
     """Two models for a new battle, on sides by chance. Raises NoContext with fewer than two."""
-    live = [one.pk for one in live_contestants(task)]
+    known = live_contestants(task)
+    silent = spent(one.target for one in known if one.target)
+    live = [one.pk for one in known if one.target_id not in silent]
+    if len(known) >= 2 > len(live):
+        raise NoContext(_("The models may not be asked more often for now. Come back later."))
     if len(live) < 2:
         raise NoContext(_("This arena has fewer than two models that answer now."))
     first, second, chance = _chance.choices(

@@ -15,7 +15,15 @@ from django.db import connection, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from annotation.attempts.live_targets import Answers, call, failure_of, live, note_failed, waited
+from annotation.attempts.live_targets import (
+    Answers,
+    affordable,
+    call,
+    failure_of,
+    note_failed,
+    note_spent,
+    waited,
+)
 from annotation.refusals import CapReached, Stale
 from dynabench.accounts.models import Annotator
 from leaderboard.battles import selectors
@@ -25,6 +33,7 @@ from tasks.models import TargetModel, Task
 from tasks.targets.connect import messages_of, version_of
 from tasks.targets.endpoints.base import EndpointError, Prediction, misconfigured, rubbish
 from tasks.targets.endpoints.live import LiveTarget
+from tasks.targets.spending_services import Payer
 
 logger = logging.getLogger(__name__)
 State = Turn.State
@@ -117,9 +126,9 @@ def settle(turn: Turn) -> Turn:
         return _conclude(turn, asked)
     asker = threading.get_ident()
 
-    def conclude(done: Answers) -> None:
+    def conclude(_done: object) -> None:
         try:
-            _conclude(turn, done)
+            _conclude(turn, asked)
         except Exception:
             logger.exception("turn %s could not be stored", turn.pk)
             raise
@@ -141,7 +150,7 @@ def _side(turn: Turn, side: str) -> LiveTarget:
         if reply.side == side
     ]
     messages = messages_of(said, turn.prompt)
-    return replace(live(_target(turn.battle, side)), inputs={"messages": messages})
+    return replace(affordable(Payer(_target(turn.battle, side))), inputs={"messages": messages})
 
 
 def _target(battle: Battle, side: str) -> TargetModel:
@@ -153,6 +162,7 @@ def _target(battle: Battle, side: str) -> TargetModel:
 
 
 def _conclude(turn: Turn, asked: Answers) -> Turn:
+    note_spent([Payer(_target(turn.battle, side)) for side in SIDES], asked)
     if error := asked.exception():
         return _fail(turn, error)
     try:

@@ -9,7 +9,8 @@ from django.utils.translation import gettext as _
 from tasks.media.selectors import for_models
 from tasks.models import Context, Round, TargetModel, Task
 from tasks.targets.endpoints.base import Prediction
-from tasks.targets.send_test import NoAnswer, send_test
+from tasks.targets.send_test import NoAnswer, answer_to
+from tasks.targets.spending_services import Payer, SpentError, check_budget, note_uses
 
 PLAIN_TEXT = "This is an example."
 
@@ -39,17 +40,23 @@ def ask_targets(targets: Sequence[TargetModel], round: Round) -> dict[str, str]:
     inputs = _inputs(round)
     if not targets or inputs is None:
         return {target.name: "" for target in targets}
-    for target in targets:
+    payers = [Payer(target, round.pk) for target in targets]
+    for target, payer in zip(targets, payers, strict=True):
         target.task = round.task  # the threads need no database
+        try:
+            check_budget(payer)
+        except SpentError as error:
+            raise Silent(f"{target.name}: {error}") from None
 
     def answer(target: TargetModel) -> Prediction | NoAnswer:
         try:
-            return send_test(target, inputs)
+            return answer_to(target, inputs)
         except NoAnswer as error:
             return error
 
     with ThreadPoolExecutor(len(targets)) as pool:
         found = list(zip(targets, pool.map(answer, targets), strict=True))
+    note_uses(payers, [one.usage for _, one in found])
     silent = [_words(target, one) for target, one in found if isinstance(one, NoAnswer)]
     if silent:
         raise Silent(" ".join(silent))

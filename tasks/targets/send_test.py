@@ -1,13 +1,15 @@
 """Sending a target one input, to see whether and how it answers."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from dynabench.lib.places import without_places
 from tasks.media.selectors import for_models
 from tasks.models import TargetModel
 from tasks.targets.connect import endpoint_of, messages_of, secret_of
-from tasks.targets.endpoints.base import EndpointError, Prediction, Reason
+from tasks.targets.endpoints.base import EndpointError, Prediction, Reason, Usage
+from tasks.targets.spending_services import Payer, SpentError, check_budget, note_uses
 
 TEST_SECONDS = 20.0
 REASONS: Mapping[Reason, str] = {
@@ -21,14 +23,31 @@ REASONS: Mapping[Reason, str] = {
 
 
 class NoAnswer(Exception):
-    """The target gave no usable answer. reason: as of an EndpointError; detail: its message."""
+    """The target gave no usable answer. detail: an EndpointError's words; the rest as there."""
 
-    def __init__(self, reason: Reason, detail: str) -> None:
+    def __init__(self, reason: Reason, detail: str, usage: Usage | None = None) -> None:
         super().__init__(REASONS[reason])
-        self.reason, self.detail = reason, detail
+        self.reason, self.detail, self.usage = reason, detail, usage
 
 
 def send_test(target: TargetModel, inputs: Mapping[str, Any]) -> Prediction:
+    """As `answer_to`, held to the target's budgets and counted outside of rounds."""
+    payer, usage = Payer(target), None
+    try:
+        check_budget(payer)
+        answer = answer_to(target, inputs)
+        usage = answer.usage
+    except SpentError as error:
+        raise NoAnswer(error.reason, str(error)) from None
+    except NoAnswer as error:
+        usage = error.usage
+        raise
+    finally:
+        note_uses([payer], [usage])
+    return answer
+
+
+def answer_to(target: TargetModel, inputs: Mapping[str, Any]) -> Prediction:
     """What the target answers to one example, without its secret, should it repeat that.
 
     Call it outside transactions: it may take TEST_SECONDS. Raises NoAnswer.
@@ -40,12 +59,13 @@ def send_test(target: TargetModel, inputs: Mapping[str, Any]) -> Prediction:
         read = for_models(target.task.config, target.task, inputs)
         answer = endpoint_of(target).predict([read], deadline_seconds=TEST_SECONDS)[0]
     except EndpointError as error:
-        raise NoAnswer(error.reason, without_secret(secret, str(error))) from None
+        said = without_secret(secret, str(error))
+        raise NoAnswer(error.reason, said, error.usage) from None
     output, fingerprint = (
         without_secret(secret, answer.output),
         without_secret(secret, answer.fingerprint),
     )
-    return Prediction(output, answer.prob, answer.seconds, fingerprint)
+    return replace(answer, output=output, fingerprint=fingerprint)
 
 
 def without_secret(secret: str | None, value: Any) -> Any:

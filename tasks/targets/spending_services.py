@@ -1,69 +1,131 @@
 """What calls of models cost: counted a round and day, and held to the budgets of their targets."""
 
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
-from django.db.models import F, Q, Sum
+from django.db import connection
+from django.db.models import F, Q, QuerySet, Sum
 
-from tasks.models import ModelUse, Round, RoundTarget, TargetModel
-from tasks.targets.endpoints.base import Prediction
+from tasks.models import ModelUse, Round, TargetModel, Task
+from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction, Usage, summed
 from tasks.targets.endpoints.live import LeftAlone
 
 MILLION = 1_000_000
+BUDGETS = [f"{what}_a_{when}" for what in ("requests", "tokens") for when in ("day", "round")]
+
+
+class Payer(NamedTuple):
+    """On whose account a call goes: a target, in a round or outside of all."""
+
+    target: TargetModel
+    round_id: int | None = None
 
 
 class SpentError(LeftAlone):
     """The target's budget of calls or tokens is used up, so it is not asked."""
 
 
-def check_budget(target: TargetModel, round_id: int) -> None:
+def check_budget(payer: Payer) -> None:
     """Raises SpentError when a budget in the target's options is used up; no lock.
 
     Calls that run at the same moment may go over it, each by one. Without a budget nothing is read.
     """
-    options = target.options
-    names = [f"{what}_a_{when}" for what in ("requests", "tokens") for when in ("day", "round")]
-    if not any(name in options for name in names):
-        return
+    for error in spent([payer.target], payer.round_id).values():
+        raise error
+
+
+def spent(targets: Iterable[TargetModel], round_id: int | None = None) -> dict[int, SpentError]:
+    """Which of the targets may not be asked in a round, or outside of all, by id; and why."""
+    limited = {one.pk: one.options for one in targets if not one.options.keys().isdisjoint(BUDGETS)}
+    if not limited:
+        return {}
     now = datetime.now(UTC)
-    today, here = Q(day=now.date()), Q(round=round_id)
-    used = target.uses.aggregate(
-        requests_a_day=Sum("requests", filter=today),
-        requests_a_round=Sum("requests", filter=here),
-        tokens_a_day=Sum(F("tokens_in") + F("tokens_out"), filter=today),
-        tokens_a_round=Sum(F("tokens_in") + F("tokens_out"), filter=here),
+    today, here = Q(day=now.date()), Q(round=round_id, round__isnull=False)
+    tokens = F("tokens_in") + F("tokens_out")
+    used = (
+        ModelUse.objects.filter(target__in=limited)
+        .values("target")
+        .annotate(
+            requests_a_day=Sum("requests", filter=today, default=0),
+            requests_a_round=Sum("requests", filter=here, default=0),
+            tokens_a_day=Sum(tokens, filter=today, default=0),
+            tokens_a_round=Sum(tokens, filter=here, default=0),
+        )
     )
-    for name in names:
-        if name in options and (used[name] or 0) >= options[name]:
-            midnight = datetime.combine(now.date() + timedelta(days=1), datetime.min.time(), UTC)
-            wait = (midnight - now).total_seconds() if name.endswith("day") else None
-            raise SpentError(f"Its {name} is used up.", reason="busy", retry_after=wait)
+    sums: dict[Any, Any] = {row["target"]: row for row in used}
+    return {
+        pk: _used_up(name, now)
+        for pk, options in limited.items()
+        for name in BUDGETS
+        if name in options and sums.get(pk, {}).get(name, 0) >= options[name]
+    }
 
 
-def note_uses(entries: Iterable[RoundTarget], predictions: Iterable[Prediction]) -> None:
-    """Count the calls that told their tokens, each with one update and no lock."""
-    for entry, prediction in zip(entries, predictions, strict=True):
-        if prediction.usage:
-            _note(entry, *prediction.usage)
+def _used_up(name: str, now: datetime) -> SpentError:
+    midnight = datetime.combine(now.date() + timedelta(days=1), datetime.min.time(), UTC)
+    wait = (midnight - now).total_seconds() if name.endswith("day") else None
+    return SpentError(f"Its {name} is used up.", "busy", permanent=True, retry_after=wait)
 
 
-def _note(entry: RoundTarget, tokens_in: int, tokens_out: int) -> None:
-    options = entry.target.options
+def note_uses(payers: Iterable[Payer], usages: Iterable[Usage | None]) -> None:
+    """Count what calls came to, each with one update and no lock; None is no call that counts."""
+    for payer, usage in zip(payers, usages, strict=True):
+        if usage:
+            _note(payer, usage)
+
+
+def _note(payer: Payer, usage: Usage) -> None:
+    options = payer.target.options
     price_in, price_out = options.get("price_in", 0), options.get("price_out", 0)
-    row, _ = ModelUse.objects.get_or_create(
-        target=entry.target, round_id=entry.round_id, day=datetime.now(UTC).date()
-    )
+    where: dict[str, Any] = {"target": payer.target, "round_id": payer.round_id}
+    row, _ = ModelUse.objects.get_or_create(**where, day=datetime.now(UTC).date())
     ModelUse.objects.filter(pk=row.pk).update(
-        requests=F("requests") + 1,
-        tokens_in=F("tokens_in") + tokens_in,
-        tokens_out=F("tokens_out") + tokens_out,
-        cost=F("cost") + (tokens_in * price_in + tokens_out * price_out) / MILLION,
+        requests=F("requests") + usage.requests,
+        tokens_in=F("tokens_in") + usage.tokens_in,
+        tokens_out=F("tokens_out") + usage.tokens_out,
+        cost=F("cost") + (usage.tokens_in * price_in + usage.tokens_out * price_out) / MILLION,
     )
+
+
+class Metered:
+    """A target's endpoint, each of whose calls is held to the budgets and counted."""
+
+    def __init__(self, endpoint: Endpoint, payer: Payer) -> None:
+        self._endpoint, self._payer, self._maker = endpoint, payer, threading.get_ident()
+        self.info = endpoint.info
+
+    def predict(
+        self, batch: Sequence[Mapping[str, Any]], *, deadline_seconds: float
+    ) -> list[Prediction]:
+        """As that of an endpoint; raises SpentError, too. Writes, so not in a transaction."""
+        usage = None
+        try:
+            check_budget(self._payer)
+            found = self._endpoint.predict(batch, deadline_seconds=deadline_seconds)
+            usage = summed(one.usage for one in found)
+        except EndpointError as error:
+            usage = error.usage
+            raise
+        finally:
+            note_uses([self._payer], [usage])
+            if threading.get_ident() != self._maker:  # a thread of a runner's, which ends soon
+                connection.close()
+        return found
 
 
 def used_in(round: Round) -> list[dict[str, Any]]:
     """What the round's calls came to, by target: name, requests, tokens_in, tokens_out, cost."""
+    return _by_target(round.model_uses.all())
+
+
+def used_outside(task: Task) -> list[dict[str, Any]]:
+    """As `used_in`, of calls in no round: battles, evaluations, judges, tests of a target."""
+    return _by_target(ModelUse.objects.filter(target__task=task, round=None))
+
+
+def _by_target(uses: QuerySet[ModelUse]) -> list[dict[str, Any]]:
     sums = {f"{n}_": Sum(n) for n in ("requests", "tokens_in", "tokens_out", "cost")}
-    rows = round.model_uses.values(name=F("target__name")).order_by("name").annotate(**sums)
+    rows = uses.values(name=F("target__name")).order_by("name").annotate(**sums)
     return [{name.rstrip("_"): value for name, value in row.items()} for row in rows]

@@ -12,9 +12,9 @@ from tasks.rounds import states
 from tasks.rounds.loop import replace_target
 from tasks.rounds.states import set_round_state
 from tasks.targets.ask_before_opening import ask_targets
-from tasks.targets.endpoints.base import Prediction
+from tasks.targets.endpoints.base import Usage
 from tasks.targets.services import change_target
-from tasks.targets.spending_services import note_uses
+from tasks.targets.spending_services import Payer, note_uses
 from tests.support.factories import (
     ContextFactory,
     RoundFactory,
@@ -124,8 +124,8 @@ def test_calls_at_once_are_all_counted(at_once):
     round = RoundFactory(task=TaskFactory(code="nli"))
     scripted_target(round, label="neutral")
     (entry,) = round.round_targets.select_related("target")
-    told = Prediction({}, None, 0.1, {}, (3, 2))
+    payers = [Payer(entry.target, entry.round_id), Payer(entry.target)]
     for number in REPEATS:
-        at_once(lambda _: note_uses([entry], [told]), range(6))
-        assert ModelUse.objects.get().requests == 6 * (number + 1)
-    assert ModelUse.objects.get().tokens_in == 3 * ModelUse.objects.get().requests
+        at_once(lambda _: note_uses(payers, [Usage(3, 2)] * 2), range(6))
+        found = ModelUse.objects.values_list("requests", "tokens_in")
+        assert [*found] == [(6 * (number + 1), 18 * (number + 1))] * 2

@@ -16,6 +16,7 @@ class ChatServer(ThreadingHTTPServer):
     """`behaviours`: by the name of a model; `seen`: the bodies of the requests.
 
     version: what models call themselves; empty: their name. With 429 it asks for seven seconds.
+    tokens: what it tells that each answer read and wrote.
     """
 
     daemon_threads = True
@@ -25,6 +26,7 @@ class ChatServer(ThreadingHTTPServer):
         self.behaviours = dict(behaviours)
         self.seen: list[dict[str, Any]] = []
         self.version = ""
+        self.tokens: tuple[int, int] | None = None
 
     @property
     def url(self) -> str:
@@ -46,7 +48,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._send({"error": {"message": "as the test wants"}}, said)
             return
         choice = {"index": 0, "finish_reason": "stop", "message": {"content": said}}
-        self._send({"model": self.server.version or asked["model"], "choices": [choice]})
+        told = {"model": self.server.version or asked["model"], "choices": [choice]}
+        if self.server.tokens:
+            read, written = self.server.tokens
+            told["usage"] = {"prompt_tokens": read, "completion_tokens": written}
+        self._send(told)
 
     def _send(self, value: Any, status: int = 200) -> None:
         body = json.dumps(value).encode()

@@ -7,11 +7,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class ChatServer:
-    """`say`: the answer in parts; from the second on each waits until `go_on` is set."""
+    """`say`: the answer in parts; from the second on each waits until `go_on` is set.
+
+    breaks_off: it does not say that the answer has ended.
+    """
 
     def __init__(self):
         self.say, self.go_on, self.asked = ["Nine."], threading.Event(), []
         self.go_on.set()
+        self.breaks_off = False
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._http.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._http.server_port}/v1"
@@ -40,6 +44,8 @@ def _handler(server):
                 if number:
                     server.go_on.wait(20)
                 self._send({"delta": {"content": part}})
+            if server.breaks_off:
+                return
             self._send({"delta": {}, "finish_reason": "stop"})
             self.wfile.write(b"data: [DONE]\n\n")
 

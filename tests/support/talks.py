@@ -1,11 +1,14 @@
-"""A task of conversations, and the release of a round."""
+"""A task of conversations, talking on its page, and the release of a round."""
 
 import json
+import re
 
 from evaluation.jobs import build_dataset
 from evaluation.releases.build import Options
 from evaluation.releases.services import request_release
-from tasks.models import Round
+from tasks.models import Round, Task, TaskMember
+from tests.support.factories import ContextFactory, UserFactory, scripted_target
+from tests.support.writing import ok, signed_in
 
 CONFIG = {
     "version": 1,
@@ -22,6 +25,38 @@ CONFIG = {
     "metrics": {"main": "exact_match"},
     "validation": {"votes": {"needed": 1}, "judge_not_fooled": 1},
 }
+
+
+URL = "/t/talks/write/"
+PASSAGE = "The mill closed in 1931."
+SCRIPT = {
+    "output": {"reply": "It closed in 1931."},
+    "rules": [
+        {"contains": "Are you sure", "output": {"reply": "No: in 1941."}},
+        {"contains": "Break", "fail": "down"},
+    ],
+}
+
+
+def opened(config=CONFIG, **script):
+    owner = UserFactory(email="owner@example.com")
+    task = Task.objects.create(code="talks", name="Talks", config_text=json.dumps(config, indent=1))
+    TaskMember.objects.create(task=task, user=owner, role="owner")
+    round = Round.objects.create(task=task, number=1, state="open")
+    ContextFactory(round=round, fields={"passage": PASSAGE} if config["context"] else {})
+    scripted_target(round, **(script or SCRIPT))
+    return round, signed_in(owner)
+
+
+def hidden(client, name):
+    page = ok(client.get(URL)).text
+    return re.search(rf'name="{name}" value="([^"]*)"', page)[1]
+
+
+def say(client, text, at=None, **kwargs):
+    sent = {"assignment": hidden(client, "assignment"), "say": text}
+    sent["at"] = hidden(client, "at") if at is None else at
+    return client.post(f"{URL}talk/", sent, **kwargs)
 
 
 def released(round):

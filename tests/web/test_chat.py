@@ -3,7 +3,6 @@
 import gzip
 import json
 import re
-from concurrent.futures import Future
 from datetime import timedelta
 
 import pytest
@@ -18,54 +17,24 @@ from evaluation.models import Score
 from evaluation.sets.selectors import set_rows
 from evaluation.sets.source_services import version_of_closed_round
 from tasks.config.loading import check_config
-from tasks.models import Round, Task, TaskMember
+from tasks.models import Round, Task
 from tasks.rounds.loop import RoundError
 from tasks.rounds.states import set_round_state
 from tasks.targets.endpoints import scripted
 from tasks.targets.endpoints.base import EndpointError, Prediction
+from tasks.targets.endpoints.live import Asked
 from tests.support.evaluations import accepted_model, queued_run
-from tests.support.factories import ContextFactory, UserFactory, scripted_target
-from tests.support.talks import CONFIG, released
+from tests.support.factories import scripted_target
+from tests.support.talks import CONFIG, SCRIPT, URL, hidden, opened, released, say
 from tests.support.writing import ok, signed_in
 from tests.web.conftest import HTMX
 from validation.models import Validation
-
-URL = "/t/talks/write/"
-PASSAGE = "The mill closed in 1931."
-SCRIPT = {
-    "output": {"reply": "It closed in 1931."},
-    "rules": [
-        {"contains": "Are you sure", "output": {"reply": "No: in 1941."}},
-        {"contains": "Break", "fail": "down"},
-    ],
-}
-
-
-def opened(config=CONFIG, **script):
-    owner = UserFactory(email="owner@example.com")
-    task = Task.objects.create(code="talks", name="Talks", config_text=json.dumps(config, indent=1))
-    TaskMember.objects.create(task=task, user=owner, role="owner")
-    round = Round.objects.create(task=task, number=1, state="open")
-    ContextFactory(round=round, fields={"passage": PASSAGE} if config["context"] else {})
-    scripted_target(round, **(script or SCRIPT))
-    return round, signed_in(owner)
 
 
 @pytest.fixture
 def talks(db, settings, tmp_path):
     settings.MEDIA_ROOT = tmp_path
     return opened()
-
-
-def hidden(client, name):
-    page = ok(client.get(URL)).text
-    return re.search(rf'name="{name}" value="([^"]*)"', page)[1]
-
-
-def say(client, text, at=None, **kwargs):
-    sent = {"assignment": hidden(client, "assignment"), "say": text}
-    sent["at"] = hidden(client, "at") if at is None else at
-    return client.post(f"{URL}talk/", sent, **kwargs)
 
 
 def marked(client, place, **fields):
@@ -184,7 +153,7 @@ def slow(monkeypatch):
     monkeypatch.setattr(talk_views, "SOON", 0.01)
     asked = []
     monkeypatch.setattr(
-        conversation_services, "ask", lambda *args, **kwargs: asked.append(Future()) or asked[-1]
+        conversation_services, "ask", lambda *args, **kwargs: asked.append(Asked()) or asked[-1]
     )
     return asked
 

@@ -17,7 +17,7 @@ from evaluation.llm_judges.selectors import calibration, judged_by_people
 from evaluation.llm_judges.services import CHANGED, MOST_FAILURES, JudgeRefused, make_judge
 from evaluation.models import LlmJudge, LlmScore, LlmVerdict
 from evaluation.scoring.metrics import METRICS
-from tasks.models import Round, TargetModel, TargetVersion, Task, TaskMember
+from tasks.models import ModelUse, Round, TargetModel, TargetVersion, Task, TaskMember
 from tests.support.chat_server import chat_server
 from tests.support.evaluations import accepted_model, queued_run, set_version
 from tests.support.factories import ContextFactory, UserFactory, scripted_target
@@ -132,6 +132,19 @@ def test_its_agreement_is_measured_on_authors_that_no_prompt_was_tuned_on(task, 
     assert found.is_calibrated
     assert found.kappa == pytest.approx(cohen_kappa_score(*zip(*said, strict=True)))
     assert found.low < found.kappa < 1
+
+
+def test_its_calls_are_counted_and_held_to_the_budgets_of_its_model(task, judge, server):
+    server.tokens = (3, 2)
+    options = judge.target.options | {"requests_a_day": 7}
+    TargetModel.objects.filter(pk=judge.target_id).update(options=options)
+    LlmJudge.objects.update(asked_with={"url": server.url, "options": options})
+    asked(judge)
+    use = ModelUse.objects.get()
+    assert (use.requests, use.tokens_in, use.round) == (7, 21, None)
+    assert len(server.seen) == 7
+    assert judge.state == "queued"
+    assert "used up" in judge.message
 
 
 def test_answers_are_data(task, judge, server):

@@ -9,10 +9,10 @@ from annotation.attempts.live_targets import failure_of
 from dynabench.lib.errors import Refused
 from tasks.models import ModelUse, RoundTarget, TargetModel
 from tasks.rounds.loop import register_target
-from tasks.targets.endpoints.base import Prediction
+from tasks.targets.endpoints.base import Usage
 from tasks.targets.endpoints.live import TargetFailed
 from tasks.targets.services import check_same_model
-from tasks.targets.spending_services import SpentError, check_budget, note_uses, used_in
+from tasks.targets.spending_services import Payer, SpentError, check_budget, note_uses, used_in
 from tests.support.owner_pages import busy  # noqa: F401
 
 NOON = "2026-03-01T12:00:00Z"
@@ -30,8 +30,12 @@ def entry(nli):
     return RoundTarget.objects.create(round=nli, target=target)
 
 
+def payer(entry):
+    return Payer(entry.target, entry.round_id)
+
+
 def note(entry, tokens_in, tokens_out):
-    note_uses([entry], [Prediction({}, None, 0.1, {}, (tokens_in, tokens_out))])
+    note_uses([payer(entry)], [Usage(tokens_in, tokens_out)])
 
 
 def test_calls_of_a_day_are_summed_with_their_prices(entry):
@@ -44,39 +48,39 @@ def test_calls_of_a_day_are_summed_with_their_prices(entry):
     assert str(row.day) == "2026-03-01"
 
 
-def test_answers_without_tokens_count_nothing(entry, django_assert_num_queries):
+def test_calls_that_cost_nothing_are_not_counted(entry, django_assert_num_queries):
     with django_assert_num_queries(0):
-        note_uses([entry], [Prediction({}, None, 0.1, {})])
+        note_uses([payer(entry)], [None])
 
 
 def test_a_used_up_day_ends_at_midnight(entry):
     with time_machine.travel(NOON):
         note(entry, 90, 9)
-        check_budget(entry.target, entry.round_id)
+        check_budget(payer(entry))
         note(entry, 1, 0)
         with pytest.raises(SpentError, match="tokens_a_day") as spent:
-            check_budget(entry.target, entry.round_id)
+            check_budget(payer(entry))
         assert spent.value.retry_after == pytest.approx(12 * 3600, abs=60)
         assert failure_of(TargetFailed("chat", spent.value)) == "spent"
     with time_machine.travel("2026-03-02T00:00:01Z"):
-        check_budget(entry.target, entry.round_id)
+        check_budget(payer(entry))
 
 
 @pytest.mark.parametrize("budget", ["requests_a_day", "requests_a_round", "tokens_a_round"])
 def test_each_budget_binds(entry, budget):
     entry.target.options = {"model": "m", budget: 1}
-    check_budget(entry.target, entry.round_id)
+    check_budget(payer(entry))
     note(entry, 1, 0)
     with pytest.raises(SpentError, match=budget):
-        check_budget(entry.target, entry.round_id)
+        check_budget(payer(entry))
     if budget.endswith("round"):
-        check_budget(entry.target, entry.round_id + 1)  # another round has its own
+        check_budget(Payer(entry.target, entry.round_id + 1))  # another round has its own
 
 
 def test_no_budget_asks_the_database_nothing(entry, django_assert_num_queries):
     entry.target.options = {"model": "m"}
     with django_assert_num_queries(0):
-        check_budget(entry.target, entry.round_id)
+        check_budget(payer(entry))
 
 
 def test_budgets_change_while_a_round_runs_and_the_model_does_not(entry):

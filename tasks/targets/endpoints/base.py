@@ -1,9 +1,9 @@
 """The contract between the platform and a target model, wherever that model runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import UnionType
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from tasks.config.components import Component
 
@@ -13,18 +13,32 @@ GENERATOR = "generator"  # generates text
 CHAT = "chat"  # answers the last of the messages in the field `messages`
 
 
+class Usage(NamedTuple):
+    """What calls of a target came to: tokens that it read and wrote, and how many calls."""
+
+    tokens_in: int
+    tokens_out: int
+    requests: int = 1
+
+
+def summed(usages: Iterable[Usage | None]) -> Usage | None:
+    """The sum of what is known; None where nothing is."""
+    known = [usage for usage in usages if usage is not None]
+    return Usage(*map(sum, zip(*known, strict=True))) if known else None
+
+
 @dataclass(frozen=True)
 class Prediction:
     """One answer: output by field name, probability by label, seconds for this one example.
 
-    usage: the tokens that it was asked and answered with, where the target tells.
+    usage: what the call came to, where the target may cost money.
     """
 
     output: Mapping[str, Any]
     prob: Mapping[str, float] | None
     seconds: float
     fingerprint: Mapping[str, Any]
-    usage: tuple[int, int] | None = None
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True)
@@ -43,7 +57,10 @@ class EndpointError(Exception):
     rubbish (answered, but not with a valid prediction), refused (declined this very input),
     misconfigured (the owner has to change something).
     permanent: the same call will fail again; retry_after: seconds to wait, where known.
+    usage: what was spent before it failed.
     """
+
+    usage: Usage | None = None
 
     def __init__(
         self,

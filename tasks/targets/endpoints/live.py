@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction
+from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction, Usage
 
 FAILURES_TO_OPEN = 3
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
@@ -133,6 +133,17 @@ class TargetFailed(EndpointError):
         self.target, self.error = target, error
 
 
+class Asked(Future[list[Prediction]]):
+    """The answers of all targets, in their order; raises the first failure.
+
+    ended: resolves, not after the answers, once no call is open; what each came to, or None.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ended: Future[list[Usage | None]] = Future()
+
+
 class LivePool:
     """A few threads for live calls: `size` at once, at most `max_waiting` more in line."""
 
@@ -146,7 +157,7 @@ class LivePool:
 
     def ask(
         self, targets: Sequence[LiveTarget], inputs: Mapping[str, Any], deadline_seconds: float
-    ) -> Future[list[Prediction]]:
+    ) -> Asked:
         """Ask all targets for one example; the future has their predictions in order.
 
         The deadline counts from now, waiting in line included. A view waits with
@@ -160,6 +171,7 @@ class LivePool:
         try:
             self._reserve(len(targets))
         except EndpointError as error:
+            together.future.ended.set_result([None] * len(targets))
             together.future.set_exception(error)
             return together.future
         ends_at = time.monotonic() + deadline_seconds
@@ -220,14 +232,16 @@ class _Together:
     """The answers of several targets, collected into one future."""
 
     def __init__(self, count: int) -> None:
-        self.future: Future[list[Prediction]] = Future()
+        self.future = Asked()
         self._answers: dict[int, Prediction] = {}
-        self._count = count
+        self._usages: list[Usage | None] = [None] * count
+        self._open = count
         self._lock = threading.Lock()
 
     def collect(self, place: int, name: str, call: "Future[Prediction]") -> None:
         """Take one finished call; resolve with the last answer or the first failure."""
         error = call.exception()
+        self._count(place, getattr(error, "usage", None) if error else call.result().usage)
         with suppress(InvalidStateError):  # failed before, or cancelled by the caller
             if error is not None:
                 if isinstance(error, EndpointError):
@@ -236,9 +250,17 @@ class _Together:
                 return
             with self._lock:
                 self._answers[place] = call.result()
-                complete = len(self._answers) == self._count
+                complete = len(self._answers) == len(self._usages)
             if complete:
-                self.future.set_result([self._answers[place] for place in range(self._count)])
+                self.future.set_result([self._answers[place] for place in range(len(self._usages))])
+
+    def _count(self, place: int, usage: Usage | None) -> None:
+        with self._lock:
+            self._usages[place] = usage
+            self._open -= 1
+            is_last = not self._open
+        if is_last:
+            self.future.ended.set_result(self._usages)
 
 
 @functools.cache

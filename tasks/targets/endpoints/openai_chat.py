@@ -17,8 +17,10 @@ from tasks.targets.endpoints.base import (
     EndpointError,
     EndpointInfo,
     Prediction,
+    Usage,
     misconfigured,
     rubbish,
+    summed,
 )
 from tasks.targets.endpoints.client import JsonEndpoint
 from tasks.targets.endpoints.prompts import delimited, is_conversation
@@ -38,6 +40,7 @@ SPENDING = (
     *("requests_a_day", "tokens_a_day", "requests_a_round", "tokens_a_round"),
 )
 """Options that change no answer, so they may change while a round runs."""
+A_ROUND = ("requests_a_round", "tokens_a_round")
 
 # Servers (URL, model) seen to refuse `response_format`, so that each is tried once a process.
 _plain_servers: set[tuple[str, str]] = set()
@@ -93,12 +96,23 @@ class OpenAIChatEndpoint(JsonEndpoint):
         if not all(_is_example(one, known) for one in self._examples):
             names = ", ".join(sorted(known))
             raise misconfigured(f"The option 'examples' is a list of objects of texts: {names}.")
+        refused = SPENDING if config.kind == GENERATOR else A_ROUND if self._converses else ()
+        if wrong := {*refused} & set(config.options):
+            why = "the calls of a generator are not counted" if refused is SPENDING else "no rounds"
+            raise misconfigured(f"Here is no option {min(wrong)!r}: {why}.")
         for name in SPENDING:
             if config.option(name, int | float, 0) < 0:
                 raise misconfigured(f"The option {name!r} must not be below 0.")
 
     def answers(self, inputs: Sequence[Mapping[str, Any]], clock: Clock) -> list[Prediction]:
-        return [self._ask(item, clock) for item in inputs]
+        found: list[Prediction] = []
+        for item in inputs:
+            try:
+                found.append(self._predicted(item, self._complete(item, clock)))
+            except EndpointError as error:
+                error.usage = summed([*(one.usage for one in found), error.usage])
+                raise
+        return found
 
     def write(
         self, item: Mapping[str, Any], heard: Heard, *, deadline_seconds: float
@@ -108,15 +122,25 @@ class OpenAIChatEndpoint(JsonEndpoint):
         inputs = self._config.select(item)
         streamed = {"stream": True, "stream_options": {"include_usage": True}}
         payload = self._payload(inputs) | streamed
-        reply = self.reply("POST", "/chat/completions", payload, clock, deltas.feed)
-        answer = deltas.answer if deltas.has_begun else strict_json(reply.body)
+        try:
+            reply = self.reply("POST", "/chat/completions", payload, clock, deltas.feed)
+            answer = deltas.answer if deltas.has_begun else strict_json(reply.body)
+        except EndpointError as error:
+            if deltas.has_begun:
+                error.usage = _usage(deltas.told) or _estimated(payload["messages"], deltas.text)
+            raise
         return replace(self._predicted(inputs, answer), seconds=clock.used())
-
-    def _ask(self, item: Mapping[str, Any], clock: Clock) -> Prediction:
-        return self._predicted(item, self._complete(item, clock))
 
     def _predicted(self, item: Mapping[str, Any], sent: Any) -> Prediction:
         answer = members(sent, "The answer")
+        usage = _usage(answer) or Usage(0, 0)
+        try:
+            return replace(self._answered(item, answer), usage=usage)
+        except EndpointError as error:  # it wrote, though nothing of use
+            error.usage = usage
+            raise
+
+    def _answered(self, item: Mapping[str, Any], answer: Mapping[str, Any]) -> Prediction:
         is_turn = any(map(is_conversation, item.values()))
         said = {self._config.output: self._read(answer, may_stop=is_turn)}
         output = read_output(self._config, item, said, first_place=True)
@@ -125,7 +149,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
             for key in ("model", "system_fingerprint")
             if isinstance(answer.get(key), str)
         }
-        return Prediction(output, None, 0.0, self._fingerprint(told), _usage(answer))
+        return Prediction(output, None, 0.0, self._fingerprint(told))
 
     def _fingerprint(self, told: Mapping[str, str]) -> dict[str, str]:
         """What answers: the server's words for it, and how it is asked."""
@@ -319,7 +343,7 @@ def _is_example(one: Any, known: set[str]) -> bool:
     return is_whole and all(isinstance(value, str) for value in one.values())
 
 
-def _usage(answer: Mapping[str, Any]) -> tuple[int, int] | None:
+def _usage(answer: Mapping[str, Any]) -> Usage | None:
     """Tokens of the prompt and of the answer; None where the server does not tell both."""
     usage = answer.get("usage")
     if not isinstance(usage, Mapping):
@@ -327,7 +351,14 @@ def _usage(answer: Mapping[str, Any]) -> tuple[int, int] | None:
     read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
     if not isinstance(read, int) or not isinstance(written, int):
         return None
-    return (read, written) if min(read, written) >= 0 and max(read, written) < 10**9 else None
+    is_sound = min(read, written) >= 0 and max(read, written) < 10**9
+    return Usage(read, written) if is_sound else None
+
+
+def _estimated(messages: Sequence[Mapping[str, Any]], text: str) -> Usage:
+    """Of an answer that broke off before its tokens were told: one for four characters."""
+    read = sum(len(str(message["content"])) for message in messages)
+    return Usage(-(-read // 4), -(-len(text) // 4))
 
 
 def _text_part(text: str) -> dict[str, Any]:

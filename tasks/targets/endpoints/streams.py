@@ -14,9 +14,9 @@ class Deltas:
     """Puts together what arrives; `answer` is then what a server answers that does not stream."""
 
     def __init__(self, heard: Heard) -> None:
-        self._heard, self._rest, self._text = heard, b"", ""
+        self._heard, self._rest, self.text = heard, b"", ""
         self._finish: Any = None
-        self._told: dict[str, Any] = {}
+        self.told: dict[str, Any] = {}
         self.has_begun = False
 
     def feed(self, part: bytes) -> None:
@@ -32,7 +32,7 @@ class Deltas:
         if event.get("error"):
             raise EndpointError("The target failed while it answered.", reason="down")
         told = ("model", "system_fingerprint", "usage")  # the last event alone tells the tokens
-        self._told |= {key: event[key] for key in told if event.get(key) is not None}
+        self.told |= {key: event[key] for key in told if event.get(key) is not None}
         choices = event.get("choices")
         if not isinstance(choices, list) or not choices:
             return
@@ -42,13 +42,13 @@ class Deltas:
         if more is not None and not isinstance(more, str):
             raise rubbish("A delta has no text.")
         if more:
-            self._text += more
-            self._heard(self._text)
+            self.text += more
+            self._heard(self.text)
 
     @property
     def answer(self) -> dict[str, Any]:
         """The answer in one piece. Raises EndpointError when it broke off."""
         if self._finish is None:
             raise EndpointError("The target's answer broke off.", reason="down")
-        choice = {"message": {"content": self._text}, "finish_reason": self._finish}
-        return {**self._told, "choices": [choice]}
+        choice = {"message": {"content": self.text}, "finish_reason": self._finish}
+        return {**self.told, "choices": [choice]}

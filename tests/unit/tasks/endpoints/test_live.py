@@ -3,12 +3,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from django.core.cache.backends.locmem import LocMemCache
 
-from tasks.targets.endpoints.base import EndpointError, EndpointInfo, Prediction, Reason
+from tasks.targets.endpoints.base import EndpointError, EndpointInfo, Prediction, Reason, Usage
 from tasks.targets.endpoints.live import Breaker, LivePool, LiveTarget, TargetFailed, process_pool
 
 ITEM = {"text": "x"}
@@ -94,6 +95,32 @@ def test_one_failing_target_fails_the_ask(reason: Reason) -> None:
     assert isinstance(error, TargetFailed)
     assert (error.target, error.reason, error.retry_after) == ("b", reason, 4)
     assert str(error) == "b: as told"
+
+
+class Spending(Gated):
+    """It costs a token a call."""
+
+    def predict(self, batch: Any, *, deadline_seconds: float) -> list[Prediction]:
+        (found,) = super().predict(batch, deadline_seconds=deadline_seconds)
+        return [replace(found, usage=Usage(1, 0))]
+
+
+def test_what_was_spent_is_known_once_all_calls_have_ended() -> None:
+    late, error = Spending(), EndpointError("no use", reason="rubbish")
+    error.usage = Usage(3, 2)
+    targets = [LiveTarget("a", late), LiveTarget("b", Gated(error=error).opened())]
+    asked = LivePool(2, 0).ask(targets, ITEM, 20)
+    error_of(asked)
+    assert not asked.ended.done()
+    late.gate.set()
+    assert asked.ended.result(60) == [Usage(1, 0), Usage(3, 2)]
+
+
+def test_calls_that_were_not_made_cost_nothing() -> None:
+    pool, gated = LivePool(1, 0), Gated()
+    pool.ask([LiveTarget("a", gated)], ITEM, 20)
+    assert pool.ask([LiveTarget("b", Gated())], ITEM, 20).ended.result(60) == [None]
+    gated.gate.set()
 
 
 def test_a_target_still_in_line_is_not_bothered_after_a_failure() -> None:

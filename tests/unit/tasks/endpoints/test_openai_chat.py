@@ -51,7 +51,7 @@ def test_a_label_is_asked_for_with_a_schema(serve: Serve) -> None:
     assert (prediction.output, prediction.prob) == ({"label": "positive"}, None)
     told = {key: prediction.fingerprint[key] for key in ("model", "system_fingerprint")}
     assert told == {"model": "chat-1-2024", "system_fingerprint": "fp1"}
-    assert prediction.usage is None
+    assert prediction.usage == (0, 0, 1)
 
 
 @pytest.mark.parametrize("told", [{}, {"instructions": "Be kind."}])
@@ -115,7 +115,7 @@ def test_an_answer_is_heard_as_it_comes(serve: Serve) -> None:
     assert heard == ["Half ", "Half päst"]
     assert prediction.output == {"reply": "Half päst"}
     assert prediction.fingerprint["model"] == "m-1"
-    assert prediction.usage == (7, 2)
+    assert prediction.usage == (7, 2, 1)
 
 
 def test_a_server_that_does_not_stream_is_heard_at_the_end(serve: Serve) -> None:
@@ -126,21 +126,34 @@ def test_a_server_that_does_not_stream_is_heard_at_the_end(serve: Serve) -> None
 
 
 @pytest.mark.parametrize(
-    ("sent", "reason"),
+    ("sent", "reason", "usage"),
     [
-        (events(HALF), "down"),  # broke off
-        (events({"delta": {}, "finish_reason": "stop"}), "rubbish"),  # nothing
-        (events({"delta": {"content": 7}}), "rubbish"),
-        (b'data: {"error": {"message": "gone"}}\n\n', "down"),
-        (b"data: {half\n\n", "rubbish"),
-        (events(*[{"delta": {"content": "on and on "}}] * 30_000), "rubbish"),  # never stops
+        (events(HALF), "down", (7, 2, 1)),  # broke off, and told what it had written
+        (events(HALF).split(b"\n\n")[0] + b"\n\n", "down", (2, 2, 1)),  # told nothing
+        (events({"delta": {}, "finish_reason": "stop"}), "rubbish", (7, 2, 1)),  # nothing
+        (events({"delta": {"content": 7}}), "rubbish", (2, 0, 1)),
+        (b'data: {"error": {"message": "gone"}}\n\n', "down", (2, 0, 1)),
+        (b"data: {half\n\n", "rubbish", None),
+        (events(*[{"delta": {"content": "on and on "}}] * 30_000), "rubbish", None),  # never stops
     ],
 )
-def test_a_stream_that_is_no_answer_fails(serve: Serve, sent: bytes, reason: str) -> None:
+def test_a_stream_that_is_no_answer_fails(
+    serve: Serve, sent: bytes, reason: str, usage: Any
+) -> None:
     server = serve(lambda handler, seen: handler.send(sent))
     with pytest.raises(EndpointError) as caught:
         writer(server).write(TALK, lambda text: None, deadline_seconds=5)
     assert caught.value.reason == reason
+    assert caught.value.usage == usage
+
+
+def test_an_answer_of_no_use_was_paid_for(serve: Serve) -> None:
+    told = {"usage": {"prompt_tokens": 9, "completion_tokens": 2}}
+    server = serve(answering(said("positive") | told, said("perhaps") | told))
+    endpoint = chat(server, structured="never")
+    with pytest.raises(EndpointError) as caught:
+        endpoint.predict([{"text": "fine"}, {"text": "so so"}], deadline_seconds=5)
+    assert caught.value.usage == (18, 4, 2)
 
 
 def test_a_text_cannot_close_its_delimiters(serve: Serve) -> None:
@@ -387,7 +400,7 @@ def test_examples_are_turns_before_the_text(serve: Serve) -> None:
     turns = server.seen[0].body["messages"]
     assert [turn["role"] for turn in turns] == ["system", *["user", "assistant"] * 2, "user"]
     assert [turn["content"] for turn in turns[1:3]] == ["<text>\nGreat!\n</text>", "positive"]
-    assert prediction.usage == (9, 2)
+    assert prediction.usage == (9, 2, 1)
 
 
 @pytest.mark.parametrize(
@@ -417,6 +430,23 @@ def conversing(url: str, **options: Any) -> OpenAIChatEndpoint:
         allow_private_hosts=("127.0.0.1",),
     )
     return OpenAIChatEndpoint(config, Transport())
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(CHAT, "tokens_a_round"), (GENERATOR, "price_in"), (GENERATOR, "requests_a_day")],
+)
+def test_a_budget_that_would_not_bind_is_refused(kind: str, name: str) -> None:
+    config = EndpointConfig(
+        "https://chat.example.org/v1",
+        ("messages",),
+        "answer",
+        answer=Component(name="answer", type="long_text"),
+        kind=kind,
+        options={"model": "m", name: 1},
+    )
+    with pytest.raises(EndpointError, match=name):
+        OpenAIChatEndpoint(config, Transport())
 
 
 @pytest.mark.parametrize("instructions", ["", "Be brief."])
