@@ -232,7 +232,8 @@ class Build:
     def _publish(self, numbers: dict[str, Any], files: Sequence[DatasetFile]) -> None:
         """Files, round and dataset change together. Locks the round, then the dataset."""
         by = self.dataset.requested_by
-        if Round.objects.get(pk=self.round.pk).state != Round.State.RELEASED:
+        round = Round.objects.select_for_update(of=("self",)).get(pk=self.round.pk)
+        if round.state != Round.State.RELEASED:
             set_round_state(round=self.round, state=Round.State.RELEASED, actor=by)
         DatasetFile.objects.bulk_create(files)
         leases.finish(self.dataset, numbers=numbers)

@@ -5,12 +5,14 @@ import pytest
 from annotation.models import Example
 from annotation.moderation import withdraw_example
 from dynabench.accounts.models import Annotator, LogEntry
+from evaluation.jobs import build_dataset
 from evaluation.models import Dataset
 from evaluation.releases.build import Options
 from evaluation.releases.services import ReleaseRefused, request_release
 from tasks.models import Round
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory
 from tests.support.races import races
+from tests.support.training_data import asked_release
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REPEATS = races(20)
@@ -50,4 +52,14 @@ def test_two_owners_release_at_once(example, at_once):
 
     for _ in REPEATS:
         assert sorted(at_once(ask, range(4)), key=str) == [1, None, None, None]
+        Dataset.objects.all().delete()
+
+
+def test_two_versions_are_published_at_once(example, at_once):
+    """Lock: the round; without it both find it closed, and the second cannot release it again."""
+    for _ in REPEATS:
+        Round.objects.update(state="closed")
+        versions = [asked_release(example.round, rung=False).pk for _ in range(2)]
+        at_once(build_dataset, versions)
+        assert [*Dataset.objects.values_list("state", flat=True)] == ["done"] * 2
         Dataset.objects.all().delete()
