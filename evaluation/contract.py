@@ -22,6 +22,7 @@ class Outcome(StrEnum):
     OUTPUT_TOO_LARGE = "output_too_large"
     INVALID_OUTPUT = "invalid_output"
     REJECTED = "rejected"  # at its arrival: nothing was run
+    OVER_BUDGET = "over_budget"  # its owner's cap on the cost is reached
     INFRASTRUCTURE = "infrastructure"  # the platform's fault: costs no quota, is tried again
     CANCELLED = "cancelled"
 
@@ -32,6 +33,8 @@ class Usage:
 
     Seconds are of the wall clock: `seconds` from start to end, `start_seconds` until the first
     answer, `answer_seconds` from the first answer to the last. Bytes are of the whole sandbox.
+    Tokens are those of prompts and answers, `cost` is in the currency of the owner's prices, and
+    latency is the time of one call: its median and 95th percentile.
     """
 
     seconds: float
@@ -42,6 +45,11 @@ class Usage:
     peak_bytes: int | None = None
     mean_bytes: int | None = None
     answers: int = 0
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    cost: float | None = None
+    latency_seconds: float | None = None
+    latency_p95_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,7 @@ class Ending:
     measured: str = ""  # what was measured against it, in words
     log: str = ""  # the end of the model's log, at most `Limits.log_bytes`
     warnings: tuple[str, ...] = ()
+    unusable: int = 0  # examples that a chat model declined or did not answer in the asked form
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,8 @@ from dynabench.lib.bounded import Bounds, OutOfBounds, bounded
 from dynabench.lib.encryption import decrypt
 from dynabench.lib.errors import Unavailable
 from dynabench.lib.scratch import scratch
+from evaluation.chat.settings import ChatSettings
+from evaluation.chat.shots import ShotsGone, shown
 from evaluation.contract import GIB, MIB, Outcome, Runnable
 from evaluation.heartbeat import BeatingFile, during
 from evaluation.inference.precheck import (
@@ -38,9 +40,10 @@ from evaluation.queue.cleanup import tidy
 from evaluation.queue.leases import Heartbeat, LeaseLost, claim, ready, sweep
 from evaluation.queue.subprocess_job import carry_out
 from evaluation.releases.build import make
-from evaluation.runs.execute import endpoint_for, execute, machine_limits
+from evaluation.runs.execute import execute, machine_limits, remote_runner
 from evaluation.runs.hub import fetch_public
 from evaluation.runs.model_cache import digest_of, pack
+from evaluation.runs.selectors import is_remote
 from evaluation.runs.services import (
     claim_next,
     end_overdue,
@@ -50,7 +53,6 @@ from evaluation.runs.services import (
 )
 from evaluation.sandbox import images as sandbox_images
 from evaluation.sandbox.choose import runner_for
-from evaluation.sandbox.endpoint import EndpointRunner
 from evaluation.sandbox.engine import engine
 from evaluation.sandbox.logs import redacted
 from evaluation.sandbox.monitor import Runner
@@ -306,6 +308,15 @@ def _endpoint(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived
     return Arrived("", model=runnable(submission.task.config))
 
 
+def _chat(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived:
+    chat = ChatSettings.of(submission.chat)
+    try:
+        digest = chat.digest(submission.source, shown(submission.task, chat))
+    except ShotsGone as error:
+        raise Refused(str(error)) from None
+    return Arrived(digest, model=runnable(submission.task.config))
+
+
 def _predictions(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived:
     version = submission.evaluation_set
     assert version is not None  # the service sees to it
@@ -328,6 +339,7 @@ RECEIVE: Mapping[str, Callable[[Submission, Path, Heartbeat], Arrived]] = {
     Kind.HUB: _hub,
     Kind.IMAGE: _image,
     Kind.ENDPOINT: _endpoint,
+    Kind.CHAT: _chat,
     Kind.PREDICTIONS: _predictions,
 }
 
@@ -346,6 +358,6 @@ def _answer_five(submission: Submission, model: Runnable, folder: Path, watch: H
 
 
 def _runner(submission: Submission, model: Runnable) -> Runner:
-    if submission.kind == Kind.ENDPOINT:
-        return EndpointRunner(endpoint_for(submission))
+    if is_remote(submission):
+        return remote_runner(submission)
     return runner_for(model, key_of(submission))

@@ -2,7 +2,7 @@
 
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 from dynabench.client import types
 from dynabench.client.archive import own_name, size_of
@@ -99,13 +99,41 @@ class Models(Uploading, Following):
         fields = {"source": url, "adapter": adapter, "secret": secret}
         return self._submit(task, "endpoint", name, card, fields)
 
+    @method
+    def submit_chat(
+        self,
+        url: str,
+        task: str,
+        name: str,
+        chat: types.Chat,
+        secret: str = "",
+        **card: Unpack[types.Card],
+    ) -> Flow[str]:
+        """Submit a chat model behind an OpenAI-compatible interface; the model's id.
+
+        url: its base URL, such as https://api.example.org/v1. chat: `model`, and what else there is
+        to say: prompt, examples, price, cap. secret: its key, kept encrypted.
+        """
+        fields = {"source": url, "secret": secret, "chat": chat}
+        return self._submit(task, "chat", name, card, fields)
+
+    @method
+    def estimate_chat(self, task: str, chat: types.Chat) -> Flow[types.Estimate]:
+        """What the evaluations of a chat model will cost on the sets of now; nobody is asked."""
+        return self._write("POST", f"/tasks/{task}/models/estimate/", {**chat})
+
+    @method
+    def change_cap(self, model_id: str, most_cost: float) -> Flow[types.ToldChat]:
+        """Change what all evaluations of a chat model may cost together."""
+        return self._write("POST", f"/models/{model_id}/cap/", {"most_cost": most_cost})
+
     def _submit(
         self,
         task: str,
         kind: str,
         name: str | Path,
         card: types.Card,
-        fields: dict[str, str],
+        fields: dict[str, Any],
         file: Path | None = None,
     ) -> Flow[str]:
         """The new model's id. name: a path gives one that was not taken before.

@@ -226,6 +226,23 @@ class ChangedRate(TypedDict):
     after: Rate | None
 
 
+class Chat(TypedDict):
+    """How a chat model is asked; prices are of a million tokens."""
+
+    model: str
+    instructions: NotRequired[str]
+    template: NotRequired[str]
+    shots: NotRequired[int]
+    shots_seed: NotRequired[int]
+    temperature: NotRequired[float]
+    seed: NotRequired[int | None]
+    max_tokens: NotRequired[int]
+    price_in: NotRequired[float]
+    price_out: NotRequired[float]
+    most_cost: NotRequired[float | None]
+    perturbed: NotRequired[bool]
+
+
 class Check(TypedDict):
     """With what a model is checked when it is submitted."""
 
@@ -426,6 +443,16 @@ class DuplicateContext(TypedDict):
     line: int
     message: str
     of: int | None
+
+
+class Estimate(TypedDict):
+    """What all evaluations on the sets of now will take, by a token of four characters."""
+
+    requests: int
+    tokens_in: int
+    tokens_out: int
+    cost: float | None
+    over_cap: bool
 
 
 class Example(TypedDict):
@@ -651,7 +678,7 @@ class Model(TypedDict):
     task: str
     name: str
     owner: str
-    kind: Literal["directory", "image", "predictions", "hub", "endpoint", "target"]
+    kind: Literal["directory", "image", "predictions", "hub", "endpoint", "chat", "target"]
     adapter: Literal["jsonl", "dynalab", "dynabench2"]
     evaluation_set: str | None
     state: Literal["queued", "running", "done", "failed", "lost", "cancelled"]
@@ -679,6 +706,7 @@ class WholeModel(Model):
     position: int | None
     wait_seconds: float | None
     log: str
+    chat: ToldChat | None
 
 
 class ModelSaid(TypedDict):
@@ -1221,6 +1249,24 @@ class ToldCard(TypedDict):
     parameters: int | None
 
 
+class ToldChat(TypedDict):
+    """How a chat model is asked, as it is told."""
+
+    model: str
+    instructions: str
+    template: str
+    shots: int
+    shots_seed: int
+    shot_uids: list[str]
+    temperature: float
+    seed: int | None
+    max_tokens: int
+    price_in: float
+    price_out: float
+    most_cost: float | None
+    spent: float | None
+
+
 class Training(TypedDict):
     """A training, and how far it is."""
 
@@ -1317,6 +1363,11 @@ class Usage(TypedDict):
     peak_bytes: NotRequired[int | None]
     mean_bytes: NotRequired[int | None]
     answers: NotRequired[int | None]
+    tokens_in: NotRequired[int | None]
+    tokens_out: NotRequired[int | None]
+    cost: NotRequired[float | None]
+    latency_seconds: NotRequired[float | None]
+    latency_p95_seconds: NotRequired[float | None]
 
 
 class Validator(TypedDict):
@@ -1345,6 +1396,7 @@ class Version(TypedDict):
     overlap: float | None
     made_at: str
     is_provisional: bool
+    exposed_at: str | None
 
 
 class VoteChoice(TypedDict):

@@ -5,8 +5,10 @@ from typing import Any
 from rest_framework import serializers
 
 from dynabench.lib.places import shown_source
+from evaluation.api.chat import ToldChatSerializer
 from evaluation.models import EvaluationRun, Submission
 from evaluation.submissions.progress import Progress, progress_of, with_wait
+from evaluation.submissions.told_chat import told_chat
 from evaluation.submissions.visibility import Viewer, shown_name, shown_owner
 
 
@@ -74,7 +76,11 @@ class ModelSerializer(serializers.Serializer[Any]):
 
     def to_representation(self, submission: Submission) -> dict[str, Any]:
         viewer = self.context["viewer"](submission)
-        return super().to_representation(told_of(submission, viewer, self.progress(submission)))
+        return super().to_representation(self.told(submission, viewer))
+
+    def told(self, submission: Submission, viewer: Viewer) -> dict[str, Any]:
+        """All fields, as far as this person may know them."""
+        return told_of(submission, viewer, self.progress(submission))
 
     def progress(self, submission: Submission) -> Progress:
         """How far it is, by the runs that came with it."""
@@ -87,6 +93,11 @@ class WholeModelSerializer(ModelSerializer):
     position = serializers.IntegerField(allow_null=True, help_text="In the queue, itself counted.")
     wait_seconds = serializers.FloatField(allow_null=True, help_text="As the last runs took.")
     log = serializers.CharField(help_text="The end of the check's log; for those inside.")
+    chat = ToldChatSerializer(allow_null=True, help_text="Of chat models: how it is asked.")
+
+    def told(self, submission: Submission, viewer: Viewer) -> dict[str, Any]:
+        told = super().told(submission, viewer)
+        return {**told, "chat": told_chat(submission, viewer)}
 
     def progress(self, submission: Submission) -> Progress:
         runs: list[EvaluationRun] = self.context["runs"]

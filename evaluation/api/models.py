@@ -16,6 +16,7 @@ from dynabench.accounts.api import once
 from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.api import Pages, read
+from evaluation.api.chat import ChatSerializer, settings_of
 from evaluation.api.model_data import (
     CardSerializer,
     ModelSerializer,
@@ -56,7 +57,7 @@ class NewModelSerializer(serializers.Serializer[Any]):
         max_length=500,
         required=False,
         allow_blank=True,
-        help_text="A hub id, an image `name@sha256:…`, or the address of an endpoint.",
+        help_text="A hub id, an image `name@sha256:…`, or an endpoint's or a chat model's address.",
     )
     revision = serializers.CharField(
         max_length=100, required=False, allow_blank=True, help_text="hub: the full commit."
@@ -72,8 +73,9 @@ class NewModelSerializer(serializers.Serializer[Any]):
         required=False,
         allow_blank=True,
         write_only=True,
-        help_text="endpoint: a bearer token. Kept encrypted and never shown.",
+        help_text="endpoint, chat: a bearer token. Kept encrypted and never shown.",
     )
+    chat = ChatSerializer(required=False, help_text="chat: how it is asked.")
     card = CardSerializer(required=False)
 
 
@@ -118,6 +120,7 @@ class TaskModels(OfTask, Models):
         assert isinstance(request.user, User)
         annotator_of(request.user)  # the public name of who submits
         fields["card"] = Card(**fields.get("card", {}))
+        fields["chat"] = settings_of(task.config, fields.get("chat"))
         fields["upload"] = _upload(request.user, fields.get("upload"))
         fields["evaluation_set"] = _version(task, fields.get("evaluation_set"))
         made = submissions.submit_model(task=task, owner=request.user, **fields)

@@ -58,6 +58,15 @@ class UsageSerializer(serializers.Serializer[Any]):
     peak_bytes = serializers.IntegerField(allow_null=True, default=None)
     mean_bytes = serializers.IntegerField(allow_null=True, default=None)
     answers = serializers.IntegerField(allow_null=True, default=None)
+    tokens_in = serializers.IntegerField(allow_null=True, default=None, help_text="Of prompts.")
+    tokens_out = serializers.IntegerField(allow_null=True, default=None, help_text="Of answers.")
+    cost = serializers.FloatField(
+        allow_null=True, default=None, help_text="In the currency of its owner's prices."
+    )
+    latency_seconds = serializers.FloatField(
+        allow_null=True, default=None, help_text="Of one call; the median."
+    )
+    latency_p95_seconds = serializers.FloatField(allow_null=True, default=None)
 
 
 class RunSerializer(serializers.ModelSerializer[EvaluationRun]):

@@ -28,7 +28,7 @@ from evaluation.sandbox.limits import CHECK_SECONDS
 from evaluation.sets.forms import LARGEST
 from evaluation.sets.parsing import SetFile, WrongLines
 from evaluation.sets.selectors import input_lines, newest_versions, open_versions
-from evaluation.sets.services import ABOUT, change_set, create_set_of, make_version
+from evaluation.sets.services import ABOUT, change_set, create_set_of, make_version, note_exposed
 from evaluation.sets.source_services import take_round
 from evaluation.submissions.selectors import shown_inputs
 from evaluation.task_shape import model_for, text_for_models
@@ -53,7 +53,10 @@ class VersionSerializer(serializers.ModelSerializer[EvaluationSetVersion]):
 
     class Meta:
         model = EvaluationSetVersion
-        fields = ("version", "size", "overlap", "made_at", "is_provisional")
+        fields = ("version", "size", "overlap", "made_at", "is_provisional", "exposed_at")
+        extra_kwargs = {
+            "exposed_at": {"help_text": "While sealed, its inputs first left; null: never."}
+        }
 
     is_provisional = serializers.BooleanField(
         read_only=True, help_text="Its round was still judged when it was taken."
@@ -232,6 +235,7 @@ class Inputs(APIView):
         leaving = newest_versions(task).filter(evaluation_set__may_leave=True)
         versions = leaving if is_editor else open_versions(task)
         version = get_object_or_404(versions, evaluation_set__name=name)
+        note_exposed(version)
         return lines(input_lines(version), f"{code}-{name}-v{version.version}.jsonl")
 
 

@@ -2,7 +2,17 @@
 
 from django.urls import path
 
-from evaluation.api import datasets, llm_judges, models, releases, runs, sets, trainings, uploads
+from evaluation.api import (
+    chat,
+    datasets,
+    llm_judges,
+    models,
+    releases,
+    runs,
+    sets,
+    trainings,
+    uploads,
+)
 
 TASK, SETS = "tasks/<slug:code>/", "tasks/<slug:code>/evaluation-sets/"
 ROUND = "tasks/<slug:code>/rounds/<int:number>/"
@@ -31,6 +41,7 @@ urlpatterns = [
     path(f"{TASK}check-inputs/", sets.CheckInputs.as_view(), name="check-inputs"),
     path(f"{TASK}quota/", models.QuotaView.as_view(), name="quota"),
     path(f"{TASK}models/", models.TaskModels.as_view(), name="models"),
+    path(f"{TASK}models/estimate/", chat.EstimateView.as_view(), name="models-estimate"),
     path("me/models/", models.MyModels.as_view(), name="my-models"),
     path(MODEL, models.ModelView.as_view(), name="model"),
     *(
@@ -38,6 +49,7 @@ urlpatterns = [
         for action, view in models.ACTIONS.items()
     ),
     path(f"{MODEL}anonymous/", models.AnonymousView.as_view(), name="model-anonymous"),
+    path(f"{MODEL}cap/", chat.CapView.as_view(), name="model-cap"),
     path(f"{MODEL}runs/", runs.Runs.as_view(), name="runs"),
     path(f"{MODEL}runs/<uuid:run>/", runs.RunView.as_view(), name="run"),
     path(f"{MODEL}runs/<uuid:run>/again/", runs.RunAgain.as_view(), name="run-again"),

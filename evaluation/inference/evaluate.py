@@ -113,7 +113,7 @@ def _completed(ending: Ending, answers: Answers) -> Ending:
     if ending.outcome != Outcome.OK:
         return ending
     try:
-        warning = answers.end()
+        warning = answers.end(ending.unusable)
     except InvalidOutput as error:
         return replace(ending, outcome=Outcome.INVALID_OUTPUT, sentence=str(error))
     return replace(ending, warnings=(*ending.warnings, warning)) if warning else ending
@@ -205,11 +205,10 @@ def _perturbed(
             yield question.read(one.row.inputs)
 
 
-def _variants(question: Question, suite: str, row: SetRow) -> Sequence[Variant]:
-    """The variants of an example in a suite."""
-    config, seed = question.config, question.seed
+def reading_of(config: TaskConfig) -> Reading:
+    """What perturbing must know of a task's examples."""
     answer = config.component(config.answer_field)
-    reading = Reading(
+    return Reading(
         fields=config.model_fields,
         answer_field=config.answer_field,
         passage_field=answer.reference if answer.type == "span" else None,
@@ -217,6 +216,11 @@ def _variants(question: Question, suite: str, row: SetRow) -> Sequence[Variant]:
         language=config.language,
         group_terms=config.metrics.group_terms,
     )
+
+
+def _variants(question: Question, suite: str, row: SetRow) -> Sequence[Variant]:
+    """The variants of an example in a suite."""
+    seed, reading = question.seed, reading_of(question.config)
     if suite != PARAPHRASE:
         return variants(row, reading, family=cast(Family, suite), seed=seed)
     assert question.paraphrase

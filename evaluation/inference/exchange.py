@@ -147,12 +147,21 @@ class Answers:
         """How many examples have no answer."""
         return len(self._position) - self.answered
 
-    def end(self) -> str:
+    def end(self, unusable: int = 0) -> str:
         """The warning about missing answers, empty without one; the same rule for everybody.
 
-        Raises InvalidOutput when as much as MISSING_SHARE of the answers are missing.
+        unusable: how many of the missing ones a chat model gave in another form than it was asked
+        for, or declined. They are its answers, and wrong. Raises InvalidOutput when as much as
+        MISSING_SHARE of the answers are missing besides, or all of them are unusable.
         """
-        missing, size = self.missing(), len(self._position)
+        missing, size = self.missing() - unusable, len(self._position)
+        if unusable and not self.answered:
+            raise InvalidOutput("No answer could be used: each was declined or of another form.")
+        if unusable and missing < MISSING_SHARE * size:
+            return (
+                f"{unusable} of {size} answers were declined or not of the form that was asked "
+                "for; they count as wrong."
+            )
         if not missing:
             return ""
         what = f"{missing} of {size} answers are missing"

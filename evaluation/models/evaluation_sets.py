@@ -90,6 +90,8 @@ class EvaluationSetVersion(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
     )
     made_at = models.DateTimeField(db_default=Now())
+    # While sealed, its inputs were first sent to a remote model or downloaded; null: never.
+    exposed_at = models.DateTimeField(null=True, editable=False)
     settled_at = models.DateTimeField(null=True)  # of a closed round: when its judging was over
 
     class Meta:

@@ -77,8 +77,8 @@ class EvaluationRun(Job):
 
     @property
     def may_repeat(self) -> bool:
-        """Whether it may be asked for again: only what the platform failed."""
-        return self.is_over and self.outcome == Outcome.INFRASTRUCTURE
+        """Whether it may be asked for again: what the platform failed, or had no money left."""
+        return self.is_over and self.outcome in (Outcome.INFRASTRUCTURE, Outcome.OVER_BUDGET)
 
     def __str__(self) -> str:
         return f"run of {self.submission.name} on {self.version}, {self.suite}"

@@ -18,6 +18,9 @@ from django.utils.translation import gettext_noop
 
 from dynabench.lib.encryption import Unreadable, decrypt
 from dynabench.lib.scratch import scratch
+from evaluation.chat.asking import chat_endpoint, meter_of
+from evaluation.chat.settings import ChatSettings
+from evaluation.chat.shots import ShotsGone, shown
 from evaluation.contract import (
     ENDPOINT_ADAPTERS,
     Answer,
@@ -46,10 +49,11 @@ from evaluation.runs.services import overdue
 from evaluation.sandbox import images
 from evaluation.sandbox.choose import NO_ENGINE, NoEngine, has_engine, runner_for
 from evaluation.sandbox.endpoint import EndpointRunner
-from evaluation.sandbox.limits import Limits
+from evaluation.sandbox.limits import CHAT_CALLS, Limits
 from evaluation.sandbox.monitor import Runner
 from evaluation.scoring.metrics import METRICS
 from evaluation.sets.selectors import set_rows
+from evaluation.sets.services import note_exposed
 from evaluation.sets.shown_scores import may_show
 from evaluation.task_shape import runnable
 from tasks.media.selectors import for_models
@@ -100,6 +104,8 @@ def evaluated(run: EvaluationRun, folder: Path, heartbeat: leases.Heartbeat) -> 
         with submission.file.open("rb") as file, gzip.open(file) as lines:
             return score_file(question, lines, heartbeat.tell, folder)
     plain = None if run.suite == Suite.PLAIN else _plain_run(run)
+    if is_remote(submission):
+        note_exposed(run.version)
     fetching = partial(heartbeat.tell, 0, gettext_noop("fetching the model"))
     with model_of(submission, run, fetching) as (model, runner):
         attempt = Attempt(model, runner, machine_limits(), heartbeat.tell, folder)
@@ -154,7 +160,7 @@ def model_of(
     config = submission.task.config
     with ExitStack() as stack:
         if is_remote(submission):
-            yield runnable(config), EndpointRunner(endpoint_for(submission))
+            yield runnable(config), remote_runner(submission)
             return
         if submission.kind == Kind.IMAGE:
             adapter = submission.adapter
@@ -164,6 +170,13 @@ def model_of(
         else:
             model = runnable(config, folder=stack.enter_context(_folder(submission, beat)))
         yield model, runner_for(model, key_of(job))
+
+
+def remote_runner(submission: Submission) -> Runner:
+    """What asks a remote model. Raises EndpointError(misconfigured) and CannotFetch."""
+    if submission.kind == Kind.CHAT:
+        return EndpointRunner(endpoint_for(submission), CHAT_CALLS, meter_of(submission))
+    return EndpointRunner(endpoint_for(submission))
 
 
 def endpoint_for(submission: Submission) -> Endpoint:
@@ -178,6 +191,13 @@ def endpoint_for(submission: Submission) -> Endpoint:
     except Unreadable as error:
         raise CannotFetch(f"The endpoint's secret cannot be read: {error}") from None
     config = submission.task.config
+    if submission.kind == Kind.CHAT:
+        chat = ChatSettings.of(submission.chat)
+        try:
+            shots = shown(submission.task, chat)
+        except ShotsGone as error:
+            raise CannotFetch(str(error)) from None
+        return chat_endpoint(config, submission.source, secret, chat, shots)
     component = config.component(config.answer_field)
     is_span = component.type == "span"
     asked = runnable(config)

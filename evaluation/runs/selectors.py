@@ -7,6 +7,8 @@ from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, Submission
 from tasks.models import Task
 
+REMOTE = (Submission.Kind.ENDPOINT, Submission.Kind.CHAT)
+
 
 def accepted(task: Task) -> QuerySet[Submission]:
     """The models that take part in a task."""
@@ -17,7 +19,7 @@ def accepted(task: Task) -> QuerySet[Submission]:
 def is_remote(submission: Submission) -> bool:
     """Whether its examples leave this installation: to an endpoint that is not ours."""
     target = submission.target
-    return bool(target.url) if target else submission.kind == Submission.Kind.ENDPOINT
+    return bool(target.url) if target else submission.kind in REMOTE
 
 
 def counting(runs: QuerySet[EvaluationRun]) -> QuerySet[EvaluationRun]:

@@ -42,6 +42,8 @@ def suites_of(submission: Submission, version: EvaluationSetVersion) -> tuple[st
         return (Suite.PLAIN,) if submission.evaluation_set_id == version.pk else ()
     if is_remote(submission) and not version.evaluation_set.may_leave:
         return ()
+    if submission.kind == Kind.CHAT and not submission.chat.get("perturbed"):
+        return (Suite.PLAIN,)
     return (Suite.PLAIN, *submission.task.config.metrics.deltas)
 
 
@@ -127,6 +129,7 @@ def ensure_targets(task: Task) -> list[Submission]:
 def run_again(*, run: EvaluationRun, actor: User | None) -> EvaluationRun:
     """Repeat an evaluation that the platform failed. No lock: `run_once` holds.
 
+    One that a cap on the cost ended measured nothing and may be repeated too, with a higher cap.
     Whatever else it came to stands: who may repeat until they are lucky is measured by their luck,
     and who may change answers and look again reads the right ones out. A plain one brings back the
     perturbed ones that ended for lack of it. Raises Refused.
@@ -138,7 +141,10 @@ def run_again(*, run: EvaluationRun, actor: User | None) -> EvaluationRun:
         raise Refused(_("This model was withdrawn."))
     if not last.may_repeat:
         raise Refused(
-            _("Only an evaluation that failed through our fault is repeated. This result stands.")
+            _(
+                "Only an evaluation that failed through our fault, or for which too little money "
+                "was left, is repeated. This result stands."
+            )
         )
     made = _next(last, actor)
     try:

@@ -5,17 +5,22 @@ How fast it answers depends on the network too, so its throughput carries this r
 
 import json
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from evaluation.contract import Beat, Ending, Outcome, Runnable, Take
-from evaluation.sandbox.limits import CALLS, Calls, Limits
+from evaluation.sandbox.limits import CALLS, Calls, Exceeded, Limits
+from evaluation.sandbox.meter import Meter
 from evaluation.sandbox.monitor import LOOK_SECONDS, Monitor
-from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction
+from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction, rubbish
 
+HOPELESS = 20  # answers of which none could be used: more would cost and teach nothing
 ENDED_BY = {"slow": Outcome.TIMEOUT, "rubbish": Outcome.INVALID_OUTPUT}
 
 
@@ -24,18 +29,21 @@ class EndpointRunner:
 
     name = "endpoint"
 
-    def __init__(self, endpoint: Endpoint, calls: Calls = CALLS) -> None:
-        self._endpoint, self._calls = endpoint, calls
+    def __init__(
+        self, endpoint: Endpoint, calls: Calls = CALLS, meter: Meter | None = None
+    ) -> None:
+        self._endpoint, self._calls, self._meter = endpoint, calls, meter or Meter()
 
     def run(
         self, model: Runnable, inputs: Path, limits: Limits, *, take: Take, beat: Beat
     ) -> Ending:
-        """See `Runner`. Calls that are still open end by themselves."""
+        """See `Runner`. Open calls end by themselves; those that cost are awaited."""
         monitor = Monitor(limits, take, beat, trusted=False)
-        calls = _OpenCalls(self._endpoint, self._calls)
+        calls, meter = _OpenCalls(self._endpoint, self._calls, self._meter), self._meter
 
         def watched() -> Ending:
             try:
+                meter.settle()
                 with inputs.open("rb") as lines:
                     return calls.watch(monitor, lines)
             except EndpointError as error:
@@ -44,37 +52,55 @@ class EndpointRunner:
             finally:
                 calls.stop()
 
-        return monitor.ending(watched)
+        ending = monitor.ending(watched)
+        if meter.is_paid:
+            monitor.patiently(calls.finish)
+            with suppress(Exceeded):
+                meter.settle()
+        return replace(ending, usage=meter.usage(ending.usage))
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """What came of one call: lines of answers, and notes for the log."""
+
+    answers: bytes
+    notes: bytes
+    unusable: int
 
 
 class _OpenCalls:
     """Calls on their way."""
 
-    def __init__(self, endpoint: Endpoint, how: Calls) -> None:
-        self._open: set[Future[tuple[bytes, bytes]]] = set()
-        self._endpoint, self._how = endpoint, how
+    def __init__(self, endpoint: Endpoint, how: Calls, meter: Meter) -> None:
+        self._open: set[Future[_Ended]] = set()
+        self._endpoint, self._how, self._meter = endpoint, how, meter
         self._pool = ThreadPoolExecutor(how.at_once)
         self._stopped = threading.Event()
+        self._resume_at = 0.0  # no call begins before: the server asked all to come later
 
     def watch(self, monitor: Monitor, lines: Iterator[bytes]) -> Ending:
         """Have all lines answered. Raises EndpointError, and what the monitor does."""
+        answered = unusable = 0
         while True:
             while len(self._open) < self._how.at_once and (
                 batch := list(islice(lines, self._how.examples))
             ):
                 self._open.add(self._pool.submit(self._answered, batch))
             if not self._open:
-                return Ending(Outcome.OK)
+                return Ending(Outcome.OK, unusable=unusable)
             monitor.look()
-            for answers, notes in self._ended():
-                monitor.tail.add(notes)
-                monitor.wrote(answers)
+            for call in self._ended():
+                monitor.tail.add(call.notes)
+                monitor.wrote(call.answers)
+                answered += len(call.answers) > 0
+                unusable += call.unusable
+            self._meter.settle()
+            if unusable >= HOPELESS and not answered:
+                raise rubbish(f"None of the first {unusable} answers could be used.")
 
-    def _ended(self) -> Iterator[tuple[bytes, bytes]]:
-        """Lines of answers, and notes for the log, of calls that ended within a moment.
-
-        Raises EndpointError.
-        """
+    def _ended(self) -> Iterator[_Ended]:
+        """Calls that ended within a moment. Raises EndpointError."""
         done, self._open = wait(self._open, LOOK_SECONDS, FIRST_COMPLETED)
         for call in done:
             yield call.result()
@@ -84,7 +110,11 @@ class _OpenCalls:
         self._stopped.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _answered(self, lines: Sequence[bytes]) -> tuple[bytes, bytes]:
+    def finish(self) -> None:
+        """Wait for what is still answered, because it is paid for."""
+        wait(self._open, self._how.seconds)
+
+    def _answered(self, lines: Sequence[bytes]) -> _Ended:
         examples = [json.loads(line) for line in lines]
         notes: list[str] = []
         predictions = self._predictions([example["inputs"] for example in examples], notes)
@@ -99,7 +129,8 @@ class _OpenCalls:
             for example, said in zip(examples, predictions, strict=True)
             if said
         ]
-        return _text(answers), _text(notes)
+        unusable = predictions.count(None) if self._how.takes_unusable else 0
+        return _Ended(_text(answers), _text(notes), unusable)
 
     def _predictions(
         self, inputs: Sequence[Mapping[str, Any]], notes: list[str]
@@ -108,20 +139,35 @@ class _OpenCalls:
         failures = tries = 0
         while True:
             try:
-                return [*self._endpoint.predict(inputs, deadline_seconds=self._how.seconds)]
+                return [*self._asked(inputs)]
             except EndpointError as error:
                 notes.append(str(error))
+                if error.usage is not None:
+                    self._meter.note(error.usage)
                 if error.reason == "refused" and len(inputs) > 1:
                     return [one for each in inputs for one in self._predictions([each], notes)]
-                if error.reason == "refused":
+                is_unusable = error.reason == "rubbish" and self._how.takes_unusable
+                if error.reason == "refused" or is_unusable:
                     return [None]
                 tries = min(tries + 1, self._how.doublings)
                 failures += error.reason != "busy"
                 if error.permanent or error.reason == "rubbish" or failures == self._how.attempts:
                     raise
                 seconds = min(error.retry_after or 2.0**tries, self._how.longest_wait_seconds)
+                if error.retry_after:  # the server means everybody who holds this key
+                    self._resume_at = max(self._resume_at, time.monotonic() + seconds)
                 if self._stopped.wait(seconds):
                     raise
+
+    def _asked(self, inputs: Sequence[Mapping[str, Any]]) -> Sequence[Prediction]:
+        """The predictions of one call, once the server takes calls. Raises EndpointError."""
+        while (seconds := self._resume_at - time.monotonic()) > 0:
+            if self._stopped.wait(seconds):
+                raise EndpointError("The run was ended.", reason="busy", permanent=True)
+        found = self._endpoint.predict(inputs, deadline_seconds=self._how.seconds)
+        for said in found:
+            self._meter.note(said.usage, said.seconds if len(inputs) == 1 else None)
+        return found
 
 
 def _text(lines: Sequence[str]) -> bytes:

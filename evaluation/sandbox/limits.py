@@ -146,8 +146,11 @@ class Calls:
     at_once: int = 4
     seconds: float = 60.0  # for one call
     attempts: int = 5  # of a failing call; answers of "come later" do not count
-    longest_wait_seconds: float = 60.0
+    longest_wait_seconds: float = 3600.0  # that an answer of "come later" may ask for
     doublings: int = 6  # of the wait, which begins with two seconds
+
+    takes_unusable: bool = False  # an answer of another form than was asked for is a wrong one
 
 
 CALLS = Calls()
+CHAT_CALLS = Calls(examples=1, at_once=8, takes_unusable=True)

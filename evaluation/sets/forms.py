@@ -129,7 +129,8 @@ class AboutForm(forms.Form):
         label=_("Its inputs may leave"),
         help_text=_(
             "Who sees the set may download the inputs and submit predictions, and remote "
-            "models are sent the inputs. The right answers never leave."
+            "models are sent the inputs. The right answers never leave. Your consent is logged, "
+            "and a sealed set is marked as exposed once its inputs have left."
         ),
     )
     answers_public = forms.BooleanField(

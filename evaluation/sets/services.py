@@ -9,6 +9,7 @@ from typing import Any, TypedDict, Unpack
 from django.core.files import File
 from django.core.files.storage import default_storage
 from django.db import IntegrityError, transaction
+from django.utils import timezone
 from django.utils.translation import gettext
 
 from dynabench.accounts.models import User
@@ -86,6 +87,17 @@ def change_set(
     changed = EvaluationSet.objects.filter(pk=evaluation_set.pk)
     changed.update(description=description, **about)
     log(actor, "evaluation_set.changed", evaluation_set, **about)
+
+
+def note_exposed(version: EvaluationSetVersion, actor: User | None = None) -> None:
+    """Note that the inputs of a sealed version leave for somebody else's machine, the first time.
+
+    Their owner has agreed to it, which the log has. No lock: one conditional update.
+    """
+    if version.exposed_at is None and version.is_sealed:
+        first = EvaluationSetVersion.objects.filter(pk=version.pk, exposed_at=None)
+        if first.update(exposed_at=timezone.now()):
+            log(actor, "evaluation_set.exposed", version)
 
 
 def create_set_of(rows: Iterable[SetRow], **about: Any) -> EvaluationSetVersion:

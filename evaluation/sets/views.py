@@ -23,7 +23,7 @@ from dynabench.lib.refusals import as_message
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.sets.forms import LARGEST, AboutForm, FileForm, NewSetForm, VersionForm
 from evaluation.sets.selectors import input_lines, open_versions
-from evaluation.sets.services import ABOUT, change_set
+from evaluation.sets.services import ABOUT, change_set, note_exposed
 from evaluation.sets.shown_scores import shown_of
 from evaluation.sets.source_services import take_round
 from tasks.access import find_edited, find_task
@@ -129,13 +129,14 @@ def set_take(request: HttpRequest, code: str, name: str) -> HttpResponse:
 @require_safe
 def version_inputs(request: HttpRequest, code: str, name: str, version: int) -> FileResponse:
     """The inputs of any version of a set that may leave, gzipped; the answers never leave."""
-    task = find_edited(request, code)[0]
+    task, user = find_edited(request, code)
     one = _one(task, name)
     if not one.may_leave:
         raise Http404
-    inputs = get_object_or_404(one.versions, version=version).inputs
+    found = get_object_or_404(one.versions.select_related("dataset"), version=version)
+    note_exposed(found, user)
     name = f"{code}-{name}-v{version}-inputs.jsonl.gz"
-    return FileResponse(inputs.open("rb"), as_attachment=True, filename=name)
+    return FileResponse(found.inputs.open("rb"), as_attachment=True, filename=name)
 
 
 @login_not_required
@@ -144,6 +145,7 @@ def open_inputs(request: HttpRequest, code: str, pk: int) -> StreamingHttpRespon
     """The inputs that a predictions file answers, as models read them."""
     task = find_task(request, code)
     version = get_object_or_404(open_versions(task), pk=pk)
+    note_exposed(version)
     name = f"{code}-{version.evaluation_set.name}-v{version.version}.jsonl"
     return lines(input_lines(version), name)
 

@@ -42,6 +42,14 @@ KINDS = {
             "Speed, memory and robustness are not measured."
         ),
     ),
+    Kind.CHAT: (
+        _("A chat model"),
+        _(
+            "Behind the interface that OpenAI's clients speak, as vLLM, llama.cpp, Ollama and most "
+            "providers have it: address, key, prompt. Only on sets whose inputs may leave this "
+            "site."
+        ),
+    ),
     Kind.ENDPOINT: (
         _("A remote endpoint"),
         _("We ask your server. Only on sets whose inputs may leave this site."),

@@ -23,11 +23,13 @@ from evaluation.models import EvaluationRun, Submission
 from evaluation.runs.services import run_again
 from evaluation.sets.seen_in_training import trained_on
 from evaluation.submissions import services as submissions
+from evaluation.submissions.chat_form import CapForm
 from evaluation.submissions.fooling import can_be_asked
 from evaluation.submissions.forms import AnonymousForm, CardForm
 from evaluation.submissions.progress import progress_of, steps_of, with_wait
 from evaluation.submissions.results import results_of, rounds_in_the_loop
 from evaluation.submissions.selectors import runs_of
+from evaluation.submissions.told_chat import told_chat
 from evaluation.submissions.visibility import (
     Viewer,
     as_seen,
@@ -65,6 +67,8 @@ def model(request: HttpRequest, pk: UUID) -> HttpResponse:
         "anonymous_form": AnonymousForm(initial=vars(submission)),
         "others": _other_files(submission, viewer),
         "in_the_loop": partial(rounds_in_the_loop, submission),  # counted where it is shown
+        "chat": told_chat(submission, viewer),
+        "cap_form": CapForm(initial=submission.chat),
         "can_fool": can_be_asked(submission, viewer),
         **_results(submission, viewer, runs),
     }
@@ -142,6 +146,19 @@ def anonymous(request: HttpRequest, pk: UUID) -> HttpResponse:
     until = form.cleaned_data["anonymous_until"]
     hide = partial(submissions.set_anonymous_until, submission=submission, actor=user, until=until)
     return _done(request, pk, hide, _("The day is saved."))
+
+
+@require_POST
+def cap(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Change what all evaluations of a chat model may cost together."""
+    submission, user = find_owned(request, pk)
+    form = CapForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, _("Cap on the cost: enter a number."))
+        return redirect("evaluation:model", pk)
+    most = form.cleaned_data["most_cost"]
+    change = partial(submissions.change_cap, submission=submission, actor=user, most_cost=most)
+    return _done(request, pk, change, _("The cap is saved."))
 
 
 def _done(request: HttpRequest, pk: UUID, change: Callable[[], Any], said: str) -> HttpResponse:

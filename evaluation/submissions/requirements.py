@@ -37,7 +37,9 @@ def problem_of(
                 "registry/name@sha256:… (64 digits), so that it cannot change unseen."
             )
         case "endpoint":
-            return _endpoint(source, adapter, private_hosts)
+            return _address(source, private_hosts) or _adapter(adapter)
+        case "chat":
+            return _address(source, private_hosts)
     return None
 
 
@@ -53,7 +55,7 @@ def _hub(source: str, revision: str) -> tuple[str, str] | None:
     return None
 
 
-def _endpoint(source: str, adapter: str, private_hosts: Collection[str]) -> tuple[str, str] | None:
+def _address(source: str, private_hosts: Collection[str]) -> tuple[str, str] | None:
     try:
         parts = urlsplit(source)
         host, _ = parts.hostname or "", parts.port
@@ -67,6 +69,10 @@ def _endpoint(source: str, adapter: str, private_hosts: Collection[str]) -> tupl
         return "source", gettext_noop(
             "The address must begin with https://: examples must not be read on the way."
         )
+    return None
+
+
+def _adapter(adapter: str) -> tuple[str, str] | None:
     if adapter not in ENDPOINT_ADAPTERS:
         return "adapter", gettext_noop(
             "An endpoint speaks JSON lines' words (/predict) or dynalab's."

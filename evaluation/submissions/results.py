@@ -116,6 +116,16 @@ class SetResults:
         """Whether one of its runs ended without a result."""
         return any(run.is_over and run.outcome != Outcome.OK for run in self.runs)
 
+    @property
+    def has_tokens(self) -> bool:
+        """Whether the server told tokens in one of its runs."""
+        return any(run.usage.get("tokens_in") is not None for run in self.runs)
+
+    @property
+    def has_latency(self) -> bool:
+        """Whether calls were timed one by one in one of its runs."""
+        return any(run.usage.get("latency_seconds") is not None for run in self.runs)
+
 
 @dataclass(frozen=True)
 class SuiteResults:

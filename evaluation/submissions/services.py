@@ -17,9 +17,12 @@ from dynabench.accounts.services import log
 from dynabench.lib.encryption import encrypt
 from dynabench.lib.errors import Invalid, Refused
 from dynabench.lib.queue import enqueue
+from evaluation.chat.asking import checked
+from evaluation.chat.settings import MOST_COST, ChatSettings
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission, Upload
 from evaluation.queue import leases
+from evaluation.runs.selectors import REMOTE
 from evaluation.sets.selectors import open_versions
 from evaluation.submissions.quota import WINDOW, Caps, Charge, Entry, Quota, charge_of, quota_of
 from evaluation.submissions.requirements import problem_of
@@ -57,6 +60,7 @@ def submit_model(
     adapter: str = Submission.Adapter.JSONL,
     evaluation_set: EvaluationSetVersion | None = None,
     secret: str = "",
+    chat: ChatSettings | None = None,
     card: Card = Card(),
 ) -> Submission:
     """Take a model in and have a worker check it. Locks the owner's user, for the quota.
@@ -64,14 +68,12 @@ def submit_model(
     An upload that was submitted already gives its submission again. Predictions for a further set
     are a file of the model of that name (`files_of`). Raises Refused.
     """
+    settled = vars(checked(task, source, secret, chat)) if kind == Kind.CHAT else {}
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
     if task.config.kind == "arena":
         raise Refused(_("Nobody submits a model to an arena."), code="arena")
-    if upload is not None:
-        if known := Submission.objects.filter(upload=upload, owner=owner, task=task).first():
-            return known
-        if upload.owner_id != owner.pk or Submission.objects.filter(upload=upload).exists():
-            raise Invalid(_("Upload the file again."), field="upload")
+    if upload and (known := _of_upload(upload, task, owner)):
+        return known
     submission = Submission(
         task=task,
         owner=owner,
@@ -84,6 +86,7 @@ def submit_model(
         adapter=adapter,
         evaluation_set=evaluation_set,
         secret=encrypt(secret),
+        chat=settled,
         **vars(card),
     )
     _check_source(submission)
@@ -95,6 +98,15 @@ def submit_model(
     log(owner, "submission.handed_in", submission, kind=kind)
     enqueue(submission.function, submission.pk)
     return submission
+
+
+def _of_upload(upload: Upload, task: Task, owner: User) -> Submission | None:
+    """What the same file was submitted as already. Raises Invalid where it is not theirs to use."""
+    if known := Submission.objects.filter(upload=upload, owner=owner, task=task).first():
+        return known
+    if upload.owner_id != owner.pk or Submission.objects.filter(upload=upload).exists():
+        raise Invalid(_("Upload the file again."), field="upload")
+    return None
 
 
 def _check_source(submission: Submission) -> None:
@@ -117,11 +129,25 @@ def _check_source(submission: Submission) -> None:
             "Predictions are for the newest version of a set whose inputs may be downloaded."
         )
         raise Invalid(message, field="evaluation_set")
-    if kind == Kind.ENDPOINT and not task.evaluation_sets.filter(may_leave=True).exists():
+    if kind in REMOTE and not task.evaluation_sets.filter(may_leave=True).exists():
         raise Invalid(
             _("No set of this task may be sent to an endpoint. Submit the model itself."),
             field="kind",
         )
+
+
+@transaction.atomic
+def change_cap(*, submission: Submission, actor: User, most_cost: float) -> None:
+    """Change what all evaluations of a chat model may cost together. No lock, the last one holds.
+
+    What a cap has ended may be repeated then. Raises Refused.
+    """
+    if not ChatSettings.of({"model": "", **submission.chat}).is_paid:
+        raise Refused(_("Only a chat model with prices has a cap."))
+    if not 0 < most_cost <= MOST_COST:
+        message = _("Choose a number above 0, at most %(most)d.") % {"most": MOST_COST}
+        raise Invalid(message, field="most_cost")
+    _change(submission, actor, "cap", chat={**submission.chat, "most_cost": most_cost})
 
 
 def files_of(submission: Submission) -> QuerySet[Submission]:
@@ -279,7 +305,7 @@ def withdraw(*, submission: Submission, actor: User | None) -> None:
     files = [gone.file, *(run.predictions for run in gone.runs.exclude(predictions=""))]
     names = [str(file.name) for file in files if file]
     Submission.objects.filter(pk=submission.pk).update(
-        name=WITHDRAWN, file="", source="", revision="", secret="", error="", log="",
+        name=WITHDRAWN, file="", source="", revision="", secret="", chat={}, error="", log="",
         upload=None, anonymous_until=None, **vars(Card()),
     )  # fmt: skip
     gone.runs.update(predictions="", log="")

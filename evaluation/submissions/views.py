@@ -1,6 +1,6 @@
 """Pages on which models are submitted, and lists of them."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.conf import settings
@@ -14,10 +14,12 @@ from django.views.decorators.http import require_http_methods, require_safe
 from dynabench.accounts.models import User
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.bodies import FORM_BYTES, takes
+from dynabench.lib.htmx import render_page
 from dynabench.lib.refusals import as_form_error
 from evaluation.contract import GIB
 from evaluation.models import Submission, Upload
 from evaluation.sets.selectors import open_versions
+from evaluation.submissions.chat_form import ChatForm
 from evaluation.submissions.forms import KINDS, SubmitForm
 from evaluation.submissions.progress import progress_of
 from evaluation.submissions.results import listed
@@ -31,6 +33,9 @@ from evaluation.uploads.chunked import PIECE_BYTES, add_file, discard, largest_o
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_annotate
+
+if TYPE_CHECKING:
+    from evaluation.chat.estimate import Estimate
 
 LISTED = 100
 
@@ -48,16 +53,28 @@ def submit(request: HttpRequest, code: str) -> HttpResponse:
     task = find_task(request, code, can_annotate)
     assert isinstance(request.user, User)  # who may annotate is signed in
     kind = request.POST.get("kind") or request.GET.get("kind", "")
-    form = None
+    form, rules = None, _rules(request.user, task)
     if kind in KINDS:
-        form = SubmitForm(task, Submission.Kind(kind), request.POST or None, request.FILES or None)
+        made = ChatForm if kind == Submission.Kind.CHAT else SubmitForm
+        form = made(task, Submission.Kind(kind), request.POST or None, request.FILES or None)
         is_sent = request.method == "POST" and form.is_valid()
-        if is_sent and (pk := _submitted(request.user, task, form)):
+        if is_sent and isinstance(form, ChatForm) and "estimate" in request.POST:
+            rules["estimate"] = _estimate(task, form)
+        elif is_sent and (pk := _submitted(request.user, task, form)):
             messages.success(request, _("Received. This page says how far it is."))
             return redirect("evaluation:model", pk)
-    values = {"task": task, "form": form, "kind": kind, **_rules(request.user, task)}
+    values = {"task": task, "form": form, "kind": kind, **rules}
     status = 422 if form and form.errors else 200
-    return render(request, "evaluation/submit.html", values, status=status)
+    return render_page(request, "evaluation/submit.html", values, part="estimate", status=status)
+
+
+def _estimate(task: Task, form: ChatForm) -> "Estimate | None":
+    """What the evaluations of a chat model will cost; None: refused, which the form then says."""
+    from evaluation.chat.estimate import estimate  # loads numpy
+
+    with as_form_error(form):
+        return estimate(task, form.chat)
+    return None
 
 
 def _rules(user: User, task: Task) -> dict[str, Any]:

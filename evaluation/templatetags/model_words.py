@@ -22,6 +22,7 @@ ENDINGS: Mapping[str, str] = {
     Outcome.TIMEOUT: gettext_noop("The model took too long"),
     Outcome.OUTPUT_TOO_LARGE: gettext_noop("The model wrote too much"),
     Outcome.INVALID_OUTPUT: gettext_noop("An answer did not fit"),
+    Outcome.OVER_BUDGET: gettext_noop("Its cap on the cost was reached: raise it and run again"),
     Outcome.REJECTED: gettext_noop("Not accepted"),
     Outcome.INFRASTRUCTURE: gettext_noop("Our fault: it costs nothing and can be run again"),
     Outcome.CANCELLED: gettext_noop("Cancelled"),

@@ -73,7 +73,7 @@ def test_who_sees_and_reads_what(api, alice, task, sets, role, sees_hidden):
 def test_inputs_are_lines_of_the_newest_version_without_answers(anybody, task, sets):
     set_version(task, "open", rows=nli_rows(3))
     (one, _) = anybody.get(URL).json()["results"]
-    newest = {"version": 2, "size": 3, "overlap": None, "is_provisional": False}
+    newest = {"version": 2, "size": 3, "overlap": None, "is_provisional": False, "exposed_at": None}
     assert one["newest"] == {**newest, "made_at": one["newest"]["made_at"]}
     assert (one["access"], one["source"], one["round"]) == ("scoring", "upload", None)
     reply = anybody.get(f"{URL}open/inputs/")

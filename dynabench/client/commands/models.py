@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from dynabench.client import types
@@ -54,6 +54,7 @@ def _add_submit(commands: Any) -> None:
     what.add_argument("--predictions", metavar="FILE", help="JSON lines for --set")
     what.add_argument("--hub", metavar="ID@COMMIT", help="a model on the hub")
     what.add_argument("--endpoint", metavar="URL", help="the address of a model that runs")
+    what.add_argument("--chat", metavar="URL", help="the base URL of an OpenAI-compatible server")
     parser.add_argument("--task", required=True, help="the task's code, such as nli")
     parser.add_argument("--name", help="of the model; default: the file's, with the time")
     parser.add_argument("--description", help="for its card, in Markdown")
@@ -67,8 +68,27 @@ def _add_submit(commands: Any) -> None:
     parser.add_argument(
         "--secret-env", metavar="NAME", help="variable with the bearer token of the endpoint"
     )
+    _add_chat(parser.add_argument_group("chat models"))
     parser.add_argument("--publish", action="store_true", help="publish it once it has a score")
     parser.add_argument("--no-wait", action="store_true", help="do not wait for the scores")
+
+
+def _add_chat(group: Any) -> None:
+    group.add_argument("--model", help="its name on the server")
+    group.add_argument("--prompt", metavar="FILE", help="the system message; default: the task's")
+    group.add_argument("--template", metavar="FILE", help="of an example, with {field} for each")
+    group.add_argument("--shots", type=int, help="examples in the prompt, of the train split")
+    group.add_argument("--shots-seed", type=int, help="of their draw")
+    group.add_argument("--temperature", type=float, help="default: 0")
+    group.add_argument("--seed", type=int, help="sent with each request")
+    group.add_argument("--max-tokens", type=int, help="of an answer; default: 256")
+    group.add_argument("--price-in", type=float, help="of a million tokens read")
+    group.add_argument("--price-out", type=float, help="of a million tokens written")
+    group.add_argument("--most-cost", type=float, help="cap on all evaluations together")
+    group.add_argument(
+        "--perturbed", action="store_true", default=None, help="measure robustness and fairness too"
+    )
+    group.add_argument("--estimate", action="store_true", help="tell the cost, submit nothing")
 
 
 def submit(args: argparse.Namespace) -> int:
@@ -76,6 +96,8 @@ def submit(args: argparse.Namespace) -> int:
     if args.publish and args.no_wait:
         raise CommandError("A model is published once it has a score: leave --no-wait out.", USAGE)
     client = client_for(args)
+    if args.estimate:
+        return _estimate(client, args)
     card: types.Card = {"description": args.description} if args.description else {}
     kind = next(kind for kind in SUBMIT if getattr(args, kind))
     id = SUBMIT[kind](client, args, card)
@@ -125,18 +147,63 @@ def _hub(client: DynabenchClient, args: argparse.Namespace, card: types.Card) ->
 def _endpoint(client: DynabenchClient, args: argparse.Namespace, card: types.Card) -> str:
     if not args.name:
         raise CommandError("Name the model with --name.", USAGE)
-    secret = os.environ.get(args.secret_env) if args.secret_env else ""
-    if secret is None:
-        raise CommandError(f"The variable {args.secret_env} is not set.", USAGE)
+    secret = _secret(args)
     return client.submit_endpoint(args.endpoint, args.task, args.name, args.adapter, secret, **card)
 
 
+def _secret(args: argparse.Namespace) -> str:
+    secret = os.environ.get(args.secret_env) if args.secret_env else ""
+    if secret is None:
+        raise CommandError(f"The variable {args.secret_env} is not set.", USAGE)
+    return secret
+
+
+def _chat(client: DynabenchClient, args: argparse.Namespace, card: types.Card) -> str:
+    if not args.name:
+        raise CommandError("Name the model with --name.", USAGE)
+    chat = _settings(args)
+    return client.submit_chat(args.chat, args.task, args.name, chat, _secret(args), **card)
+
+
+def _estimate(client: DynabenchClient, args: argparse.Namespace) -> int:
+    if not args.chat:
+        raise CommandError("--estimate is for --chat.", USAGE)
+    found = client.estimate_chat(args.task, _settings(args))
+    cost = "" if found["cost"] is None else f", about {found['cost']:.4f} in all"
+    over = " That is more than the cap." if found["over_cap"] else ""
+    tokens = f"{found['tokens_in']:,} tokens read, {found['tokens_out']:,} written"
+    tell(args, found, f"{found['requests']:,} calls, {tokens}{cost}.{over}")
+    return 0
+
+
+def _settings(args: argparse.Namespace) -> types.Chat:
+    """How the chat model is asked, as far as the command says."""
+    if not args.model:
+        raise CommandError("Give the model's name on the server with --model.", USAGE)
+    told = {name: getattr(args, name) for name in CHAT}
+    texts = {"instructions": args.prompt, "template": args.template}
+    told |= {name: _text_of(path) for name, path in texts.items() if path}
+    return cast(types.Chat, {name: value for name, value in told.items() if value is not None})
+
+
+def _text_of(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"Cannot read {path}: {error}", USAGE) from None
+
+
+CHAT = (
+    *("model", "shots", "shots_seed", "temperature", "seed", "max_tokens"),
+    *("price_in", "price_out", "most_cost", "perturbed"),
+)
 SUBMIT: dict[str, Submit] = {
     "folder": _folder,
     "image": _image,
     "predictions": _predictions,
     "hub": _hub,
     "endpoint": _endpoint,
+    "chat": _chat,
 }
 
 

@@ -189,13 +189,14 @@ class OpenAIChatEndpoint(JsonEndpoint):
     def _payload(self, item: Mapping[str, Any]) -> dict[str, Any]:
         return {
             "model": self._model,
-            "messages": self._messages(item),
+            "messages": self.messages(item),
             "temperature": self._temperature,
             "max_tokens": self._max_tokens,
             **({} if self._seed is None else {"seed": self._seed}),
         }
 
-    def _messages(self, item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    def messages(self, item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """What the model is sent about an example."""
         system = {"role": "system", "content": self._instructions()}
         if self._converses:
             return [*([system] if system["content"] else []), *item["messages"]]

@@ -272,6 +272,16 @@ def test_the_other_kinds(server, client, folder):
         "kind": "endpoint", "name": "e", "card": {"parameters": 7}, "source": "https://m.org/",
         "adapter": "jsonl", "secret": "s",
     }  # fmt: skip
+    chat = {"model": "m", "shots": 2}
+    client.submit_chat("https://m.org/v1", "nli", "c", chat, secret="s")
+    assert server.body() == {
+        "kind": "chat", "name": "c", "card": {}, "source": "https://m.org/v1", "secret": "s",
+        "chat": chat,
+    }  # fmt: skip
+    client.estimate_chat("nli", chat)
+    assert server.body() == chat
+    client.change_cap("m1", 2.5)
+    assert server.body() == {"most_cost": 2.5}
     assert len(uploads.rows) == 1
 
 

@@ -2,15 +2,22 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from evaluation.contract import Ending, InvalidOutput, Outcome, Runnable
+from evaluation.contract import Ending, InvalidOutput, Outcome, Runnable, Usage
+from evaluation.sandbox import endpoint
 from evaluation.sandbox.endpoint import EndpointRunner
 from evaluation.sandbox.limits import Calls, Limits
+from evaluation.sandbox.meter import Meter
 from tasks.targets.endpoints.base import EndpointError, Prediction
+from tasks.targets.endpoints.base import Usage as Tokens
 
 CALLS = Calls(longest_wait_seconds=0.0)  # nobody waits between two tries
 MODEL = Runnable(fields=("text",), output="label", labels=("no", "yes"))
@@ -151,3 +158,75 @@ def test_what_the_heartbeat_raises_is_passed_on(examples: Path) -> None:
 
     with pytest.raises(RuntimeError, match="the lease is lost"):
         run(Remote(lambda batch: None), examples, beat=beat)
+
+
+def test_come_later_holds_for_all_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One call is told to wait: no other begins before that time either."""
+    now, asked = [100.0], []
+    calls = endpoint._OpenCalls(Remote(lambda batch: asked.append(now[0])), Calls(), Meter())
+    monkeypatch.setattr(endpoint, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def wait(seconds: float) -> bool:
+        now[0] += seconds
+        return False
+
+    monkeypatch.setattr(calls._stopped, "wait", wait)
+    calls._endpoint.before = failing(1, EndpointError("later", "busy", retry_after=7.0))
+    item = [{"text": "text 1"}]
+    assert None not in calls._predictions(item, [])
+    assert now[0] == 107.0
+    calls._resume_at = 120.0  # as another call would have left it
+    calls._endpoint.before = lambda batch: asked.append(now[0])
+    calls._predictions(item, [])
+    assert asked == [120.0]
+
+
+def test_tokens_prices_and_times_are_counted(examples: Path) -> None:
+    paid: list[float] = []
+
+    class Telling(Remote):
+        def predict(self, batch: Any, *, deadline_seconds: float) -> list[Prediction]:
+            found = super().predict(batch, deadline_seconds=deadline_seconds)
+            return [replace(one, usage=Tokens(1000, 10)) for one in found]
+
+    def pay(cost: float) -> bool:
+        paid.append(cost)
+        return True
+
+    meter = Meter(1.0, 10.0, pay)
+    calls = Calls(examples=1, at_once=2, takes_unusable=True)
+    ending = EndpointRunner(Telling(lambda batch: None), calls, meter).run(
+        MODEL, examples, Limits(), take=lambda line: None, beat=lambda: None
+    )
+    usage = ending.usage
+    assert (usage.tokens_in, usage.tokens_out) == (40_000, 400)
+    assert usage.cost == pytest.approx(sum(paid)) == pytest.approx(0.044)
+    assert (usage.latency_seconds, usage.latency_p95_seconds) == (0.1, 0.1)
+
+
+def test_answers_of_no_use_are_counted_and_end_a_hopeless_run(examples: Path) -> None:
+    def every_fourth(batch: Sequence[Mapping[str, Any]]) -> None:
+        if int(batch[0]["text"].split()[1]) % 4 == 0:
+            raise EndpointError("no label", "rubbish")
+
+    calls = Calls(examples=1, at_once=2, takes_unusable=True)
+
+    def ending_of(before: Callable[[Any], None]) -> Ending:
+        runner = EndpointRunner(Remote(before), calls)
+        return runner.run(MODEL, examples, Limits(), take=lambda line: None, beat=lambda: None)
+
+    assert ending_of(every_fourth).unusable == 10
+    hopeless = ending_of(always(EndpointError("no label", "rubbish")))
+    assert hopeless.outcome == Outcome.INVALID_OUTPUT
+    assert "first" in hopeless.sentence
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=60))
+def test_latencies_are_the_nearest_ranks(seconds: list[float]) -> None:
+    meter = Meter()
+    for one in seconds:
+        meter.note(None, one)
+    usage = meter.usage(Usage(seconds=1.0))
+    for found, share in ((usage.latency_seconds, 0.5), (usage.latency_p95_seconds, 0.95)):
+        assert sum(one <= found for one in seconds) >= share * len(seconds) - 1e-9
+        assert sum(one < found for one in seconds) < share * len(seconds) + 1e-9

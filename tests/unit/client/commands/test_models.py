@@ -41,6 +41,10 @@ def test_a_model_is_handed_in_followed_and_published(accepting, capsys):
             ["--endpoint", "https://x.test", "--secret-env", "OF_X", "--name", "x"],
             {"source": "https://x.test", "adapter": "jsonl", "secret": "abc"},
         ),
+        (
+            ["--chat", "https://x.test/v1", "--model", "m", "--shots", "2", "--name", "x"],
+            {"source": "https://x.test/v1", "chat": {"model": "m", "shots": 2}},
+        ),
     ],
 )
 def test_what_is_elsewhere_is_named(accepting, capsys, monkeypatch, arguments, told):
@@ -60,6 +64,9 @@ def test_what_is_elsewhere_is_named(accepting, capsys, monkeypatch, arguments, t
         (["--predictions", "answers.jsonl"], 2, "--set"),
         (["--endpoint", "https://x.test"], 2, "--name"),
         (["--endpoint", "https://x.test", "--name", "x", "--secret-env", "NO_X"], 2, "NO_X"),
+        (["--chat", "https://x.test/v1", "--name", "x"], 2, "--model"),
+        (["--chat", "https://x.test/v1", "--name", "x", "--model", "m", "--prompt", "no"], 2, "no"),
+        (["--hub", "a/b@c", "--estimate"], 2, "--chat"),
         (["--hub", "a/b@c", "--publish", "--no-wait"], 2, "leave --no-wait out"),
         (["no-such-folder"], 1, "There is no no-such-folder."),
     ],
@@ -181,3 +188,14 @@ def test_nothing_is_withdrawn_by_mistake(withdrawable, failing, monkeypatch, ans
     assert code == 1
     assert "--yes" in said
     assert [request.method for request in withdrawable.asked] == ["GET"]
+
+
+def test_the_cost_of_a_chat_model_is_told_before(server, capsys):
+    told = {"requests": 6, "tokens_in": 600, "tokens_out": 60, "cost": 0.5, "over_cap": True}
+    server.answers["POST /tasks/nli/models/estimate/"] = told
+    asked = ["--chat", "https://x.test/v1", "--model", "m", "--estimate", "--task", "nli"]
+    assert main(["submit", *asked]) == 0
+    assert server.body("/tasks/nli/models/estimate/") == {"model": "m"}
+    out = capsys.readouterr().out
+    assert "6 calls" in out
+    assert "0.5000" in out

@@ -1,0 +1,134 @@
+"""Chat models behind an OpenAI-compatible interface: how they are asked, and what that costs."""
+
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.accounts.models import ApiToken
+from dynabench.lib.api import read
+from evaluation.api.schema import writes
+from evaluation.chat.settings import (
+    MOST_COST,
+    MOST_SHOTS,
+    MOST_TEXT,
+    ChatSettings,
+    settings_for,
+)
+from evaluation.submissions.services import change_cap
+from evaluation.submissions.told_chat import told_chat
+from evaluation.submissions.visibility import Viewer, find_owned
+from tasks.access import find_task
+from tasks.config.schema import TaskConfig
+from tasks.permissions import can_annotate
+
+Submit = ApiToken.Scope.SUBMIT
+
+
+class ChatSerializer(serializers.Serializer[Any]):
+    """How a chat model is asked; prices are of a million tokens."""
+
+    model = serializers.CharField(max_length=200, help_text="Its name on the server.")
+    instructions = serializers.CharField(
+        max_length=MOST_TEXT,
+        required=False,
+        allow_blank=True,
+        help_text="The system message; left out, the task's name and labels in its own words.",
+    )
+    template = serializers.CharField(
+        max_length=MOST_TEXT,
+        required=False,
+        allow_blank=True,
+        help_text="Of an example, with `{field}` for each; left out, all fields.",
+    )
+    shots = serializers.IntegerField(
+        min_value=0,
+        max_value=MOST_SHOTS,
+        required=False,
+        help_text="Examples in the prompt, of the train split.",
+    )
+    shots_seed = serializers.IntegerField(min_value=0, required=False)
+    temperature = serializers.FloatField(min_value=0, max_value=2, required=False)
+    seed = serializers.IntegerField(min_value=0, required=False, allow_null=True)
+    max_tokens = serializers.IntegerField(min_value=1, max_value=8192, required=False)
+    price_in = serializers.FloatField(min_value=0, required=False, help_text="Of tokens read.")
+    price_out = serializers.FloatField(min_value=0, required=False, help_text="Of tokens written.")
+    most_cost = serializers.FloatField(
+        min_value=0, required=False, allow_null=True, help_text="Cap on all evaluations together."
+    )
+    perturbed = serializers.BooleanField(
+        required=False, help_text="Measure robustness and fairness too."
+    )
+
+
+class ToldChatSerializer(serializers.Serializer[Any]):
+    """How a chat model is asked, as it is told."""
+
+    model = serializers.CharField(help_text="Empty while the model is anonymous.")
+    instructions = serializers.CharField()
+    template = serializers.CharField()
+    shots = serializers.IntegerField()
+    shots_seed = serializers.IntegerField()
+    shot_uids = serializers.ListField(
+        child=serializers.CharField(), help_text="The examples' names in their releases."
+    )
+    temperature = serializers.FloatField()
+    seed = serializers.IntegerField(allow_null=True)
+    max_tokens = serializers.IntegerField()
+    price_in = serializers.FloatField()
+    price_out = serializers.FloatField()
+    most_cost = serializers.FloatField(allow_null=True, help_text="For those inside.")
+    spent = serializers.FloatField(allow_null=True, help_text="So far; for those inside.")
+
+
+def settings_of(config: TaskConfig, told: dict[str, Any] | None) -> ChatSettings | None:
+    """The settings that a body tells."""
+    return settings_for(config, **told) if told else None
+
+
+class EstimateSerializer(serializers.Serializer[Any]):
+    """What all evaluations on the sets of now will take, by a token of four characters."""
+
+    requests = serializers.IntegerField()
+    tokens_in = serializers.IntegerField()
+    tokens_out = serializers.IntegerField()
+    cost = serializers.FloatField(allow_null=True, help_text="null: without prices.")
+    over_cap = serializers.BooleanField()
+
+
+class EstimateView(APIView):
+    write_scope = Submit
+
+    @extend_schema(
+        operation_id="models_estimate", request=ChatSerializer, responses=EstimateSerializer
+    )
+    def post(self, request: Request, code: str) -> Response:
+        """What the evaluations of a chat model will cost. Nobody is asked, nothing is stored."""
+        from evaluation.chat.estimate import estimate  # loads numpy
+
+        task = find_task(request, code, can_annotate)
+        found = estimate(task, settings_of(task.config, read(ChatSerializer, request)))
+        return Response(EstimateSerializer(vars(found)).data)
+
+
+class CapSerializer(serializers.Serializer[Any]):
+    """What all evaluations of a model may cost together."""
+
+    most_cost = serializers.FloatField(max_value=MOST_COST)
+
+
+class CapView(APIView):
+    write_scope = Submit
+
+    @writes("models_cap", CapSerializer, ToldChatSerializer)
+    def post(self, request: Request, pk: UUID) -> Response:
+        """Change the cap on what a chat model may cost; its owner. Ended runs may be repeated."""
+        submission, user = find_owned(request, pk)
+        change_cap(submission=submission, actor=user, **read(CapSerializer, request))
+        submission.refresh_from_db()
+        viewer = Viewer(is_owner=True, is_task_owner=False)
+        return Response(ToldChatSerializer(told_chat(submission, viewer)).data)

@@ -1,0 +1,1 @@
+"""Submitted chat models behind OpenAI's interface: prompt, examples from train, cost, endpoint."""

@@ -1,0 +1,142 @@
+"""How a submitted chat model is asked, and what it may cost. Pure."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from dynabench.lib.words import gettext_noop
+from tasks.config.schema import TaskConfig
+
+MOST_SHOTS = 32
+MOST_TEXT = 20_000
+MOST_COST = 1_000_000
+PLACE = re.compile(r"\{(\w+)\}")
+Problem = tuple[str, str, Mapping[str, Any]]
+"""The field, a sentence with named places, and what stands in them."""
+
+
+@dataclass(frozen=True)
+class ChatSettings:
+    """All that a request has besides the example; prices are of a million tokens.
+
+    instructions and template: what is sent, whoever wrote it. shots: examples of the train split
+    that are asked and answered before, drawn by shots_seed; shot_items: their rows, once drawn.
+    perturbed: whether it is asked about perturbed examples too. most_cost: of all runs together.
+    """
+
+    model: str
+    instructions: str = ""
+    template: str = ""
+    shots: int = 0
+    shots_seed: int = 0
+    temperature: float = 0.0
+    seed: int | None = None
+    max_tokens: int = 256
+    price_in: float = 0.0
+    price_out: float = 0.0
+    most_cost: float | None = None
+    perturbed: bool = False
+    shot_items: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> "ChatSettings":
+        """From a submission's column."""
+        known = {one.name for one in fields(cls)}
+        told = {name: value for name, value in stored.items() if name in known}
+        return cls(**{**told, "shot_items": tuple(told.get("shot_items", ()))})
+
+    @property
+    def is_paid(self) -> bool:
+        """Whether its tokens cost something, as its owner says."""
+        return self.price_in > 0 or self.price_out > 0
+
+    def cost(self, tokens_in: float, tokens_out: float) -> float:
+        """What tokens cost, in the currency of the prices."""
+        return (tokens_in * self.price_in + tokens_out * self.price_out) / 1_000_000
+
+    def options(self, shots: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Those of the adapter `openai_chat`; shots: the examples' fields with the answer."""
+        return {
+            "model": self.model,
+            "instructions": self.instructions,
+            "template": self.template,
+            "temperature": self.temperature,
+            "max_tokens": self.max_tokens,
+            **({} if self.seed is None else {"seed": self.seed}),
+            **({"examples": [dict(one) for one in shots]} if shots else {}),
+        }
+
+    def digest(self, url: str, shots: Sequence[Mapping[str, Any]]) -> str:
+        """The model's identity: its address and all that it is asked with, not what it costs."""
+        asked = [url, self.options(shots)]
+        return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+
+def settings_for(
+    config: TaskConfig, *, instructions: str | None = None, template: str = "", **told: Any
+) -> ChatSettings:
+    """Settings for a task; without instructions or a template they are the ready ones."""
+    return ChatSettings(
+        instructions=task_instructions(config) if instructions is None else instructions,
+        template=template or plain_template(config),
+        **told,
+    )
+
+
+def plain_template(config: TaskConfig) -> str:
+    """Every field that models read, in the order in which people read them."""
+    return "\n\n".join(f"{{{name}}}" for name in config.ordered_fields)
+
+
+def task_instructions(config: TaskConfig) -> str:
+    """The ready prompt: the task's name, and its labels in the task's own words."""
+    answer = config.component(config.answer_field)
+    about = f"The task is “{config.name}”. Give the {answer.title.lower()}."
+    lines = [
+        f"- {one.value}: {one.words}" + (f" ({one.help})" if one.help else "")
+        for one in answer.labels
+    ]
+    return "\n".join([about, *lines])
+
+
+def problem_of(config: TaskConfig, chat: ChatSettings) -> Problem | None:
+    """The first thing that is wrong with the settings; None when nothing is."""
+    read = config.model_fields
+    named = PLACE.findall(chat.template)
+    if lacking := [name for name in read if name not in named]:
+        sentence = gettext_noop("The template lacks {%(field)s}. Models read: %(fields)s.")
+        return "template", sentence, {"field": lacking[0], "fields": _places(read)}
+    if strange := [name for name in named if name not in read]:
+        sentence = gettext_noop("Models do not read {%(field)s}. They read: %(fields)s.")
+        return "template", sentence, {"field": strange[0], "fields": _places(read)}
+    for name, (low, high) in RANGES.items():
+        value = getattr(chat, name)
+        if value is not None and not low <= value <= high:
+            sentence = gettext_noop("Choose a number from %(low)s to %(high)s.")
+            return name, sentence, {"low": low, "high": high}
+    if chat.is_paid and not chat.most_cost:
+        sentence = gettext_noop("Say at most how much all of its evaluations may cost together.")
+        return "most_cost", sentence, {}
+    if chat.most_cost and not chat.is_paid:
+        sentence = gettext_noop("Enter what a million tokens cost, so that the cap can be held.")
+        return "price_in", sentence, {}
+    return None
+
+
+RANGES = {
+    "shots": (0, MOST_SHOTS),
+    "shots_seed": (0, 2**31 - 1),
+    "temperature": (0, 2),
+    "seed": (0, 2**31 - 1),
+    "max_tokens": (1, 8192),
+    "price_in": (0, 100_000),
+    "price_out": (0, 100_000),
+    "most_cost": (0, MOST_COST),
+}
+
+
+def _places(names: Sequence[str]) -> str:
+    return ", ".join(f"{{{name}}}" for name in names)

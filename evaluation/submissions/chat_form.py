@@ -1,0 +1,155 @@
+"""The form with which a chat model behind an OpenAI-compatible interface is submitted."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.utils.datastructures import MultiValueDict
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from evaluation.chat.settings import (
+    MOST_COST,
+    MOST_SHOTS,
+    MOST_TEXT,
+    RANGES,
+    ChatSettings,
+    plain_template,
+    settings_for,
+)
+from evaluation.models import Submission
+from evaluation.submissions.forms import SubmitForm
+from tasks.models import Task
+
+PROMPTS = [
+    ("task", gettext_lazy("The task's name and labels, in its own words")),
+    ("bare", gettext_lazy("None: only what an answer looks like")),
+    ("own", gettext_lazy("My own, below")),
+]
+
+
+def _number(name: str, label: Any, help_text: Any, **more: Any) -> forms.Field:
+    """A field for a number of the settings; empty stands for the usual value."""
+    low, high = RANGES[name]
+    kind = more.pop("kind", forms.IntegerField)
+    bounds = {"min_value": low, "max_value": high, "required": False}
+    field: forms.Field = kind(label=label, help_text=help_text, **bounds, **more)
+    return field
+
+
+class ChatForm(SubmitForm):
+    """Address, key, prompt, examples, price and cap of a chat model."""
+
+    source = forms.CharField(
+        label=gettext_lazy("Base URL"),
+        max_length=500,
+        help_text=gettext_lazy("Such as https://api.example.org/v1; /chat/completions is added."),
+    )
+    secret = forms.CharField(
+        label=gettext_lazy("API key"),
+        required=False,
+        max_length=1000,
+        widget=forms.PasswordInput({"autocomplete": "off"}),
+        help_text=gettext_lazy("Sent with each call. Stored encrypted and never shown again."),
+    )
+    model = forms.CharField(label=gettext_lazy("Name of the model on the server"), max_length=200)
+    prompt = forms.ChoiceField(
+        label=gettext_lazy("Prompt"), choices=PROMPTS, widget=forms.RadioSelect, initial="task"
+    )
+    instructions = forms.CharField(
+        label=gettext_lazy("My own prompt"),
+        required=False,
+        max_length=MOST_TEXT,
+        widget=forms.Textarea({"rows": 5}),
+        help_text=gettext_lazy(
+            "The system message. That texts are data, and what an answer looks like, is added."
+        ),
+    )
+    template = forms.CharField(
+        label=gettext_lazy("Template of an example"),
+        required=False,
+        max_length=MOST_TEXT,
+        widget=forms.Textarea({"rows": 4}),
+    )
+    shots = _number(
+        "shots",
+        gettext_lazy("Examples in the prompt"),
+        gettext_lazy("Drawn from the train split alone; at most %(n)d.") % {"n": MOST_SHOTS},
+    )
+    shots_seed = _number("shots_seed", gettext_lazy("Seed of the draw"), "")
+    temperature = _number(
+        "temperature", gettext_lazy("Temperature"), gettext_lazy("0 if empty."),
+        kind=forms.FloatField,
+    )  # fmt: skip
+    seed = _number(
+        "seed", gettext_lazy("Seed of the model"), gettext_lazy("Sent if you enter one.")
+    )
+    max_tokens = _number(
+        "max_tokens", gettext_lazy("Most tokens of an answer"), gettext_lazy("256 if empty.")
+    )
+    price_in = _number(
+        "price_in", gettext_lazy("Price of a million tokens read"),
+        gettext_lazy("In any currency; empty if it costs nothing."), kind=forms.FloatField,
+    )  # fmt: skip
+    price_out = _number(
+        "price_out", gettext_lazy("Price of a million tokens written"), "", kind=forms.FloatField
+    )
+    most_cost = _number(
+        "most_cost", gettext_lazy("Cap on the cost"),
+        gettext_lazy("Of all evaluations together, those of later rounds too."),
+        kind=forms.FloatField,
+    )  # fmt: skip
+    perturbed = forms.BooleanField(
+        label=gettext_lazy("Measure robustness and fairness too"),
+        required=False,
+        help_text=gettext_lazy("It is asked about perturbed examples, several times as many."),
+    )
+
+    def __init__(
+        self,
+        task: Task,
+        kind: Submission.Kind,
+        data: Mapping[str, Any] | None = None,
+        files: MultiValueDict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(task, kind, data, files)
+        self.task = task
+        template = self.fields["template"]
+        template.initial = plain_template(task.config)
+        names = ", ".join(f"{{{name}}}" for name in task.config.ordered_fields)
+        template.help_text = _("Each of %(names)s becomes that text.") % {"names": names}
+
+    def clean(self) -> dict[str, Any]:
+        """One's own prompt is written where it was chosen."""
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if cleaned.get("prompt") == "own" and not cleaned.get("instructions"):
+            self.add_error("instructions", _("Write the prompt, or choose another one above."))
+        return cleaned
+
+    @property
+    def chat(self) -> ChatSettings:
+        """The settings, once the form is valid."""
+        told = {name: self.cleaned_data[name] for name in SETTINGS}
+        told = {name: value for name, value in told.items() if value not in (None, "")}
+        own = {"bare": "", "own": self.cleaned_data["instructions"]}
+        told["instructions"] = own.get(self.cleaned_data["prompt"])
+        return settings_for(self.task.config, **told)
+
+    @property
+    def wanted(self) -> dict[str, Any]:
+        named = {name: self.cleaned_data[name] for name in ("name", "source", "secret")}
+        return {"kind": self.kind, **named, "chat": self.chat}
+
+
+class CapForm(forms.Form):
+    """What all evaluations of a chat model may cost together."""
+
+    most_cost = forms.FloatField(
+        label=gettext_lazy("Cap on the cost"), min_value=0, max_value=MOST_COST
+    )
+
+
+SETTINGS = (
+    *("model", "template", "shots", "shots_seed", "temperature", "seed", "max_tokens"),
+    *("price_in", "price_out", "most_cost", "perturbed"),
+)

@@ -1,0 +1,26 @@
+"""How a submitted chat model is asked, as its readers may know it."""
+
+from typing import Any
+
+from evaluation.chat.settings import MOST_SHOTS, ChatSettings
+from evaluation.chat.shots import uids_of
+from evaluation.models import Submission
+from evaluation.submissions.visibility import Viewer
+
+
+def told_chat(submission: Submission, viewer: Viewer) -> dict[str, Any] | None:
+    """Its prompt and settings; None: it is no chat model, or was withdrawn.
+
+    Cap and spending are for those inside; so is the model's name on its server while it is
+    anonymous.
+    """
+    if not submission.chat:
+        return None
+    chat, is_inside = ChatSettings.of(submission.chat), viewer.is_inside
+    return {
+        **vars(chat),
+        "model": chat.model if is_inside or not submission.is_anonymous else "",
+        "shot_uids": uids_of(chat, MOST_SHOTS),
+        "most_cost": chat.most_cost if is_inside else None,
+        "spent": submission.spent if is_inside else None,
+    }
