@@ -5,18 +5,24 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import openai
 import pytest
 from django.conf import settings
 from django.test import override_settings
 
+from dynabench.accounts.services import annotator_of
+from leaderboard.arena.report import report_of
+from leaderboard.models import Battle, Contestant
 from tasks.models import TargetModel, Task
 from tasks.targets.connect import endpoint_of
 from tasks.targets.serving.errors import LoadingError
 from tasks.targets.serving.generation.model import LanguageModel
 from tasks.targets.serving.registry import ModelRegistry
 from tasks.targets.serving.spec import ModelSpec
+from tests.support.battles import battle_arena, fight
+from tests.support.factories import UserFactory
 from tests.support.model_server import serving
 from tests.support.programs import PRODUCT_ONLY
 from tests.support.serving_models import tiny_model
@@ -231,3 +237,34 @@ def test_lm_eval_evaluates_through_both_routes(
             bootstrap_iters=0,
         )
         assert told["n-samples"][task["task"]]["effective"] == 3
+
+
+STORIES = ("a lighthouse keeper", "two rivers", "a slow train", "the last apple", "a lost dog")
+TELLERS = {"brief": 3, "fair": 6, "rich": 12}  # name: the tokens that it may write
+
+
+@pytest.mark.django_db
+def test_an_arena_of_three_characters_ranks_them(url: str, settings: Any) -> None:
+    """Sixty votes of twelve people who want to read on; each teller has a prompt of its own."""
+    settings.TARGET_PRIVATE_HOSTS = ["127.0.0.1"]
+    task = battle_arena()
+    Contestant.objects.all().delete()
+    for name, tokens in TELLERS.items():
+        target = TargetModel.objects.create(
+            task=task, name=name, adapter="openai_chat", url=url,
+            options={"model": "smol", "max_tokens": tokens, "instructions": f"You are {name}."},
+        )  # fmt: skip
+        Contestant.objects.create(task=task, name=name, target=target, is_live=True)
+    for _ in range(12):
+        voter = annotator_of(UserFactory())
+        for story in STORIES:
+            fight(task, voter, longer, f"Write a long story about {story}.")
+    report = report_of(task)
+    assert report.battles == 60
+    assert [line.name for line in report.lines] == [*TELLERS][::-1]
+
+
+def longer(battle: Battle) -> str:
+    """The side that wrote more."""
+    length = {reply.side: len(reply.text) for reply in battle.turns.get().replies.all()}
+    return max(length, key=lambda side: length[side])
