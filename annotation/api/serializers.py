@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
+from rest_framework.request import Request
 
 from annotation.attempts.failures import FAILURES, NO_ANSWER
 from annotation.models import Assignment, Attempt, Example
@@ -36,6 +38,13 @@ def named(components: Iterable[Component], values: Mapping[str, Any]) -> dict[st
 def given_context(context: Context, config: TaskConfig) -> dict[str, Any]:
     """What one writes about, as GivenContextSerializer says."""
     return {"id": context.pk, "fields": named(config.context, context.fields)}
+
+
+def own_assignment(request: Request, pk: int) -> Assignment:
+    """The person's own assignment, with what its answers read; 404 for others."""
+    mine = Assignment.objects.filter(annotator__user=request.user.pk)
+    rows = mine.select_related("annotator", "round__task", "context", "parent")
+    return get_object_or_404(rows, pk=pk)
 
 
 class WantSerializer(serializers.Serializer[Any]):
@@ -95,7 +104,10 @@ class NewExampleSerializer(serializers.Serializer[Any]):
     """An example as it is sent."""
 
     inputs = Values(
-        help_text="The task's inputs by name, without the goal. A span is {text, start, end}."
+        help_text=(
+            "The task's inputs by name, without the goal. A span is {text, start, end}; a "
+            "conversation is the place of the marked answer."
+        )
     )
     parent: Any = serializers.UUIDField(
         required=False, allow_null=True, help_text="One's own example that this one edits."

@@ -4,12 +4,15 @@ from django.urls import path
 
 from annotation.api.examples import AuthorAnswerView, RetractView, WhyView
 from annotation.api.reports import NewReport, Reports, Resolve
+from annotation.api.talk import ConversationView, TakeBackView
 from annotation.api.writing import AssignmentView, AttemptView, GateView, NewExampleView
 
 urlpatterns = [
     path("tasks/<slug:code>/gate/", GateView.as_view(), name="gate"),
     path("tasks/<slug:code>/assignment/", AssignmentView.as_view(), name="assignment"),
     path("assignments/<int:pk>/examples/", NewExampleView.as_view(), name="new-example"),
+    path("assignments/<int:pk>/conversation/", ConversationView.as_view(), name="conversation"),
+    path("assignments/<int:pk>/conversation/back/", TakeBackView.as_view(), name="take-back"),
     path("attempts/<uuid:uuid>/", AttemptView.as_view(), name="attempt"),
     path("examples/<uuid:uuid>/retract/", RetractView.as_view(), name="example-retract"),
     path("examples/<uuid:uuid>/why/", WhyView.as_view(), name="example-why"),

@@ -21,9 +21,11 @@ from annotation.api.serializers import (
     ExampleSerializer,
     NewExampleSerializer,
     WantSerializer,
+    own_assignment,
 )
 from annotation.assignments.services import assign_next, pass_gate
 from annotation.attempts import services
+from annotation.attempts.conversation_services import conversation_of, spoken_turns
 from annotation.attempts.failures import FAILED_STATUS, FAILURES, NO_ANSWER
 from annotation.attempts.services import settle
 from annotation.models import Assignment, Attempt, Example
@@ -93,7 +95,7 @@ class NewExampleView(APIView):
         202: they have not answered within five seconds. Ask for the attempt again until it is done.
         Whatever goes wrong, the text is kept as the assignment's draft.
         """
-        assignment = _own_assignment(request, pk)
+        assignment = own_assignment(request, pk)
         annotator = enter(request, assignment.round.task, services.check_programs_write)
         asked = read(NewExampleSerializer, request)
         inputs = checked(assignment, asked["inputs"])
@@ -109,17 +111,13 @@ class NewExampleView(APIView):
         return attempt_response(request, settle(attempt) if is_mine else attempt)
 
 
-def _own_assignment(request: Request, pk: int) -> Assignment:
-    mine = Assignment.objects.filter(annotator__user=request.user.pk)
-    rows = mine.select_related("annotator", "round__task", "context", "parent")
-    return get_object_or_404(rows, pk=pk)
-
-
 def checked(assignment: Assignment, given: Mapping[str, Any]) -> dict[str, Any]:
     """The inputs with the goal's label, by the rules of the page. Raises ValidationError."""
     config, goal = assignment.round.task.config, assignment.round.task.config.goal.field
     inputs = {n: v.strip() if isinstance(v, str) else v for n, v in given.items()}
     inputs = with_media(assignment.round.task, config.input, inputs)
+    if config.talk and type(place := inputs.get(config.talk.name)) is int:
+        inputs[config.talk.name] = _turns_before(assignment, config.talk.name, place)
     if goal and inputs.setdefault(goal, assignment.goal) != assignment.goal:
         wrong = [f"Your goal is {assignment.goal}. Leave this out, or ask for another goal"]
         raise serializers.ValidationError({"inputs": {goal: wrong}})
@@ -129,6 +127,15 @@ def checked(assignment: Assignment, given: Mapping[str, Any]) -> dict[str, Any]:
     if errors:
         raise serializers.ValidationError({"inputs": errors})
     return {name: value for name, value in inputs.items() if value not in (None, "", [])}
+
+
+def _turns_before(assignment: Assignment, name: str, place: int) -> list[dict[str, Any]]:
+    """What was said before the marked answer. Raises ValidationError where none is there."""
+    turns = conversation_of(assignment).turns
+    if not 0 <= place < len(turns) or turns[place]["role"] != "assistant":
+        wrong = ["The model said nothing at this place of the conversation"]
+        raise serializers.ValidationError({"inputs": {name: wrong}})
+    return spoken_turns(turns[:place])
 
 
 def _parent(assignment: Assignment, uuid: UUID | None) -> Example | None:

@@ -134,9 +134,7 @@ def _written_before(own: Example) -> Duplicate:
 
 
 def check_programs_write(task: Task) -> None:
-    """Raises ForPeople where the configuration does not let programs write, or people talk."""
-    if task.config.talk:
-        raise ForPeople("Only people write in this task, on its page: they talk to the model.")
+    """Raises ForPeople where the configuration does not let programs write."""
     if not task.config.programs.write:
         raise ForPeople(
             "Only people write in this task: its configuration says `programs: {write: false}`."

@@ -10,6 +10,13 @@ from tasks.config.field_types.chat import LENGTH, most_turns
 from tasks.config.schema import TaskConfig
 
 
+def turns_left(held: Conversation, config: TaskConfig) -> int:
+    """How many turns the person may still say."""
+    assert config.talk is not None
+    said: int = sum(turn["role"] == "user" for turn in held.turns)
+    return most_turns(config.talk) - said
+
+
 def values(conversation: Conversation | None, config: TaskConfig) -> dict[str, Any]:
     """What was said, but never what the model was told of a secret; and what can be said next.
 
@@ -22,14 +29,13 @@ def values(conversation: Conversation | None, config: TaskConfig) -> dict[str, A
         for place, turn in enumerate(held.turns)
         if turn["role"] != "system"
     ]
-    own = sum(turn["is_own"] for turn in shown)
     return {
         "turns": shown,
         "at": len(held.turns),
         "said": held.said,
         "is_asking": held.is_asking,
         "failed": _(FAILURES.get(held.failure, NO_ANSWER)) if held.failure else "",
-        "left": most_turns(config.talk) - own,
+        "left": turns_left(held, config),
         "limit": config.talk.max_length or LENGTH,
         "has_answers": bool(shown),
     }

@@ -380,6 +380,17 @@ class ContextBatch(TypedDict):
     contexts: int
 
 
+class Conversation(TypedDict):
+    """What a person and the target have said, but not what the model was told first."""
+
+    turns: list[SpokenTurn]
+    at: int
+    said: str
+    is_asking: bool
+    failure: str
+    left: int
+
+
 class Dataset(TypedDict):
     """A released version of a round's data."""
 
@@ -1062,6 +1073,14 @@ class Slice(TypedDict):
     verified: int
     slice: str
     value: str
+
+
+class SpokenTurn(TypedDict):
+    """A turn of a conversation."""
+
+    place: int
+    role: Literal["user", "assistant"]
+    text: str
 
 
 class Standing(TypedDict):

@@ -49,6 +49,41 @@ class Writing(Asking):
         return example
 
     @method
+    def conversation(self, assignment_id: int) -> Flow[types.Conversation]:
+        """What was said so far, in a task where one talks to the model."""
+        return self._get(f"/assignments/{assignment_id}/conversation/")
+
+    @method
+    def say(self, assignment_id: int, text: str) -> Flow[types.Conversation]:
+        """Say a turn and wait for the answer, the last of the `turns`.
+
+        Mark an answer by its `place`: `annotate(assignment_id, {"talk": place, …})`. Raises
+        Invalid, Refused (also where the model failed; the same may be said again), TimedOut.
+        """
+        address = f"/assignments/{assignment_id}/conversation/"
+        found: types.Conversation = yield from self._write("POST", address, {"text": text})
+        begun = monotonic()
+        while found["is_asking"]:
+            if monotonic() - begun > LONGEST_ASKING:
+                raise TimedOut("The model has not answered. Ask for the conversation later.")
+            yield Pause(PAUSE)
+            found = yield from self._get(address)
+        if found["failure"]:
+            raise Refused(found["failure"])
+        return found
+
+    @method
+    def take_back(
+        self, assignment_id: int, turn: int, edit: bool = False
+    ) -> Flow[types.Conversation]:
+        """Take back one's turn at this place and all after it.
+
+        edit: its text stays as what is `said` next. Raises Refused where there is none.
+        """
+        body = {"turn": turn, "edit": edit}
+        return self._write("POST", f"/assignments/{assignment_id}/conversation/back/", body)
+
+    @method
     def upload_media(
         self, task: str, path: str | Path, alt: str = "", kind: Literal["image", "audio"] = "image"
     ) -> Flow[dict[str, Any]]:

@@ -48,3 +48,27 @@ def test_a_wrong_example_says_the_field(server, client):
     server.answers.append(bad(422, "invalid", "No.", {"inputs.hypothesis": ["Too long."]}))
     with pytest.raises(Invalid, match=r"inputs\.hypothesis: Too long"):
         client.annotate(7, INPUTS)
+
+
+TALK = {"turns": [], "at": 2, "said": "", "is_asking": False, "failure": "", "left": 3}
+
+
+def test_a_turn_is_said_and_waited_for(server, client, pauses):
+    server.answers += [good(TALK | {"is_asking": True}, 202), good(TALK), good(TALK), good(TALK)]
+    assert client.say(7, "When?") == TALK
+    assert server.lines == ["POST /assignments/7/conversation/", "GET /assignments/7/conversation/"]
+    assert len(pauses) == 1
+    assert client.take_back(7, 0, edit=True) == TALK
+    assert server.body() == {"turn": 0, "edit": True}
+    assert client.conversation(7) == TALK
+
+
+def test_an_answer_that_failed_or_never_came_is_no_turn(server, client, monkeypatch):
+    server.answers.append(good(TALK | {"failure": "The model did not answer."}))
+    with pytest.raises(Refused, match="did not answer"):
+        client.say(7, "When?")
+    times = iter([0, LONGEST_ASKING, LONGEST_ASKING + 1])
+    monkeypatch.setattr("dynabench.client.writing.monotonic", lambda: next(times))
+    server.route = lambda request: good(TALK | {"is_asking": True}, 202)
+    with pytest.raises(TimedOut):
+        client.say(7, "When?")

@@ -1,0 +1,142 @@
+"""The API's views of a conversation with the target, before it is sent as an example."""
+
+from typing import Any
+
+from django.http import Http404
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from annotation.api.entry import enter
+from annotation.api.serializers import own_assignment
+from annotation.attempts import conversation_services
+from annotation.attempts.failures import FAILURES, NO_ANSWER
+from annotation.attempts.services import check_programs_write
+from annotation.models import Assignment, Conversation
+from annotation.writing import talk
+from dynabench.accounts.api import once
+from dynabench.accounts.models import ApiToken
+from dynabench.lib.api import read
+
+
+class SpokenTurnSerializer(serializers.Serializer[Any]):
+    """A turn of a conversation."""
+
+    place: Any = serializers.IntegerField(help_text="By which it is marked or taken back.")
+    role = serializers.ChoiceField(["user", "assistant"])
+    text = serializers.CharField()
+
+
+class ConversationSerializer(serializers.ModelSerializer[Conversation]):
+    """What a person and the target have said, but not what the model was told first."""
+
+    turns = serializers.SerializerMethodField()
+    at = serializers.SerializerMethodField(help_text="The place of the next turn.")
+    said = serializers.CharField(help_text="The person's turn that has no answer yet.")
+    is_asking: Any = serializers.BooleanField(help_text="Whether the model is answering.")
+    failure = serializers.SerializerMethodField(help_text="Why `said` got no answer, or empty.")
+    left = serializers.SerializerMethodField(help_text="How many turns may still be said.")
+
+    class Meta:
+        model = Conversation
+        fields = read_only_fields = ("turns", "at", "said", "is_asking", "failure", "left")
+
+    @extend_schema_field(SpokenTurnSerializer(many=True))
+    def get_turns(self, held: Conversation) -> list[dict[str, Any]]:
+        numbered = enumerate(held.turns)
+        return [
+            {"place": place, "role": turn["role"], "text": turn["text"]}
+            for place, turn in numbered
+            if turn["role"] != "system"
+        ]
+
+    def get_at(self, held: Conversation) -> int:
+        return len(held.turns)
+
+    def get_failure(self, held: Conversation) -> str:
+        return FAILURES.get(held.failure, NO_ANSWER) if held.failure else ""
+
+    def get_left(self, held: Conversation) -> int:
+        return talk.turns_left(held, held.assignment.round.task.config)
+
+
+class SaySerializer(serializers.Serializer[Any]):
+    """What is said next."""
+
+    text = serializers.CharField(trim_whitespace=False)
+    at: Any = serializers.IntegerField(
+        required=False, min_value=0, max_value=1000, help_text="Refused if others were said since."
+    )
+
+
+class BackSerializer(serializers.Serializer[Any]):
+    """A turn of the person's that is taken back, with all after it."""
+
+    turn: Any = serializers.IntegerField(min_value=0, max_value=1000, help_text="Its place.")
+    edit: Any = serializers.BooleanField(default=False, help_text="`true`: keep its text as said.")
+
+
+class _Talk(APIView):
+    write_scope = ApiToken.Scope.ANNOTATE
+
+    def assignment(self, request: Request, pk: int) -> Assignment:
+        """The person's own, of a task where people talk. Raises Http404, Refused."""
+        assignment = own_assignment(request, pk)
+        enter(request, assignment.round.task, check_programs_write)
+        if assignment.round.task.config.talk is None:
+            raise Http404
+        return assignment
+
+    def answer(self, assignment: Assignment, status: int = 200) -> Response:
+        held = conversation_services.conversation_of(assignment)
+        held.assignment = assignment
+        status = 202 if held.is_asking else status
+        return Response(ConversationSerializer(held).data, status)
+
+
+class ConversationView(_Talk):
+    throttle = "predict"
+
+    @extend_schema(
+        operation_id="conversation_get",
+        responses={200: ConversationSerializer, 202: ConversationSerializer},
+    )
+    def get(self, request: Request, pk: int) -> Response:
+        """The conversation of one's assignment; 202 while the model answers."""
+        return self.answer(self.assignment(request, pk))
+
+    @extend_schema(
+        operation_id="conversation_say",
+        request=SaySerializer,
+        responses={200: ConversationSerializer, 202: ConversationSerializer},
+    )
+    @once
+    def post(self, request: Request, pk: int) -> Response:
+        """Say a turn; the round's target is asked.
+
+        202: it has not answered within five seconds. Ask for the conversation until it has.
+        An answer that failed is no turn: `failure` says why, and the same may be said again.
+        """
+        assignment = self.assignment(request, pk)
+        asked = read(SaySerializer, request)
+        held = conversation_services.conversation_of(assignment)
+        at = asked.get("at", len(held.turns))
+        conversation_services.say(assignment=assignment, text=asked["text"], at=at)
+        return self.answer(assignment)
+
+
+class TakeBackView(_Talk):
+    @extend_schema(
+        operation_id="conversation_take_back",
+        request=BackSerializer,
+        responses={200: ConversationSerializer, 202: ConversationSerializer},
+    )
+    @once
+    def post(self, request: Request, pk: int) -> Response:
+        """Take back one's own turn and all that came after it, perhaps to edit it."""
+        assignment = self.assignment(request, pk)
+        asked = read(BackSerializer, request)
+        conversation_services.take_back(assignment=assignment, **asked)
+        return self.answer(assignment)
