@@ -125,7 +125,7 @@ class _Import:
         if not text.strip():
             return None
         try:
-            row = parse_line(text)
+            row = parse_line(text, (self.options.task or "") if self.options.judge else "")
         except BadRow as error:
             self.bad(number, text, str(error))
             return None

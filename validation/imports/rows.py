@@ -3,6 +3,7 @@
 docs/operators.md, “Importing history”, describes the format.
 """
 
+import hashlib
 import json
 import math
 import re
@@ -99,15 +100,41 @@ class HistoryRow(_Part):
         raise PydanticCustomError("model_wrong", "{words}", {"words": words})
 
 
-def parse_line(line: bytes) -> HistoryRow:
-    """The row that a line of JSON in UTF-8 holds. Raises BadRow."""
+def parse_line(line: bytes, task: str = "") -> HistoryRow:
+    """The row that a line of JSON in UTF-8 holds. Raises BadRow.
+
+    task: the code of the task in which people judge the rows. There a row may also be plain: it
+    holds no objects and no lists, and its fields are what people read.
+    """
+    data = _read(line)
+    if task and not any(isinstance(value, dict | list) for value in data.values()):
+        data = _whole(data, task)
     try:
-        return HistoryRow.model_validate(_read(line))
+        return HistoryRow.model_validate(data)
     except ValidationError as error:
         problems = error.errors(include_url=False)
         # A field with a typing error is also missing; the typing error says more.
         first = min(problems, key=lambda one: one["type"] != "extra_forbidden")
         raise BadRow(_reason(first)) from None
+
+
+def _whole(plain: Mapping[str, Any], task: str) -> dict[str, Any]:
+    """A plain row as one of history that nobody has judged.
+
+    `label` is the author's; without `uid` one follows from the row itself, so that importing it
+    again adds nothing.
+    """
+    text = {name: value if isinstance(value, str) else json.dumps(value)
+            for name, value in plain.items() if value is not None}  # fmt: skip
+    digest = hashlib.sha256(json.dumps(text, sort_keys=True).encode()).hexdigest()[:32]
+    uid, label = text.pop("uid", digest), text.pop("label", "")
+    if not any(value.strip() for value in text.values()):
+        raise BadRow("the line has nothing to judge; add a field with a text")
+    return {
+        "task": task, "round": 1, "uid": uid, "context": {}, "input": text, "author": None,
+        "author_label": label or None, "model_prediction": None, "model_wrong": None,
+        "validations": [], "metadata": {},
+    }  # fmt: skip
 
 
 def _reason(problem: ErrorDetails) -> str:

@@ -57,6 +57,23 @@ def test_what_a_source_does_not_tell():
     assert (row.votes, row.round) == ([], 0)
 
 
+def test_a_plain_row_is_what_judges_read():
+    plain = {"text": "Go away.", "stars": 4, "kind": True, "note": None}
+    row = parse_line(json.dumps(plain).encode(), "tone")
+    assert (row.task, row.round, row.author_label, row.votes) == ("tone", 1, None, [])
+    assert row.input == {"text": "Go away.", "stars": "4", "kind": "true"}
+    assert row.uid == parse_line(b'{"kind": "true", "stars": "4", "text": "Go away."}', "tone").uid
+    named = parse_line(b'{"uid": "a", "text": "Go away.", "label": "rude"}', "tone")
+    assert (named.uid, named.author_label) == ("a", "rude")
+    assert parse_line(encoded(), "tone") == parse_line(encoded())  # a whole row stays one
+
+
+@pytest.mark.parametrize("line", [b'{"uid": "a", "label": "rude"}', b'{"text": " "}', b"{}"])
+def test_a_plain_row_has_something_to_judge(line):
+    with pytest.raises(BadRow, match="nothing to judge"):
+        parse_line(line, "tone")
+
+
 def test_escapes_and_a_byte_order_mark_are_fine():
     line = b"\xef\xbb\xbf" + json.dumps(ROW).encode() + b"\r\n"
     assert parse_line(line) == parse_line(encoded())

@@ -1,6 +1,9 @@
 """Import a file of examples that were written and judged elsewhere."""
 
+import csv
 import gzip
+import io
+import json
 import zlib
 from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
@@ -18,14 +21,19 @@ from validation.rules.consensus import Policy
 
 LONGEST_LINE = 16 * 2**20
 MOST_NAMED = 50
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
 NAMES = ("task", "create", "owner", "round", "policy", "skip_bad", "judge", "labels")
 
 
 class Command(BaseCommand):
-    help = "Import examples with their votes (JSONL, plain or gzip). Running it again adds nothing."
+    help = "Import examples with their votes, or rows to be judged. Running it again adds nothing."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", type=Path, help="JSONL in UTF-8; gzip is recognised")
+        parser.add_argument(
+            "file",
+            type=Path,
+            help="JSONL, or with --judge also .csv and .tsv; in UTF-8, gzip is recognised",
+        )
         parser.add_argument("--task", metavar="CODE", help="instead of the task each row names")
         parser.add_argument("--create", action="store_true", help="make the task if there is none")
         parser.add_argument(
@@ -51,19 +59,23 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         path: Path = options["file"]
+        if _delimiter(path) and not options["judge"]:
+            raise CommandError("A table holds rows for --judge. History comes in as JSONL.")
         with ExitStack() as stack:
             self._named = self._read = 0
             self._collected: IO[bytes] | None = None
             self._path, self._stack = path, stack
             try:
                 summary = import_examples(
-                    lines=_lines(stack.enter_context(path.open("rb"))),
+                    lines=_lines(path, stack.enter_context(path.open("rb"))),
                     options=Options(path.name, **{name: options[name] for name in NAMES}),
                     on_bad=self._collect if options["skip_bad"] else self._tell,
                     on_progress=self._progress,
                 )
             except ImportRefused as error:
                 raise CommandError(str(error)) from None
+            except (UnicodeDecodeError, csv.Error) as error:
+                raise CommandError(f"{path}: {error}; nothing was stored.") from None
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
                 raise CommandError(f"{path}: damaged gzip ({error}); nothing was stored.") from None
             except OSError as error:
@@ -104,12 +116,37 @@ class Command(BaseCommand):
         self.stdout.write(f"{summary.new:,} new, {summary.known:,} known before{left_out}.")
 
 
-def _lines(file: BufferedReader) -> Iterator[bytes]:
-    """The lines of a plain or gzip file or pipe. An endless one is cut, and so no JSON."""
+def _lines(path: Path, file: BufferedReader) -> Iterator[bytes]:
+    """The lines of a plain or gzip file or pipe. An endless one is cut, and so no JSON.
+
+    Of a table each row, as JSON.
+    """
     is_gzip = file.peek(2)[:2] == b"\x1f\x8b"
     unpacked = gzip.GzipFile(fileobj=file) if is_gzip else file
+    if delimiter := _delimiter(path):
+        text = io.TextIOWrapper(unpacked, "utf-8-sig", newline="")
+        yield from _rows(csv.reader(text, delimiter=delimiter))
+        return
     while line := unpacked.readline(LONGEST_LINE):
         yield line
+
+
+def _delimiter(path: Path) -> str | None:
+    """What parts the cells of a table; None: the file is JSON lines."""
+    return DELIMITERS.get(Path(path.name.removesuffix(".gz")).suffix.lower())
+
+
+def _rows(table: Iterator[list[str]]) -> Iterator[bytes]:
+    """Each row of a table under its header. Raises ImportRefused."""
+    header = [name.strip() for name in next(table, [])]
+    if not header or not all(header) or len({*header}) < len(header):
+        raise ImportRefused("The first row names the columns, each once; mend it.")
+    for number, cells in enumerate(table, 1):
+        if cells and len(cells) != len(header):
+            raise ImportRefused(
+                f"Row {number} has {len(cells)} cells, and the header {len(header)}; mend it."
+            )
+        yield json.dumps(dict(zip(header, cells, strict=True))).encode() if cells else b""
 
 
 def _bad_file(path: Path) -> Path:
