@@ -63,7 +63,6 @@ class Ending:
     measured: str = ""  # what was measured against it, in words
     log: str = ""  # the end of the model's log, at most `Limits.log_bytes`
     warnings: tuple[str, ...] = ()
-    unusable: int = 0  # examples that a chat model declined or did not answer in the asked form
 
 
 @dataclass(frozen=True)

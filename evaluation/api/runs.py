@@ -271,8 +271,8 @@ class Predictions(APIView):
     def get(self, request: Request, pk: UUID, name: str) -> HttpResponseBase:
         """Its answers on a set, a line each, as they are submitted: `{"id", "output", "prob"}`.
 
-        What it did not answer has no line. Of the newest version that it was run on. Of sets whose
-        inputs may leave; of others for the task's editors.
+        What it did not answer has the output null. Of the newest version that it was run on. Of
+        sets whose inputs may leave; of others for the task's editors.
         """
         seen, viewer = seen_runs(request, pk)
         runs = counting(seen).exclude(predictions="")
@@ -288,6 +288,6 @@ def as_answers(run: EvaluationRun) -> Iterator[bytes]:
     field = run.submission.task.config.answer_field
     with run.predictions.open("rb") as file, gzip.GzipFile(fileobj=file) as rows:
         for row in map(orjson.loads, rows):
-            if row["answer"] is not None:
-                line = {"id": row["uid"], "output": {field: row["answer"]}, "prob": row["prob"]}
-                yield orjson.dumps(line) + b"\n"
+            said = row["answer"]
+            output = None if said is None else {field: said}
+            yield orjson.dumps({"id": row["uid"], "output": output, "prob": row["prob"]}) + b"\n"

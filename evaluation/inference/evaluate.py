@@ -113,7 +113,7 @@ def _completed(ending: Ending, answers: Answers) -> Ending:
     if ending.outcome != Outcome.OK:
         return ending
     try:
-        warning = answers.end(ending.unusable)
+        warning = answers.end()
     except InvalidOutput as error:
         return replace(ending, outcome=Outcome.INVALID_OUTPUT, sentence=str(error))
     return replace(ending, warnings=(*ending.warnings, warning)) if warning else ending

@@ -28,7 +28,7 @@ SUM_TOLERANCE = 1e-3  # of probabilities, as docs/targets.md
 DIGITS = 4  # of a probability; more could carry a hidden message out
 SHOWN = 40  # characters of what the model wrote that a message repeats
 EVERY = 500  # examples between two looks at the clock
-_NO_ANSWER = -1
+_NO_ANSWER, _NO_USE = -1, -2  # in the place of an answer
 FILES = ("data:image/", "data:audio/")
 T = TypeVar("T")
 
@@ -126,6 +126,7 @@ class Answers:
         self._end = 0
         self.lines = 0
         self.answered = 0
+        self.useless = 0  # answers without an output
 
     def take(self, line: bytes) -> None:
         """Keep the answer in a line (without its line break).
@@ -134,6 +135,10 @@ class Answers:
         """
         self.lines += 1
         position, value, prob = self._read(line)
+        if value is None:
+            self._starts[position] = _NO_USE
+            self.useless += 1
+            return
         try:
             kept = orjson.dumps([value, prob])
         except TypeError:
@@ -147,19 +152,18 @@ class Answers:
         """How many examples have no answer."""
         return len(self._position) - self.answered
 
-    def end(self, unusable: int = 0) -> str:
+    def end(self) -> str:
         """The warning about missing answers, empty without one; the same rule for everybody.
 
-        unusable: how many of the missing ones a chat model gave in another form than it was asked
-        for, or declined. They are its answers, and wrong. Raises InvalidOutput when as much as
-        MISSING_SHARE of the answers are missing besides, or all of them are unusable.
+        What the model said to be of no use is an answer, and wrong. Raises InvalidOutput when as
+        much as MISSING_SHARE of the answers are missing, or none is of use.
         """
-        missing, size = self.missing() - unusable, len(self._position)
-        if unusable and not self.answered:
-            raise InvalidOutput("No answer could be used: each was declined or of another form.")
-        if unusable and missing < MISSING_SHARE * size:
+        missing, size = self.missing() - self.useless, len(self._position)
+        if self.useless and not self.answered:
+            raise InvalidOutput("No answer is of use: each was declined or of another form.")
+        if self.useless and missing < MISSING_SHARE * size:
             return (
-                f"{unusable} of {size} answers were declined or not of the form that was asked "
+                f"{self.useless} of {size} answers were declined or not of the form that was asked "
                 "for; they count as wrong."
             )
         if not missing:
@@ -175,7 +179,7 @@ class Answers:
         """Every example's answer in the order of the ids; None: missing."""
         self._file.flush()
         for start, length in zip(self._starts, self._lengths, strict=True):
-            if start == _NO_ANSWER:
+            if start < 0:
                 yield None
             else:
                 value, prob = orjson.loads(os.pread(self._file.fileno(), length, start))
@@ -187,6 +191,8 @@ class Answers:
             self._refuse(f"it is longer than {self.line_bytes} bytes. Answer more briefly.")
         answer = self._object(self._json(line), ("id", "output", "prob"), "the line")
         position = self._example(answer.get("id"))
+        if "output" in answer and answer["output"] is None:
+            return position, None, None
         allowed = (self.output,) if self.labels else (self.output, "start", "end")
         output = self._object(answer.get("output"), allowed, '"output"')
         if self.output not in output:

@@ -23,12 +23,14 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.contract import Answer, Beat, Ending, InvalidOutput, Outcome, Runnable
+from evaluation.inference.elsewhere import answer_lines, lines_of
 from evaluation.inference.exchange import Answers, Sent, answers_for
 from evaluation.sandbox.choose import has_engine, runner_for
 from evaluation.sandbox.limits import Limits
 from evaluation.sandbox.logs import visible
 from evaluation.sandbox.monitor import Runner
 from evaluation.task_shape import runnable
+from evaluation.uploads.archives import ArchiveRefused
 from evaluation.uploads.model_folders import check_folder
 from tasks.config.loading import load_config
 from tasks.config.parsing import ConfigError
@@ -38,7 +40,6 @@ from tasks.targets.serving.errors import MisconfiguredError
 FIVE = 5
 MOST_PROBLEMS = 20
 SHOWN = 200  # characters of a line that does not fit
-LINE_BYTES = Limits.line_bytes
 NO_ENGINE = (
     "No container engine answers. Start Docker or set DOCKER_HOST. Folders of weights also run "
     "with --runner process."
@@ -118,8 +119,12 @@ def check_predictions(config: TaskConfig, uids: Sequence[str], lines: Iterable[b
     Returns the warning about a few missing answers, empty without one. Raises Refused.
     """
     answers, problems, warning = answers_for(config, uids), Problems(), ""
-    for line in lines:
-        problems.take(answers, line.rstrip(b"\r\n"))
+    try:
+        for line in lines:
+            problems.take(answers, line.rstrip(b"\r\n"))
+    except (InvalidOutput, ArchiveRefused) as error:  # of a file that another evaluator wrote
+        problems.add(str(error))
+        problems.check()
     try:
         warning = answers.end()
     except InvalidOutput as error:
@@ -135,19 +140,13 @@ def keep_predictions(config: TaskConfig, uids: Sequence[str], path: Path, kept: 
     with gzip.open(kept, "wb") as packed:
 
         def lines() -> Iterator[bytes]:
-            for line in lines_of(path):
+            for line in answer_lines(config, path):
                 digest.update(line)
                 packed.write(line)
                 yield line
 
         check_predictions(config, uids, lines())
     return digest.hexdigest()
-
-
-def lines_of(path: Path) -> Iterator[bytes]:
-    """The lines of a file; one that is too long comes in parts, each of which is refused."""
-    with path.open("rb") as file:
-        yield from iter(lambda: file.readline(LINE_BYTES + 2), b"")
 
 
 def find_model(
@@ -269,7 +268,8 @@ def _model(asked: argparse.Namespace) -> dict[str, Any]:
 
 
 def _predictions(asked: argparse.Namespace) -> dict[str, Any]:
-    warning = check_predictions(asked.config, asked.uids, lines_of(asked.predictions))
+    lines = answer_lines(asked.config, asked.predictions)
+    warning = check_predictions(asked.config, asked.uids, lines)
     return _report(Outcome.OK, warnings=[warning] if warning else [])
 
 

@@ -88,12 +88,12 @@ class _OpenCalls:
             ):
                 self._open.add(self._pool.submit(self._answered, batch))
             if not self._open:
-                return Ending(Outcome.OK, unusable=unusable)
+                return Ending(Outcome.OK)
             monitor.look()
             for call in self._ended():
                 monitor.tail.add(call.notes)
                 monitor.wrote(call.answers)
-                answered += len(call.answers) > 0
+                answered += call.answers.count(b"\n") - call.unusable
                 unusable += call.unusable
             self._meter.settle()
             if unusable >= HOPELESS and not answered:
@@ -118,16 +118,11 @@ class _OpenCalls:
         examples = [json.loads(line) for line in lines]
         notes: list[str] = []
         predictions = self._predictions([example["inputs"] for example in examples], notes)
+        found = zip(examples, predictions, strict=True)
         answers = [
-            json.dumps(
-                {
-                    "id": example["id"],
-                    "output": dict(said.output),
-                    "prob": said.prob and dict(said.prob),
-                }
-            )
-            for example, said in zip(examples, predictions, strict=True)
-            if said
+            json.dumps({"id": example["id"], **_answer(said)})
+            for example, said in found
+            if said or self._how.takes_unusable
         ]
         unusable = predictions.count(None) if self._how.takes_unusable else 0
         return _Ended(_text(answers), _text(notes), unusable)
@@ -168,6 +163,13 @@ class _OpenCalls:
         for said in found:
             self._meter.note(said.usage, said.seconds if len(inputs) == 1 else None)
         return found
+
+
+def _answer(said: Prediction | None) -> dict[str, Any]:
+    """What a line says besides the id; an output that is null counts as a wrong answer."""
+    if said is None:
+        return {"output": None}
+    return {"output": dict(said.output), "prob": said.prob and dict(said.prob)}
 
 
 def _text(lines: Sequence[str]) -> bytes:

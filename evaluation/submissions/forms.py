@@ -135,7 +135,10 @@ class SubmitForm(forms.Form):
 FILES = {
     Kind.DIRECTORY: _(".zip, .tar or .tar.gz of the folder. Weights as safetensors only."),
     Kind.IMAGE: _("What docker save writes. Or name the image below."),
-    Kind.PREDICTIONS: _("JSON lines: {“id”: uid, “output”: {…}, “prob”: {…} or null}."),
+    Kind.PREDICTIONS: _(
+        "JSON lines: {“id”: uid, “output”: {…}, “prob”: {…} or null}. Or what "
+        "lm-evaluation-harness (--log_samples) or Inspect (.eval) wrote of the release's own task."
+    ),
 }
 SOURCES = {
     Kind.HUB: (_("Id on the hub"), _("Such as organisation/name.")),

@@ -225,7 +225,7 @@ def format_of(file: "BufferedReader[Any]") -> str:
 # --- zip
 
 
-class _ZipFile(io.FileIO):
+class BoundedZip(io.FileIO):
     """A file of which no large part is read at once: the table of a zip archive is."""
 
     def read(self, size: int | None = -1, /) -> bytes:
@@ -241,7 +241,7 @@ def _zip_members(path: Path, limits: ArchiveLimits) -> Iterator[Given]:
     packed = path.stat().st_size
     unpacked = 0
     try:
-        with _ZipFile(path) as file, zipfile.ZipFile(file) as archive:  # type: ignore[arg-type]
+        with BoundedZip(path) as file, zipfile.ZipFile(file) as archive:  # type: ignore[arg-type]
             for info in archive.infolist():
                 unpacked += info.file_size
                 if rule := _zip_rule(info, unpacked, packed, limits):

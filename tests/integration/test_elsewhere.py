@@ -18,6 +18,7 @@ from django.utils import timezone
 from annotation.models import Example
 from dynabench.accounts.models import Annotator
 from evaluation.contract import Answer
+from evaluation.inference.elsewhere import answer_lines
 from evaluation.jobs import build_dataset
 from evaluation.releases.build import Options
 from evaluation.releases.services import request_release
@@ -185,6 +186,7 @@ def test_lm_evaluation_harness_finds_our_numbers(releases, model, tmp_path):
         assert len(samples) == len(said)
         for metric, value in ours(releases[code][0], said).items():
             assert told["results"][name][f"{metric},none"] == pytest.approx(value)
+        assert taken_in(releases[code][0], path) == said
         read = samples[0]["arguments"]["gen_args_0"]["arg_0"]
         assert (RULES in read) == (code == "nli")
         assert read.count("Answer with") == 1
@@ -200,26 +202,37 @@ def chosen(sample):
     return LABELS[max(range(3), key=lambda number: float(answers[number][0]))]
 
 
+def taken_in(dataset, path):
+    """The answers by uid of a file that is submitted as predictions."""
+    config = dataset.round.task.config
+    lines = [json.loads(line) for line in answer_lines(config, path)]
+    return {line["id"]: line["output"] and line["output"][config.answer_field] for line in lines}
+
+
 def test_inspect_finds_our_numbers(releases, model, tmp_path):
+    from inspect_ai.log import read_eval_log
+
     _, nli = releases["nli"]
     _, qa = releases["qa"]
     here = (qa / "inspect_task.py").relative_to(tmp_path)
     run(
         "inspect", "eval", f"{nli}/inspect_task.py@dynabench", here, "--model", "hf/local",
-        "-M", f"model_path={model}", "--max-tokens", "8", "--log-format", "json", "--display",
+        "-M", f"model_path={model}", "--max-tokens", "8", "--log-format", "eval", "--display",
         "plain",
         folder=tmp_path,
     )  # fmt: skip
-    logs = [json.loads(path.read_text()) for path in sorted(tmp_path.glob("logs/*.json"))]
+    paths = sorted(tmp_path.glob("logs/*.eval"))
+    logs = [json.loads(read_eval_log(str(path)).model_dump_json()) for path in paths]
     assert [log["eval"]["dataset"]["name"] for log in logs] == [
         "dynabench_nli_r1",
         "dynabench_qa_r2",
     ]
-    for log, (dataset, _) in zip(logs, releases.values(), strict=True):
+    for log, path, (dataset, _) in zip(logs, paths, releases.values(), strict=True):
         assert log["status"] == "success"
         scores = [(one["id"], *one["scores"].values()) for one in log["samples"]]
         said = {uid: found.get("answer") for uid, found in scores}
         assert len(set(said.values())) > 1
+        assert taken_in(dataset, path) == {uid: value or None for uid, value in said.items()}
         numbers = ours(dataset, said)
         assert inspected(log) == pytest.approx({name: numbers[name] for name in inspected(log)})
         assert len(inspected(log)) == 2

@@ -18,6 +18,7 @@ from django.core.files.storage import FileSystemStorage, default_storage
 from dynabench.lib import bounded
 from dynabench.lib.bounded import Bounds
 from evaluation import jobs
+from evaluation.api.runs import as_answers
 from evaluation.contract import MIB, Ending, Outcome, Usage
 from evaluation.heartbeat import CHUNK, BeatingFile, nothing
 from evaluation.inference import precheck
@@ -27,7 +28,7 @@ from evaluation.queue import leases
 from evaluation.runs.execute import CannotFetch, endpoint_for, model_of
 from evaluation.submissions.quota import Charge, charge_of
 from evaluation.submissions.selectors import shown_inputs
-from evaluation.submissions.services import cancel, submit_model
+from evaluation.submissions.services import cancel, submit_model, withdraw
 from evaluation.uploads.chunked import add_file
 from tasks.targets.serving import spec
 from tests.support.factories import ContextFactory, RoundFactory
@@ -418,3 +419,33 @@ def test_a_task_without_anything_still_asks_five(task):
     assert len(shown_inputs(task)) == 5
     ContextFactory(round=RoundFactory(task=task), fields={"premise": "A context."})
     assert shown_inputs(task)[0] == {"premise": "A context.", "hypothesis": "An example."}
+
+
+def test_what_another_evaluator_wrote_is_scored_and_comes_back_as_it_was_taken(task, alice):
+    """Also what named no label: it is wrong, and may be taken in again."""
+    version = make_set(task, "elsewhere", size=3, may_leave=True)
+    logs = [[-9.0, -1.0, -9.0], [-1.0, -9.0, -9.0]]
+    rows = [
+        {
+            "doc": {"uid": f"elsewhere-{n}", "choices": LABELS, "target": 1},
+            "filtered_resps": [[log, False] for log in logs[n]],
+        }
+        for n in range(2)
+    ]
+    rows.append({"doc": {"uid": "elsewhere-2", "target": "neutral"}, "filtered_resps": ["Hm."]})
+    data = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    one = checked(hand_in(task, alice, "predictions", data, evaluation_set=version))
+    assert (one.state, one.error) == (State.DONE, "")
+    run = evaluated(one)
+    assert run.scores.get(metric="accuracy", slice="").value == pytest.approx(1 / 3)
+    back = b"".join(as_answers(run))
+    withdraw(submission=one, actor=alice)
+    again = checked(hand_in(task, alice, "predictions", back, evaluation_set=version))
+    assert b"".join(as_answers(evaluated(again))) == back
+
+
+def evaluated(submission):
+    run = submission.runs.get()
+    jobs.evaluate_next(run.pk)
+    run.refresh_from_db()
+    return run

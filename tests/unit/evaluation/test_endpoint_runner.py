@@ -211,12 +211,15 @@ def test_answers_of_no_use_are_counted_and_end_a_hopeless_run(examples: Path) ->
 
     calls = Calls(examples=1, at_once=2, takes_unusable=True)
 
-    def ending_of(before: Callable[[Any], None]) -> Ending:
+    def ran(before: Callable[[Any], None]) -> tuple[Ending, list[Any]]:
+        lines: list[bytes] = []
         runner = EndpointRunner(Remote(before), calls)
-        return runner.run(MODEL, examples, Limits(), take=lambda line: None, beat=lambda: None)
+        ending = runner.run(MODEL, examples, Limits(), take=lines.append, beat=lambda: None)
+        return ending, [json.loads(line)["output"] for line in lines]
 
-    assert ending_of(every_fourth).unusable == 10
-    hopeless = ending_of(always(EndpointError("no label", "rubbish")))
+    _, outputs = ran(every_fourth)
+    assert (len(outputs), outputs.count(None)) == (40, 10)
+    hopeless, _ = ran(always(EndpointError("no label", "rubbish")))
     assert hopeless.outcome == Outcome.INVALID_OUTPUT
     assert "first" in hopeless.sentence
 
