@@ -55,6 +55,7 @@ def overview(request: HttpRequest, code: str) -> HttpResponse:
         "share_scale": (0.0, 1.0),
         "gap": _gap(numbered),
         **_first_models(task),
+        "follows": task.followers.filter(user=request.user.pk).exists(),
     }
     if values["can_moderate"]:
         values["failing"] = failing(task)

@@ -18,6 +18,7 @@ from leaderboard.board.bootstrap import resample_plain, resample_suite
 from leaderboard.board.matrix import shown_sets
 from leaderboard.board.rates import is_ready
 from leaderboard.board.services import freeze_rates, note_renewed, store_resamples
+from leaderboard.following.services import tell_followers
 from leaderboard.models import Board, Resample
 from leaderboard.snapshots.services import take_daily_snapshot
 from tasks.models import Task
@@ -40,6 +41,7 @@ def renew_boards() -> int:
             made += _renew(task, stop)
         except Exception:
             logger.exception("The board of %s cannot be renewed", task)
+    tell_followers()
     return made
 
 

@@ -266,6 +266,22 @@ class Battle(models.Model):
         return found
 
 
+class Follow(models.Model):
+    """Somebody who gets a mail when a round of a task is released."""
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="followers")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="follows"
+    )
+    told_to = models.DateTimeField(default=timezone.now)  # releases until then are not told
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["task", "user"], name="follow_once")]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} of {self.task}"
+
+
 class Turn(models.Model):
     """One message of a battle; `key` makes a double click one call and one row."""
 

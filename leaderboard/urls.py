@@ -4,6 +4,7 @@ from leaderboard.arena import views as arena_views
 from leaderboard.battles import views as battle_views
 from leaderboard.board import views as board_views
 from leaderboard.compare import views as compare_views
+from leaderboard.following import views as follow_views
 from leaderboard.forks import views as fork_views
 from leaderboard.people import views
 from leaderboard.rounds import views as rounds_views
@@ -13,6 +14,9 @@ app_name = "leaderboard"
 urlpatterns = [
     path("leaderboards/", snapshot_views.index, name="index"),
     path("t/<slug:code>/leaderboard/", board_views.board, name="board"),
+    path("t/<slug:code>/leaderboard.json", follow_views.board_json, name="board-json"),
+    path("t/<slug:code>/follow/", follow_views.follow, name="follow"),
+    path("m/<uuid:pk>/badge.svg", follow_views.badge, name="badge"),
     path("t/<slug:code>/arena/", arena_views.arena, name="arena"),
     path("t/<slug:code>/conversations.jsonl", battle_views.conversations, name="conversations"),
     path("t/<slug:code>/battle/", battle_views.battle, name="battle"),

@@ -47,6 +47,11 @@ class Boards(Asking):
         return found
 
     @method
+    def follow(self, task: str, follows: bool = True) -> Flow[types.Following]:
+        """Get a mail when a round of the task is released; False: no more."""
+        return self._write("POST", f"/tasks/{task}/follow/", {"follows": follows})
+
+    @method
     def snapshots(self, task: str) -> Flow[list[types.ListedSnapshot]]:
         """The boards of a task that were kept as they were, newest first."""
         return self._all(f"/tasks/{task}/leaderboard/snapshots/")

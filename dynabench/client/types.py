@@ -492,6 +492,12 @@ class JudgedExample(Example):
     consensus: Consensus | None
 
 
+class Following(TypedDict):
+    """Whether you get a mail when a round of the task is released."""
+
+    follows: bool
+
+
 class Generator(TypedDict):
     """How a generator is reached."""
 
@@ -1431,7 +1437,7 @@ class Webhook(TypedDict):
     id: int
     task: str | None
     url: str
-    events: list[Literal["round.closed", "submission.finished", "snapshot.made"]]
+    events: list[Literal["round.closed", "round.released", "submission.finished", "snapshot.made"]]
     is_on: bool
     created_at: str
     failing_since: NotRequired[str | None]
@@ -1447,7 +1453,9 @@ class WebhookChange(TypedDict):
     """What to change."""
 
     url: NotRequired[str]
-    events: NotRequired[list[Literal["round.closed", "submission.finished", "snapshot.made"]]]
+    events: NotRequired[
+        list[Literal["round.closed", "round.released", "submission.finished", "snapshot.made"]]
+    ]
     is_on: NotRequired[bool]
 
 
@@ -1455,7 +1463,7 @@ class WebhookNew(TypedDict):
     """Which events go where."""
 
     url: str
-    events: list[Literal["round.closed", "submission.finished", "snapshot.made"]]
+    events: list[Literal["round.closed", "round.released", "submission.finished", "snapshot.made"]]
     task: NotRequired[str | None]
 
 

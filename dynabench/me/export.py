@@ -27,7 +27,7 @@ from dynabench.accounts.models import Annotator, ApiToken, LogEntry, User
 from dynabench.webhooks.models import Webhook
 from evaluation.models import Submission, Upload
 from leaderboard.battles.release import own_battles
-from leaderboard.models import ReleaseConsent, WeeklyGoal, Weights
+from leaderboard.models import Follow, ReleaseConsent, WeeklyGoal, Weights
 from tasks.models import Media, TaskMember
 from validation.models import GoldAnswer, JudgeLease, OwnerDecision, Skip, Validation
 from validation.rewards.scores import points_of
@@ -36,7 +36,7 @@ CHUNK = 200
 MODEL = (
     *("id", "name", "kind", "source", "revision", "state", "outcome", "queued_at", "withdrawn_at"),
     *("description", "languages", "license", "paper_url", "parameters"),
-    *("is_published", "anonymous_until"),
+    *("is_published", "anonymous_until", "chat"),
 )
 Section = Mapping[str, Any] | Iterable[Mapping[str, Any]]
 
@@ -85,6 +85,7 @@ def _about(user: User) -> dict[str, Section]:
             *("name", "description", "metrics", "evaluation_sets", "made_at"),
             task_code=F("task__code"),
         ),
+        "follows": Follow.objects.filter(user=user).values("told_to", task_code=F("task__code")),
         "tokens": ApiToken.objects.filter(user=user).values(
             "name", "prefix", "scopes", "created_at", "expires_at", "last_used_at"
         ),

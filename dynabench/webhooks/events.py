@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from dynabench.accounts.models import User
 from dynabench.webhooks.models import Webhook
-from evaluation.models import Submission
+from evaluation.models import Dataset, Submission
 from evaluation.submissions.selectors import ended
 from evaluation.submissions.visibility import viewer_of
 from leaderboard.models import Snapshot
@@ -37,7 +37,7 @@ class Happened:
 
 def happened(since: datetime) -> list[Happened]:
     """The events from a time on, the oldest first."""
-    found = [*_rounds(since), *_submissions(since), *_snapshots(since)]
+    found = [*_rounds(since), *_releases(since), *_submissions(since), *_snapshots(since)]
     return sorted(found, key=lambda one: one.happened_at)
 
 
@@ -70,6 +70,26 @@ def _rounds(since: datetime) -> Iterator[Happened]:
                 "round": one.number,
                 "url": _link("task", code),
                 "api_url": _link("v1:round", code, one.number),
+            },
+        )
+
+
+def _releases(since: datetime) -> Iterator[Happened]:
+    made = Dataset.objects.filter(finished_at__gte=since, state=Dataset.State.DONE)
+    for one in made.select_related("round__task").defer("numbers"):
+        assert one.finished_at
+        code, number = one.round.task.code, one.round.number
+        yield Happened(
+            event=Event.ROUND_RELEASED,
+            key=f"{Event.ROUND_RELEASED}:{one.pk}",
+            happened_at=one.finished_at,
+            task=one.round.task,
+            data={
+                "task": code,
+                "round": number,
+                "version": one.version,
+                "url": _link("evaluation:datasets", code, number),
+                "api_url": _link("v1:releases", code, number),
             },
         )
 

@@ -16,6 +16,7 @@ class Webhook(models.Model):
 
     class Event(models.TextChoices):
         ROUND_CLOSED = "round.closed", _("a round closed")
+        ROUND_RELEASED = "round.released", _("a round's data was released")
         SUBMISSION_FINISHED = "submission.finished", _("a model was checked and evaluated")
         SNAPSHOT_MADE = "snapshot.made", _("a snapshot of a leaderboard was made")
 

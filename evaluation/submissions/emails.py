@@ -33,7 +33,7 @@ def tell_ends() -> int:
         if not (_untold() & mine).update(told_at=timezone.now()):
             continue
         try:
-            _send(*_mail(submission))
+            send(*_mail(submission))
         except AWAY as error:
             logger.error("The mail server is away; mails to owners of models wait: %s", error)
             mine.update(told_at=None)
@@ -56,11 +56,11 @@ def _mail(submission: Submission) -> tuple[str, str, str]:
     return f"{submission.name}: {progress.sentence}", text, submission.owner.email
 
 
-def _send(subject: str, text: str, address: str) -> None:
-    """Raises AWAY; any other failure is this mail's own, and is only logged."""
+def send(subject: str, text: str, address: str) -> None:
+    """Mail somebody. Raises AWAY; any other failure is this mail's own, and is only logged."""
     try:
         send_mail(" ".join(subject.split()), text, None, [address])
     except AWAY:
         raise
-    except Exception:  # mail servers fail in many ways, and the model is none the worse
-        logger.exception("No mail could be sent about a submission")
+    except Exception:  # mail servers fail in many ways, and what it tells stands
+        logger.exception("A mail could not be sent")

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
@@ -67,6 +68,7 @@ def model(request: HttpRequest, pk: UUID) -> HttpResponse:
         "anonymous_form": AnonymousForm(initial=vars(submission)),
         "others": _other_files(submission, viewer),
         "in_the_loop": partial(rounds_in_the_loop, submission),  # counted where it is shown
+        "site_url": settings.SITE_URL,
         "chat": told_chat(submission, viewer),
         "cap_form": CapForm(initial=submission.chat),
         "can_fool": can_be_asked(submission, viewer),

@@ -5,6 +5,7 @@ from django.urls import path
 from leaderboard.api.arenas import ArenaView
 from leaderboard.api.boards import LeaderboardView, RoundsMatrixView
 from leaderboard.api.comparisons import CompareView
+from leaderboard.api.following import FollowView
 from leaderboard.api.forks import Forks, ForkView
 from leaderboard.api.people import PeopleView
 from leaderboard.api.results import ResultsView
@@ -14,6 +15,7 @@ BOARD = "tasks/<slug:code>/leaderboard/"
 urlpatterns = [
     path("models/<uuid:pk>/results/", ResultsView.as_view(), name="results"),
     path("tasks/<slug:code>/arena/", ArenaView.as_view(), name="arena"),
+    path("tasks/<slug:code>/follow/", FollowView.as_view(), name="follow"),
     path(BOARD, LeaderboardView.as_view(), name="leaderboard"),
     path(f"{BOARD}compare/", CompareView.as_view(), name="leaderboard-compare"),
     path(f"{BOARD}rounds/", RoundsMatrixView.as_view(), name="leaderboard-rounds"),

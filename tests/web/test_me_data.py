@@ -171,7 +171,7 @@ EXPORTED = {
     "annotation.assignment.annotator", "annotation.attempt.annotator",
     "annotation.example.annotator", "annotation.gatepass.annotator",
     "annotation.report.annotator", "evaluation.submission.owner", "evaluation.upload.owner",
-    "leaderboard.weeklygoal.annotator", "leaderboard.weights.owner",
+    "leaderboard.weeklygoal.annotator", "leaderboard.follow.user", "leaderboard.weights.owner",
     "mfa.authenticator.user", "tasks.media.sent_by", "tasks.taskmember.user",
     "usersessions.usersession.user",
     "validation.goldanswer.validator", "validation.judgelease.validator",

@@ -280,6 +280,8 @@ def test_the_other_kinds(server, client, folder):
     }  # fmt: skip
     client.estimate_chat("nli", chat)
     assert server.body() == chat
+    client.follow("nli", False)
+    assert server.body() == {"follows": False}
     client.change_cap("m1", 2.5)
     assert server.body() == {"most_cost": 2.5}
     assert len(uploads.rows) == 1

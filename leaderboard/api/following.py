@@ -1,0 +1,41 @@
+"""Following a task."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.accounts.api import once
+from dynabench.accounts.models import ApiToken, User
+from dynabench.lib.api import read
+from leaderboard.following import services
+from tasks.access import ANY, find_task
+
+
+class Following(serializers.Serializer[Any]):
+    """Whether you get a mail when a round of the task is released."""
+
+    follows = serializers.BooleanField()
+
+
+class FollowView(APIView):
+    write_scope = ApiToken.Scope.SUBMIT
+
+    @extend_schema(operation_id="follow_get", responses=Following)
+    def get(self, request: Request, code: str) -> Response:
+        """Whether you follow the task."""
+        task = find_task(request, code, kinds=ANY)
+        return Response({"follows": task.followers.filter(user=request.user.pk).exists()})
+
+    @extend_schema(operation_id="follow_set", request=Following, responses=Following)
+    @once
+    def post(self, request: Request, code: str) -> Response:
+        """Begin or end to follow the task."""
+        task = find_task(request, code, kinds=ANY)
+        assert isinstance(request.user, User)
+        wanted = read(Following, request)
+        services.follow(task=task, user=request.user, **wanted)
+        return Response(wanted)

@@ -1,0 +1,75 @@
+"""The button that follows a task, the badge of a model, and the board at its lasting address."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_not_required
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import cache_control
+from django.views.decorators.http import require_POST, require_safe
+
+from dynabench.accounts.models import User
+from evaluation.submissions.visibility import find_submission
+from leaderboard.following import services
+from tasks.access import ANY, find_task
+
+SCHEMA_VERSION = 1
+"""Of docs/leaderboard.schema.json; a change that breaks readers makes it higher."""
+LETTER, AROUND = 7, 12  # pixels: of a letter of the badge, and beside a text
+
+
+@require_POST
+def follow(request: HttpRequest, code: str) -> HttpResponse:
+    """Begin or end to follow a task."""
+    task = find_task(request, code, kinds=ANY)
+    assert isinstance(request.user, User)  # the middleware asks for an account
+    follows = "follow" in request.POST
+    services.follow(task=task, user=request.user, follows=follows)
+    said = _("You get a mail when a round is released.") if follows else _("No more mails of it.")
+    messages.success(request, said)
+    return redirect("task", code)
+
+
+@login_not_required
+@require_safe
+@cache_control(public=True, max_age=300)
+def badge(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """A published model's rank as a picture, for READMEs; it names the task and not the model."""
+    from leaderboard.rounds.standing import standing_of  # loads numpy
+
+    submission, _viewer = find_submission(request, pk)
+    if not submission.is_published or submission.withdrawn_at:
+        raise Http404
+    found = standing_of(submission, request.user)
+    is_ranked = found is not None and bool(found.row.rank)
+    said = f"rank {found.row.rank} of {found.ranked}" if found and is_ranked else "no rank yet"
+    values = badge_values(f"Dynabench {submission.task.name}", said)
+    return render(request, "leaderboard/badge.svg", values, content_type="image/svg+xml")
+
+
+def badge_values(name: str, said: str) -> dict[str, Any]:
+    """The two texts with the places at which they are drawn, in pixels."""
+    left, right = (LETTER * len(text) + AROUND for text in (name, said))
+    return {
+        "name": name,
+        "said": said,
+        "left": left,
+        "right": right,
+        "width": left + right,
+        "name_at": left // 2,
+        "said_at": left + right // 2,
+    }
+
+
+@login_not_required
+@require_safe
+def board_json(request: HttpRequest, code: str) -> JsonResponse:
+    """The public board by the owner's weights, in the form of docs/leaderboard.schema.json."""
+    from leaderboard.board.tables import public_table  # loads numpy
+
+    task = find_task(request, code)
+    table = {"schema_version": SCHEMA_VERSION, **public_table(task)}
+    return JsonResponse(table, json_dumps_params={"ensure_ascii": False})
