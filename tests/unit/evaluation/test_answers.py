@@ -37,6 +37,22 @@ def test_answers_come_back_in_the_order_of_the_ids():
     assert (answers.lines, answers.answered, answers.missing()) == (2, 2, 1)
 
 
+def test_an_answer_of_no_use_is_given_once_and_counts_as_wrong():
+    answers, useless = labelled(size=3), b'{"id": "e1", "output": null}'
+    answers.take(useless)
+    for again in (useless, line("e1")):
+        with pytest.raises(InvalidOutput, match="answered before"):
+            answers.take(again)
+    with pytest.raises(InvalidOutput, match="No answer is of use"):
+        answers.end()
+    answers.take(line("e0"))
+    with pytest.raises(InvalidOutput, match="1 of 3 answers are missing"):
+        answers.end()
+    answers.take(line("e2"))
+    assert "1 of 3" in answers.end()
+    assert list(answers.in_order()) == [Answer("yes"), None, Answer("yes")]
+
+
 REFUSED = {
     b'{"id": "e1", "output": {"label": "yes"}': "not JSON (Expecting ',' delimiter, character 40)",
     b"": "not JSON (Expecting value, character 1)",

@@ -46,6 +46,8 @@ def field_of(kind, source="", revision="", adapter="jsonl", upload=False, evalua
         ({"kind": "endpoint", "source": "https://[half"}, "source"),
         ({"kind": "endpoint", "source": "file:///etc/passwd"}, "source"),
         ({"kind": "endpoint", "source": "https://a.b", "adapter": "dynalab"}, None),
+        ({"kind": "chat", "source": "https://a.b/v1"}, None),
+        ({"kind": "chat", "source": "http://a.b/v1"}, "source"),
         ({"kind": "endpoint", "source": "https://a.b", "adapter": "dynabench2"}, "adapter"),
     ],
 )

@@ -95,3 +95,22 @@ def test_bibtex_cites_a_snapshot():
         "}\n"
     )
     assert r"title = {{A \& B}}" in bibtex(table(), 3, "A & B", "ab12", "x")
+
+
+@pytest.mark.parametrize("is_calibrated", [True, False])
+def test_a_judges_metric_never_comes_without_its_agreement_with_people(is_calibrated):
+    agreement = {
+        "low": 0.5, "kappa": 0.75, "high": 0.9, "n": 300, "is_calibrated": is_calibrated,
+    }  # fmt: skip
+    judge = {"name": "=grader", "number": 2, "agreement": agreement}
+    given = table(row("A", metrics={"accuracy": CELL, "llm_judge": CELL}))
+    given["metrics"][1] = {"name": "llm_judge", "version": 2, "judge": judge}
+    given["weights"] = {"metrics": {}}
+    (line,) = csv.DictReader(io.StringIO(as_csv(given)))
+    assert line["llm_judge_judge"] == "'=grader (2)"
+    told = [line[f"llm_judge_{name}"] for name in ("kappa_low", "kappa", "kappa_high")]
+    assert told == ["0.5", "0.75", "0.9"]
+    assert (line["llm_judge_judged_by_both"], line["llm_judge_is_calibrated"]) == (
+        "300", str(is_calibrated),
+    )  # fmt: skip
+    assert ("at least 0.50" in as_latex(given)) == is_calibrated

@@ -91,6 +91,11 @@ def test_mistakes_of_small_configurations(old: str, new: str, path: str, message
     assert found == [path], str(caught.value)
 
 
+def test_a_judge_may_be_a_further_metric_of_free_answers() -> None:
+    text = MINIMAL.replace("main: bleu", "main: bleu, also: [llm_judge], judge: j")
+    assert load_config(text).metrics.also == ("llm_judge",)
+
+
 def test_a_problem_reads_as_a_sentence() -> None:
     assert problems(FULL.replace("- not-hate", "- hate"))[0] == (
         'line 18, column 5, `input[1].labels`: two labels are equal ("hate"); '
