@@ -61,6 +61,7 @@ from evaluation.sets.selectors import input_rows
 from evaluation.sets.source_services import sweep_rounds
 from evaluation.submissions.emails import tell_ends
 from evaluation.submissions.selectors import shown_inputs
+from evaluation.submissions.services import publish_due
 from evaluation.task_shape import runnable
 from evaluation.uploads import archives, image_archives
 from evaluation.uploads.chunked import UploadRefused, assemble, bytes_left, check_stored, discard
@@ -156,6 +157,7 @@ def sweep_all() -> int:
     sweep_rounds()
     compare_sets()
     request_missing()
+    publish_due()
     tell_ends()
     tell_reports()
     tell_failures()

@@ -58,6 +58,7 @@ urlpatterns = [
     path("m/<uuid:pk>/try/", fooling.fool, name="model-fool"),
     path("m/<uuid:pk>/card/", model_views.card, name="model-card"),
     path("m/<uuid:pk>/anonymous/", model_views.anonymous, name="model-anonymous"),
+    path("m/<uuid:pk>/embargo/", model_views.embargo, name="model-embargo"),
     path("m/<uuid:pk>/cap/", model_views.cap, name="model-cap"),
     path("m/<uuid:pk>/withdraw/", model_views.withdraw, name="model-withdraw"),
     *(

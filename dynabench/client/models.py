@@ -261,6 +261,12 @@ class Models(Uploading, Following):
         return self._write("POST", f"/models/{model_id}/anonymous/", body)
 
     @method
+    def publish_on(self, model_id: str, day: date | None) -> Flow[types.WholeModel]:
+        """Publish a model on a day by itself, once it has a score; None: not by itself."""
+        body = {"day": day.isoformat() if day else None}
+        return self._write("POST", f"/models/{model_id}/embargo/", body)
+
+    @method
     def run_again(self, model_id: str, run_id: str) -> Flow[types.Run]:
         """Repeat an evaluation that failed through the platform's fault. Raises Refused."""
         return self._write("POST", f"/models/{model_id}/runs/{run_id}/again/")

@@ -707,6 +707,7 @@ class Model(TypedDict):
     outcome: str
     error: str
     is_published: bool
+    publish_on: str | None
     anonymous_until: str | None
     handed_in_at: str
     withdrawn_at: str | None

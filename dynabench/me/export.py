@@ -36,7 +36,7 @@ CHUNK = 200
 MODEL = (
     *("id", "name", "kind", "source", "revision", "state", "outcome", "queued_at", "withdrawn_at"),
     *("description", "languages", "license", "paper_url", "parameters"),
-    *("is_published", "anonymous_until", "chat"),
+    *("is_published", "publish_on", "anonymous_until", "chat"),
 )
 Section = Mapping[str, Any] | Iterable[Mapping[str, Any]]
 

@@ -65,6 +65,9 @@ class ModelSerializer(serializers.Serializer[Any]):
     outcome = serializers.CharField(help_text="Of the check; empty: not yet.")
     error = serializers.CharField(help_text="Why it was not accepted; for those inside.")
     is_published = serializers.BooleanField()
+    publish_on = serializers.DateField(
+        allow_null=True, help_text="The day on which it is published by itself; for those inside."
+    )
     anonymous_until = serializers.DateField(allow_null=True, help_text="For those inside.")
     handed_in_at = serializers.DateTimeField()
     withdrawn_at = serializers.DateTimeField(allow_null=True)
@@ -121,6 +124,7 @@ def told_of(submission: Submission, viewer: Viewer, progress: Progress) -> dict[
         "evaluation_set": version.evaluation_set.name if version else None,
         "error": submission.error if shows_error else "",
         "log": submission.log if shows_error else "",
+        "publish_on": submission.publish_on if is_inside else None,
         "anonymous_until": submission.anonymous_until if is_inside else None,
         "handed_in_at": submission.queued_at,
         "withdrawn_at": submission.withdrawn_at,

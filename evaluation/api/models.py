@@ -245,6 +245,24 @@ class AnonymousView(APIView):
         return Response(whole(request, pk))
 
 
+class EmbargoSerializer(serializers.Serializer[Any]):
+    """When a model is published by itself."""
+
+    day = serializers.DateField(allow_null=True, help_text="null: not by itself.")
+
+
+class EmbargoView(APIView):
+    write_scope = Submit
+
+    @writes("models_embargo", EmbargoSerializer, WholeModelSerializer)
+    def post(self, request: Request, pk: UUID) -> Response:
+        """Publish the model on a day, at most a year ahead, once it has a score."""
+        submission, user = find_owned(request, pk)
+        asked = read(EmbargoSerializer, request)
+        submissions.set_publish_on(submission=submission, actor=user, **asked)
+        return Response(whole(request, pk))
+
+
 class QuotaSerializer(serializers.Serializer[Any]):
     """How many more models may be submitted."""
 

@@ -49,6 +49,7 @@ urlpatterns = [
         for action, view in models.ACTIONS.items()
     ),
     path(f"{MODEL}anonymous/", models.AnonymousView.as_view(), name="model-anonymous"),
+    path(f"{MODEL}embargo/", models.EmbargoView.as_view(), name="model-embargo"),
     path(f"{MODEL}cap/", chat.CapView.as_view(), name="model-cap"),
     path(f"{MODEL}runs/", runs.Runs.as_view(), name="runs"),
     path(f"{MODEL}runs/<uuid:run>/", runs.RunView.as_view(), name="run"),

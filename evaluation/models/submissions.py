@@ -117,6 +117,7 @@ class Submission(Job):
     paper_url = models.URLField(blank=True)
     parameters = models.PositiveBigIntegerField(null=True, blank=True)
     is_published = models.BooleanField(default=False)
+    publish_on = models.DateField(null=True, blank=True)  # an embargo: published from that day on
     anonymous_until = models.DateField(null=True, blank=True)
     withdrawn_at = models.DateTimeField(null=True, blank=True)
 

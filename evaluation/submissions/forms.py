@@ -188,6 +188,19 @@ class CardForm(forms.Form):
         return Card(**self.cleaned_data)
 
 
+class EmbargoForm(forms.Form):
+    """On which day the model is published by itself; empty: on none."""
+
+    publish_on = forms.DateField(
+        label=_("Publish on"),
+        required=False,
+        widget=forms.DateInput({"type": "date"}, format="%Y-%m-%d"),
+        help_text=_(
+            "From that day on everybody sees it, once it has a score. At most a year ahead."
+        ),
+    )
+
+
 class AnonymousForm(forms.Form):
     """Until when names are hidden; empty: not at all."""
 

@@ -26,7 +26,7 @@ from evaluation.sets.seen_in_training import trained_on
 from evaluation.submissions import services as submissions
 from evaluation.submissions.chat_form import CapForm
 from evaluation.submissions.fooling import can_be_asked
-from evaluation.submissions.forms import AnonymousForm, CardForm
+from evaluation.submissions.forms import AnonymousForm, CardForm, EmbargoForm
 from evaluation.submissions.progress import progress_of, steps_of, with_wait
 from evaluation.submissions.results import results_of, rounds_in_the_loop
 from evaluation.submissions.selectors import runs_of
@@ -65,6 +65,7 @@ def model(request: HttpRequest, pk: UUID) -> HttpResponse:
         "steps": steps_of(progress),
         "is_news": request.GET.get("seen") != progress.key,
         "description": render_markdown(submission.description),
+        "embargo_form": EmbargoForm(initial=vars(submission)),
         "anonymous_form": AnonymousForm(initial=vars(submission)),
         "others": _other_files(submission, viewer),
         "in_the_loop": partial(rounds_in_the_loop, submission),  # counted where it is shown
@@ -148,6 +149,19 @@ def anonymous(request: HttpRequest, pk: UUID) -> HttpResponse:
     until = form.cleaned_data["anonymous_until"]
     hide = partial(submissions.set_anonymous_until, submission=submission, actor=user, until=until)
     return _done(request, pk, hide, _("The day is saved."))
+
+
+@require_POST
+def embargo(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Publish on a day, or not by itself."""
+    submission, user = find_owned(request, pk)
+    form = EmbargoForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, _("Publish on: enter a day."))
+        return redirect("evaluation:model", pk)
+    day = form.cleaned_data["publish_on"]
+    change = partial(submissions.set_publish_on, submission=submission, actor=user, day=day)
+    return _done(request, pk, change, _("The day is saved."))
 
 
 @require_POST

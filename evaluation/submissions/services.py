@@ -1,6 +1,7 @@
 """Writes about submissions: submitting, showing, taking back; and the quota that they are under."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -32,7 +33,7 @@ from tasks.models import Task
 State = Submission.State
 Kind = Submission.Kind
 WITHDRAWN = "withdrawn"
-MOST_ANONYMOUS = timedelta(days=366)
+MOST_AHEAD = timedelta(days=366)
 
 
 @dataclass(frozen=True)
@@ -224,13 +225,41 @@ def publish(*, submission: Submission, actor: User) -> None:
     scored = files_of(submission).filter(Exists(good), state=State.DONE)
     if submission.withdrawn_at is None and not scored.filter(pk=submission.pk).exists():
         raise Refused(_("A model can be published once it has a score."))
-    _change(submission, actor, "published", scored, is_published=True)
+    _change(submission, actor, "published", scored, is_published=True, publish_on=None)
 
 
 @transaction.atomic
 def unpublish(*, submission: Submission, actor: User) -> None:
     """Show the model to its owner and the task's owners only. No lock."""
-    _change(submission, actor, "unpublished", is_published=False)
+    _change(submission, actor, "unpublished", is_published=False, publish_on=None)
+
+
+@transaction.atomic
+def set_publish_on(*, submission: Submission, actor: User, day: date | None) -> None:
+    """Publish the model by itself on a day; None: not by itself. No lock, the last one holds.
+
+    Raises Refused.
+    """
+    if day and submission.is_published:
+        raise Refused(_("This model is published already."))
+    _check_ahead(day, "publish_on")
+    _change(submission, actor, "embargo", publish_on=day)
+
+
+def publish_due() -> int:
+    """Publish the models whose day has come and that have a score; how many. The sweep calls it.
+
+    What has no score yet is looked at again. No lock: `publish` counts only what still stands.
+    """
+    today = timezone.now().date()
+    due = Submission.objects.filter(publish_on__lte=today, is_published=False, withdrawn_at=None)
+    published = 0
+    for submission in due.exclude(owner=None).select_related("owner"):
+        assert submission.owner
+        with suppress(Refused):
+            publish(submission=submission, actor=submission.owner)
+            published += 1
+    return published
 
 
 @transaction.atomic
@@ -239,12 +268,16 @@ def set_anonymous_until(*, submission: Submission, actor: User, until: date | No
 
     Raises Refused.
     """
-    today = timezone.now().date()
-    if until and not today < until <= today + MOST_ANONYMOUS:
-        raise Invalid(
-            _("Choose a day after today, at most a year ahead, or none."), field="anonymous_until"
-        )
+    _check_ahead(until, "anonymous_until")
     _change(submission, actor, "anonymous", anonymous_until=until)
+
+
+def _check_ahead(day: date | None, field: str) -> None:
+    """Raises Invalid for a day that is not ahead, or too far."""
+    today = timezone.now().date()
+    if day and not today < day <= today + MOST_AHEAD:
+        message = _("Choose a day after today, at most a year ahead, or none.")
+        raise Invalid(message, field=field)
 
 
 @transaction.atomic
@@ -306,7 +339,7 @@ def withdraw(*, submission: Submission, actor: User | None) -> None:
     names = [str(file.name) for file in files if file]
     Submission.objects.filter(pk=submission.pk).update(
         name=WITHDRAWN, file="", source="", revision="", secret="", chat={}, error="", log="",
-        upload=None, anonymous_until=None, **vars(Card()),
+        upload=None, anonymous_until=None, publish_on=None, **vars(Card()),
     )  # fmt: skip
     gone.runs.update(predictions="", log="")
     log(actor, "submission.withdrawn", f"submission {submission.pk}")

@@ -385,6 +385,21 @@ def test_a_day_in_the_past_is_told(as_alice, model):
     assert Submission.objects.get().anonymous_until is None
 
 
+def test_an_embargo_is_kept_on_the_page_and_told_to_nobody_else(as_alice, client, model):
+    day = timezone.now().date() + timedelta(days=7)
+    for wrong in ("2020-01-01", "soon"):
+        as_alice.post(url_of(model, "embargo/"), {"publish_on": wrong})
+        assert Submission.objects.get().publish_on is None
+    as_alice.post(url_of(model, "embargo/"), {"publish_on": day.isoformat()})
+    assert f'value="{day}"' in as_alice.get(url_of(model)).text
+    assert as_alice.get(f"/api/v1/models/{model.pk}/").json()["publish_on"] == day.isoformat()
+    Submission.objects.update(is_published=True)
+    client.logout()
+    assert client.get(f"/api/v1/models/{model.pk}/").json()["publish_on"] is None
+    assert client.post(url_of(model, "embargo/"), {"publish_on": ""}).status_code in (302, 404)
+    assert Submission.objects.get().publish_on == day
+
+
 def test_my_models_lists_mine_only(as_alice, bob, task, model):
     submission_of(task, bob, state=State.FAILED)
     page = as_alice.get("/me/models/")

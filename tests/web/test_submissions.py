@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+import time_machine
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.db import connections
@@ -223,6 +224,27 @@ def test_names_are_hidden_for_a_year_at_most(task, alice):
     assert Submission.objects.get().is_anonymous
     submissions.set_anonymous_until(submission=submission, actor=alice, until=None)
     assert not Submission.objects.get().is_anonymous
+
+
+def test_an_embargoed_model_is_published_on_its_day_once_it_has_a_score(task, alice, version):
+    submission, today = hand_in(task, alice), timezone.now().date()
+    with pytest.raises(Refused):
+        submissions.set_publish_on(submission=submission, actor=alice, day=today)
+    tomorrow = today + timedelta(days=1)
+    submissions.set_publish_on(submission=submission, actor=alice, day=tomorrow)
+    Submission.objects.update(state=State.DONE)
+    assert submissions.publish_due() == 0
+    with time_machine.travel(timezone.now() + timedelta(days=1), tick=False):
+        assert submissions.publish_due() == 0  # without a score there is nothing to show
+        EvaluationRun.objects.create(
+            submission=submission, version=version, state=State.DONE, outcome="ok"
+        )
+        assert submissions.publish_due() == 1
+        assert submissions.publish_due() == 0
+    submission.refresh_from_db()
+    assert (submission.is_published, submission.publish_on) == (True, None)
+    with pytest.raises(Refused):
+        submissions.set_publish_on(submission=submission, actor=alice, day=tomorrow)
 
 
 def test_cancelling_ends_the_check_and_every_run(task, alice, version):

@@ -7,6 +7,7 @@ import re
 import shutil
 import tarfile
 import threading
+from datetime import date
 from importlib import import_module
 
 import httpx
@@ -280,6 +281,8 @@ def test_the_other_kinds(server, client, folder):
     }  # fmt: skip
     client.estimate_chat("nli", chat)
     assert server.body() == chat
+    client.publish_on("m1", date(2026, 12, 1))
+    assert server.body() == {"day": "2026-12-01"}
     client.follow("nli", False)
     assert server.body() == {"follows": False}
     client.change_cap("m1", 2.5)
