@@ -40,6 +40,11 @@ urlpatterns = [
     ),
     path("t/<slug:code>/leaderboard/compare/", compare_views.compare, name="compare"),
     path("t/<slug:code>/leaderboard/rounds/", rounds_views.rounds, name="rounds"),
+    path(
+        "t/<slug:code>/leaderboard/training-dates/",
+        rounds_views.training_dates,
+        name="training-dates",
+    ),
     path("t/<slug:code>/people/", views.people, name="people"),
     path("t/<slug:code>/people/people.csv", views.people_csv, name="people-csv"),
 ]

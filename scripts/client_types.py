@@ -45,6 +45,7 @@ class Card(TypedDict, total=False):
     description: str
     languages: str
     trained_on: str
+    trained_until: str | None
     license: str
     paper_url: str
     parameters: int | None

@@ -47,6 +47,11 @@ class Boards(Asking):
         return found
 
     @method
+    def training_dates(self, task: str) -> Flow[types.TrainingDates]:
+        """Models' accuracy before and after the day until which they were trained."""
+        return self._get(f"/tasks/{task}/leaderboard/training-dates/")
+
+    @method
     def follow(self, task: str, follows: bool = True) -> Flow[types.Following]:
         """Get a mail when a round of the task is released; False: no more."""
         return self._write("POST", f"/tasks/{task}/follow/", {"follows": follows})

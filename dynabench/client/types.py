@@ -25,6 +25,7 @@ class Card(TypedDict, total=False):
     description: str
     languages: str
     trained_on: str
+    trained_until: str | None
     license: str
     paper_url: str
     parameters: int | None
@@ -411,6 +412,36 @@ class DatasetFile(TypedDict):
     sha256: str
     is_public: NotRequired[bool]
     url: str
+
+
+class DatedDifference(TypedDict):
+    """Before minus after, in points, with 95 %."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+class DatedModel(TypedDict):
+    """A model that states until when it was trained."""
+
+    id: str
+    model: str
+    trained_until: str
+    before: DatedSide
+    after: DatedSide
+    difference: DatedDifference
+    others: float | None
+
+
+class DatedSide(TypedDict):
+    """The share of right answers on the rounds of one side of a day, in percent."""
+
+    rounds: list[int]
+    n: int
+    value: float | None
+    low: float | None
+    high: float | None
 
 
 class Day(TypedDict):
@@ -1270,6 +1301,7 @@ class ToldCard(TypedDict):
     description: str
     languages: str
     trained_on: str
+    trained_until: str | None
     license: str
     paper_url: str
     parameters: int | None
@@ -1320,6 +1352,14 @@ class TrainingCurve(TypedDict):
 
     best_epoch: int
     curve: list[dict[str, float]]
+
+
+class TrainingDates(TypedDict):
+    """Models before and after the day until which they were trained."""
+
+    task: str
+    metric: str
+    models: list[DatedModel]
 
 
 class TrainingReport(TypedDict):

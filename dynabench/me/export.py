@@ -35,7 +35,7 @@ from validation.rewards.scores import points_of
 CHUNK = 200
 MODEL = (
     *("id", "name", "kind", "source", "revision", "state", "outcome", "queued_at", "withdrawn_at"),
-    *("description", "languages", "license", "paper_url", "parameters"),
+    *("description", "languages", "trained_until", "license", "paper_url", "parameters"),
     *("is_published", "publish_on", "anonymous_until", "chat"),
 )
 Section = Mapping[str, Any] | Iterable[Mapping[str, Any]]

@@ -11,6 +11,10 @@ from evaluation.submissions.progress import Progress, progress_of, with_wait
 from evaluation.submissions.told_chat import told_chat
 from evaluation.submissions.visibility import Viewer, shown_name, shown_owner
 
+TOLD_OF_CARD = (
+    *("description", "languages", "trained_on", "trained_until", "license", "parameters"),
+)
+
 
 class CardSerializer(serializers.Serializer[Any]):
     """What the owner says of a model."""
@@ -25,6 +29,9 @@ class CardSerializer(serializers.Serializer[Any]):
         allow_blank=True,
         help_text="Such as `seed, round 1`, which sets are compared with.",
     )
+    trained_until = serializers.DateField(
+        required=False, allow_null=True, help_text="The last day of its training data."
+    )
     license = serializers.CharField(max_length=100, required=False, allow_blank=True)
     paper_url = serializers.URLField(max_length=200, required=False, allow_blank=True)
     parameters = serializers.IntegerField(
@@ -38,6 +45,7 @@ class ToldCardSerializer(serializers.Serializer[Any]):
     description = serializers.CharField()
     languages = serializers.CharField()
     trained_on = serializers.CharField()
+    trained_until = serializers.DateField(allow_null=True)
     license = serializers.CharField()
     paper_url = serializers.CharField(help_text="Empty while the owner's name is hidden.")
     parameters = serializers.IntegerField(allow_null=True)
@@ -133,10 +141,7 @@ def told_of(submission: Submission, viewer: Viewer, progress: Progress) -> dict[
         "source": shown_source(submission.source) if is_inside else "",
         "revision": submission.revision if is_inside else "",
         "card": {
-            **{
-                name: getattr(submission, name)
-                for name in ("description", "languages", "trained_on", "license", "parameters")
-            },
+            **{name: getattr(submission, name) for name in TOLD_OF_CARD},
             "paper_url": submission.paper_url if owner or is_inside else "",
         },
     }

@@ -113,6 +113,7 @@ class Submission(Job):
     trained_on = models.CharField(
         max_length=200, blank=True
     )  # read by `evaluation.sets.overlap.named`
+    trained_until = models.DateField(null=True, blank=True)  # its training data ends there
     license = models.CharField(max_length=100, blank=True)
     paper_url = models.URLField(blank=True)
     parameters = models.PositiveBigIntegerField(null=True, blank=True)

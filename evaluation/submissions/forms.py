@@ -172,6 +172,14 @@ class CardForm(forms.Form):
             "Such as seed, round 1. Of each set it is shown how many examples are among these."
         ),
     )
+    trained_until = forms.DateField(
+        label=_("Trained until"),
+        required=False,
+        widget=forms.DateInput({"type": "date"}, format="%Y-%m-%d"),
+        help_text=_(
+            "The last day of its training data: its accuracy before and after is compared."
+        ),
+    )
     license = forms.CharField(label=_("Licence"), required=False, max_length=100)
     paper_url = forms.URLField(label=_("Paper"), required=False, assume_scheme="https")
     parameters = forms.IntegerField(

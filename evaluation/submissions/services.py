@@ -43,6 +43,7 @@ class Card:
     description: str = ""
     languages: str = ""
     trained_on: str = ""
+    trained_until: date | None = None
     license: str = ""
     paper_url: str = ""
     parameters: int | None = None

@@ -9,7 +9,7 @@ from rest_framework.views import APIView
 
 from dynabench.lib.api import versioned
 from leaderboard.api.asking import MINE, asked_of, matrix_for, version_of
-from leaderboard.api.schemas import RoundsMatrix, Seen
+from leaderboard.api.schemas import RoundsMatrix, Seen, TrainingDates
 from leaderboard.board.query import Asked
 from leaderboard.scoring.weights import METRIC, SET
 from tasks.access import find_task
@@ -58,6 +58,21 @@ def _board_body(task: Task, matrix: "Matrix", found: Asked) -> dict[str, Any]:
     published = {str(model.id) for model in matrix.models if model.is_published}
     rows = [{**row, "is_published": row["id"] in published} for row in table["rows"]]
     return {**table, "rows": rows}
+
+
+class TrainingDatesView(APIView):
+    is_public = True
+
+    @extend_schema(operation_id="leaderboard_training_dates", responses=TrainingDates)
+    def get(self, request: Request, code: str) -> Response:
+        """Each model's accuracy before and after the day until which it was trained."""
+        from leaderboard.board.matrix import score_matrix
+        from leaderboard.rounds.training_dates import as_json, training_dates
+
+        task = find_task(request, code)
+        matrix = score_matrix(task)
+        body = as_json(matrix, training_dates(matrix, seen_rounds([task])))
+        return Response(TrainingDates(body).data)
 
 
 class RoundsMatrixView(APIView):

@@ -301,6 +301,46 @@ class RoundsMatrix(Shape):
     models = RoundLine(many=True)
 
 
+class DatedSide(Shape):
+    """The share of right answers on the rounds of one side of a day, in percent."""
+
+    rounds = serializers.ListField(child=serializers.IntegerField())
+    n = serializers.IntegerField(help_text="Examples.")
+    value = serializers.FloatField(allow_null=True)
+    low = serializers.FloatField(allow_null=True)
+    high = serializers.FloatField(allow_null=True)
+
+
+class DatedDifference(Shape):
+    """Before minus after, in points, with 95 %."""
+
+    value = serializers.FloatField(allow_null=True)
+    low = serializers.FloatField(allow_null=True)
+    high = serializers.FloatField(allow_null=True)
+
+
+class DatedModel(Shape):
+    """A model that states until when it was trained."""
+
+    id = serializers.UUIDField()
+    model = serializers.CharField()
+    trained_until = serializers.DateField()
+    before = DatedSide()
+    after = DatedSide()
+    difference = DatedDifference()
+    others = serializers.FloatField(
+        allow_null=True, help_text="The mean difference of the other models on the same sets."
+    )
+
+
+class TrainingDates(Shape):
+    """Models before and after the day until which they were trained."""
+
+    task = serializers.CharField()
+    metric = serializers.CharField(help_text="Empty: none is a share of right answers.")
+    models = DatedModel(many=True)
+
+
 class PersonLine(Shape):
     """A line of the ranking of people; rates 0-1."""
 

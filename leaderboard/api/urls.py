@@ -3,7 +3,7 @@
 from django.urls import path
 
 from leaderboard.api.arenas import ArenaView
-from leaderboard.api.boards import LeaderboardView, RoundsMatrixView
+from leaderboard.api.boards import LeaderboardView, RoundsMatrixView, TrainingDatesView
 from leaderboard.api.comparisons import CompareView
 from leaderboard.api.following import FollowView
 from leaderboard.api.forks import Forks, ForkView
@@ -19,6 +19,7 @@ urlpatterns = [
     path(BOARD, LeaderboardView.as_view(), name="leaderboard"),
     path(f"{BOARD}compare/", CompareView.as_view(), name="leaderboard-compare"),
     path(f"{BOARD}rounds/", RoundsMatrixView.as_view(), name="leaderboard-rounds"),
+    path(f"{BOARD}training-dates/", TrainingDatesView.as_view(), name="leaderboard-training-dates"),
     path(f"{BOARD}people/", PeopleView.as_view(), name="leaderboard-people"),
     path(f"{BOARD}forks/", Forks.as_view(), name="forks"),
     path(f"{BOARD}forks/<slug:name>/", ForkView.as_view(), name="fork"),

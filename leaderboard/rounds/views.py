@@ -45,6 +45,22 @@ def rounds(request: HttpRequest, code: str) -> HttpResponse:
     return render(request, "leaderboard/rounds.html", values)
 
 
+@login_not_required
+@require_safe
+def training_dates(request: HttpRequest, code: str) -> HttpResponse:
+    """Each model's accuracy before and after the day until which it was trained."""
+    from leaderboard.board.matrix import score_matrix
+    from leaderboard.rounds import training_dates as dates
+
+    task = find_task(request, code)
+    matrix = score_matrix(task)
+    lines = dates.training_dates(matrix, seen_rounds([task]))
+    if "format" in request.GET:
+        return JsonResponse(dates.as_json(matrix, lines))
+    values = {"task": task, "metric": dates.metric_of(matrix), "lines": lines}
+    return render(request, "leaderboard/training_dates.html", values)
+
+
 def _file(task: Task, format: str) -> HttpResponse:
     """The public numbers as a file."""
     from leaderboard.board.matrix import score_matrix

@@ -50,6 +50,7 @@ def test_a_hub_id_is_handed_in(api, alice, task):
     assert told["card"] == {
         "languages": "",
         "trained_on": "",
+        "trained_until": None,
         "license": "",
         "paper_url": "",
         **card,
