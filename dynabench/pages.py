@@ -57,7 +57,7 @@ def favicon(request: HttpRequest) -> HttpResponse:
 def _beginning(request: HttpRequest, cards: Sequence[Card]) -> dict[str, Any]:
     """The first thing to do: for strangers a try-out, for others what they left."""
     if not request.user.is_authenticated:
-        mild = [card for card in cards if card.can_try and not card.task.is_sensitive]
+        mild = [card for card in cards if _is_short(card)]
         short = min(mild, key=lambda card: card.task.config.gives == "passage", default=None)
         return {"taste": started(short.round, "home").values()} if short and short.round else {}
     tasks = [card.task.pk for card in cards if not card.task.is_sensitive]
@@ -68,6 +68,11 @@ def _beginning(request: HttpRequest, cards: Sequence[Card]) -> dict[str, Any]:
         "to_write": next((card.task for card in cards if card.is_open), None),
         "to_judge": max(cards, key=lambda card: card.waiting, default=None),
     }
+
+
+def _is_short(card: Card) -> bool:
+    """Whether it may be tried out at once: without a warning to read or a conversation to have."""
+    return card.can_try and not card.task.is_sensitive and not card.task.config.talk
 
 
 @login_not_required

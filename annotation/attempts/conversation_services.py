@@ -60,12 +60,12 @@ def conversation_of(assignment: Assignment) -> Conversation:
     talk = assignment.round.task.config.talk
     assert talk is not None
     found, _made = Conversation.objects.get_or_create(
-        assignment=assignment, defaults={"turns": _opening(talk)}
+        assignment=assignment, defaults={"turns": opening_of(talk)}
     )
     return found
 
 
-def _opening(talk: Component) -> list[dict[str, str]]:
+def opening_of(talk: Component) -> list[dict[str, str]]:
     """What the model is told before anybody speaks, with a secret of this conversation alone."""
     if talk.system is None:
         return []
@@ -104,17 +104,20 @@ def _begin(assignment: Assignment, text: str, at: int) -> tuple[Conversation, bo
             return conversation, False
         if len(conversation.turns) != at:
             raise Stale(_("You went on in another window. Your turn was not sent."))
-        _check_can_be_said(conversation, talk, text)
+        check_can_be_said(conversation.turns, talk, text)
+        if is_used_up("talk", conversation.assignment.annotator_id):
+            raise CapReached(_("You have talked a lot in this hour. Go on in the next one."))
         conversation.said, conversation.failure = text, ""
         conversation.asked_at = timezone.now()
         conversation.save(update_fields=["said", "failure", "asked_at"])
     return conversation, True
 
 
-def _check_can_be_said(conversation: Conversation, talk: Component, text: str) -> None:
+def check_can_be_said(turns: Sequence[Turn], talk: Component, text: str) -> None:
+    """Raises Unsaid, or CapReached after as many turns as a conversation may have."""
     if wrong := wrong_words(talk, text):
         raise Unsaid(wrong)
-    written, most = sum(t["role"] == "user" for t in conversation.turns), most_turns(talk)
+    written, most = sum(t["role"] == "user" for t in turns), most_turns(talk)
     if written >= most:
         said = ngettext(
             "A conversation has at most %(number)d turn of yours. Mark an answer, or edit from an "
@@ -124,8 +127,6 @@ def _check_can_be_said(conversation: Conversation, talk: Component, text: str) -
             most,
         )
         raise CapReached(said % {"number": most})
-    if is_used_up("talk", conversation.assignment.annotator_id):
-        raise CapReached(_("You have talked a lot in this hour. Go on in the next one."))
 
 
 def _check_may_talk(assignment: Assignment) -> None:

@@ -49,6 +49,7 @@ class WritePage:
     practice_url: str = ""  # of a try-out
     opponent: str = ""  # the one model of a try-out; empty: those of the round
     is_past: bool = False  # an attempt that was made: its form shows what was written then
+    practised: Conversation | None = None  # what was said in a try-out
 
     @classmethod
     def of(
@@ -106,7 +107,7 @@ class WritePage:
     def conversation(self) -> Conversation | None:
         """What was said so far, where people talk to the target."""
         if self.assignment is None or self.task.config.talk is None:
-            return None
+            return self.practised
         if self.is_past:  # it may have become an example, which begins no other one
             return Conversation.objects.filter(assignment=self.assignment).first()
         return conversation_of(self.assignment)
@@ -187,6 +188,7 @@ class WritePage:
                 lambda: render_markdown(self.task.config.instructions)
             ),
             "form_url": self.practice_url or reverse("annotation:write", args=[self.task.code]),
+            "talk_url": self.practice_url or reverse("annotation:talk", args=[self.task.code]),
             "new_key": uuid4(),
             "talk": SimpleLazyObject(lambda: talk.values(self.conversation, self.task.config)),
         }

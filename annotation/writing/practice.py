@@ -32,10 +32,13 @@ from annotation.open_round import live_round
 from annotation.refusals import CapReached, NoContext
 from annotation.writing import page
 from annotation.writing.page import WritePage
+from annotation.writing.practice_talk import Talk, kept
+from annotation.writing.talk_views import said, show_refused, taken_back
 from annotation.writing.uploads import LARGEST_BODY, received
 from annotation.writing.views import refusal
 from dynabench.lib.bodies import takes
 from dynabench.lib.errors import Refused
+from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.lib.throttles import AN_HOUR, is_used_up
 from tasks.access import find_task
 from tasks.models import Context, Round, RoundTarget, TargetModel, Task
@@ -54,7 +57,8 @@ class Opponent:
     """Whom one tries to fool. url: of the practice page; name: of a model that is in no round."""
 
     round: Round
-    ask: Callable[[Mapping[str, Any]], Answered]
+    entries: Callable[[], Sequence[RoundTarget]]
+    answers: Callable[[Mapping[str, Any]], Sequence[Prediction]]
     url: str
     name: str = ""
 
@@ -62,11 +66,15 @@ class Opponent:
     def of_round(cls, round: Round) -> "Opponent":
         """All targets of the round."""
 
-        def ask(inputs: Mapping[str, Any]) -> Answered:
-            entries = targets_of(round)
-            return entries, answers_now(entries, inputs)
+        def answers(inputs: Mapping[str, Any]) -> Sequence[Prediction]:
+            return answers_now(targets_of(round), inputs)
 
-        return cls(round, ask, reverse("annotation:try-out", args=[round.task.code]))
+        url = reverse("annotation:try-out", args=[round.task.code])
+        return cls(round, lambda: targets_of(round), answers, url)
+
+    def ask(self, inputs: Mapping[str, Any]) -> Answered:
+        """Who was asked, and what they say. Raises EndpointError."""
+        return self.entries(), self.answers(inputs)
 
     @classmethod
     def alone(
@@ -76,10 +84,10 @@ class Opponent:
         round = Round(task=task, number=0, show_target_name=True)
         entries = [RoundTarget(round=round, target=TargetModel(task=task, name=name))]
 
-        def ask(inputs: Mapping[str, Any]) -> Answered:
-            return entries, answers_in_time([model()], inputs, payers)
+        def answers(inputs: Mapping[str, Any]) -> Sequence[Prediction]:
+            return answers_in_time([model()], inputs, payers)
 
-        return cls(round, ask, url, name)
+        return cls(round, lambda: entries, answers, url, name)
 
 
 @takes(LARGEST_BODY)
@@ -106,11 +114,11 @@ def practise(request: HttpRequest, opponent: Opponent) -> HttpResponse:
     if request.method == "POST":
         return _submit(request, opponent)
     if not task.config.practice_contexts:
-        said = _("Conversations cannot be practised. Sign in and write.")
-        if not task.config.talk:
-            said = _("There is nothing to practise on: no example of this task shows its passage.")
+        said = _("There is nothing to practise on: no example of this task shows its passage.")
         return refusal(request, NoContext(said), task)
-    return page.show(request, _started(opponent))
+    talk = kept(request, opponent.url)
+    goes_on = task.config.talk and talk and talk.place < len(task.config.practice_contexts)
+    return page.show(request, _page(opponent, talk) if goes_on else _started(opponent))  # type: ignore[arg-type]
 
 
 def started(round: Round, opened: str = "") -> WritePage:
@@ -121,42 +129,117 @@ def started(round: Round, opened: str = "") -> WritePage:
 def _started(opponent: Opponent) -> WritePage:
     config = opponent.round.task.config
     place = random.randrange(len(config.practice_contexts))
-    return _page(opponent, place, random.choice(config.goal_choices or [""]))
+    return _page(opponent, Talk(opponent.url, place, random.choice(config.goal_choices or [""])))
 
 
-def _page(opponent: Opponent, place: int, goal: str) -> WritePage:
+def _page(opponent: Opponent, talk: Talk) -> WritePage:
     """The passage of one of the task's own examples; the form names it by its place among them."""
     round, config = opponent.round, opponent.round.task.config
-    context = Context(pk=place, round=round, fields=dict(config.practice_contexts[place]))
+    context = Context(pk=talk.place, round=round, fields=dict(config.practice_contexts[talk.place]))
     return WritePage(
-        round.task, round, context, goal, practice_url=opponent.url, opponent=opponent.name
+        round.task,
+        round,
+        context,
+        talk.goal,
+        practice_url=opponent.url,
+        opponent=opponent.name,
+        practised=talk.row if config.talk else None,
     )
 
 
 def _submit(request: HttpRequest, opponent: Opponent) -> HttpResponse:
     place, goal = request.POST.get("assignment", ""), request.POST.get("goal", "")
-    round, config = opponent.round, opponent.round.task.config
+    config = opponent.round.task.config
     places = map(str, range(len(config.practice_contexts)))
     if place not in places or goal not in (config.goal_choices or [""]):
         raise Http404
-    now = _page(opponent, int(place), goal)
-    form = now.form(*received(request, round.task))
-    if not form.is_valid():
-        return page.show(request, now, form=form, status=422)
+    begun = Talk(opponent.url, int(place), goal)
+    if config.talk:
+        talk = kept(request, opponent.url)
+        begun = talk if talk and (talk.place, talk.goal) == (int(place), goal) else begun
+        if "say" in request.POST or taken_back(request):
+            return _talk(request, opponent, begun)
+    return _judge(request, opponent, begun)
+
+
+def _talk(request: HttpRequest, opponent: Opponent, talk: Talk) -> HttpResponse:
+    """Say a turn, or take one back."""
+    try:
+        if back := taken_back(request):
+            talk.take_back(*back)
+        else:
+            _say(request, opponent, talk)
+    except Refused as error:
+        return show_refused(request, _page(opponent, talk), error)
+    talk.keep(request)
+    if not htmx_partial(request):
+        return redirect(opponent.url)
+    return render_page(request, page.TEMPLATE, _page(opponent, talk).values(), part="talk")
+
+
+def _say(request: HttpRequest, opponent: Opponent, talk: Talk) -> None:
+    """Ask the model; a failure is kept with what was said. Raises Refused."""
+    round, config = opponent.round, opponent.round.task.config
+    text, at = said(request)
+    assert config.talk is not None
+    text = text.replace("\r\n", "\n").strip()
+    talk.check(config.talk, text, at)
+    _check_tries(request)
+    turns = talk.say(config.talk, text)
+    context = config.practice_contexts[talk.place]
+    try:
+        _entries, answers = opponent.ask(model_inputs(round, context, {config.talk.name: turns}))
+    except EndpointError as error:
+        talk.failure = failure_of(error)
+        return
+    talk.hear(str(answers[0].output[config.answer_field]))
+
+
+def _check_tries(request: HttpRequest) -> None:
+    """Raises CapReached when this address has used up its tries of the hour."""
     if is_used_up("try-out", get_adapter().get_client_ip(request)):
         said = ngettext(
             "You have used the %(number)d practice try of this hour.",
             "You have used the %(number)d practice tries of this hour.",
             AN_HOUR["try-out"],
         )
-        full = CapReached(said % {"number": AN_HOUR["try-out"]})
-        return page.show_refused(request, now, full, form)
+        raise CapReached(said % {"number": AN_HOUR["try-out"]})
+
+
+def _judge(request: HttpRequest, opponent: Opponent, begun: Talk) -> HttpResponse:
+    """The verdict on what was written, or on the marked answer of a conversation."""
+    round, config, now = opponent.round, opponent.round.task.config, _page(opponent, begun)
+    form = now.form(*received(request, round.task))
+    if not form.is_valid():
+        return page.show(request, now, form=form, status=422)
     try:
-        answered = opponent.ask(model_inputs(round, now.context.fields, form.inputs))
+        answered, inputs = _answered(request, opponent, begun, form.inputs)
+    except Refused as error:
+        return page.show_refused(request, now, error, form)
     except EndpointError as error:
         return page.show_failed(request, now, failure_of(error), form)
-    example, outputs = _unsaved(now, form.inputs, *answered)
+    example, outputs = _unsaved(now, inputs, *answered)
+    if config.talk:
+        Talk(opponent.url, begun.place, begun.goal).keep(request)  # the next is another one
     return page.show(request, now, page.verdict(example, config, outputs), form=form)
+
+
+def _answered(
+    request: HttpRequest, opponent: Opponent, begun: Talk, inputs: Mapping[str, Any]
+) -> tuple[Answered, dict[str, Any]]:
+    """What the models say, and the inputs as an example keeps them. Raises Refused, EndpointError.
+
+    Of a conversation the answer is there already.
+    """
+    round, config = opponent.round, opponent.round.task.config
+    if config.talk is None:
+        _check_tries(request)
+        context = config.practice_contexts[begun.place]
+        return opponent.ask(model_inputs(round, context, inputs)), dict(inputs)
+    turns = inputs[config.talk.name]
+    answer = Prediction({config.answer_field: begun.answer_after(turns)}, None, 0.0, {})
+    whole = {**inputs, config.talk.name: [*begun.opening, *turns]}
+    return (opponent.entries(), [answer]), whole
 
 
 def _unsaved(

@@ -93,16 +93,25 @@ def talk(request: HttpRequest, code: str) -> HttpResponse:
 
 def _spoken(request: HttpRequest, assignment: Assignment) -> None:
     """What the posted form asks for. Raises Refused."""
-    sent = request.POST
-    for want in ("edit", "take"):
-        if want in sent:
-            conversation_services.take_back(
-                assignment=assignment, turn=_number(sent[want]), edit=want == "edit"
-            )
-            return
-    text, at = sent.get("say", ""), _number(sent.get("at", ""))
+    if back := taken_back(request):
+        conversation_services.take_back(assignment=assignment, turn=back[0], edit=back[1])
+        return
+    text, at = said(request)
     seconds = SOON if htmx_partial(request) else None  # with a script the answer streams
     conversation_services.say(assignment=assignment, text=text, at=at, seconds=seconds)
+
+
+def taken_back(request: HttpRequest) -> tuple[int, bool] | None:
+    """The turn that the form takes back, and whether to edit it; None: another form."""
+    for want in ("edit", "take"):
+        if want in request.POST:
+            return _number(request.POST[want]), want == "edit"
+    return None
+
+
+def said(request: HttpRequest) -> tuple[str, int]:
+    """What the form says next, and how many turns its page showed."""
+    return request.POST.get("say", ""), _number(request.POST.get("at", ""))
 
 
 def _number(text: str) -> int:
@@ -111,7 +120,12 @@ def _number(text: str) -> int:
 
 def _refused(request: HttpRequest, assignment: Assignment, error: Refused) -> HttpResponse:
     """The conversation with the reason why nothing was said; what was typed is still there."""
-    values = WritePage.of(assignment).values()
+    return show_refused(request, WritePage.of(assignment), error)
+
+
+def show_refused(request: HttpRequest, now: WritePage, error: Refused) -> HttpResponse:
+    """As `_refused`, on the page of a conversation."""
+    values = now.values()
     typed = request.POST.get("say")
     shown = {**values["talk"], "refused": str(error)}
     shown |= {"said": typed} if typed is not None else {}

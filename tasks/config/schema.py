@@ -409,8 +409,6 @@ class TaskConfig:
     @property
     def practice_contexts(self) -> tuple[Mapping[str, Any], ...]:
         """The contexts of the good examples, for practice; an empty one where none is needed."""
-        if self.talk:  # the server keeps a conversation with an account alone
-            return ()
         shown = tuple(example.context for example in self.examples.good if example.context)
         needs_none = not any(component.required for component in self.context)
         return shown or (({},) if needs_none else ())

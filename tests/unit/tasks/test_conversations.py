@@ -42,7 +42,6 @@ def test_what_views_ask_of_a_conversation() -> None:
     assert config.model_fields == ("facts", "talk")
     assert config.given == "the facts"
     assert config.answers_freely
-    assert config.practice_contexts == ()
     assert config.unfinished_input is None
 
 

@@ -1,0 +1,90 @@
+"""A conversation in practice: kept in the person's session alone, one at a time."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+
+from annotation.attempts.conversation_services import (
+    check_can_be_said,
+    opening_of,
+    plain_turns,
+    spoken_turns,
+)
+from annotation.models import Conversation
+from annotation.refusals import Stale
+from tasks.config.components import Component
+
+KEY = "practice-talk"
+Turns = list[dict[str, Any]]
+
+
+@dataclass
+class Talk:
+    """A conversation with who is practised with at `url`, about one passage, for one goal.
+
+    place: of the passage among those to practise on. said, failure: as a Conversation has them.
+    """
+
+    url: str
+    place: int
+    goal: str
+    turns: Turns = field(default_factory=list)
+    said: str = ""
+    failure: str = ""
+
+    @property
+    def row(self) -> Conversation:
+        """As the page shows it; never saved."""
+        return Conversation(turns=self.turns, said=self.said, failure=self.failure)
+
+    def keep(self, request: HttpRequest) -> None:
+        """Put it into the session; one that has not begun, or is over, is forgotten."""
+        if self.said or len(self.turns) > 1:
+            request.session[KEY] = asdict(self)
+        else:
+            request.session.pop(KEY, None)
+
+    def check(self, component: Component, text: str, at: int) -> None:
+        """Whether this may be said next. Raises Stale, Unsaid, CapReached."""
+        if at != len(self.turns):
+            raise Stale(_("You went on in another window. Your turn was not sent."))
+        check_can_be_said(self.turns, component, text)
+
+    def say(self, component: Component, text: str) -> Turns:
+        """What the model reads when this is said next."""
+        self.turns = self.turns or opening_of(component)
+        self.said, self.failure = text, ""
+        return plain_turns([*self.turns, {"role": "user", "text": text}])
+
+    def hear(self, answer: str) -> None:
+        """The model answered what was said last."""
+        own = {"role": "user", "text": self.said}
+        self.turns, self.said = [*self.turns, own, {"role": "assistant", "text": answer}], ""
+
+    def take_back(self, place: int, edit: bool) -> None:
+        """As `conversation_services.take_back`. Raises Stale."""
+        here = dict(enumerate(self.turns)).get(place)
+        if here is None or here["role"] != "user":
+            raise Stale(_("This turn is not there any more."))
+        self.turns, self.said, self.failure = self.turns[:place], here["text"] if edit else "", ""
+
+    def answer_after(self, turns: Sequence[Any]) -> str:
+        """What the model said after these spoken turns. Raises Stale."""
+        said = spoken_turns(self.turns)
+        if said[: len(turns)] != [*turns] or len(said) == len(turns):
+            raise Stale(_("The conversation went on in another window. Mark the answer again."))
+        return str(said[len(turns)]["text"])
+
+    @property
+    def opening(self) -> Turns:
+        """What the model was told before anybody spoke."""
+        return [turn for turn in self.turns if turn["role"] == "system"]
+
+
+def kept(request: HttpRequest, url: str) -> Talk | None:
+    """The conversation that the session keeps with who is at this address."""
+    found = request.session.get(KEY)
+    return Talk(**found) if found and found["url"] == url else None
