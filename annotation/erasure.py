@@ -51,7 +51,7 @@ def erase_examples(*, annotator: Annotator) -> int:
     """
     left = Example.objects.filter(annotator=annotator).exclude(digest="").order_by("pk")
     count = 0
-    while chunk := list(left.select_related("round__task")[:CHUNK]):
+    while chunk := list(left.select_related("round__task", "annotator")[:CHUNK]):
         _erase(chunk)
         count += len(chunk)
     return count
@@ -59,7 +59,7 @@ def erase_examples(*, annotator: Annotator) -> int:
 
 @transaction.atomic
 def _erase(examples: Sequence[Example]) -> None:
-    media = [(e.round.task, digest) for e in examples for digest in digests_in(e.inputs.values())]
+    media = [(example, one) for example in examples for one in digests_in(example.inputs.values())]
     for example in examples:
         withdraw_example(example=example, actor=None, reason="The author deleted their account.")
         example.inputs = _choices(example.round.task.config, example.inputs)
@@ -67,8 +67,9 @@ def _erase(examples: Sequence[Example]) -> None:
     Example.objects.bulk_update(examples, ["inputs", "metadata", "typing", "digest"])
     TextKey.objects.filter(example__in=examples).delete()
     TargetOutput.objects.filter(example__in=examples).delete()  # models repeat what they read
-    for task, digest in media:
-        delete_unnamed(task=task, digest=digest)
+    for example, digest in media:
+        task = example.round.task
+        delete_unnamed(task=task, digest=digest, leaver=example.annotator)
 
 
 def _choices(config: TaskConfig, inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from django.utils import timezone
 from annotation.models import Example, Report
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import log
+from tasks.media.services import digests_in, hide_withdrawn
 from tasks.models import Context, Task
 
 
@@ -32,6 +33,12 @@ def report_context(*, annotator: Annotator, context: Context, reason: str, comme
     return Report.objects.update_or_create(annotator=annotator, context=context, defaults=said)[0]
 
 
+def hide_media_of(example: Example) -> None:
+    """Hide the files that a retracted example alone names; the caller holds its lock."""
+    if digests := digests_in(example.inputs.values()):
+        hide_withdrawn(task=example.round.task, digests=digests)
+
+
 @transaction.atomic
 def withdraw_example(*, example: Example, actor: User | None, reason: str) -> Example:
     """Retract an example even when it is judged or released; may be repeated. Locks the example.
@@ -44,5 +51,6 @@ def withdraw_example(*, example: Example, actor: User | None, reason: str) -> Ex
     if locked.retracted_at is None:
         locked.retracted_at = timezone.now()
         locked.save(update_fields=["retracted_at"])
+        hide_media_of(locked)
         log(actor, "example.withdrawn", locked, reason=reason)
     return locked

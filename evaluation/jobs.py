@@ -66,7 +66,7 @@ from evaluation.task_shape import runnable
 from evaluation.uploads import archives, image_archives
 from evaluation.uploads.chunked import UploadRefused, assemble, bytes_left, check_stored, discard
 from evaluation.uploads.model_folders import MOST_BYTES, check_folder, remove_macos_files
-from tasks.media.services import tidy_media
+from tasks.media.services import tidy_media, tidy_orphans
 from tasks.models import Task
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.failures import tell_failures
@@ -174,7 +174,9 @@ def tidy_daily() -> int:
     """
     if is_tidied():
         return 0
-    deleted = [tidy(MOST_TIDIED) for tidy in (tidy_people, tidy_assignments, tidy_media)]
+    deleted = [
+        tidy(MOST_TIDIED) for tidy in (tidy_people, tidy_assignments, tidy_media, tidy_orphans)
+    ]
     if max(deleted) < MOST_TIDIED:
         note_tidied(sum(deleted))
     return sum(deleted)

@@ -412,6 +412,9 @@ class Media(models.Model):
     sent_by = models.ForeignKey(Annotator, on_delete=models.SET_NULL, null=True, related_name="+")
     kept_from = models.DateTimeField(db_default=Now(), help_text="The day of an unused one begins.")
     is_used = models.BooleanField(default=False, help_text="A context, example or vote names it.")
+    is_withdrawn = models.BooleanField(
+        default=False, help_text="Nothing that stands names it any more: not for everybody."
+    )
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["task", "digest"], name="media_once")]

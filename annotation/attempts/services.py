@@ -40,6 +40,7 @@ from annotation.models import (
     TargetOutput,
     TextKey,
 )
+from annotation.moderation import hide_media_of
 from annotation.open_round import not_open
 from annotation.refusals import CapReached, Duplicate, ForPeople, NotAllowed, RoundClosed, Stale
 from annotation.rules.near_duplicates import are_alike, band_keys, compared, written_text
@@ -468,4 +469,5 @@ def retract_example(*, example: Example) -> Example:
                 )
             locked.retracted_at = timezone.now()
             locked.save(update_fields=["retracted_at"])
+            hide_media_of(locked)
     return locked

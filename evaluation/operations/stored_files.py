@@ -21,6 +21,7 @@ from evaluation.models import (
     Submission,
     UploadPiece,
 )
+from tasks.models import Media
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +73,8 @@ def damages() -> Iterator[Damage]:
         yield from _check(submission, str(submission.file), size, digest, how)
     for run in _rows(EvaluationRun.objects.exclude(predictions="")):
         yield from _check(run, str(run.predictions), None, "", _of_lines)
+    for media in _rows(Media.objects.select_related("task")):
+        yield from _check(media, str(media.file), media.size, media.digest, _of_bytes)
     for piece in _rows(UploadPiece.objects.all()):
         yield from _check(piece, str(piece.file), piece.size, "", _of_bytes)
 

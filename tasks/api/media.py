@@ -4,7 +4,7 @@ import base64
 import binascii
 from typing import Any
 
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
@@ -23,6 +23,7 @@ from dynabench.lib.errors import Refused
 from dynabench.lib.throttles import is_used_up
 from tasks.access import find_task
 from tasks.media.decoding import MAX_BYTES
+from tasks.media.selectors import may_open
 from tasks.media.services import OFTEN, store_media
 from tasks.media.views import served
 from tasks.permissions import can_annotate
@@ -89,4 +90,8 @@ class MediaFile(APIView):
     def get(self, request: Request, code: str, digest: str) -> HttpResponse:
         """A picture or recording of the task, as it is stored."""
         task = find_task(request, code)
-        return served(request._request, get_object_or_404(task.media, digest=digest))
+        media = get_object_or_404(task.media.select_related("sent_by"), digest=digest)
+        media.task = task
+        if not may_open(request.user, media):
+            raise Http404
+        return served(request._request, media)

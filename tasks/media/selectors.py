@@ -4,10 +4,44 @@ import base64
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from django.db.models import TextField
+from django.db.models.functions import Cast
+
+from dynabench.accounts.models import Annotator, User
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
 from tasks.media.services import value_of
 from tasks.models import Media, Task
+from tasks.permissions import Person, can_read, can_see
+
+
+def may_open(user: Person, media: Media) -> bool:
+    """Whether the person sent the file, or may see something that names it.
+
+    What nobody has used yet is its sender's; of strangers and of several it is known by its digest.
+    Of what was withdrawn members know, and those whose own work names it.
+    """
+    task = media.task
+    if not can_see(user, task):
+        return False
+    if can_read(user, task) or (media.is_used and not media.is_withdrawn):
+        return True
+    if media.sent_by is None and not media.is_used:
+        return True
+    if not user.is_authenticated:
+        return False
+    return bool(media.sent_by and media.sent_by.user_id == user.pk) or _names(user, media)
+
+
+def _names(user: User, media: Media) -> bool:
+    """Whether the person's own examples or drafts name it."""
+    own = Annotator.objects.filter(user=user)
+    for rows, where in (("examples", "inputs"), ("assignment", "draft")):
+        mine = own.filter(**{f"{rows}__round__task": media.task_id})
+        text = Cast(f"{rows}__{where}", TextField())
+        if mine.annotate(text=text).filter(text__contains=media.digest).exists():
+            return True
+    return False
 
 
 def with_media(

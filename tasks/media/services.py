@@ -1,14 +1,15 @@
 """Writes about media: storing what was sent, noting what is used, deleting what nobody needs."""
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
 from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet, TextField
+from django.db.models import Case, Q, QuerySet, TextField, Value, When
 from django.db.models.functions import Cast
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -53,7 +54,7 @@ def store_decoded(
     """As `store_media`, of what was decoded before."""
     digest = hashlib.sha256(found.data).hexdigest()
     same = Media.objects.filter(task=task, digest=digest)
-    if not same.update(kept_from=timezone.now()):
+    if not same.update(kept_from=timezone.now(), sent_by=_whose(sent_by)):
         about = {"mime": found.mime, "size": len(found.data), "about": dict(found.about)}
         media = Media(task=task, digest=digest, sent_by=sent_by, **about)
         media.file.save(f"{digest}.{media.ending}", ContentFile(found.data), save=False)
@@ -65,6 +66,17 @@ def store_decoded(
             if not isinstance(error, IntegrityError):  # else somebody stored the same meanwhile
                 raise
     return value_of(same.get())
+
+
+def _whose(sender: Annotator | None) -> Case | None:
+    """Whose a file becomes that is sent once more: the last one's, nobody's while it is unused.
+
+    So both may see it, and none of them who leaves takes it along.
+    """
+    if sender is None:
+        return None
+    of_both = When(~Q(sent_by=sender), is_used=False, then=Value(None))
+    return Case(of_both, default=Value(sender.pk))
 
 
 def value_of(media: Media) -> dict[str, Any]:
@@ -84,7 +96,8 @@ def keep(*, task: Task, digests: Collection[str], used: bool) -> None:
     """
     if not digests:
         return
-    now = {"kept_from": timezone.now(), **({"is_used": True} if used else {})}
+    now: dict[str, Any] = {"kept_from": timezone.now()}
+    now |= {"is_used": True, "is_withdrawn": False} if used else {}
     if Media.objects.filter(task=task, digest__in=digests).update(**now) < len({*digests}):
         raise Invalid(_("A picture or recording is not stored any more. Add it once more."))
 
@@ -101,14 +114,75 @@ def tidy_media(most: int) -> int:
     return delete_media(old.filter(pk__in=old.values("pk")[:most]))
 
 
-def delete_unnamed(*, task: Task, digest: str) -> None:
-    """Delete what no context and no example of the task names any more; locks its row."""
-    contexts = Context.objects.filter(round__task=task)
-    for where in ("fields", "examples__inputs"):
-        named = contexts.annotate(text=Cast(where, TextField())).filter(text__contains=digest)
-        if named.exists():
+def tidy_orphans(most: int) -> int:
+    """Delete up to `most` files that have had no row for a day; returns how many.
+
+    Whoever stored them was killed between the two, or their transaction failed.
+    """
+    old, found = timezone.now() - UNUSED, 0
+    for folder in _folders():
+        names = [f"{folder}/{name}" for name in default_storage.listdir(folder)[1]]
+        known = {*Media.objects.filter(file__in=names).values_list("file", flat=True)}
+        for name in names:
+            if name in known or found == most or default_storage.get_modified_time(name) > old:
+                continue
+            default_storage.delete(name)
+            found += 1
+    return found
+
+
+def _folders() -> Iterator[str]:
+    """Where files of tasks lie."""
+    for task in _inside("tasks"):
+        yield from _inside(f"{task}/media")
+
+
+def _inside(folder: str) -> list[str]:
+    try:
+        return [f"{folder}/{name}" for name in default_storage.listdir(folder)[0]]
+    except FileNotFoundError:
+        return []
+
+
+def delete_unnamed(*, task: Task, digest: str, leaver: Annotator | None = None) -> None:
+    """Delete what no context and no example of the task names any more; locks its row.
+
+    What somebody other than the leaver has sent meanwhile stays for its day.
+    """
+    with transaction.atomic():
+        media = _locked(task, [digest]).first()
+        if media is None or is_named(task, digest):
             return
-    delete_media(Media.objects.filter(task=task, digest=digest))
+        if media.sent_by_id in (None, leaver and leaver.pk):
+            delete_media(Media.objects.filter(pk=media.pk))
+        else:
+            Media.objects.filter(pk=media.pk).update(is_used=False)
+
+
+def hide_withdrawn(*, task: Task, digests: Collection[str]) -> None:
+    """Hide what only withdrawn examples name now; locks the rows. Call it in their transaction."""
+    found = _locked(task, digests).filter(is_used=True).order_by("pk")
+    hidden = [one.pk for one in found if not is_named(task, one.digest, retracted=False)]
+    Media.objects.filter(pk__in=hidden).update(is_withdrawn=True)
+
+
+def _locked(task: Task, digests: Collection[str]) -> QuerySet[Media]:
+    rows = Media.objects.filter(task=task, digest__in=digests)
+    return rows.select_for_update(of=("self",))
+
+
+def is_named(task: Task, digest: str, *, retracted: bool = True) -> bool:
+    """Whether a context, an example or the configuration of the task names it.
+
+    retracted: whether an example that was taken back counts.
+    """
+    contexts = Context.objects.filter(round__task=task)
+    examples = contexts if retracted else contexts.filter(examples__retracted_at=None)
+    for rows, where in ((contexts, "fields"), (examples, "examples__inputs")):
+        named = rows.annotate(text=Cast(where, TextField())).filter(text__contains=digest)
+        if named.exists():
+            return True
+    return digest in task.config_text
 
 
 def delete_media(chosen: QuerySet[Media]) -> int:

@@ -6,8 +6,8 @@ from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+from tasks.media.selectors import may_open
 from tasks.models import Media
-from tasks.permissions import can_see
 
 RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 HEADERS = {
@@ -22,12 +22,12 @@ HEADERS = {
 @login_not_required
 @require_safe
 def media_file(request: HttpRequest, digest: str) -> HttpResponse:
-    """A picture or recording, for who may see a task that has it; its digest never changes.
+    """A picture or recording, for who may see what names it; its digest never changes.
 
     Only what `tasks.media.decoding` wrote is sent, as what it wrote.
     """
-    rows = Media.objects.filter(digest=digest).select_related("task")
-    media = next((one for one in rows if can_see(request.user, one.task)), None)
+    rows = Media.objects.filter(digest=digest).select_related("task", "sent_by")
+    media = next((one for one in rows if may_open(request.user, one)), None)
     if media is None:
         raise Http404
     return served(request, media)
