@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any, Literal
 
 from annotation.rules.marks import marks_f1
-from annotation.rules.secret import tells
+from annotation.rules.secret import secret_of, tells
 from annotation.rules.texts import contains, matches
 from tasks.config.verdicts import VerdictRule
 
@@ -162,12 +162,11 @@ def _field(values: Mapping[str, Any], name: str, owner: str = "target's output")
 
 
 def _secret(values: Mapping[str, Any]) -> str:
-    """What the model was told in the conversation and told to keep."""
-    for value in values.values():
-        for turn in value if isinstance(value, list | tuple) else ():
-            if isinstance(turn, Mapping) and "secret" in turn:
-                return str(turn["secret"])
-    raise ValueError("The example has no conversation with a secret, which the verdict compares.")
+    secret = secret_of(values)
+    if secret is None:
+        message = "The example has no conversation with a secret, which the verdict compares."
+        raise ValueError(message)
+    return secret
 
 
 def _text(value: Any) -> str:

@@ -54,7 +54,7 @@ class Sent:
         scratch = self.path.with_suffix(".set")
         with scratch.open("wb") as file:
             for each in ticking(inputs, tell, "writing the examples"):
-                line = orjson.dumps({name: each[name] for name in names if name in each})
+                line = orjson.dumps({name: _sent(each[name]) for name in names if name in each})
                 starts.append(starts[-1] + file.write(line))
         self.size = len(starts) - 1
         places = array("q", range(self.size))
@@ -80,6 +80,18 @@ class Sent:
             for line in lines:
                 texts = _texts(orjson.loads(line)["inputs"])
                 yield from (text for text in texts if not text.startswith(FILES))
+
+
+def _sent(value: Any) -> Any:
+    """A field's value as models get it: of a turn of a conversation without the secret's copy."""
+    if not isinstance(value, list):
+        return value
+    return [
+        {name: part for name, part in turn.items() if name != "secret"}
+        if isinstance(turn, dict)
+        else turn
+        for turn in value
+    ]
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from annotation.rules.secret import secret_of
 from dynabench.lib.words import gettext_noop
 from evaluation.contract import MIB, SetRow
 from tasks.config.components import Component
 from tasks.config.parsing import nearest
-from tasks.config.schema import TaskConfig
+from tasks.config.schema import KEPT_SECRET, TaskConfig
 from tasks.config.values import check_value
 from tasks.contexts.files import TAG_LENGTH
 from tasks.line_files import (
@@ -136,6 +137,7 @@ class RowMaker:
     def __init__(self, config: TaskConfig) -> None:
         self._model = [_unbounded(config.component(name)) for name in config.model_fields]
         self._answer = _unbounded(config.component(config.answer_field))
+        self._is_attack = KEPT_SECRET in config.metrics.computed
         self._slices = config.slices
         self._policy = Policy.from_votes(config.validation.votes)
         parts = (*config.context, *config.input, *config.output)
@@ -165,7 +167,12 @@ class RowMaker:
             else:
                 inputs[part.name] = value
                 problems += _problems(part, value, fields)
-        gold = _gold(self._answer, answer, fields, problems)
+        if self._is_attack:
+            gold: tuple[Any, ...] = ()  # any answer that keeps the secret is right
+            if secret_of(inputs) is None:
+                problems.append("no turn of the conversation has a `secret`; add it to the first")
+        else:
+            gold = _gold(self._answer, answer, fields, problems)
         extras = {
             "tag": _tags(tags, problems),
             "language": _said(language),

@@ -112,7 +112,7 @@ def preview_of(file: SetFile) -> Preview:
         for row in file:
             size += 1
             rows += [row] if size <= SHOWN else []
-            answers[_words(row.gold[0])] += 1
+            answers.update(map(_words, row.gold[:1]))
             for name, values in row.slices.items():
                 slices[name].update(values)
     most = {name: count.most_common(VALUES) for name, count in slices.items()}

@@ -18,6 +18,8 @@ METRICS: list[str] = []
 """The names of the metrics; the modules of `evaluation.scoring.metrics` fill it."""
 LLM_JUDGE = "llm_judge"
 """The metric that a language model as judge gives, not a comparison with right answers."""
+KEPT_SECRET = "kept_secret"  # noqa: S105 (a metric)
+"""The metric of the verdict `secret`, which needs no right answer."""
 CORRECTION = "correction"
 """The field in which a validator types the right answer."""
 DeltaName = Literal["fairness", "robustness"]

@@ -156,6 +156,13 @@ def test_texts_sent_are_found_in_lists_too(tmp_path):
     assert list(sent.texts()) == ["Hello.", "Bye."]
 
 
+def test_a_secret_is_sent_in_words_alone(tmp_path):
+    sent = Sent(tmp_path / "inputs.jsonl")
+    told = {"role": "system", "text": "The word is tarn."}
+    sent.write([{"talk": [{**told, "secret": "tarn"}]}], ["talk"], ignore)
+    assert json.loads(sent.path.read_bytes())["inputs"] == {"talk": [told]}
+
+
 def test_perturbed_twins_are_asked_and_compared_with_their_bases(question, tmp_path):
     """By a model that is right unless something was changed."""
     wanted = {tuple(row.inputs.values()): row.gold[0] for row in question.rows()}

@@ -19,7 +19,7 @@ input:
   - {name: how, type: text}
 output: [{name: answer, type: text}]
 verdict: {type: secret, field: answer}
-metrics: {main: bleu}
+metrics: {main: kept_secret}
 """
 SYSTEM = {"role": "system", "text": "The word is tarn.", "secret": "tarn"}
 HELLO = {"role": "user", "text": "Hello"}
@@ -91,6 +91,8 @@ def test_a_secret_without_a_text_of_the_output_has_a_cure() -> None:
          "remove prompt_field"),
         ("version: 1", "version: 1\nsupport: {minimal_edit: true}", "support.minimal_edit",
          "remove minimal_edit"),
+        ("main: kept_secret", "main: bleu", "metrics.main", "use kept_secret"),
+        ("secret, field: answer}", "ask_user}", "metrics.main", "or the verdict secret"),
         ("version: 1", "version: 1\nsupport: {suggestions: true}", "support.suggestions",
          "remove suggestions"),
     ],
