@@ -1,9 +1,11 @@
 """“Try to fool it”: one model, in practice; nothing is stored."""
 
 import pytest
+from django.template.loader import render_to_string
 from django.test import Client
 
 from annotation.models import Assignment, Attempt, Example, TargetOutput
+from annotation.writing.result_panel import Probability, TargetAnswer
 from evaluation.models import Submission
 from evaluation.runs.services import ensure_targets
 from tasks.models import RoundTarget, TargetFailure
@@ -104,6 +106,25 @@ def test_what_cannot_be_asked_has_no_such_page(model, state, as_alice):
     assert as_alice.get(url_of(model, "try/")).status_code == 404
     if state != "hidden":
         assert 'id="try-to-fool"' not in ok(as_alice.get(url_of(model))).text
+
+
+@pytest.mark.parametrize("kind", ["directory", "image", "hub"])
+def test_files_that_run_in_the_sandbox_say_why_they_cannot_be_tried(model, as_alice, kind):
+    assert 'id="not-tried"' not in ok(as_alice.get(url_of(model))).text
+    files = accepted_model(model.task, kind=kind, is_published=True)
+    assert as_alice.get(url_of(files, "try/")).status_code == 404
+    page = ok(as_alice.get(url_of(files))).text
+    assert 'id="not-tried"' in page
+    assert 'id="try-to-fool"' not in page
+
+
+def test_the_five_likeliest_labels_are_shown_and_the_rest_folded():
+    rows = [Probability(f"label {n}", "1%", 1.0, False, ()) for n in range(21)]
+    for shown in (rows, rows[:5]):
+        answer = TargetAnswer("alone", "", "", None, None, shown, ())
+        page = render_to_string("annotation/result/_answer.html", {"answer": answer})
+        first, _, folded = page.partition("<details>")
+        assert (first.count('scope="row"'), folded.count('scope="row"')) == (5, len(shown) - 5)
 
 
 def test_an_endpoint_of_somebody_is_asked(nli, as_alice, monkeypatch):
