@@ -16,6 +16,7 @@ from annotation.models import Example, TargetOutput
 from dynabench.accounts.services import log
 from dynabench.lib.errors import Invalid
 from tasks.config.schema import CORRECTION, TaskConfig
+from tasks.config.values import check_value
 from tasks.contexts.files import context_digest
 from tasks.media.services import digests_in, keep
 from tasks.models import Context, ContextBatch, Round
@@ -215,6 +216,9 @@ class _ImportedRound:
             if line.row.author_verdict and not is_claimed:
                 bad(line.number, line.text, NOT_ASKED)
                 continue
+            if wrong := _wrong_talk(self._task.task.config, line.row):
+                bad(line.number, line.text, wrong)
+                continue
             known = have.get(line.row.uid)
             if known is None:
                 have[line.row.uid] = line.digest
@@ -345,6 +349,17 @@ class _ImportedRound:
             stored.update(filled_to=self._last)
         else:
             stored.filter(filled_to__gte=self._first).update(filled_to=self._first - 1)
+
+
+def _wrong_talk(config: TaskConfig, row: HistoryRow) -> str:
+    """Why a conversation of the row is none; empty where all are."""
+    groups = (("context", config.context, row.context), ("input", config.input, row.input))
+    for place, components, values in groups:
+        for one in components:
+            if one.type == "chat" and one.name in values:
+                for wrong in check_value(one, values[one.name], {}):
+                    return f"{place}.{one.name}: {wrong}"
+    return ""
 
 
 def _digest(row: HistoryRow) -> str:
