@@ -1,6 +1,7 @@
 """Conversations as gold items, as history that is imported, and as contexts of a file."""
 
 import json
+import re
 from io import StringIO
 
 import pytest
@@ -45,12 +46,14 @@ def test_a_conversation_is_gold(talks, alice, bob):
     known = wrote(signed_in(UserFactory()), "When did the old mill close its doors?")
     override_consensus(example=known, owner=owner, choice=Vote(verdict="incorrect"))
     item = gold.mark_gold(example=known, owner=owner, explanation="The passage says 1931.")
-    other = wrote(client, "Who was the last miller there, and what became of her?")
+    wrote(client, "Who was the last miller there, and what became of her?")
     wrote(client, "Which river drove the wheel before the war came?")
-    for example in (other, known):
+    for is_gold in (False, True):
         page = ok(judge.get("/t/talks/judge/")).text
-        assert f"User: {example.inputs['talk'][0]['text']}" in page
-        sent = {"example": example.uuid, "answer": "verdict:incorrect"}
+        shown = Example.objects.get(uuid=re.search(r'name="example" value="([^"]*)"', page)[1])
+        assert (shown == known) is is_gold
+        assert f"User: {shown.inputs['talk'][0]['text']}" in page
+        sent = {"example": shown.uuid, "answer": "verdict:incorrect"}
         ok(judge.post("/t/talks/judge/", sent, **HTMX))
     answer = GoldAnswer.objects.get()
     assert (answer.gold, answer.verdict, answer.is_correct) == (item, "incorrect", True)
