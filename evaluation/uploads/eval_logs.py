@@ -54,6 +54,8 @@ def samples(path: Path) -> Iterator[tuple[str, bytes]]:
 def _unfolded(file: io.FileIO, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     """The bytes of a member, whatever the archive says of its size."""
     name = member.filename
+    if member.header_offset < 0:
+        raise refused(name, "it lies outside the archive")
     if max(member.file_size, member.compress_size) > SAMPLE_BYTES:
         raise refused(name, f"it has more than {SAMPLE_BYTES // MIB} MiB")
     if member.file_size > MIB and member.file_size > MOST_RATIO * member.compress_size:

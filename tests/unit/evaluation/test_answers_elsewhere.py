@@ -170,14 +170,14 @@ def test_what_unfolds_a_thousandfold_is_refused(tmp_path):
         list(eval_logs.samples(path))
 
 
-@given(st.integers(0, 400), st.integers(0, 255))
-def test_a_damaged_log_is_refused_or_read_and_never_breaks(tmp_path_factory, place, byte):
-    path = inspect_log(tmp_path_factory.mktemp("log"), sample("a", "neutral"), method=93)
-    data = bytearray(path.read_bytes())
-    data[4 + place % (len(data) - 4)] = byte
-    path.write_bytes(data)
-    with suppress(ArchiveRefused, InvalidOutput):
-        list(answer_lines(NLI, path))
+@pytest.mark.parametrize("byte", [0, 1, 0x7F, 0xFF])
+def test_a_damaged_log_is_refused_or_read_and_never_breaks(tmp_path, byte):
+    path = inspect_log(tmp_path, sample("a", "neutral"), method=93)
+    whole = path.read_bytes()
+    for place in range(4, len(whole)):
+        path.write_bytes(whole[:place] + bytes([byte]) + whole[place + 1 :])
+        with suppress(ArchiveRefused, InvalidOutput):
+            list(answer_lines(NLI, path))
 
 
 def test_an_archive_without_samples_is_refused(tmp_path):
