@@ -9,6 +9,7 @@ import pickle
 import random
 import shutil
 import socket
+from collections.abc import Iterator
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -124,6 +125,17 @@ def _plain_hashes() -> None:
     from django.conf import settings
 
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _known_key() -> Iterator[None]:
+    """Who judges what hangs on the site's key, which each home draws for itself."""
+    from django.conf import settings
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(settings, "SECRET_KEY", "tests")
+        patch.setenv("SECRET_KEY", "tests")  # of the programs that tests start
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -35,7 +35,6 @@ MOST = 0.002  # of the pixels, when letters are smoothed in another way
 
 @pytest.fixture
 def clock(settings):
-    settings.SECRET_KEY = "pictures"  # who judges what depends on it
     settings.DEBUG = True  # the style guide
     with time_machine.travel(NOW, tick=False) as clock:
         yield clock

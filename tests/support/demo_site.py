@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from annotation.assignments.services import assign_next
 from annotation.attempts.services import begin_attempt, settle
-from annotation.models import Example
+from annotation.models import Example, Report
 from dynabench.accounts.services import annotator_of
 from evaluation.models import Submission
 from tasks.models import Round, TaskMember
@@ -53,6 +53,7 @@ def demo_site(now: datetime) -> dict[str, Any]:
     for number, example in enumerate(round.examples.order_by("pk")):
         sent = now - timedelta(days=number % 9, minutes=number)
         Example.objects.filter(pk=example.pk).update(created_at=sent, shown_at=sent)
+    Report.objects.update(created_at=now)
     following = RoundFactory(task=task, number=2)
     context = {"prompt": "We were at the mill on Monday."}
     ContextFactory(round=following, fields=context, metadata={"place": "mill"})

@@ -32,11 +32,6 @@ F1 = (0.4, 0.6, 0.8)
 FOUND_CORRECT = (0.9, 0.6, 0.3)  # the other way round
 
 
-@pytest.fixture(autouse=True)
-def _known_split(settings):
-    settings.SECRET_KEY = "judges"  # by which authors are split
-
-
 @pytest.fixture
 def task(db, settings, tmp_path):
     settings.MEDIA_ROOT = tmp_path

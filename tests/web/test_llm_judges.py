@@ -39,11 +39,6 @@ PAGE = "/own/free/llm-judges/"
 AUTHORS = 40
 
 
-@pytest.fixture(autouse=True)
-def _known_split(settings):
-    settings.SECRET_KEY = "judges"  # by which authors are split
-
-
 @pytest.fixture
 def task(db, settings, tmp_path):
     """120 answers by a model that people judged; every third is wrong, which its text says."""
