@@ -179,7 +179,7 @@ def test_only_services_and_the_modules_that_the_docs_name_write_rows():
         written_lines("file.save(name, content); told.update(more); form.save(commit=False)")
     )
     section = (
-        (ROOT / "docs/architecture.md").read_text().split("### Who writes")[1].split("\n## ")[0]
+        (ROOT / "docs/architecture.md").read_text().split("## Who writes")[1].split("\n## ")[0]
     )
     named = re.findall(r"`([a-z_/]+(?:\.py|/))`", section)
     found = {
