@@ -22,6 +22,7 @@ DATA = Path(os.environ.get("DYNABENCH_DATA") or Path(__file__).parents[2] / "sha
 REQUIRE_ALL = os.environ.get("REQUIRE_ALL") == "1"
 _left_out: dict[str, int] = {}
 SEED = int(os.environ.get("TEST_SEED") or 0)  # of all that tests draw at random
+KEY = "known-to-all-tests"  # of the site
 ORDER = os.environ.get("TEST_ORDER")  # any word: files, and the tests in each, in another order
 # A second thread of torch waits in a loop while other lanes have the cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -133,8 +134,8 @@ def _known_key() -> Iterator[None]:
     from django.conf import settings
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(settings, "SECRET_KEY", "tests")
-        patch.setenv("SECRET_KEY", "tests")  # of the programs that tests start
+        patch.setattr(settings, "SECRET_KEY", KEY)
+        patch.setenv("SECRET_KEY", KEY)  # of the programs that tests start
         yield
 
 

@@ -36,12 +36,12 @@ metrics: {main: squad_f1}
 validation: {corrections: true}
 """
 PAGE = "/own/free/llm-judges/"
-AUTHORS = 40
+AUTHORS = 56  # enough that either part of any split may calibrate
 
 
 @pytest.fixture
 def task(db, settings, tmp_path):
-    """120 answers by a model that people judged; every third is wrong, which its text says."""
+    """Answers by a model that people judged; every third is wrong, which its text says."""
     settings.MEDIA_ROOT, settings.TARGET_PRIVATE_HOSTS = tmp_path, ["127.0.0.0/8"]
     task = Task.objects.create(code="free", name="Free", config_text=TASK)
     round = Round.objects.create(task=task, number=1, state="closed")
