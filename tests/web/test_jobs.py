@@ -206,6 +206,7 @@ def test_a_message_of_another_key_is_thrown_away(db):
     assert not Task.objects.exists()
 
 
+@pytest.mark.django_db  # a connection may be open after other tests
 def test_a_database_that_is_away_is_awaited(monkeypatch):
     waited = []
     monkeypatch.setattr(qcluster, "pause", waited.append)
