@@ -1,10 +1,13 @@
 """Files of one row a line, JSONL or CSV, read strictly; each wrong line says how to mend it."""
 
 import csv
+import gzip
 import json
 import math
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from io import BufferedReader
 from typing import Any
 
 from tasks.config.values import FORBIDDEN
@@ -36,6 +39,19 @@ class BadRow(ValueError):
     """One row cannot be read; the message says why."""
 
 
+def unpacked_lines(file: BufferedReader, longest: int) -> Iterator[bytes]:
+    """The lines of a plain or gzip file, cut after `longest` bytes. Raises FileError."""
+    is_gzip = file.peek(2)[:2] == b"\x1f\x8b"
+    unpacked = gzip.GzipFile(fileobj=file) if is_gzip else file
+    number = 0
+    try:
+        while line := unpacked.readline(longest):
+            number += 1
+            yield line
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise FileError(f"Damaged gzip after line {number} ({error}); pack it again.") from None
+
+
 def read_jsonl(lines: Iterable[bytes]) -> Iterator[Row | LineError]:
     """The object on each line; blank lines are left out."""
     for line, raw in enumerate(lines, 1):
@@ -64,6 +80,7 @@ def read_csv(
     lines: Iterable[bytes],
     header_of: Callable[[list[str]], list[str]],
     value_of: Callable[[str, str], Any],
+    delimiter: str = ",",
 ) -> Iterator[Row | LineError]:
     """Rows of a CSV file; what breaks the format itself is the last thing reported.
 
@@ -71,7 +88,7 @@ def read_csv(
     cell. Both raise BadRow.
     """
     bad: set[int] = set()
-    reader = csv.reader(_decoded(lines, bad), strict=True)
+    reader = csv.reader(_decoded(lines, bad), delimiter=delimiter, strict=True)
     start = 1
     header: list[str] | None = None
     try:

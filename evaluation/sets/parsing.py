@@ -4,10 +4,8 @@ JSON lines (plain or gzip), CSV and Parquet; docs/owners.md describes the rows. 
 what is kept of a row that was read is its uid. Nothing here knows the database.
 """
 
-import gzip
 import hashlib
 import json
-import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +27,7 @@ from tasks.line_files import (
     read_csv,
     read_jsonl,
     strict_json,
+    unpacked_lines,
     unstorable,
 )
 from validation.imports import rows as import_rows
@@ -286,19 +285,12 @@ def _rows(path: Path, name: str, maker: RowMaker) -> Iterator[Row | LineError]:
 def _lines(path: Path) -> Iterator[bytes]:
     """The lines of a plain or gzip file. Raises FileError for one that has no end."""
     with path.open("rb") as file:
-        is_gzip = file.peek(2)[:2] == b"\x1f\x8b"
-        unpacked = gzip.GzipFile(fileobj=file) if is_gzip else file
-        number = 0
-        try:
-            while line := unpacked.readline(LONGEST_LINE):
-                number += 1
-                if len(line) == LONGEST_LINE:
-                    raise FileError(f"Line {number} has more than {LONGEST_LINE // MIB} MiB.")
-                if number > MOST_LINES:
-                    raise FileError(f"There are more than {MOST_LINES:,} lines; make two sets.")
-                yield line
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise FileError(f"Damaged gzip after line {number} ({error}); pack it again.") from None
+        for number, line in enumerate(unpacked_lines(file, LONGEST_LINE), 1):
+            if len(line) == LONGEST_LINE:
+                raise FileError(f"Line {number} has more than {LONGEST_LINE // MIB} MiB.")
+            if number > MOST_LINES:
+                raise FileError(f"There are more than {MOST_LINES:,} lines; make two sets.")
+            yield line
 
 
 def _read_parquet(path: Path) -> Iterator[Row]:

@@ -206,7 +206,7 @@ def test_gzip_and_other_scripts(db, tmp_path):
     stored = Example.objects.order_by("uid").values_list("inputs__text", flat=True)
     assert list(stored) == texts
     file.write_bytes(gzip.compress("\n".join(lines).encode())[:-20])
-    with pytest.raises(CommandError, match="damaged gzip"):
+    with pytest.raises(CommandError, match="Damaged gzip"):
         run(file, "--task", "other", "--create")
     assert not Task.objects.filter(code="other").exists()
 

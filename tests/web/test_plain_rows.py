@@ -72,10 +72,11 @@ def test_a_row_may_bring_its_id_a_label_and_a_number(write):
         ([*ROWS, {"text": ["Go", "away"]}], "rows.jsonl", ":3: the line has no field `text`"),
         ("text,text\na,b\n", "rows.csv", "first row names the columns"),
         ("text,\na,b\n", "rows.csv", "first row names the columns"),
-        ("", "rows.csv", "first row names the columns"),
-        ("text,source\na\n", "rows.csv", "Row 1 has 1 cells"),
-        (b"text\n\xff\n", "rows.csv", "nothing was stored"),
-        (b"\x1f\x8b broken", "rows.csv.gz", "nothing was stored"),
+        ('text,source\n"a\nb",c\nd\n', "rows.csv", "rows.csv: line 4:"),
+        ('text,label\n"a\nb",c\n,d\n', "rows.csv", ":4: the line has nothing to judge"),
+        (b"text\n\xff\n", "rows.csv", "rows.csv: line 2:"),
+        ('text\n"a\n', "rows.csv", "rows.csv: line 2:"),
+        (b"\x1f\x8b broken", "rows.csv.gz", "rows.csv.gz: Damaged gzip"),
     ],
 )
 def test_a_bad_file_stores_nothing_and_says_why(write, content, name, said):

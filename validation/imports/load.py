@@ -81,12 +81,12 @@ OnBad = Callable[[int, bytes, str], None]
 @transaction.atomic
 def import_examples(
     *,
-    lines: Iterable[bytes],
+    lines: Iterable[tuple[int, bytes]],
     options: Options,
     on_bad: OnBad,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> Summary:
-    """Store the examples of a file, their votes and what these decide.
+    """Store the examples of a file's numbered lines, their votes and what these decide.
 
     Locks each task, so that imports into it stand in line. Raises ImportRefused, after all bad
     lines were reported, when one cannot be stored; nothing is stored then.
@@ -114,13 +114,11 @@ class _Import:
         self._tasks: dict[str, ImportedTask] = {}
         self._rounds: dict[tuple[str, int], _ImportedRound] = {}
 
-    def batches(self, lines: Iterable[bytes]) -> Iterator[tuple[int, list[ParsedLine]]]:
+    def batches(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, list[ParsedLine]]]:
         """Good lines, some hundred at a time, and how many lines were read for them."""
-        numbered = enumerate(lines, 1)
-        last = 0
+        numbered = iter(lines)
         while some := list(islice(numbered, BATCH)):
-            last = some[-1][0]
-            yield last, [line for number, text in some if (line := self._parsed(number, text))]
+            yield some[-1][0], [line for one in some if (line := self._parsed(*one))]
 
     def _parsed(self, number: int, text: bytes) -> ParsedLine | None:
         if not text.strip():

@@ -1,10 +1,6 @@
 """Import a file of examples that were written and judged elsewhere."""
 
-import csv
-import gzip
-import io
 import json
-import zlib
 from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -15,6 +11,7 @@ from typing import IO, Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import IntegrityError, OperationalError
 
+from tasks.line_files import FileError, LineError, read_csv, unpacked_lines
 from validation.imports.load import Summary, import_examples
 from validation.imports.task import ImportRefused, Options
 from validation.rules.consensus import Policy
@@ -74,10 +71,8 @@ class Command(BaseCommand):
                 )
             except ImportRefused as error:
                 raise CommandError(str(error)) from None
-            except (UnicodeDecodeError, csv.Error) as error:
-                raise CommandError(f"{path}: {error}; nothing was stored.") from None
-            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-                raise CommandError(f"{path}: damaged gzip ({error}); nothing was stored.") from None
+            except FileError as error:
+                raise CommandError(f"{path}: {error} Nothing was stored.") from None
             except OSError as error:
                 raise CommandError(f"{error.filename or path}: {error.strerror}.") from None
             except (OperationalError, IntegrityError) as error:  # another import, most likely
@@ -116,19 +111,15 @@ class Command(BaseCommand):
         self.stdout.write(f"{summary.new:,} new, {summary.known:,} known before{left_out}.")
 
 
-def _lines(path: Path, file: BufferedReader) -> Iterator[bytes]:
-    """The lines of a plain or gzip file or pipe. An endless one is cut, and so no JSON.
+def _lines(path: Path, file: BufferedReader) -> Iterator[tuple[int, bytes]]:
+    """The numbered lines of a plain or gzip file or pipe. An endless one is cut, and so no JSON.
 
-    Of a table each row, as JSON.
+    Of a table each row, as JSON. Raises FileError.
     """
-    is_gzip = file.peek(2)[:2] == b"\x1f\x8b"
-    unpacked = gzip.GzipFile(fileobj=file) if is_gzip else file
+    lines = unpacked_lines(file, LONGEST_LINE)
     if delimiter := _delimiter(path):
-        text = io.TextIOWrapper(unpacked, "utf-8-sig", newline="")
-        yield from _rows(csv.reader(text, delimiter=delimiter))
-        return
-    while line := unpacked.readline(LONGEST_LINE):
-        yield line
+        return _rows(lines, delimiter)
+    return enumerate(lines, 1)
 
 
 def _delimiter(path: Path) -> str | None:
@@ -136,17 +127,20 @@ def _delimiter(path: Path) -> str | None:
     return DELIMITERS.get(Path(path.name.removesuffix(".gz")).suffix.lower())
 
 
-def _rows(table: Iterator[list[str]]) -> Iterator[bytes]:
-    """Each row of a table under its header. Raises ImportRefused."""
-    header = [name.strip() for name in next(table, [])]
-    if not header or not all(header) or len({*header}) < len(header):
-        raise ImportRefused("The first row names the columns, each once; mend it.")
-    for number, cells in enumerate(table, 1):
-        if cells and len(cells) != len(header):
-            raise ImportRefused(
-                f"Row {number} has {len(cells)} cells, and the header {len(header)}; mend it."
-            )
-        yield json.dumps(dict(zip(header, cells, strict=True))).encode() if cells else b""
+def _rows(lines: Iterator[bytes], delimiter: str) -> Iterator[tuple[int, bytes]]:
+    empty: dict[str, str] = {}
+
+    def header_of(cells: list[str]) -> list[str]:
+        names = [name.strip() for name in cells]
+        if not all(names) or len({*names}) < len(names):
+            raise FileError("The first row names the columns, each once; mend it.")
+        empty.update(dict.fromkeys(names, ""))
+        return names
+
+    for row in read_csv(lines, header_of, lambda name, cell: cell, delimiter):
+        if isinstance(row, LineError):
+            raise FileError(f"line {row.line}: {row.message}.")
+        yield row.line, json.dumps({**empty, **row.values}).encode()
 
 
 def _bad_file(path: Path) -> Path:
