@@ -4,7 +4,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import uuid4
 
+import pytest
+
 from dynabench.accounts.models import Annotator
+from dynabench.accounts.services import annotator_of
 from leaderboard.battles import services
 from leaderboard.battles.selectors import draw_pair, open_battle
 from leaderboard.battles.turn_services import begin_turn, settle
@@ -54,3 +57,18 @@ def fight(
     battle.task = task
     said = winner if isinstance(winner, str) else winner(battle)
     return services.cast_vote(battle=battle, winner=said, turns=1)
+
+
+@pytest.fixture
+def task():
+    return battle_arena()
+
+
+@pytest.fixture
+def voter(alice):
+    return annotator_of(alice)
+
+
+@pytest.fixture
+def agreed(task, voter):
+    services.give_consent(voter=voter, task=task, agrees=True)

