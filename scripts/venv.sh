@@ -1,6 +1,6 @@
-# Sourced by ./run and ./test: the virtual environment with what the file $1 pins.
+# Sourced by ./run, ./test and .ci/run: the virtual environment with what the file $1 pins; without $1 only pip.
 # A torch of the pinned version that is in .venv already (the small CPU build, see README) is kept.
-requirements=$1
+requirements=${1-}
 
 supported() { "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' 2>/dev/null; }
 
@@ -35,6 +35,7 @@ TOLD
   python=$(find_python) || exit 1
   "$python" -m venv .venv
 }
+[ -n "$requirements" ] || return 0
 stamp=.venv/installed-${requirements%.txt}
 if ! [ "$stamp" -nt "$requirements" ] || [ -n "$(find . -maxdepth 1 -name 'requirements*.txt' -newer "$stamp")" ]; then
   [ "$requirements" = requirements-quick.txt ] || refuse_cuda
