@@ -3,7 +3,6 @@
 from uuid import UUID
 
 from django.shortcuts import get_object_or_404
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -15,7 +14,7 @@ from annotation.models import Example
 from annotation.selectors import with_outputs
 from annotation.writing.forms import ComponentForm
 from annotation.writing.result_panel import why_components
-from dynabench.accounts.api import once
+from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken
 from dynabench.lib.api import read
 
@@ -35,8 +34,7 @@ class OwnExample(APIView):
 
 
 class RetractView(OwnExample):
-    @extend_schema(operation_id="examples_retract", request=None, responses=ExampleSerializer)
-    @once
+    @write("examples_retract", None, ExampleSerializer)
     def post(self, request: Request, uuid: UUID) -> Response:
         """Take one's own example back; only while nobody has judged it."""
         services.retract_example(example=self.example(uuid))
@@ -44,10 +42,7 @@ class RetractView(OwnExample):
 
 
 class WhyView(OwnExample):
-    @extend_schema(
-        operation_id="examples_explain", request=WhySerializer, responses=ExampleSerializer
-    )
-    @once
+    @write("examples_explain", WhySerializer, ExampleSerializer)
     def post(self, request: Request, uuid: UUID) -> Response:
         """Say why the label is right and why a model might miss it; all may be left out."""
         example = self.example(uuid)
@@ -63,12 +58,7 @@ class WhyView(OwnExample):
 
 
 class AuthorAnswerView(OwnExample):
-    @extend_schema(
-        operation_id="examples_answer",
-        request=AuthorAnswerSerializer,
-        responses=ExampleSerializer,
-    )
-    @once
+    @write("examples_answer", AuthorAnswerSerializer, ExampleSerializer)
     def post(self, request: Request, uuid: UUID) -> Response:
         """Of an undecided example, say whether the model's answer is acceptable; once."""
         example = self.example(uuid)

@@ -15,7 +15,7 @@ from annotation.access import find_given
 from annotation.api.serializers import GivenContextSerializer, given_context
 from annotation.models import Report
 from annotation.moderation import report_context, resolve_reports
-from dynabench.accounts.api import once
+from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.people import shown_name
 from dynabench.lib.api import NewestFirst, read, wanted
@@ -62,12 +62,7 @@ def shown() -> QuerySet[Report]:
 class NewReport(APIView):
     write_scope = ApiToken.Scope.ANNOTATE
 
-    @extend_schema(
-        operation_id="reports_create",
-        request=NewReportSerializer,
-        responses={201: ReportSerializer},
-    )
-    @once
+    @write("reports_create", NewReportSerializer, {201: ReportSerializer})
     def post(self, request: Request, pk: int) -> Response:
         """Say what is wrong with a context that one was given; a later report takes its place."""
         context, annotator = find_given(request, pk)
@@ -103,8 +98,7 @@ class Reports(generics.ListAPIView[Report]):
 class Resolve(APIView):
     write_scope = ApiToken.Scope.OWN
 
-    @extend_schema(operation_id="reports_resolve", request=None, responses=ReportSerializer)
-    @once
+    @write("reports_resolve", None, ReportSerializer)
     def post(self, request: Request, pk: int) -> Response:
         """Mark it as dealt with; twice is once. For moderators."""
         report, user = get_object_or_404(shown(), pk=pk), request.user

@@ -16,7 +16,7 @@ from annotation.attempts.failures import FAILURES, NO_ANSWER
 from annotation.attempts.services import check_programs_write
 from annotation.models import Assignment, Conversation
 from annotation.writing import talk
-from dynabench.accounts.api import once
+from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken
 from dynabench.lib.api import read
 
@@ -78,6 +78,9 @@ class BackSerializer(serializers.Serializer[Any]):
     edit: Any = serializers.BooleanField(default=False, help_text="`true`: keep its text as said.")
 
 
+ANSWERS = {200: ConversationSerializer, 202: ConversationSerializer}
+
+
 class _Talk(APIView):
     write_scope = ApiToken.Scope.ANNOTATE
 
@@ -107,12 +110,7 @@ class ConversationView(_Talk):
         """The conversation of one's assignment; 202 while the model answers."""
         return self.answer(self.assignment(request, pk))
 
-    @extend_schema(
-        operation_id="conversation_say",
-        request=SaySerializer,
-        responses={200: ConversationSerializer, 202: ConversationSerializer},
-    )
-    @once
+    @write("conversation_say", SaySerializer, ANSWERS)
     def post(self, request: Request, pk: int) -> Response:
         """Say a turn; the round's target is asked.
 
@@ -128,12 +126,7 @@ class ConversationView(_Talk):
 
 
 class TakeBackView(_Talk):
-    @extend_schema(
-        operation_id="conversation_take_back",
-        request=BackSerializer,
-        responses={200: ConversationSerializer, 202: ConversationSerializer},
-    )
-    @once
+    @write("conversation_take_back", BackSerializer, ANSWERS)
     def post(self, request: Request, pk: int) -> Response:
         """Take back one's own turn and all that came after it, perhaps to edit it."""
         assignment = self.assignment(request, pk)

@@ -33,7 +33,7 @@ from annotation.open_round import live_round, round_to_write
 from annotation.selectors import with_outputs
 from annotation.writing.forms import UNCHANGED, unchanged_fields
 from annotation.writing.page import WritePage
-from dynabench.accounts.api import once
+from dynabench.accounts.api import write
 from dynabench.accounts.idempotency import HEADER
 from dynabench.accounts.models import ApiToken
 from dynabench.lib.api import read
@@ -52,8 +52,7 @@ class NoAnswer(Refused):
 class GateView(APIView):
     write_scope = ApiToken.Scope.ANNOTATE
 
-    @extend_schema(operation_id="gate_pass", request=None, responses={204: None})
-    @once
+    @write("gate_pass", None, {204: None})
     def post(self, request: Request, code: str) -> Response:
         """Say that one has read the task's content warning and wants to go on."""
         task = find_task(request, code)
@@ -64,10 +63,7 @@ class GateView(APIView):
 class AssignmentView(APIView):
     write_scope = ApiToken.Scope.ANNOTATE
 
-    @extend_schema(
-        operation_id="assignment_take", request=WantSerializer, responses=AssignmentSerializer
-    )
-    @once
+    @write("assignment_take", WantSerializer, AssignmentSerializer)
     def post(self, request: Request, code: str) -> Response:
         """The context and the goal that one has, or others. The server chooses both."""
         task = find_task(request, code)
@@ -83,12 +79,9 @@ class NewExampleView(APIView):
     write_scope = ApiToken.Scope.ANNOTATE
     throttle = "predict"
 
-    @extend_schema(
-        operation_id="examples_create",
-        request=NewExampleSerializer,
-        responses={201: ExampleSerializer, 202: AttemptSerializer},
+    @write(
+        "examples_create", NewExampleSerializer, {201: ExampleSerializer, 202: AttemptSerializer}
     )
-    @once
     def post(self, request: Request, pk: int) -> Response:
         """Send an example; the round's targets are asked.
 

@@ -26,29 +26,25 @@ View = TypeVar("View", bound=APIView)
 Handler = Callable[..., Response]
 
 
-def once(handler: Handler) -> Handler:
-    """A write that may be sent again with the same Idempotency-Key; every write of the API is one.
+def write(operation: str, takes: Any = empty, gives: Any = empty) -> Callable[[Handler], Handler]:
+    """A write: its name, its body and its answers in the schema; every write of the API is one.
 
-    It stands below `extend_schema`.
+    It is done once when it is sent again with the same Idempotency-Key.
     """
-
-    @wraps(handler)
-    def answered(view: APIView, request: Request, *args: Any, **kwargs: Any) -> Response:
-        user = person(request)  # no write is public
-        return answer_once(request, user, lambda: handler(view, request, *args, **kwargs))
-
     key = OpenApiParameter(
         HEADER, str, OpenApiParameter.HEADER, description="The same key is done once, for a day."
     )
-    return extend_schema(parameters=[key])(answered)  # type: ignore[no-any-return]
-
-
-def write(operation: str, takes: Any = empty, gives: Any = empty) -> Callable[[Handler], Handler]:
-    """A write that is done `once`: its name, its body and its answers in the schema."""
+    describe = extend_schema(
+        operation_id=operation, parameters=[key], request=takes, responses=gives
+    )
 
     def described(handler: Handler) -> Handler:
-        describe = extend_schema(operation_id=operation, request=takes, responses=gives)
-        return describe(once(handler))  # type: ignore[no-any-return]
+        @wraps(handler)
+        def answered(view: APIView, request: Request, *args: Any, **kwargs: Any) -> Response:
+            user = person(request)  # no write is public
+            return answer_once(request, user, lambda: handler(view, request, *args, **kwargs))
+
+        return describe(answered)  # type: ignore[no-any-return]
 
     return described
 

@@ -9,6 +9,8 @@ from django.core.exceptions import PermissionDenied as DjangoDenied
 from django.forms import BaseForm
 from django.http import Http404
 from django.utils.http import parse_etags, quote_etag
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse
 from rest_framework import exceptions, status
 from rest_framework.pagination import CursorPagination
 from rest_framework.parsers import JSONParser
@@ -19,6 +21,8 @@ from rest_framework.serializers import ListSerializer, Serializer
 from dynabench.lib.errors import Refused
 from dynabench.lib.outages import note_reason, outage_of
 
+JSON_LINES = {(200, "application/jsonl"): OpenApiResponse(OpenApiTypes.STR)}
+"""Of an operation in the schema that answers with lines."""
 PAGING = ("cursor", "page_size", "format")
 """What any query may say; the last is read by the framework."""
 

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import once
+from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken
 from dynabench.accounts.people import person
 from dynabench.lib.api import Pages, read
@@ -125,8 +125,7 @@ class WebhookView(APIView):
         """One webhook, without its secret."""
         return Response(WebhookShown(_find(request, pk)).data)
 
-    @extend_schema(operation_id="webhook_change", request=WebhookChange, responses=WebhookShown)
-    @once
+    @write("webhook_change", WebhookChange, WebhookShown)
     def patch(self, request: Request, pk: int) -> Response:
         """Change the address or the events, or switch it on or off."""
         hook = _find(request, pk)
@@ -135,8 +134,7 @@ class WebhookView(APIView):
         services.change_webhook(webhook=hook, actor=person(request), **{**now, **asked})
         return Response(WebhookShown(hook).data)
 
-    @extend_schema(operation_id="webhook_delete", responses={204: None})
-    @once
+    @write("webhook_delete", gives={204: None})
     def delete(self, request: Request, pk: int) -> Response:
         """Delete it, with its log."""
         hook = _find(request, pk)
@@ -177,8 +175,7 @@ class TestView(APIView):
 
     write_scope = ApiToken.Scope.SUBMIT
 
-    @extend_schema(operation_id="webhook_test", request=None, responses={202: DeliveryShown})
-    @once
+    @write("webhook_test", None, {202: DeliveryShown})
     def post(self, request: Request, pk: int) -> Response:
         """Send an event that says nothing, at once; the log has what came of it."""
         hook = _find(request, pk)
@@ -192,8 +189,7 @@ class AgainView(APIView):
 
     write_scope = ApiToken.Scope.SUBMIT
 
-    @extend_schema(operation_id="webhook_send_again", request=None, responses={202: DeliveryShown})
-    @once
+    @write("webhook_send_again", None, {202: DeliveryShown})
     def post(self, request: Request, pk: int, delivery: UUID) -> Response:
         """Send what arrived or was given up once more, under the same id."""
         hook = _find(request, pk)

@@ -9,9 +9,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken
 from dynabench.lib.api import read
-from evaluation.api.schema import writes
 from evaluation.chat.settings import (
     MOST_COST,
     MOST_SHOTS,
@@ -124,7 +124,7 @@ class CapSerializer(serializers.Serializer[Any]):
 class CapView(APIView):
     write_scope = Submit
 
-    @writes("models_cap", CapSerializer, ToldChatSerializer)
+    @write("models_cap", CapSerializer, ToldChatSerializer)
     def post(self, request: Request, pk: UUID) -> Response:
         """Change the cap on what a chat model may cost; its owner. Ended runs may be repeated."""
         submission, user = find_owned(request, pk)

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import once
+from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.api import Pages, read
@@ -22,7 +22,6 @@ from evaluation.api.model_data import (
     ModelSerializer,
     WholeModelSerializer,
 )
-from evaluation.api.schema import writes
 from evaluation.models import EvaluationSetVersion, Submission, Upload
 from evaluation.sets.selectors import open_versions
 from evaluation.submissions import services as submissions
@@ -109,7 +108,7 @@ class TaskModels(OfTask, Models):
         viewer = viewers(self.request.user, self.task)
         return {**super().get_serializer_context(), "viewer": viewer}
 
-    @writes("models_create", NewModelSerializer, WholeModelSerializer, 201)
+    @write("models_create", NewModelSerializer, {201: WholeModelSerializer})
     def post(self, request: Request, code: str) -> Response:
         """Submit a model. It is checked first; ask for it again to see how far it is.
 
@@ -182,7 +181,7 @@ class ModelView(APIView):
         """How far a model is, what is wrong with it, and its card."""
         return Response(whole(request, pk))
 
-    @writes("models_change", ModelChangeSerializer, WholeModelSerializer)
+    @write("models_change", ModelChangeSerializer, WholeModelSerializer)
     def patch(self, request: Request, pk: UUID) -> Response:
         """Change its card; for its owner."""
         submission, user = find_owned(request, pk)
@@ -199,13 +198,8 @@ def _action(name: str, service: Callable[..., Any], words: str) -> type[APIView]
     class Action(APIView):
         write_scope = Submit
 
-        @extend_schema(
-            operation_id=f"models_{name}",
-            description=words,
-            request=None,
-            responses=WholeModelSerializer,
-        )
-        @once
+        @extend_schema(description=words)
+        @write(f"models_{name}", None, WholeModelSerializer)
         def post(self, request: Request, pk: UUID) -> Response:
             submission, user = find_owned(request, pk)
             service(submission=submission, actor=user)
@@ -236,7 +230,7 @@ class AnonymousSerializer(serializers.Serializer[Any]):
 class AnonymousView(APIView):
     write_scope = Submit
 
-    @writes("models_hide", AnonymousSerializer, WholeModelSerializer)
+    @write("models_hide", AnonymousSerializer, WholeModelSerializer)
     def post(self, request: Request, pk: UUID) -> Response:
         """Hide the names of model and owner before a day, at most a year ahead, or show them."""
         submission, user = find_owned(request, pk)
@@ -254,7 +248,7 @@ class EmbargoSerializer(serializers.Serializer[Any]):
 class EmbargoView(APIView):
     write_scope = Submit
 
-    @writes("models_embargo", EmbargoSerializer, WholeModelSerializer)
+    @write("models_embargo", EmbargoSerializer, WholeModelSerializer)
     def post(self, request: Request, pk: UUID) -> Response:
         """Publish the model on a day, at most a year ahead, once it has a score."""
         submission, user = find_owned(request, pk)

@@ -10,9 +10,9 @@ from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import check_form, read
-from evaluation.api.schema import writes
 from evaluation.models import Dataset
 from evaluation.releases.build import Options
 from evaluation.releases.cards import LICENSES
@@ -80,7 +80,7 @@ class Releases(generics.ListAPIView[Dataset]):
     def get_queryset(self) -> QuerySet[Dataset]:
         return self.round().datasets.all()
 
-    @writes("releases_create", NewReleaseSerializer, ReleaseSerializer, 202)
+    @write("releases_create", NewReleaseSerializer, {202: ReleaseSerializer})
     def post(self, request: Request, code: str, number: int) -> Response:
         """Release a closed round, or make its next version; what is released is not called back."""
         round = self.round()

@@ -21,11 +21,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import wanted
+from dynabench.lib.api import JSON_LINES, wanted
 from dynabench.lib.downloads import lines
 from evaluation.api.models import NewestFirst
-from evaluation.api.schema import JSON_LINES, writes
 from evaluation.models import EvaluationRun, Score
 from evaluation.runs.selectors import counting
 from evaluation.runs.services import expected_wait_seconds, queue_positions, run_again
@@ -160,7 +160,7 @@ class RunAgain(APIView):
     write_scope = ApiToken.Scope.SUBMIT
     throttle = "submit"
 
-    @writes("runs_repeat", None, RunSerializer, 201)
+    @write("runs_repeat", None, {201: RunSerializer})
     def post(self, request: Request, pk: UUID, run: UUID) -> Response:
         """Repeat it after we have failed. For the owners of model and task."""
         found, _ = find_run(request, pk, run)

@@ -18,11 +18,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import read
+from dynabench.lib.api import JSON_LINES, read
 from dynabench.lib.downloads import lines
 from dynabench.lib.errors import Refused
-from evaluation.api.schema import JSON_LINES, writes
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.sandbox.limits import CHECK_SECONDS
 from evaluation.sets.forms import LARGEST
@@ -131,7 +131,7 @@ class OfSets(OfTask):
 class EvaluationSets(OfSets, generics.ListAPIView[EvaluationSet]):
     """The sets on which models are run; hidden ones for the task's editors only."""
 
-    @writes("evaluation_sets_create", NewSetSerializer, EvaluationSetSerializer, 201)
+    @write("evaluation_sets_create", NewSetSerializer, {201: EvaluationSetSerializer})
     def post(self, request: Request, code: str) -> Response:
         """Make a set of an upload; wrong lines are named, and then nothing is stored."""
         task, editor = find_edited(request, code)
@@ -147,7 +147,7 @@ class EvaluationSets(OfSets, generics.ListAPIView[EvaluationSet]):
 class EvaluationSetView(OfSets, generics.RetrieveAPIView[EvaluationSet]):
     """A set and its newest version."""
 
-    @writes("evaluation_sets_change", AboutSetSerializer, EvaluationSetSerializer)
+    @write("evaluation_sets_change", AboutSetSerializer, EvaluationSetSerializer)
     def patch(self, request: Request, code: str, name: str) -> Response:
         """Change who sees it and what is said of it."""
         task, editor = find_edited(request, code)
@@ -161,7 +161,7 @@ class EvaluationSetView(OfSets, generics.RetrieveAPIView[EvaluationSet]):
 class Versions(OfSets):
     is_public = False
 
-    @writes("evaluation_set_versions_create", NewVersionSerializer, EvaluationSetSerializer, 201)
+    @write("evaluation_set_versions_create", NewVersionSerializer, {201: EvaluationSetSerializer})
     def post(self, request: Request, code: str, name: str) -> Response:
         """Make the next version of an uploaded set; the same examples add none."""
         task, editor = find_edited(request, code)
@@ -187,7 +187,7 @@ class TakeRoundSerializer(serializers.Serializer[Any]):
 class TakeRound(OfSets):
     is_public = False
 
-    @writes("evaluation_sets_take", TakeRoundSerializer, EvaluationSetSerializer, 201)
+    @write("evaluation_sets_take", TakeRoundSerializer, {201: EvaluationSetSerializer})
     def post(self, request: Request, code: str, name: str) -> Response:
         """Take a closed round as it stands now as the next version of its set."""
         task, editor = find_edited(request, code)

@@ -11,9 +11,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import NewestFirst, read
-from evaluation.api.schema import writes
 from evaluation.models import TrainingRun
 from evaluation.training.services import (
     MOST_WEIGHT,
@@ -166,7 +166,7 @@ class Trainings(generics.ListAPIView[TrainingRun]):
         task, _ = find_edited(self.request, self.kwargs["code"])
         return task.training_runs.defer("report").select_related("target", "round")
 
-    @writes("trainings_create", NewTrainingSerializer, TrainingSerializer, 202)
+    @write("trainings_create", NewTrainingSerializer, {202: TrainingSerializer})
     def post(self, request: Request, code: str) -> Response:
         """Train the next target; ask for it again to see how far it is. One at a time."""
         task, editor = find_edited(request, code)
@@ -225,7 +225,7 @@ class NewTargetSerializer(serializers.Serializer[Any]):
 
 
 class TrainedTarget(OfTraining):
-    @writes("trainings_register", NewTargetSerializer, WholeTrainingSerializer)
+    @write("trainings_register", NewTargetSerializer, WholeTrainingSerializer)
     def post(self, request: Request, code: str, pk: int) -> Response:
         """Make the trained model a target of a round."""
         run, editor = self.enter(code, pk)

@@ -15,10 +15,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import read
 from dynabench.lib.bodies import takes
-from evaluation.api.schema import writes
 from evaluation.models import Upload
 from evaluation.uploads.chunked import (
     PIECE_BYTES,
@@ -78,7 +78,7 @@ class Uploads(generics.ListAPIView[Upload]):
         assert isinstance(self.request.user, User)
         return with_received(open_uploads(self.request.user))
 
-    @writes("uploads_create", NewUploadSerializer, UploadSerializer, 201)
+    @write("uploads_create", NewUploadSerializer, {201: UploadSerializer})
     def post(self, request: Request) -> Response:
         """Begin a file of so many bytes. Then PUT its pieces."""
         asked = read(NewUploadSerializer, request)
@@ -130,7 +130,7 @@ class UploadView(APIView):
         add_piece(one, asked.validated_data["offset"], stream, announced_bytes(request))
         return Response(upload_body(one.pk))
 
-    @writes("uploads_delete", None, None, 204)
+    @write("uploads_delete", None, {204: None})
     def delete(self, request: Request, pk: UUID) -> Response:
         """Throw it away."""
         discard(self._found(request, pk))

@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import once
+from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import read
 from leaderboard.following import services
@@ -30,8 +30,7 @@ class FollowView(APIView):
         task = find_task(request, code, kinds=ANY)
         return Response({"follows": task.followers.filter(user=request.user.pk).exists()})
 
-    @extend_schema(operation_id="follow_set", request=Following, responses=Following)
-    @once
+    @write("follow_set", Following, Following)
     def post(self, request: Request, code: str) -> Response:
         """Begin or end to follow the task."""
         task = find_task(request, code, kinds=ANY)

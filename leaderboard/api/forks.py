@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import once
+from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.people import public_name
 from dynabench.lib.api import read
@@ -68,8 +68,7 @@ class Forks(generics.ListAPIView[models.Weights]):
         task = find_task(self.request, self.kwargs["code"])
         return task.forks.select_related("owner__annotator")
 
-    @extend_schema(operation_id="forks_create", request=NewFork, responses={201: Fork})
-    @once
+    @write("forks_create", NewFork, {201: Fork})
     def post(self, request: Request, code: str) -> Response:
         """Keep weights under a name; one's own of that name are replaced."""
         from leaderboard.board.matrix import score_matrix
@@ -102,8 +101,7 @@ def _weighting(
 class ForkView(APIView):
     write_scope = ApiToken.Scope.SUBMIT
 
-    @extend_schema(operation_id="forks_delete", responses={204: None})
-    @once
+    @write("forks_delete", gives={204: None})
     def delete(self, request: Request, code: str, name: str) -> Response:
         """Remove one's own weights, or as an editor of the task anybody's."""
         task, user = find_task(request, code), _user(request)

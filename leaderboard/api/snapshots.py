@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import once
+from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken
 from dynabench.lib.api import Pages, read, versioned
 from leaderboard.api.schemas import Kept
@@ -66,10 +66,7 @@ class Snapshots(generics.ListAPIView[Snapshot]):
         task = find_task(self.request, self.kwargs["code"], kinds=ANY)
         return task.snapshots.defer("table")
 
-    @extend_schema(
-        operation_id="snapshots_create", request=NewSnapshot, responses={201: ListedSnapshot}
-    )
-    @once
+    @write("snapshots_create", NewSnapshot, {201: ListedSnapshot})
     def post(self, request: Request, code: str) -> Response:
         """Keep the public board as it is now, for ever. For the task's editors."""
         task, user = find_edited(request, code, kinds=ANY)
@@ -81,8 +78,7 @@ class Snapshots(generics.ListAPIView[Snapshot]):
 class RefreezeView(APIView):
     write_scope = ApiToken.Scope.OWN
 
-    @extend_schema(operation_id="rates_refreeze", request=None, responses={201: ListedSnapshot})
-    @once
+    @write("rates_refreeze", None, {201: ListedSnapshot})
     def post(self, request: Request, code: str) -> Response:
         """Freeze the exchange rates again, which changes all scores; a snapshot is taken."""
         task, user = find_edited(request, code)

@@ -12,7 +12,7 @@ from rest_framework.test import APIRequestFactory, force_authenticate
 from rest_framework.views import APIView
 
 from dynabench.accounts import idempotency
-from dynabench.accounts.api import once
+from dynabench.accounts.api import write
 from dynabench.accounts.idempotency import LEASE, purge_answers
 from dynabench.accounts.models import IdempotentAnswer
 from dynabench.lib.errors import Refused
@@ -25,7 +25,7 @@ class Counting(APIView):
     done = 0
     answers = ()
 
-    @once
+    @write("count")
     def post(self, request):
         Counting.done += 1
         if Counting.answers:
@@ -110,7 +110,7 @@ def test_long_work_keeps_its_key(send, monkeypatch):
         answers.append(send().status_code)
         return Response({}, 201)
 
-    monkeypatch.setattr(Counting, "post", once(work_until_it_is_renewed))
+    monkeypatch.setattr(Counting, "post", write("count")(work_until_it_is_renewed))
     assert send().status_code == 201
     assert answers == [409]
     assert send()["Idempotent-Replayed"] == "true"
@@ -121,7 +121,7 @@ def test_who_lost_the_key_leaves_the_answer_of_who_has_it(send, monkeypatch):
         IdempotentAnswer.objects.update(status=200, body="1", begun_at=timezone.now())
         raise ZeroDivisionError
 
-    monkeypatch.setattr(Counting, "post", once(lose_it))
+    monkeypatch.setattr(Counting, "post", write("count")(lose_it))
     with pytest.raises(ZeroDivisionError):
         send()
     assert send().data == 1

@@ -16,7 +16,7 @@ from rest_framework.views import APIView
 
 from annotation.models import Example
 from annotation.moderation import withdraw_example
-from dynabench.accounts.api import once
+from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.people import public_name
 from dynabench.lib.api import NewestFirst, check_form, read, wanted
@@ -153,12 +153,7 @@ class OfModerators(APIView):
 
 
 class DecisionView(OfModerators):
-    @extend_schema(
-        operation_id="decisions_create",
-        request=NewDecisionSerializer,
-        responses={201: DecisionSerializer},
-    )
-    @once
+    @write("decisions_create", NewDecisionSerializer, {201: DecisionSerializer})
     def post(self, request: Request, uuid: UUID) -> Response:
         """Decide over all votes; an earlier decision does not count any more. For moderators."""
         example, owner = self.enter(uuid)
@@ -171,8 +166,7 @@ class DecisionView(OfModerators):
         made.refresh_from_db()
         return Response(DecisionSerializer(made).data, status.HTTP_201_CREATED)
 
-    @extend_schema(operation_id="decisions_withdraw", responses={204: None})
-    @once
+    @write("decisions_withdraw", gives={204: None})
     def delete(self, request: Request, uuid: UUID) -> Response:
         """Let the votes decide again. For moderators."""
         example, owner = self.enter(uuid)
@@ -194,10 +188,7 @@ class PastDecisions(OfModerators, generics.ListAPIView[OwnerDecision]):
 
 
 class WithdrawView(OfModerators):
-    @extend_schema(
-        operation_id="examples_withdraw", request=WithdrawalSerializer, responses={204: None}
-    )
-    @once
+    @write("examples_withdraw", WithdrawalSerializer, {204: None})
     def post(self, request: Request, uuid: UUID) -> Response:
         """Take it out of the round's numbers and of later releases; twice is once. For moderators.
 

@@ -9,7 +9,7 @@ from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from dynabench.accounts.api import once
+from dynabench.accounts.api import write
 from dynabench.accounts.people import public_name
 from dynabench.lib.api import read
 from tasks.access import find_task
@@ -57,8 +57,7 @@ def shown() -> QuerySet[Gold]:
 
 
 class GoldView(OfModerators):
-    @extend_schema(operation_id="gold_mark", request=NewGoldSerializer, responses=GoldSerializer)
-    @once
+    @write("gold_mark", NewGoldSerializer, GoldSerializer)
     def put(self, request: Request, uuid: UUID) -> Response:
         """Make a decided example gold, or explain it otherwise. For moderators."""
         example, owner = self.enter(uuid)
@@ -66,8 +65,7 @@ class GoldView(OfModerators):
         made = gold.mark_gold(example=example, owner=owner, **asked)
         return Response(GoldSerializer(shown().get(pk=made.pk)).data)
 
-    @extend_schema(operation_id="gold_unmark", responses={204: None})
-    @once
+    @write("gold_unmark", gives={204: None})
     def delete(self, request: Request, uuid: UUID) -> Response:
         """Make it an example like all others; the answers to it are deleted. For moderators."""
         example, owner = self.enter(uuid)

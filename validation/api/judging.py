@@ -16,7 +16,7 @@ from rest_framework.views import APIView
 from annotation.api.entry import enter, is_program
 from annotation.models import Example
 from annotation.rules.prompt import fields_to_read
-from dynabench.accounts.api import once
+from dynabench.accounts.api import write
 from dynabench.accounts.models import Annotator, ApiToken
 from dynabench.lib.api import read
 from dynabench.lib.errors import Refused
@@ -51,10 +51,7 @@ class JudgingView(APIView):
 
 
 class NextView(JudgingView):
-    @extend_schema(
-        operation_id="judging_next", request=None, responses={200: ItemSerializer, 204: None}
-    )
-    @once
+    @write("judging_next", None, {200: ItemSerializer, 204: None})
     def post(self, request: Request, code: str) -> Response:
         """The example that one has, or the next one for 15 minutes; 204: nothing to judge."""
         task, validator = self.enter(code)
@@ -109,8 +106,7 @@ class RefresherView(JudgingView):
         missed = page.missed(answers) if is_paused else []
         return Response(MissSerializer([_miss(task.config, one) for one in missed], many=True).data)
 
-    @extend_schema(operation_id="judging_refresher_read", request=None, responses={204: None})
-    @once
+    @write("judging_refresher_read", None, {204: None})
     def post(self, request: Request, code: str) -> Response:
         """They are read; judging goes on."""
         task, validator = self.enter(code)
@@ -141,12 +137,7 @@ class OfExample(APIView):
 
 
 class VotesView(OfExample):
-    @extend_schema(
-        operation_id="validations_create",
-        request=NewValidationSerializer,
-        responses={201: OwnValidationSerializer},
-    )
-    @once
+    @write("validations_create", NewValidationSerializer, {201: OwnValidationSerializer})
     def post(self, request: Request, uuid: UUID) -> Response:
         """Vote on the example that one was handed."""
         example, validator = self.enter(uuid)
@@ -201,12 +192,7 @@ class OwnVoteView(OfExample):
         """One's vote, and what is asked or shown after it."""
         return Response(OwnValidationSerializer(self.vote(uuid)).data)
 
-    @extend_schema(
-        operation_id="validations_answer_mine",
-        request=AfterwardsSerializer,
-        responses=OwnValidationSerializer,
-    )
-    @once
+    @write("validations_answer_mine", AfterwardsSerializer, OwnValidationSerializer)
     def patch(self, request: Request, uuid: UUID) -> Response:
         """Answer what is asked after the vote. The vote stays as it is."""
         vote = self.vote(uuid)
@@ -217,8 +203,7 @@ class OwnVoteView(OfExample):
         services.answer_afterwards(validation=vote, reveal=form.revealed, metadata=form.inputs)
         return Response(OwnValidationSerializer(vote).data)
 
-    @extend_schema(operation_id="validations_undo", responses={204: None})
-    @once
+    @write("validations_undo", gives={204: None})
     def delete(self, request: Request, uuid: UUID) -> Response:
         """Take it back, within ten minutes; the example is one's current one again."""
         _, validator = self.enter(uuid)
@@ -228,8 +213,7 @@ class OwnVoteView(OfExample):
 
 
 class SkipView(OfExample):
-    @extend_schema(operation_id="examples_skip", request=None, responses={204: None})
-    @once
+    @write("examples_skip", None, {204: None})
     def post(self, request: Request, uuid: UUID) -> Response:
         """Pass it by; it does not come back."""
         example, validator = self.enter(uuid)

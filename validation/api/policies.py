@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotation.models import Example
-from dynabench.accounts.api import once
+from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import check_form, read
 from dynabench.lib.errors import Refused
@@ -135,12 +135,7 @@ class PolicyView(APIView):
         round, _ = self.enter(code, number)
         return Response(PolicySerializer(policy_of(round)).data)
 
-    @extend_schema(
-        operation_id="policy_change",
-        request=NewPolicySerializer,
-        responses=ChangedPolicySerializer,
-    )
-    @once
+    @write("policy_change", NewPolicySerializer, ChangedPolicySerializer)
     def put(self, request: Request, code: str, number: int) -> Response:
         """Decide by another policy from now on, and count all votes of the round again."""
         round, editor = self.enter(code, number)
