@@ -1,4 +1,4 @@
-"""Uploads in pieces from the pages; docs/evaluation.md has the protocol."""
+"""Uploads in pieces from the pages; docs/api.md has the protocol."""
 
 from uuid import UUID
 
