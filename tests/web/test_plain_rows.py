@@ -72,6 +72,8 @@ def test_a_row_may_bring_its_id_a_label_and_a_number(write):
         ([*ROWS, {"text": ["Go", "away"]}], "rows.jsonl", ":3: the line has no field `text`"),
         ("text,text\na,b\n", "rows.csv", "first row names the columns"),
         ("text,\na,b\n", "rows.csv", "first row names the columns"),
+        ("", "rows.csv", "first row names the columns"),
+        ("\n", "rows.csv", "first row names the columns"),
         ('text,source\n"a\nb",c\nd\n', "rows.csv", "rows.csv: line 4:"),
         ('text,label\n"a\nb",c\n,d\n', "rows.csv", ":4: the line has nothing to judge"),
         (b"text\n\xff\n", "rows.csv", "rows.csv: line 2:"),

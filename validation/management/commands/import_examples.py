@@ -11,13 +11,14 @@ from typing import IO, Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import IntegrityError, OperationalError
 
-from tasks.line_files import FileError, LineError, read_csv, unpacked_lines
+from tasks.line_files import BadRow, FileError, LineError, read_csv, unpacked_lines
 from validation.imports.load import Summary, import_examples
 from validation.imports.task import ImportRefused, Options
 from validation.rules.consensus import Policy
 
 LONGEST_LINE = 16 * 2**20
 MOST_NAMED = 50
+NO_HEADER = "the first row names the columns, each once; mend it"
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 NAMES = ("task", "create", "owner", "round", "policy", "skip_bad", "judge", "labels")
 
@@ -128,19 +129,21 @@ def _delimiter(path: Path) -> str | None:
 
 
 def _rows(lines: Iterator[bytes], delimiter: str) -> Iterator[tuple[int, bytes]]:
-    empty: dict[str, str] = {}
+    """Each row of a table under its header, as JSON. Raises FileError."""
+    header: list[str] = []
 
     def header_of(cells: list[str]) -> list[str]:
-        names = [name.strip() for name in cells]
-        if not all(names) or len({*names}) < len(names):
-            raise FileError("The first row names the columns, each once; mend it.")
-        empty.update(dict.fromkeys(names, ""))
-        return names
+        header.extend(name.strip() for name in cells)
+        if not all(header) or len({*header}) < len(header):
+            raise BadRow(NO_HEADER)
+        return header
 
     for row in read_csv(lines, header_of, lambda name, cell: cell, delimiter):
         if isinstance(row, LineError):
             raise FileError(f"line {row.line}: {row.message}.")
-        yield row.line, json.dumps({**empty, **row.values}).encode()
+        yield row.line, json.dumps({**dict.fromkeys(header, ""), **row.values}).encode()
+    if not header:
+        raise FileError(f"line 1: {NO_HEADER}.")
 
 
 def _bad_file(path: Path) -> Path:
