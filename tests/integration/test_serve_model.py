@@ -101,13 +101,15 @@ def test_exports_are_kept_and_nothing_is_left_in_the_users_home(
 
 
 def test_sigterm_ends_it_cleanly_and_a_kept_export_starts_without_torch(
-    server: Process, home: Path, model: Path
+    home: Path, model: Path
 ) -> None:
-    idle = server.connect()
-    exchange(idle, "/health", None)
-    assert server.stop() == 0
-    assert "Worker exiting" in server.log.read_text()  # by itself: gunicorn did not kill it
-    idle.close()
+    with Process(home, f"fp32={model}") as first:
+        first.wait_for("/models/fp32/health")
+        idle = first.connect()
+        exchange(idle, "/health", None)
+        assert first.stop() == 0
+        assert "Worker exiting" in first.log.read_text()  # by itself: gunicorn did not kill it
+        idle.close()
     with Process(home, f"fp32={model}") as again:
         again.wait_for("/models/fp32/health")
         pid = again.process.pid
