@@ -132,9 +132,11 @@ def _plain_hashes() -> None:
 def _known_key() -> Iterator[None]:
     """Who judges what hangs on the site's key, which each home draws for itself."""
     from django.conf import settings
+    from django_q.conf import Conf
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(settings, "SECRET_KEY", KEY)
+        patch.setattr(Conf, "SECRET_KEY", KEY)  # it signs the queue's messages, and was read before
         patch.setenv("SECRET_KEY", KEY)  # of the programs that tests start
         yield
 
