@@ -28,7 +28,7 @@ class Outage:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._is_on = False
-        self._next_try = 0.0
+        self._changed = self._next_try = 0.0
 
     def may_ask(self) -> bool:
         """Always while it is well; else one caller after each pause."""
@@ -39,15 +39,22 @@ class Outage:
             self._next_try = now + PAUSE_SECONDS
             return True
 
-    def note(self, error: Exception | None) -> bool:
-        """Take what became of a call; whether an outage begins with it. Logged once each."""
+    def note(self, error: Exception | None, asked_at: float) -> bool:
+        """Take what became of a call; whether an outage begins with it. Logged once each.
+
+        What was asked before the last change, on the monotonic clock, says nothing of the time
+        after it.
+        """
+        is_away = error is not None
         with self._lock:
-            was_on, self._is_on = self._is_on, error is not None
-        if error is not None and not was_on:
+            if is_away == self._is_on or asked_at < self._changed:
+                return False
+            self._is_on, self._changed = is_away, time.monotonic()
+        if is_away:
             logger.error("The cache is away, and each process uses its own: %s", error)
-        elif error is None and was_on:
+        else:
             logger.warning("The cache is back.")
-        return error is not None and not was_on
+        return is_away
 
 
 @cache
@@ -64,13 +71,14 @@ def _soft(name: str) -> Callable[..., Any]:
     def ask(self: "SharedCache", *args: Any, **kwargs: Any) -> Any:
         args = tuple(list(arg) if isinstance(arg, Iterator) else arg for arg in args)  # read twice
         if self.outage.may_ask():
+            asked_at = time.monotonic()
             try:
                 answer = of_redis(self, *args, **kwargs)
             except RedisError as error:
-                if self.outage.note(error):
+                if self.outage.note(error, asked_at):
                     self.local.clear()  # what an earlier outage left
             else:
-                self.outage.note(None)
+                self.outage.note(None, asked_at)
                 return answer
         return of_local(self.local, *args, **kwargs)
 
