@@ -90,7 +90,7 @@ def value_of(media: Media) -> dict[str, Any]:
 
 
 def keep(*, task: Task, digests: Collection[str], used: bool) -> None:
-    """Keep these for another day, or for good where they are used; by conditional update.
+    """Keep these for another day, or for good where they are used; locks the rows.
 
     Raises Invalid when one is gone.
     """
@@ -98,14 +98,21 @@ def keep(*, task: Task, digests: Collection[str], used: bool) -> None:
         return
     now: dict[str, Any] = {"kept_from": timezone.now()}
     now |= {"is_used": True, "is_withdrawn": False} if used else {}
-    if Media.objects.filter(task=task, digest__in=digests).update(**now) < len({*digests}):
+    if _update(task, digests, **now) < len({*digests}):
         raise Invalid(_("A picture or recording is not stored any more. Add it once more."))
 
 
 def touch(*, task: Task, digests: Collection[str]) -> None:
-    """Let the day of those that are there begin again, as a draft names them."""
+    """Let the day of those that are there begin again, as a draft names them; locks the rows."""
     if digests:
-        Media.objects.filter(task=task, digest__in=digests).update(kept_from=timezone.now())
+        _update(task, digests, kept_from=timezone.now())
+
+
+@transaction.atomic
+def _update(task: Task, digests: Collection[str], **now: Any) -> int:
+    """How many rows were there. An update by itself would lock them in no order."""
+    there = [*_locked(task, digests).values_list("pk", flat=True)]
+    return Media.objects.filter(pk__in=there).update(**now)
 
 
 def tidy_media(most: int) -> int:
@@ -161,14 +168,15 @@ def delete_unnamed(*, task: Task, digest: str, leaver: Annotator | None = None) 
 
 def hide_withdrawn(*, task: Task, digests: Collection[str]) -> None:
     """Hide what only withdrawn examples name now; locks the rows. Call it in their transaction."""
-    found = _locked(task, digests).filter(is_used=True).order_by("pk")
+    found = _locked(task, digests).filter(is_used=True)
     hidden = [one.pk for one in found if not is_named(task, one.digest, retracted=False)]
     Media.objects.filter(pk__in=hidden).update(is_withdrawn=True)
 
 
 def _locked(task: Task, digests: Collection[str]) -> QuerySet[Media]:
+    """Rows that are locked by id, as all who lock several do, so that none waits for another."""
     rows = Media.objects.filter(task=task, digest__in=digests)
-    return rows.select_for_update(of=("self",))
+    return rows.select_for_update(of=("self",)).order_by("pk")
 
 
 def is_named(task: Task, digest: str, *, retracted: bool = True) -> bool:
@@ -188,7 +196,7 @@ def is_named(task: Task, digest: str, *, retracted: bool = True) -> bool:
 def delete_media(chosen: QuerySet[Media]) -> int:
     """Delete rows, and after the transaction their files; locks the rows."""
     with transaction.atomic():
-        rows = list(chosen.select_for_update(of=("self",)))
+        rows = list(chosen.select_for_update(of=("self",)).order_by("pk"))
         for media in rows:
             transaction.on_commit(partial(media.file.storage.delete, str(media.file.name)))
         Media.objects.filter(pk__in=[media.pk for media in rows]).delete()

@@ -1,10 +1,12 @@
 """A picture that is tidied away while somebody uses it: one of the two wins."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 
 import pytest
-from django.db import transaction
+from django.db import connection, connections, transaction
 from django.utils import timezone
 
 from dynabench.accounts.services import annotator_of
@@ -16,6 +18,7 @@ from tasks.media.services import (
     hide_withdrawn,
     keep,
     store_media,
+    touch,
 )
 from tasks.models import Media
 from tests.support import media
@@ -29,6 +32,19 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def task(settings, tmp_path):
     settings.MEDIA_ROOT = tmp_path
     return TaskFactory(code="nli")
+
+
+def kept(task, digest, found, over):
+    """What became of keeping a file once the other has found it; then the other goes on."""
+    found.wait(5)
+    try:
+        with transaction.atomic():
+            keep(task=task, digests=[digest], used=True)
+    except Invalid:
+        return "gone"
+    finally:
+        over.set()
+    return "kept"
 
 
 def test_what_is_used_meanwhile_is_not_deleted(task, at_once, monkeypatch):
@@ -46,15 +62,7 @@ def test_what_is_used_meanwhile_is_not_deleted(task, at_once, monkeypatch):
         if what == "delete":
             monkeypatch.setattr(transaction, "on_commit", slowly)
             return delete_media(Media.objects.filter(is_used=False))
-        found.wait(5)
-        try:
-            with transaction.atomic():
-                keep(task=task, digests=[digest], used=True)
-        except Invalid:
-            return "gone"
-        finally:
-            over.set()
-        return "kept"
+        return kept(task, digest, found, over)
 
     _, what = at_once(act, ["delete", "keep"])
     assert (what == "kept") == Media.objects.exists()
@@ -100,15 +108,7 @@ def test_what_an_example_names_meanwhile_is_neither_deleted_nor_hidden(
             with transaction.atomic():
                 asked = {"digest": digest} if act is delete_unnamed else {"digests": [digest]}
                 return act(task=task, **asked)
-        found.wait(5)
-        try:
-            with transaction.atomic():
-                keep(task=task, digests=[digest], used=True)
-        except Invalid:
-            return "gone"
-        finally:
-            over.set()
-        return "kept"
+        return kept(task, digest, found, over)
 
     _, what = at_once(run, ["act", "keep"])
     there = Media.objects.filter(is_withdrawn=False, is_used=True)
@@ -140,3 +140,62 @@ def test_what_another_person_sends_while_its_owner_leaves_stays(
     assert len([one for one in (tmp_path / "tasks").rglob("*") if one.is_file()]) == 1
     delete_unnamed(task=task, digest=digest, leaver=first)  # once more, after the other sent it
     assert not Media.objects.get().is_used  # it has its day
+
+
+WAITS = """
+    CREATE FUNCTION waits() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN PERFORM pg_advisory_xact_lock_shared(7); RETURN NEW; END $$;
+    CREATE TRIGGER waits BEFORE UPDATE ON tasks_media FOR EACH ROW EXECUTE FUNCTION waits();
+    SELECT pg_advisory_lock(7);
+"""
+WAITING = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND wait_event_type = 'Lock'
+"""
+
+
+@pytest.fixture
+def database(db):
+    """An update locks a row and waits there until the advisory lock is let go."""
+    with connection.cursor() as cursor:
+        cursor.execute(WAITS)
+        yield cursor
+        cursor.execute("SELECT pg_advisory_unlock_all(); DROP FUNCTION waits CASCADE")
+
+
+def wait_for(database, count):
+    """Until so many wait for a lock."""
+    for _ in range(10_000):
+        database.execute(WAITING)
+        if database.fetchone()[0] >= count:
+            return
+    raise AssertionError(f"fewer than {count} wait")
+
+
+def patiently(function, **asked):
+    """In a transaction that waits longer than ours do."""
+    try:
+        with connection.cursor() as cursor, transaction.atomic():
+            cursor.execute("SET LOCAL lock_timeout = '30s'")
+            function(**asked)
+    finally:
+        connections.close_all()
+
+
+@pytest.mark.parametrize("write", [touch, partial(keep, used=True)])
+def test_files_are_locked_in_one_order(task, database, write):
+    """Order: by id; here the files lie in the table the other way round."""
+    digests = ["a" * 64, "b" * 64]
+    Media.objects.bulk_create(
+        Media(pk=pk, task=task, digest=digest, mime="image/png", size=1, is_used=True)
+        for pk, digest in zip((20, 10), digests, strict=True)
+    )
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(patiently, write, task=task, digests=digests)
+        wait_for(database, 1)
+        second = pool.submit(patiently, hide_withdrawn, task=task, digests=digests)
+        wait_for(database, 2)
+        database.execute("SELECT pg_advisory_unlock(7)")
+        first.result()  # a ring of locks is an error
+        second.result()
+    assert Media.objects.filter(is_withdrawn=True).count() == 2
