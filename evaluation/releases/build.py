@@ -128,7 +128,7 @@ class Build:
             for example, uid, author, label, is_verified, row in chunk:
                 by_program = row["by_program"]
                 split = PROGRAM if by_program else dealer.deal(author, label, is_verified)
-                row["split"] = split
+                row |= {"split": split, "canary": self.options.canary}
                 if split:
                     line = to_json(row)
                     values = (split, uid, example, line, label, is_verified, False)
@@ -152,7 +152,8 @@ class Build:
         if gone:
             label, is_validated = "", False
             its = {"task": self.round.task.code, "round": self.round.number}
-            line = to_json({"uid": item.uid, "split": item.split, **its, "withdrawn": True})
+            its |= {"withdrawn": True, "canary": self.options.canary}
+            line = to_json({"uid": item.uid, "split": item.split, **its})
         values = (item.split, item.uid, item.example_id, line, label, is_validated, gone)
         return (self.dataset.pk, item.position, *values)
 

@@ -325,6 +325,7 @@ def _data(dataset: Dataset, numbers: Numbers) -> dict[str, str]:
         + (" The split program was written by programs." if PROGRAM in rows else ""),
         "size": ", ".join(f"{n} {split}" for split, n in rows.items()),
         "format": "JSON lines and Parquet",
+        "canary": dataset.options["canary"],
         "annotation": f"{report['votes']} votes by {report['validators']} people, each given "
         "before the author's label was seen. Every row of dev and test has a consensus that "
         "agrees with its author, or the owner's word.",

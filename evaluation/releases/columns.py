@@ -26,5 +26,7 @@ def _field(*, parts: Sequence[Mapping[str, Any]] = (), **about: Any) -> Field:
 
 _TABLE = Path(__file__).with_suffix(".yaml").read_text()
 FIELDS = tuple(_field(**about) for about in yaml.safe_load(_TABLE))
-FEATURES = ("uid", "split", "task", "round", "cid", "context", "tag", "input_json", "withdrawn")
+FEATURES = (
+    "uid", "split", "task", "round", "cid", "context", "tag", "input_json", "withdrawn", "canary",
+)  # fmt: skip
 """What a row without its label has."""

@@ -4,9 +4,12 @@
 
 import hashlib
 import json
+import re
 from collections import Counter
 from datetime import timedelta
+from io import BytesIO
 
+import pyarrow.parquet as pq
 import pytest
 from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
@@ -195,13 +198,31 @@ def test_a_withdrawn_example_is_a_tombstone_in_the_next_version_only(closed, ali
     old = {row["uid"]: row for row in lines(first, "test")}
     new = {row["uid"]: row for row in lines(second, "test")}
     its = {"uid": gone.uid, "split": "test", "task": "nli", "round": 1}
-    assert new == old | {gone.uid: {**its, "withdrawn": True}}
+    its |= {"withdrawn": True, "canary": first.options["canary"]}
+    assert new == old | {gone.uid: its}
     assert [lines(second, split) for split in ("train", "dev")] == [
         lines(first, split) for split in ("train", "dev")
     ]
     assert second.numbers["withdrawn"] == {"train": 0, "dev": 0, "test": 1}
     assert second.numbers["rows"]["test"] == 7
     assert gone.uid not in {row["uid"] for row in split_rows(second, "test")}
+
+
+def test_every_row_and_card_has_the_canary_of_the_round(closed, alice):
+    first = released(closed, private_test=True)
+    withdraw_example(example=first.items.first().example, actor=alice, reason="names a person")
+    second = released(closed, private_test=True)
+    canary = first.options["canary"]
+    assert re.fullmatch(r"dynabench:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", canary)
+    for dataset in (first, second):
+        for split in (*SPLITS, "test-unlabelled"):
+            found = lines(dataset, split)
+            assert found
+            assert {row["canary"] for row in found} == {canary}
+            table = pq.read_table(BytesIO(content(dataset, f"{split}.parquet")))
+            assert set(table["canary"].to_pylist()) == {canary}
+        for card in ("README.md", "benchmark_card.json"):
+            assert canary.encode() in content(dataset, card)
 
 
 def test_what_is_deleted_altogether_is_a_tombstone_too(closed):
