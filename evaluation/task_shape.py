@@ -12,7 +12,7 @@ from tasks.targets.serving.spec import FIELDS, PAIR, PICTURE, SEQUENCE, SPAN
 
 PARTS = (
     *("version", "name", "language", "goal", "context", "input", "output", "verdict", "metrics"),
-    "support",
+    *("slices", "support"),
 )
 """What of a configuration tells what models read and answer."""
 

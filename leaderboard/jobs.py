@@ -97,12 +97,6 @@ def _resample(pk: UUID) -> bool:
 
 def _values(run: EvaluationRun) -> Iterator[tuple[str, bytes]]:
     """The bytes of each metric's values."""
-    if run.suite == Suite.PLAIN:
-        found = resample_plain(run)
-    else:
-        same = EvaluationRun.objects.filter(
-            submission=run.submission_id, version=run.version_id, suite=Suite.PLAIN
-        )
-        found = resample_suite(run, counting(same).get())
+    found = resample_plain(run) if run.suite == Suite.PLAIN else resample_suite(run)
     for metric, values in found.items():
         yield metric, np.asarray(values, dtype="<f4").tobytes()

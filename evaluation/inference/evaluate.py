@@ -27,6 +27,7 @@ from evaluation.sandbox.limits import Limits
 from evaluation.sandbox.logs import redacted
 from evaluation.sandbox.monitor import Runner
 from evaluation.scoring.bootstrap import score
+from evaluation.scoring.groups import group_numbers, groups_of, share_of
 from evaluation.scoring.paraphrase import KIND as PARAPHRASE
 from evaluation.scoring.paraphrase import Paraphrase, paraphrased
 from evaluation.scoring.perturb import Family, Reading, Variant, variants
@@ -127,16 +128,18 @@ def _scored(
         return found
     predictions = folder / "predictions.jsonl.gz"
     config = question.config
-    rows = ticking(question.rows(), tell, SCORING, ANSWERED)
+    groups, metrics = groups_of(config), config.metrics.computed
+    rows = map(groups.named, ticking(question.rows(), tell, SCORING, ANSWERED))
     with gzip.open(predictions, "wb", compresslevel=6) as file:
         numbers = score(
             _kept(zip(rows, answers.in_order(), strict=True), file),
-            metrics=config.metrics.computed,
+            metrics=metrics,
             labels=labels_of(config),
-            slices=config.slices,
+            slices=[*dict.fromkeys((*config.slices, *groups.fields))],
             seed=question.seed,
             sp_model=question.sp_model,
         )
+    numbers += group_numbers(numbers, groups, share_of(metrics))
     return replace(found, numbers=numbers, predictions=predictions)
 
 

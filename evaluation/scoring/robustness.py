@@ -19,6 +19,7 @@ from evaluation.scoring.bootstrap import (
 )
 from evaluation.scoring.metrics import Metric, Unavailable, metric_of
 from evaluation.scoring.metrics.base import Mean, Sums, divide, plain, text_of
+from evaluation.scoring.worst import WORST_KIND, WORST_KIND_DROP, least, worst
 
 NO_VARIANTS = "No example has a perturbed variant."
 ALWAYS_THE_SAME = "Always the same answer: consistency says nothing."
@@ -62,7 +63,8 @@ def delta_numbers(
     counts once, shared by its variants. `drop`: before − after. `consistency`: share of variants
     with the answer of their base. `worst_case`: mean over examples of the least right answer, of
     base and variants. Intervals are of whole examples (clusters), drawn with their variants; n
-    counts examples.
+    counts examples. `worst_kind` and `worst_kind_drop`: the least `<metric>_after` of any kind,
+    and the drop of that kind.
     """
     try:
         how = metric_of(metric, labels, sp_model)
@@ -87,7 +89,17 @@ def delta_numbers(
     found = [number for kind in sorted(tallies) for number in _numbers(how, tallies[kind], kind)]
     if len(answers) == 1 and "" not in answers:
         found[0] = replace(found[0], note=ALWAYS_THE_SAME)
-    return found
+    return found + worst_kind(found, how.name)
+
+
+def worst_kind(numbers: Sequence[Number], metric: str) -> list[Number]:
+    """The worst of all kinds by the metric after perturbing, and the drop of that kind."""
+    kinds = [one for one in numbers if one.kind and one.metric == f"{metric}_after"]
+    found, value = worst(kinds), least(WORST_KIND, kinds)
+    if found is None:
+        return [value, replace(value, metric=WORST_KIND_DROP)]
+    (drop,) = (one for one in numbers if (one.metric, one.kind) == ("drop", found.kind))
+    return [value, replace(drop, metric=WORST_KIND_DROP, kind="")]
 
 
 def _clusters(pair: Perturbed, how: Metric, *, is_text: bool) -> Iterator[tuple[str, _Cluster]]:

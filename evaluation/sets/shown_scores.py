@@ -10,21 +10,25 @@ from django.db.models import Q
 from dynabench.accounts.models import User
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Score
+from evaluation.scoring.worst import GROUP_GAP, WORST_GROUP, WORST_KIND, WORST_KIND_DROP
 from evaluation.sets.sealing import Shown, interval, rounded
 from tasks.models import Task
 from tasks.permissions import can_edit
 
 CONSISTENCY = "consistency"
 """Of the numbers of a perturbed run the one that rests on no right answer."""
+AXES = {"fairness": WORST_GROUP, "robustness": WORST_KIND}
+"""By delta what its column shows: of the other numbers that rest on right answers nothing is."""
 Suite = EvaluationRun.Suite
 
 
 def shown_of(version: EvaluationSetVersion) -> Shown:
     """What is shown of each result on a sealed version of a set, and so of how many."""
     config = version.evaluation_set.task.config
-    names = [config.metrics.main, *config.metrics.also]
+    deltas = config.metrics.deltas
+    names = [config.metrics.main, *config.metrics.also, *(AXES[delta] for delta in deltas)]
     # Variants keep right answers that stand in a text, so a perturbed run knows a little of them.
-    knowing = config.metrics.deltas if config.component(config.answer_field).type == "span" else ()
+    knowing = deltas if config.component(config.answer_field).type == "span" else ()
     return Shown(version.size, (*names, *knowing), side_runs=len(knowing))
 
 
@@ -37,17 +41,29 @@ def sealed_versions(task: Task) -> set[int]:
 
 def readable(sealed: Iterable[int]) -> Q:
     """Of scores: those that anybody but the task's editors may know. sealed: versions."""
-    of_all = Q(slice="", kind="") & (Q(run__suite=Suite.PLAIN) | Q(metric=CONSISTENCY))
+    of_suite = Q(metric=CONSISTENCY) | Q(run__suite=Suite.ROBUSTNESS, metric=WORST_KIND)
+    of_all = Q(slice="", kind="") & (of_suite | Q(run__suite=Suite.PLAIN) & ~Q(metric=GROUP_GAP))
     return ~Q(run__version__in=sealed) | (of_all & Q(run__is_shown=True))
 
 
 def as_shown(score: Score) -> Score:
     """A score on a sealed set as it is shown; `readable` says which are. It is not to be saved."""
-    size = score.run.version.size
     if score.value is not None:
-        score.value = rounded(score.value, size)
-        score.low, score.high = interval(score.value, size, score.metric)
+        size = min(score.run.version.size, score.n)
+        score.value, score.low, score.high = shown_number(score.metric, score.value, size)
     return score
+
+
+def shown_number(metric: str, value: float | None, size: int) -> tuple[float | None, ...]:
+    """A score's value and interval as they are shown of a sealed set.
+
+    size: of how many examples it is; no more of these, and so no more steps, than the set has.
+    Where there is no value, and of what is not shown, there is nothing.
+    """
+    if value is None or metric in (GROUP_GAP, WORST_KIND_DROP):
+        return None, None, None
+    shown = rounded(value, size)
+    return (shown, *interval(shown, size, metric))
 
 
 def scores_of(runs: Iterable[EvaluationRun], *, exact: bool) -> Iterator[Score]:

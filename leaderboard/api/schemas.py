@@ -56,9 +56,29 @@ class Results(Shape):
         child=serializers.DictField(child=Measured()), help_text="By set, then by metric; 0-1."
     )
     throughput = serializers.FloatField(allow_null=True, help_text="Examples a second.")
+    latency_p95 = serializers.FloatField(
+        allow_null=True, help_text="Seconds in which 95 % of single examples were answered."
+    )
     memory = serializers.FloatField(allow_null=True, help_text="GiB, at its peak.")
-    fairness = serializers.FloatField(allow_null=True, help_text="0-1.")
-    robustness = serializers.FloatField(allow_null=True, help_text="0-1.")
+    memory_mean = serializers.FloatField(allow_null=True, help_text="GiB, on average.")
+    fairness = serializers.FloatField(
+        allow_null=True, help_text="The share of right answers in the worst group, 0-1."
+    )
+    fairness_gap = serializers.FloatField(
+        allow_null=True, help_text="Between the best and the worst group, 0-1."
+    )
+    fairness_consistency = serializers.FloatField(
+        allow_null=True, help_text="The share of answers that stayed the same, 0-1."
+    )
+    robustness = serializers.FloatField(
+        allow_null=True, help_text="The main metric under the worst kind of perturbation, 0-1."
+    )
+    robustness_drop = serializers.FloatField(
+        allow_null=True, help_text="By how much that is less than without it, 0-1."
+    )
+    robustness_consistency = serializers.FloatField(
+        allow_null=True, help_text="The share of answers that stayed the same, 0-1."
+    )
     notes = serializers.ListField(child=serializers.CharField())
     error = Failure(allow_null=True, help_text="Only for its owner and the task's owners.")
 

@@ -7,7 +7,7 @@ generator that knows nothing but the set's version and the example's place.
 import gzip
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import groupby
 from typing import Any
 
@@ -16,14 +16,14 @@ import orjson
 from django.conf import settings
 from numpy.typing import NDArray
 
-from evaluation.contract import Answer
+from evaluation.contract import Answer, Number
 from evaluation.inference.evaluate import read_predictions
-from evaluation.models import EvaluationRun
+from evaluation.models import EvaluationRun, Score
+from evaluation.scoring.groups import Groups, groups_of, is_in, parts_of, share_of
 from evaluation.scoring.metrics import Metric, Unavailable, metric_of
-from evaluation.scoring.metrics.base import Sums, divide
-from evaluation.scoring.robustness import is_same
+from evaluation.scoring.metrics.base import Sums
+from evaluation.scoring.worst import WORST_GROUP, WORST_KIND, comparable, worst
 from evaluation.sets.selectors import set_rows
-from evaluation.sets.shown_scores import CONSISTENCY
 from evaluation.task_shape import labels_of
 from leaderboard.board.matrix import DRAWS
 from tasks.config.schema import TaskConfig
@@ -31,25 +31,49 @@ from tasks.config.schema import TaskConfig
 CHUNK = 1000
 """Examples whose draws are made at once."""
 Values = NDArray[np.float32]
-NO_VARIANTS: tuple[str, list[Answer | None]] = ("", [])
 
 
 def resample_plain(run: EvaluationRun) -> dict[str, Values]:
     """Each metric of the task that can be computed here, on DRAWS resamples. Streams."""
-    metrics = [*metrics_here(run.submission.task.config)]
+    config = run.submission.task.config
+    metrics, groups = [*metrics_here(config)], groups_of(config)
+    names = [metric.name for metric in metrics]
+    vectors = [metric.vectors for metric in metrics]
+    if part := _worst_group(run, groups):
+        share = metric_of(part.metric, labels_of(config), settings.SP_BLEU_MODEL)
+        metrics.append(share)
+        names.append(WORST_GROUP)
+        vectors.append(partial(_of_some, share))
 
     def statistics() -> Iterator[tuple[int, tuple[Any, ...]]]:
-        pairs = zip(set_rows(run.version), answers_of(run), strict=True)
+        pairs = zip(map(groups.named, set_rows(run.version)), answers_of(run), strict=True)
         for place, (row, answer) in enumerate(pairs):
             value = None if answer is None else answer.value
-            yield place, tuple(metric.statistic(value, row) for metric in metrics)
+            found = [metric.statistic(value, row) for metric in metrics]
+            if part:
+                found[-1] = (found[-1], is_in(row, part.slice))
+            yield place, tuple(found)
 
-    sums = resampled(statistics(), [metric.vectors for metric in metrics], run.version.sha256)
+    sums = resampled(statistics(), vectors, run.version.sha256)
     return {
-        metric.name: metric.value(of_metric).astype(np.float32)
-        for metric, of_metric in zip(metrics, sums, strict=True)
+        name: metric.value(of_metric).astype(np.float32)
+        for name, metric, of_metric in zip(names, metrics, sums, strict=True)
         if of_metric.size
     }
+
+
+def _worst_group(run: EvaluationRun, groups: Groups) -> Number | None:
+    """The group in which least is right, by the run's scores; None where groups are too small."""
+    metric = share_of(run.submission.task.config.metrics.computed)
+    scores = run.scores.exclude(slice="").filter(metric=metric) if groups.fields else ()
+    parts = comparable(parts_of([number_of(score) for score in scores], groups.fields, metric))
+    return worst(parts) if len(parts) > 1 else None
+
+
+def _of_some(metric: Metric, statistics: Sequence[tuple[Any, bool]]) -> Sums:
+    """Vectors of a metric's statistics, each with whether it counts; 0 where it does not."""
+    found, counts = zip(*statistics, strict=True)
+    return metric.vectors(found) * np.array(counts, dtype=float)[:, None]
 
 
 def metrics_here(config: TaskConfig) -> Iterator[Metric]:
@@ -59,35 +83,39 @@ def metrics_here(config: TaskConfig) -> Iterator[Metric]:
             yield metric_of(name, labels_of(config), settings.SP_BLEU_MODEL)
 
 
-def resample_suite(run: EvaluationRun, plain: EvaluationRun) -> dict[str, Values]:
-    """The consistency of a perturbed run with the plain one, on DRAWS resamples. Streams."""
-    (sums,) = resampled(_shares(run, plain), [_of_mean], run.version.sha256)
-    return {CONSISTENCY: divide(sums[:, 1], sums[:, 0]).astype(np.float32)} if sums.size else {}
+def resample_suite(run: EvaluationRun) -> dict[str, Values]:
+    """The main metric under the worst kind of perturbation, on DRAWS resamples. Streams.
+
+    Nothing of a suite that no column rests on, or without such a kind.
+    """
+    config = run.submission.task.config
+    kinds = [*run.scores.filter(metric=f"{config.metrics.main}_after").exclude(kind="")]
+    part = worst([number_of(score) for score in kinds])
+    if run.suite != EvaluationRun.Suite.ROBUSTNESS or part is None:
+        return {}
+    metric = metric_of(config.metrics.main, labels_of(config), settings.SP_BLEU_MODEL)
+    answers = _of_kind(run, part.kind)
+    statistics = (
+        (place, (metric.statistic(answers[row.uid], row),))
+        for place, row in enumerate(set_rows(run.version))
+        if row.uid in answers
+    )
+    (sums,) = resampled(statistics, [metric.vectors], run.version.sha256)
+    return {WORST_KIND: metric.value(sums).astype(np.float32)} if sums.size else {}
 
 
-def _shares(run: EvaluationRun, plain: EvaluationRun) -> Iterator[tuple[int, tuple[float]]]:
-    """Of each example with variants, the share of these that have the answer of the example."""
-    is_text = labels_of(run.submission.task.config) is None
+def _of_kind(run: EvaluationRun, kind: str) -> dict[str, Any]:
+    """What a model answered to the variants of a kind, by uid of their examples."""
     with run.predictions.open("rb") as file, gzip.open(file) as lines:
-        variants = _by_example(lines)
-        uid, of_uid = next(variants, NO_VARIANTS)
-        for place, (row, answer) in enumerate(
-            zip(set_rows(run.version), answers_of(plain), strict=True)
-        ):
-            if row.uid == uid:
-                same = [is_same(answer, said, is_text) for said in of_uid]
-                yield place, (sum(same) / len(same),)
-                uid, of_uid = next(variants, NO_VARIANTS)
+        rows = map(orjson.loads, lines)
+        return {str(row["uid"]): row["answer"] for row in rows if row["kind"] == kind}
 
 
-def _by_example(lines: Iterable[bytes]) -> Iterator[tuple[str, list[Answer | None]]]:
-    """The uid of each example in a file of perturbed predictions; the answers to its variants."""
-    for uid, some in groupby(lines, key=lambda line: str(orjson.loads(line)["uid"])):
-        yield uid, list(read_predictions(some))
-
-
-def _of_mean(statistics: Sequence[float]) -> Sums:
-    return np.column_stack([np.ones(len(statistics)), statistics])
+def number_of(score: Score) -> Number:
+    """A stored score as it was computed."""
+    return Number(
+        score.metric, score.value, score.low, score.high, score.n, score.slice, score.kind
+    )
 
 
 def answers_of(run: EvaluationRun) -> Iterator[Answer | None]:

@@ -18,7 +18,10 @@ LATEX = {
     "%": r"\%", "_": r"\_", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}",
 }  # fmt: skip
-UNITS = {"throughput": "examples/s", "memory": "GiB"}
+UNITS = {
+    "throughput": "examples/s", "latency_p95": "s", "memory": "GiB", "memory_mean": "GiB",
+    "robustness_drop": "points", "fairness_gap": "points",
+}  # fmt: skip
 
 
 def as_json(table: Table) -> str:

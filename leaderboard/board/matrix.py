@@ -21,16 +21,16 @@ from django.utils import timezone
 from numpy.typing import NDArray
 
 from dynabench.accounts.models import User
-from evaluation.contract import GIB, Outcome
+from evaluation.contract import Outcome
 from evaluation.llm_judges.selectors import MetricJudge, metric_judge
 from evaluation.models import EvaluationRun, EvaluationSet, LlmScore, Score, Submission
 from evaluation.runs.selectors import accepted, counting
 from evaluation.scoring.metrics import METRICS
 from evaluation.scoring.metrics.base import Mean
-from evaluation.sets.sealing import interval, rounded
 from evaluation.sets.selectors import newest_versions
-from evaluation.sets.shown_scores import CONSISTENCY
+from evaluation.sets.shown_scores import shown_number
 from evaluation.submissions.selectors import seen_by_all
+from leaderboard.board.columns import ASIDE, AXES, COSTS, OF_RUNS, UNITS, drawn
 from leaderboard.board.query import MODES, Mode
 from leaderboard.models import Board, Resample
 from leaderboard.scoring.pools import Pool, measured_here, shipped
@@ -39,8 +39,6 @@ from tasks.config.schema import LLM_JUDGE
 from tasks.models import Task
 from tasks.permissions import Person, can_edit
 
-COSTS = ("throughput", "memory")
-"""Metrics that are measured once: there is nothing to resample."""
 DRAWS = 200
 HALF_WIDTH = 1.96
 """Standard errors in half an interval of 95 %."""
@@ -113,6 +111,7 @@ class Numbers:
     warned: Marks  # models × sets: the run has a warning, such as missing answers
     outdated: Marks  # models × sets: measured on an older version only
     kept_back: Marks  # models × sets: measured, but its person was shown enough of a sealed set
+    undefined: Marks  # sets × metrics: no model has it there, as the parts to compare are too small
     runners: NDArray[np.str_]  # models × sets; empty: not run
     runner: str = ""  # the one whose costs are compared
     is_provisional: bool = False  # some runs are not resampled yet
@@ -146,9 +145,11 @@ class Matrix:
 
     @property
     def weighable(self) -> tuple[str, ...]:
-        """The metrics that may count: all but that of a judge who is not calibrated."""
+        """The metrics that may count: not that of a judge who is not calibrated, nor what only
+        says more of another one.
+        """
         left_out = LLM_JUDGE if self.judge and not self.judge.ranks else ""
-        return tuple(name for name in self.metrics if name != left_out)
+        return tuple(name for name in self.metrics if name != left_out and name not in ASIDE)
 
     @property
     def modes(self) -> tuple[Mode, ...]:
@@ -159,11 +160,6 @@ class Matrix:
     def drawn(self) -> tuple[str, ...]:
         """The metrics that are resampled, in the order of `numbers.draws`."""
         return drawn(self.metrics)
-
-
-def drawn(metrics: Sequence[str]) -> tuple[str, ...]:
-    """Those of the metrics that are of examples."""
-    return tuple(name for name in metrics if name not in COSTS)
 
 
 def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = True) -> Matrix:
@@ -188,7 +184,7 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
         numbers = _numbers(
             tuple((model.files, model.is_published) for model in models),
             tuple((one.version_id, one.counts, one.size * one.is_sealed) for one in sets),
-            metrics.names,
+            (*metrics.names, *metrics.further),
             pool.runner if pool and pool.costs else frozen.runner if frozen else "",
             newest,
             board.renewed_to if board else None,
@@ -197,7 +193,7 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
     return Matrix(
         task=task.code,
         main=metrics.main,
-        metrics=metrics.names,
+        metrics=(*metrics.names, *metrics.further),
         models=models,
         sets=tuple(
             _with_detectable(one, values, metrics.main)
@@ -360,23 +356,24 @@ class _Table:
             warned=np.zeros(shape, dtype=bool),
             outdated=np.zeros(shape, dtype=bool),
             kept_back=np.zeros(shape, dtype=bool),
+            undefined=np.zeros(cells[1:], dtype=bool),
             runners=np.full(shape, "", dtype="U20"),
         )
 
     def add_runs(self, runner: str) -> None:
         """What each run that counts tells by itself. Costs are those of one runner alone."""
-        numbers, speed, memory = self.numbers, *map(self._metrics.index, COSTS)
+        numbers, costs = self.numbers, [*map(self._metrics.index, OF_RUNS)]
         runs = EvaluationRun.objects.filter(version__in=self._versions).order_by("queued_at")
         names: dict[str, None] = {}  # of runners, in the order in which they came
         rows = counting(runs).values_list(
             Cast("pk", CharField()), "submission", "version", "suite", "runner", "in_the_loop",
-            "warnings", "usage__examples_per_second", "usage__peak_bytes", "is_shown",
+            "warnings", "is_shown", *OF_RUNS.values(),
         )  # fmt: skip
         for pk, submission, version, suite, *run in rows:
             if submission not in self._models:
                 continue
             at = self._models[submission], self._versions[version]
-            name, in_the_loop, warnings, rate, peak, is_shown = run
+            name, in_the_loop, warnings, is_shown, *measured = run
             if self._sealed[at[1]] and not is_shown:
                 numbers.kept_back[at] = True
                 continue
@@ -386,10 +383,9 @@ class _Table:
                 names[name] = None
                 numbers.in_the_loop[at] = in_the_loop
                 numbers.warned[at] = bool(warnings)
-                numbers.values[(*at, speed)] = np.nan if rate is None else rate
-                numbers.values[(*at, memory)] = np.nan if peak is None else peak / GIB
-        usual = self._usual(runner, names, [speed, memory])
-        for cost in (speed, memory):
+                numbers.values[at][costs] = np.array(measured, dtype=float) / UNITS
+        usual = self._usual(runner, names, [self._metrics.index(name) for name in COSTS])
+        for cost in costs:
             numbers.values[..., cost][numbers.runners != usual] = np.nan
         self.numbers = replace(numbers, runner=usual)
 
@@ -425,16 +421,17 @@ class _Table:
                 self.numbers.outdated[at] = not self.numbers.runners[at]
 
     def add_scores(self) -> None:
-        """Metrics over all examples, and the consistency of suites."""
+        """Metrics over all examples, and what suites and groups come to."""
         scores = Score.objects.filter(
             run__version__in=self._versions,
             run__outcome=Outcome.OK,
-            metric__in=[*drawn(self._metrics), CONSISTENCY],
+            metric__in=[*drawn(self._metrics), *(name for _, name in AXES)],
             slice="",
             kind="",
         )
         for row in scores.values_list(RUN, "metric", "n", "value", "low", "high"):
             self._put(*row)
+        self.numbers.undefined[:] &= np.isnan(self.numbers.values).all(axis=0)
 
     def add_judged(self, judge: int) -> None:
         """The shares of answers that a language model as judge finds correct."""
@@ -447,9 +444,9 @@ class _Table:
         numbers = self.numbers
         if cell := self._cell(run, metric):
             numbers.n[cell] = n
-            if (size := self._sealed[cell[1]]) and number[0] is not None:
-                value = rounded(number[0], size)
-                number = (value, *interval(value, size, metric))
+            numbers.undefined[cell[1:]] |= number[0] is None and metric not in self._metrics
+            if size := self._sealed[cell[1]]:
+                number = shown_number(metric, number[0], min(n, size))
             percent = 100 * np.array(number, dtype=float)  # None becomes NaN
             if percent[1] == percent[2]:  # of an earlier version: few examples, all alike
                 percent[1:] = np.nan
@@ -469,7 +466,7 @@ class _Table:
         for run, metric, drawn_values in stored.values_list(RUN, "metric", "values"):
             resampled.add(run)
             cell = self._cell(run, metric)
-            if drawn_values and cell and cell[1] < counts:
+            if drawn_values and cell and cell[1] < counts and cell[2] in columns:
                 model, one, column = cell
                 draws[one, columns.index(column), model] = np.frombuffer(drawn_values, dtype="<f4")
         np.multiply(draws, 100, out=draws)
@@ -493,5 +490,5 @@ class _Table:
     def _cell(self, run: str, metric: str) -> tuple[int, int, int] | None:
         """Where a run's metric stands; None where it has no column, or the run does not count."""
         model, one, suite = self._runs.get(run, (0, 0, ""))
-        column = suite if metric == CONSISTENCY else metric if suite == Suite.PLAIN else ""
+        column = AXES.get((suite, metric), metric if suite == Suite.PLAIN else "")
         return (model, one, self._metrics.index(column)) if column in self._metrics else None

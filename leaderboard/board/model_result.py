@@ -12,7 +12,8 @@ from evaluation.models import EvaluationRun, Submission
 from evaluation.submissions.progress import Progress, progress_of, with_wait
 from evaluation.submissions.selectors import latest, runs_of
 from evaluation.submissions.visibility import Viewer, as_seen, may_see_scores, shown_name
-from leaderboard.board.matrix import COSTS, Matrix, Set, score_matrix
+from leaderboard.board.columns import ASIDE, COSTS, OF_RUNS
+from leaderboard.board.matrix import Matrix, Set, score_matrix
 from leaderboard.board.opening import opening_of
 from leaderboard.board.ranked import Cell, Ranked, RankedModel, ranked
 from leaderboard.board.tables import cell_of
@@ -21,7 +22,8 @@ from tasks.models import Round
 from tasks.permissions import Person
 from tasks.selectors import seen_rounds
 
-OTHERS = (*COSTS, "fairness", "robustness")
+AXES = (*COSTS, "fairness", "robustness")
+OTHERS = (*AXES, *sorted(ASIDE))
 """Metrics that are given separately, as means over the sets with a weight."""
 RIGHT = ("accuracy", "exact_match", "vqa_accuracy")
 """Metrics that are shares of right answers: `roundN_acc` is the first of them that a task has."""
@@ -154,7 +156,7 @@ def _scores(matrix: Matrix, row: RankedModel | None) -> dict[str, Any]:
 
 def _shown_cell(name: str, cell: Cell) -> Cell:
     """Percent as 0-1; costs as they are."""
-    unit = 1 if name in COSTS else 100
+    unit = 1 if name in OF_RUNS else 100
     return Cell(*(None if part is None else round(part / unit, DIGITS) for part in cell))
 
 
@@ -181,11 +183,11 @@ def _notes(
         measured = row.metrics
         yield from (
             f"{name}: not measured on every set with a weight, or not in a way that compares."
-            for name in OTHERS
+            for name in AXES
             if name in measured and measured[name].value is None
         )
         yield from (
-            f"{name}: not a metric of this task." for name in OTHERS if name not in measured
+            f"{name}: not a metric of this task." for name in AXES if name not in measured
         )
         yield from board.notices
 

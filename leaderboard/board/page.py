@@ -29,7 +29,8 @@ from evaluation.models import EvaluationRun
 from evaluation.runs.selectors import counting
 from evaluation.submissions.results import SetResults, results_of
 from evaluation.templatetags.model_words import metric as in_words
-from leaderboard.board.matrix import COSTS, Matrix, score_matrix
+from leaderboard.board.columns import ASIDE, COSTS
+from leaderboard.board.matrix import Matrix, score_matrix
 from leaderboard.board.opening import opening_of
 from leaderboard.board.presets import presets
 from leaderboard.board.query import Asked, sliders
@@ -39,12 +40,21 @@ from leaderboard.board.tables import anchors_of, cell_of
 from leaderboard.scoring.formula import formula
 from leaderboard.scoring.pareto import front
 from leaderboard.scoring.weights import METRIC, SET, Weighting
-from tasks.config.schema import LLM_JUDGE
+from tasks.config.schema import FURTHER, LLM_JUDGE
 from tasks.models import Task
 
-UNITS = {"throughput": gettext_noop("examples/s"), "memory": "GiB"}
+UNITS = {
+    "throughput": gettext_noop("examples/s"),
+    "latency_p95": gettext_noop("seconds"),
+    "memory": "GiB",
+    "memory_mean": "GiB",
+    "robustness_drop": gettext_noop("points"),
+    "fairness_gap": gettext_noop("points"),
+}
 """Of metrics that are no percentages."""
-LESS_IS_BETTER = ("memory",)
+LESS_IS_BETTER = ("memory", "memory_mean", "latency_p95", "robustness_drop", "fairness_gap")
+FINE = ("memory", "memory_mean", "latency_p95")
+"""Metrics with two digits after the point."""
 HEAVIEST = 3
 """Metrics that small screens show at once."""
 ROWS = 100
@@ -100,7 +110,7 @@ class BoardLine:
     marks: list[str]
     score: str
     interval: str
-    cells: list[tuple[Column, int | None, str, str]]  # shade, text and interval
+    cells: list[tuple[Column, int | None, str, str, list[str]]]  # shade, text, interval, more of it
     open: str
     is_open: bool
 
@@ -197,7 +207,7 @@ def _reach(column: Measured) -> Place:
 
 
 def columns(matrix: Matrix, asked: Asked, board: Ranked) -> list[Column]:
-    """The metrics in the order of the configuration."""
+    """The metrics in the order of the configuration, without what only says more of one."""
     weights = asked.weighting.metrics
     heaviest = sorted(weights, key=lambda name: -weights[name])[:HEAVIEST]
     return [
@@ -211,6 +221,17 @@ def columns(matrix: Matrix, asked: Asked, board: Ranked) -> list[Column]:
             name in matrix.weighable,
         )
         for name, head in zip(matrix.metrics, heads(matrix.metrics), strict=True)
+        if name not in ASIDE
+    ]
+
+
+def _more(row: RankedModel, name: str) -> list[str]:
+    """What else is known of a metric, in words: under robustness the drop and the consistency."""
+    known = {one: row.metrics[one] for one in FURTHER.get(name, ()) if one in row.columns}
+    return [
+        f"{in_words(one)} {texts(one, cell)[0]} {_unit(one)}"
+        for one, cell in known.items()
+        if cell.value is not None
     ]
 
 
@@ -260,7 +281,7 @@ def _line(matrix: Matrix, row: RankedModel, shown: Sequence[Column], asked: Aske
         [mark for mark, holds in marks.items() if holds],
         *texts("dynascore", row.dynascore),
         [
-            (column, column.shade(cell), *texts(column.name, cell))
+            (column, column.shade(cell), *texts(column.name, cell), _more(row, column.name))
             for column in shown
             for cell in [row.metrics[column.name]]
         ],
@@ -289,13 +310,14 @@ def texts(name: str, cell: Cell) -> tuple[str, str]:
     if cell.value is None:
         return "", ""
     if cell.low is None or cell.high is None:
-        return _text(name, cell.value), "" if name in COSTS else _("too few examples")
+        few = "" if name in COSTS or name in ASIDE else _("too few examples")
+        return _text(name, cell.value), few
     ends = {"low": _text(name, cell.low), "high": _text(name, cell.high)}
     return _text(name, cell.value), _("%(low)s to %(high)s") % ends
 
 
 def _text(name: str, value: float) -> str:
-    digits = 2 if name == "memory" else 0 if name == "throughput" and value >= 100 else 1
+    digits = 2 if name in FINE else 0 if name == "throughput" and value >= 100 else 1
     return f"{value:,.{digits}f}".replace("-", "−")
 
 

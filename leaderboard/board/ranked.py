@@ -12,10 +12,12 @@ from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop, ngettext
+from django.utils.translation import ngettext
 from numpy.typing import NDArray
 
-from leaderboard.board.matrix import COSTS, Floats, Marks, Matrix, Model, Numbers
+from leaderboard.board import notices
+from leaderboard.board.columns import COSTS
+from leaderboard.board.matrix import Floats, Marks, Matrix, Model, Numbers
 from leaderboard.board.query import Mode
 from leaderboard.scoring.anchored import Anchors, anchors_of, points, used_weights
 from leaderboard.scoring.dynascore import GAPS, Rates, Rule, exchange_rates
@@ -156,8 +158,8 @@ def _anchored(matrix: Matrix, weighting: Weighting) -> Ranked:
     """By the anchored score: what another metric lacks adds nothing, and the row says so."""
     means = means_over_sets(matrix, weighting.sets)
     assert matrix.pool  # else the mode is none of the matrix's
-    anchors = anchors_of(matrix.pool.rows, matrix.main, matrix.metrics)
-    used = used_weights(anchors, weighting.metrics)
+    anchors = anchors_of(matrix.pool.rows, matrix.main, matrix.weighable)
+    used = used_weights(anchors, _defined(matrix, means, weighting.metrics))
     columns = {name: _column(matrix, means, name) for name in {*used, matrix.main}}
     parts = points(anchors, used, {name: column for name, (column, _) in columns.items()})
     drawn = points(anchors, used, {name: some for name, (_, some) in columns.items()})
@@ -168,45 +170,43 @@ def _anchored(matrix: Matrix, weighting: Weighting) -> Ranked:
         draws: Draws = np.asarray(sum(drawn.values()), dtype=np.float32)
         score = _Scores(np.asarray(sum(parts.values())), draws, (*used,))
     shown = {name: _optional(values) for name, values in parts.items()}
-    rates = Rates(dict.fromkeys(matrix.metrics), tuple(matrix.pool.rows))
-    notices = (
-        *_notices_of_sets(matrix),
-        *_notices_of_costs(matrix, used),
-        *_of_weighted(anchors.notices, weighting.metrics),
+    rates = Rates(dict.fromkeys(matrix.weighable), tuple(matrix.pool.rows))
+    told = (
+        *notices.of_sets(matrix),
+        *notices.of_parts(_undefined(matrix, means), weighting.metrics),
+        *notices.of_costs(matrix, used),
+        *notices.of_weighted(anchors.notices, weighting.metrics),
     )
     rows = _rows(matrix, means, score, shown)
-    return Ranked("anchored", weighting, rates, rows, notices, anchors)
-
-
-def _notices_of_costs(matrix: Matrix, used: Mapping[str, float]) -> Iterator[str]:
-    """Where speed and memory are on a scale of another machine, or another way to run models."""
-    if matrix.pool and any(name in used for name in COSTS):
-        if not matrix.pool.costs:
-            yield gettext_noop(
-                "Speed and memory are on the scale of another machine: nobody has measured the "
-                "reference models here yet, which manage.py measure_anchors does."
-            )
-        elif matrix.numbers.runner not in ("", matrix.pool.runner):
-            yield gettext_noop(
-                "The reference models were run in another way than the models here, so speed and "
-                "memory compare badly: manage.py measure_anchors runs them again."
-            )
-
-
-def _of_weighted(notices: Sequence[str], weights: Mapping[str, float]) -> Iterator[str]:
-    """Notices about metrics that have a weight."""
-    return (notice for notice in notices if weights.get(notice.partition(" ")[0]))
+    return Ranked("anchored", weighting, rates, rows, told, anchors)
 
 
 def _ranked(matrix: Matrix, weighting: Weighting, mode: Literal["robust", "classic"]) -> Ranked:
     means = means_over_sets(matrix, weighting.sets)
-    rule = Rule(mode=mode, weights=weighting.metrics, main=matrix.main)
+    weights = _defined(matrix, means, weighting.metrics)
+    rule = Rule(mode=mode, weights=weights, main=matrix.main)
     rates = _rates(matrix, rule, means)
     rows = _rows(matrix, means, _scored(matrix, rule, rates, means), {})
     pool = set(rates.pool)
     names = {str(model.id): model.name for model in matrix.models if str(model.id) in pool}
     shown = replace(rates, pool=tuple(names.get(one, one) for one in rates.pool))
-    return Ranked(mode, weighting, shown, rows, tuple(_notices(matrix, rule, rates)))
+    told = (
+        *notices.of_parts(_undefined(matrix, means), weighting.metrics),
+        *notices.of_rates(matrix, rule, rates),
+    )
+    return Ranked(mode, weighting, shown, rows, told)
+
+
+def _defined(matrix: Matrix, means: Means, weights: Mapping[str, float]) -> dict[str, float]:
+    """The weights of metrics that some weighted set defines."""
+    lacking = {*_undefined(matrix, means)}
+    return {name: weight for name, weight in weights.items() if name not in lacking}
+
+
+def _undefined(matrix: Matrix, means: Means) -> Iterator[str]:
+    """The metrics that no weighted set defines: its kinds or groups have too few examples."""
+    lacks = matrix.numbers.undefined[list(means.sets)].all(axis=0)
+    return (name for name, each in zip(matrix.metrics, lacks, strict=True) if each and means.sets)
 
 
 def means_over_sets(matrix: Matrix, weights: Mapping[str, float]) -> Means:
@@ -217,20 +217,28 @@ def means_over_sets(matrix: Matrix, weights: Mapping[str, float]) -> Means:
 
 def _means(matrix: Matrix, weights: Sequence[float]) -> Means:
     numbers, shares = matrix.numbers, np.array(weights)
-    shares /= shares.sum() or 1
     used = np.flatnonzero(shares)
-    values = np.tensordot(numbers.values[:, used], shares[used], axes=(1, 0))
-    if not len(used):
-        values += np.nan
-    draws: Draws = np.tensordot(shares.astype(np.float32), numbers.draws, axes=1)
+    of_metrics = shares[:, None] * ~numbers.undefined[: len(shares)]  # sets × metrics
+    total = of_metrics.sum(axis=0)
+    of_metrics /= np.where(total, total, 1)
+    known = np.where(numbers.undefined[used], 0.0, numbers.values[:, used])
+    values = np.einsum("msk,sk->mk", known, of_metrics[used])
+    values[:, total == 0] = np.nan
+    columns = [matrix.metrics.index(name) for name in matrix.drawn]
+    draws: Draws = np.stack(
+        [
+            np.tensordot(of_metrics[:, column].astype(np.float32), numbers.draws[:, place], axes=1)
+            for place, column in enumerate(columns)
+        ]
+    )
     lacks: Marks = np.isnan(numbers.low) & ~np.isnan(numbers.values)
     unsure: Marks = np.any(lacks[:, used], axis=1)
     means = Means(values, draws, unsure, tuple(used.tolist()), {})
-    columns = {
+    shown = {
         name: _shown(*_column(matrix, means, name), unsure[:, place])
         for place, name in enumerate(matrix.metrics)
     }
-    return replace(means, columns=columns)
+    return replace(means, columns=shown)
 
 
 def _rates(matrix: Matrix, rule: Rule, means: Means) -> Rates:
@@ -397,8 +405,9 @@ def _missing(matrix: Matrix, means: Means, used: Sequence[str], at: int) -> Iter
             yield matrix.sets[one].name + (kept_back or older)
     run = [one for one in means.sets if numbers.runners[at, one]]
     for name in used:
-        values = numbers.values[at, run, matrix.metrics.index(name)]
-        if np.isnan(values).any():
+        column = matrix.metrics.index(name)
+        lacks = np.isnan(numbers.values[at, run, column]) & ~numbers.undefined[run, column]
+        if lacks.any():
             yield f"{name}{_why(numbers, at, run)}" if name in COSTS and numbers.runner else name
 
 
@@ -406,41 +415,6 @@ def _why(numbers: Numbers, at: int, run: Sequence[int]) -> str:
     """Why a model that was run lacks a cost, in words behind its name."""
     others = sorted({*numbers.runners[at, run].tolist()} - {numbers.runner})
     return f" (measured by {', '.join(others)})" if others else " (too short a run to measure it)"
-
-
-def _notices_of_sets(matrix: Matrix) -> Iterator[str]:
-    """Sentences that a reader should know, in English: snapshots keep them."""
-    if matrix.counting and not matrix.has_weighted:
-        yield gettext_noop(
-            "No set has a weight yet, so those that are shown next to the board count meanwhile."
-        )
-    if matrix.numbers.is_provisional:
-        yield gettext_noop(
-            "Some results are new: their intervals and ranks are provisional for some minutes."
-        )
-    if any(one.is_provisional for one in matrix.sets):
-        yield gettext_noop(
-            "A round is still being judged: the numbers of its set are provisional and may change."
-        )
-
-
-def _notices(matrix: Matrix, rule: Rule, rates: Rates) -> Iterator[str]:
-    """As `_notices_of_sets`, with what the exchange rates rest on."""
-    yield from _notices_of_sets(matrix)
-    by_name = {notice.partition(" ")[0]: notice for notice in rates.notices}
-    reason = "the reference models show no exchange rate for it"
-    for name, weight in rule.weights.items():
-        if weight and not rates.values.get(name):
-            other = f"{name} is left out and the other weights count more: {reason}."
-            yield by_name.get(name, other)
-    if rule.mode == "robust" and not matrix.frozen:
-        yield gettext_noop(
-            "The exchange rates are not frozen yet: each further model may change all scores."
-        )
-    if rule.mode == "robust" and matrix.frozen and matrix.frozen.is_sensitive:
-        yield gettext_noop(
-            "Without one of the reference models the best of them stand in another order."
-        )
 
 
 def sure_pairs(values: Floats, draws: Draws, examples: int) -> Marks:

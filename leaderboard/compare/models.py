@@ -27,6 +27,7 @@ from evaluation.scoring.metrics.base import Mean, plain
 from evaluation.sets.selectors import set_rows
 from evaluation.submissions.visibility import Viewer, may_see_wrong
 from leaderboard.board.bootstrap import answers_of, metrics_here
+from leaderboard.board.columns import OF_RUNS
 from leaderboard.board.matrix import Matrix, Set
 from leaderboard.board.ranked import Cell, Draws
 from leaderboard.board.tables import cell_of, code_version
@@ -197,7 +198,8 @@ def compared(
         ComparedMetric(one, metric, _cells(matrix, (first, second), place, metric), found)
         for place, one in enumerate(matrix.sets)
         if one.version_id in pairs
-        for metric in matrix.drawn
+        for metric in matrix.metrics
+        if metric not in OF_RUNS
         for found in [_difference(matrix, (first, second), place, metric, read.get(one.version_id))]
     ]
     slices = [

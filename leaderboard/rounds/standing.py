@@ -14,6 +14,7 @@ from dynabench.lib.charts import Place, reach
 from evaluation.llm_judges.selectors import MetricJudge
 from evaluation.models import Submission
 from evaluation.templatetags.model_words import metric as in_words
+from leaderboard.board.columns import ASIDE
 from leaderboard.board.matrix import Matrix, score_matrix
 from leaderboard.board.opening import opening_of
 from leaderboard.board.page import heads, texts
@@ -78,6 +79,8 @@ def standing_of(submission: Submission, user: Person) -> Standing | None:
 def _metrics(matrix: Matrix, row: RankedModel) -> Iterator[Metric]:
     for name, (title, unit, is_less) in zip(matrix.metrics, heads(matrix.metrics), strict=True):
         cell, column = row.metrics[name], row.columns[name]
+        if name in ASIDE and cell.value is None:
+            continue
         ranks, judge = name in matrix.weighable, matrix.judge if name == LLM_JUDGE else None
         known = [value for value in column.values if value is not None and ranks]
         middle = median(known) if known else None

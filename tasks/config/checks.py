@@ -9,7 +9,7 @@ import regex
 from tasks.config.components import COMMON_KEYS, FIELD_TYPES, OUTCOMES, Component
 from tasks.config.parsing import Finding, Loc, nearest
 from tasks.config.schema import CORRECTION, ShownExample, TaskConfig
-from tasks.config.score_checks import group_terms, once, scores, twice, unfit_metrics
+from tasks.config.score_checks import group_terms, groups, once, scores, twice, unfit_metrics
 from tasks.config.values import check_value, missing_message
 from tasks.config.verdicts import Pattern, Secret, StringF1
 
@@ -35,6 +35,7 @@ def findings(config: TaskConfig) -> tuple[Finding, ...]:
         *_verdict(config),
         *scores(config),
         *group_terms(config),
+        *groups(config),
         *_validation(config),
         *_support(config),
     )

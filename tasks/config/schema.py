@@ -23,6 +23,13 @@ KEPT_SECRET = "kept_secret"  # noqa: S105 (a metric)
 CORRECTION = "correction"
 """The field in which a validator types the right answer."""
 DeltaName = Literal["fairness", "robustness"]
+FURTHER: Mapping[str, tuple[str, ...]] = {
+    "throughput": ("latency_p95",),
+    "memory": ("memory_mean",),
+    "fairness": ("fairness_gap", "fairness_consistency"),
+    "robustness": ("robustness_drop", "robustness_consistency"),
+}
+"""Columns of the leaderboard that say more of a metric and have no weight."""
 
 
 def _metric(name: str) -> str:
@@ -116,11 +123,19 @@ class Metrics(Part):
     group_terms: Many[Many[Words]] = ()
     """For fairness: lists of terms for groups of people, each of which may become another one of
     its list; without them ours."""
+    groups: Many[Name] = ()
+    """For fairness: slices whose values are groups of people."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All columns of the leaderboard."""
+        """The columns of the leaderboard that may have a weight."""
         return (self.main, *self.also, "throughput", "memory", *self.deltas)
+
+    @property
+    def further(self) -> tuple[str, ...]:
+        """The other columns: they say more of some of these, and never count."""
+        of_deltas = (name for delta in self.deltas for name in FURTHER[delta])
+        return (*FURTHER["throughput"], *FURTHER["memory"], *of_deltas)
 
     @property
     def computed(self) -> tuple[str, ...]:

@@ -49,6 +49,20 @@ def scores(config: TaskConfig) -> Iterator[Finding]:
     yield from once(("slices",), config.slices, "a slice is named twice", "name each once")
 
 
+def groups(config: TaskConfig) -> Iterator[Finding]:
+    """Of slices that are groups of people."""
+    named, at = config.metrics.groups, ("metrics", "groups")
+    if named and "fairness" not in config.metrics.deltas:
+        fix = "add fairness to deltas, or remove groups"
+        yield Finding(at, "only fairness compares groups", fix)
+    for index, name in enumerate(named):
+        if name not in config.slices:
+            message = f'"{name}" is none of the slices'
+            fix = nearest(name, config.slices) if config.slices else f"add {name} to slices"
+            yield Finding((*at, index), message, fix)
+    yield from once(at, named, "a group is named twice", "name each once")
+
+
 def group_terms(config: TaskConfig) -> Iterator[Finding]:
     """Of terms for groups of people."""
     lists, at = config.metrics.group_terms, ("metrics", "group_terms")

@@ -67,7 +67,14 @@ def test_a_scored_model_of_two_rounds(api, alice, task):
         "high": 0.825,
         "n": 1000,
     }
-    assert (found["throughput"], found["memory"], found["fairness"]) == (50, 2, 0.9)
+    assert (found["throughput"], found["memory"], found["fairness"]) == (50, 2, 0.66)
+    assert (found["memory_mean"], found["latency_p95"]) == (1.333333, 0.2)
+    assert (found["fairness_gap"], found["robustness"], found["robustness_drop"]) == (
+        0.1,
+        0.51,
+        0.2,
+    )
+    assert found["robustness_consistency"] == found["fairness_consistency"] == 0.9
     assert [note for note in found["notes"] if note.startswith("round3_acc: round 3 is not over.")]
     assert found["error"] is None
 

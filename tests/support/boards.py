@@ -9,7 +9,12 @@ SUITES = ("fairness", "robustness")
 
 def measured(model, version, accuracy, speed=50.0, memory=2.0, consistency=0.9, **fields):
     """A model's runs on a version of a set with their scores: plain and both suites."""
-    usage = {"examples_per_second": speed, "peak_bytes": memory and int(memory * 2**30)}
+    usage = {
+        "examples_per_second": speed,
+        "latency_p95_seconds": speed and 10 / speed,
+        "peak_bytes": memory and int(memory * 2**30),
+        "mean_bytes": memory and int(memory * 2**30) * 2 // 3,
+    }
     runs = EvaluationRun.objects.bulk_create(
         EvaluationRun(
             submission=model, version=version, suite=suite, state="done", outcome="ok",
@@ -31,6 +36,10 @@ def measured(model, version, accuracy, speed=50.0, memory=2.0, consistency=0.9, 
                 run=plain, metric="accuracy", slice="tag=odd", value=accuracy, low=0, high=1, n=3
             ),
             *(_score(run, name, value) for run in changed for name, value in values.items()),
+            _score(plain, "worst_group", accuracy - 0.05),
+            _score(plain, "group_gap", 0.1),
+            _score(changed[1], "worst_kind", accuracy - 0.2),
+            _score(changed[1], "worst_kind_drop", 0.2),
         ]
     )
     return model

@@ -5,7 +5,8 @@ from uuid import UUID
 
 import numpy as np
 
-from leaderboard.board.matrix import DRAWS, Frozen, Matrix, Model, Numbers, Set, drawn
+from leaderboard.board.columns import drawn
+from leaderboard.board.matrix import DRAWS, Frozen, Matrix, Model, Numbers, Set
 
 METRICS = ("accuracy", "throughput", "memory", "fairness", "robustness")
 
@@ -56,6 +57,7 @@ def chance_matrix(
             warned=np.zeros(shape[:2], dtype=bool),
             outdated=np.zeros(shape[:2], dtype=bool),
             kept_back=np.zeros(shape[:2], dtype=bool),
+            undefined=np.zeros(shape[1:], dtype=bool),
             runners=runners,
             runner="docker",
         ),

@@ -163,7 +163,8 @@ def test_a_snapshot_holds_all_that_is_shown(task, alice):
         ("round-1", 1, 64), ("round-2", 1, 64),
     ]  # fmt: skip
     assert (table["mode"], set(table["rates"].values())) == ("anchored", {None})
-    assert table["anchors"]["scales"].keys() == set(matrix.metrics)
+    assert table["anchors"]["scales"].keys() == set(matrix.weighable)
+    assert {one["name"] for one in table["metrics"]} == set(matrix.metrics)
     assert table["pool"] == list(matrix.pool.rows)
     assert table["metrics"][0] == {"name": "accuracy", "version": 1}
     project = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())["project"]

@@ -182,15 +182,23 @@ def test_numbers_stand_in_their_units(task):
         "memory",
         "fairness",
         "robustness",
+        "latency_p95",
+        "memory_mean",
+        "fairness_gap",
+        "fairness_consistency",
+        "robustness_drop",
+        "robustness_consistency",
     )
+    assert matrix.weighable == matrix.metrics[:6]
     numbers = matrix.numbers
-    assert numbers.values[0, 0].tolist() == [75, 75, 40, 3, 90, 90]
+    values = [75, 75, 40, 3, 70, 55, 0.25, 2, 10, 90, 20, 90]
+    assert numbers.values[0, 0].tolist() == pytest.approx(values)
     scores = dict(Score.objects.filter(slice="").values_list("metric", "low"))
     assert numbers.low[0, 0, 0] == pytest.approx(100 * scores["accuracy"])
-    assert numbers.low[0, 0, 5] == pytest.approx(100 * scores["consistency"])
+    assert numbers.low[0, 0, 5] == pytest.approx(100 * scores["worst_kind"])
     assert numbers.high[0, 0, 0] - 75 == pytest.approx(75 - numbers.low[0, 0, 0])
     assert np.isnan(numbers.low[0, 0, 2:4]).all()
-    assert numbers.n[0, 0].tolist() == [1000, 1000, 0, 0, 1000, 1000]
+    assert numbers.n[0, 0].tolist() == [1000, 1000, 0, 0, 1000, 1000, 0, 0, *[1000] * 4]
     assert numbers.in_the_loop.all()
     assert numbers.warned.all()
     assert matrix.models[0].id == model.pk
@@ -281,15 +289,17 @@ def test_intervals_are_honest_before_and_after_resamples(task):
     """Of five examples that are all right, and of 98 % before there are resamples."""
     version = set_version(task, "round-1", size=5)
     few = accepted_model(task, name="few", is_published=True, queued_at=at(0))
-    measured(few, version, 1.0, consistency=1.0)
+    measured(few, version, 1.0)
     high = accepted_model(task, name="high", is_published=True, queued_at=at(1))
-    measured(high, version, 0.98, consistency=0.98)
+    measured(high, version, 0.98)
+    Score.objects.filter(run__submission=few, metric="worst_group").update(value=1)
+    Score.objects.filter(run__submission=high, metric="worst_group").update(value=0.98)
     Score.objects.filter(value=1).update(low=0.5655, high=1)
     Score.objects.filter(value=1, metric="macro_f1").update(low=1, high=1)  # as once stored
     Score.objects.filter(value=0.98).update(low=0.9, high=0.995)
     one = np.ones(200, dtype="<f4").tobytes()
     for run in few.runs.all():
-        metrics = ["accuracy", "macro_f1"] if run.suite == "plain" else ["consistency"]
+        metrics = ["accuracy", "macro_f1", "worst_group"] if run.suite == "plain" else []
         Resample.objects.bulk_create(Resample(run=run, metric=m, values=one) for m in metrics)
     matrix = score_matrix(task)
     assert matrix.numbers.is_provisional
@@ -363,10 +373,39 @@ def test_more_models_cost_no_more_queries(task, alice, django_assert_num_queries
         score_matrix(another_time, alice)
 
 
+def test_what_a_set_is_too_small_for_is_left_out_of_its_mean(task):
+    """A set with fewer than two groups defines no fairness, whichever model is asked."""
+    first, second = (set_version(task, name) for name in ("round-1", "round-2"))
+    for accuracy in (0.75, 0.65):
+        model = accepted_model(task, name=f"{accuracy}", is_published=True)
+        measured(model, first, accuracy)
+        measured(model, second, accuracy - 0.1)
+    gone = {"value": None, "low": None, "high": None, "n": 0}
+    Score.objects.filter(metric__in=["worst_group", "group_gap"], run__version=second).update(
+        **gone
+    )
+    matrix = score_matrix(task)
+    column = matrix.metrics.index("fairness")
+    assert matrix.numbers.undefined[:, column].tolist() == [False, True]
+    rows = {row.model.name: row for row in ranked(matrix, opening_of(task, matrix)).rows}
+    assert rows["0.75"].metrics["fairness"].value == pytest.approx(70)
+    assert rows["0.75"].metrics["fairness"].low == pytest.approx(69.5, abs=0.5)
+    assert rows["0.75"].metrics["fairness_gap"].value == pytest.approx(10)
+    assert rows["0.75"].metrics["accuracy"].value == pytest.approx(70)
+    assert not rows["0.75"].missing
+    Score.objects.filter(metric="worst_group").update(**gone)
+    Board.objects.update_or_create(task=task, defaults={"renewed_to": timezone.now()})
+    again = score_matrix(task)
+    board = ranked(again, opening_of(task, again))
+    assert not board.rows[0].missing
+    assert "fairness" not in board.rows[0].parts
+    assert any(notice.startswith("fairness is left out") for notice in board.notices)
+
+
 def test_scores_without_a_value_are_not_run(task):
     version = set_version(task, "round-1")
     measured(accepted_model(task, is_published=True), version, 0.75)
-    Score.objects.filter(metric="consistency").update(value=None, low=None, high=None)
+    Score.objects.filter(metric="worst_group").update(value=None, low=None, high=None)
     matrix = score_matrix(task)
     row = ranked(matrix, opening_of(task, matrix), "robust").rows[0]
     assert row.metrics["fairness"].value is None

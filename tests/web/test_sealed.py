@@ -97,7 +97,7 @@ def test_the_attack_of_34_files_learns_one_rounded_result(client, task, version,
     accuracy = rounded(9 / SIZE, SIZE)
     assert scores[0]["sealed", "plain", "accuracy", "", ""] == accuracy
     assert accuracy != 9 / SIZE
-    assert len(scores[0]) == len(METRICS)  # no slices
+    assert len(scores[0]) == len(METRICS) + 1  # and the worst group: no slices, no gap
     board = matrix.score_matrix(task).numbers
     assert board.kept_back[:, 0].tolist() == [False] + [True] * 33
     assert board.values[0, 0, 0] == 100 * accuracy
@@ -185,8 +185,11 @@ def put_other_numbers(version):
         if score.value is None:
             continue
         is_shown = not (score.slice or score.kind) and score.run.suite == Suite.PLAIN
-        if is_shown or score.metric == "consistency":
-            score.value = rounded(score.value, SIZE)
+        if (is_shown and score.metric != "group_gap") or score.metric in (
+            "consistency",
+            "worst_kind",
+        ):
+            score.value = rounded(score.value, min(SIZE, score.n))
         else:
             score.value = 1 - score.value
         score.low, score.high = score.value - 0.01, score.value + 0.02
@@ -308,6 +311,8 @@ def test_perturbed_runs_count_in_the_bits_where_they_may_know_the_answer(db):
     one = EvaluationSet(task=qa, name="x")
     version = type(set_version(TaskFactory(code="nli")))(evaluation_set=one, size=1000)
     assert shown_of(version) == Shown(
-        1000, ("squad_f1", "exact_match", "fairness", "robustness"), side_runs=2
+        1000,
+        ("squad_f1", "exact_match", "worst_group", "worst_kind", "fairness", "robustness"),
+        side_runs=2,
     )
     assert readable([])

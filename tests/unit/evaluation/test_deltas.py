@@ -43,15 +43,21 @@ SOME = [
 
 def test_before_and_after_on_gold():
     found = deltas(SOME)
-    values = {key: (round(one.value, 6), one.n) for key, one in found.items() if key[1] == ""}
+    values = {
+        key: (None if one.value is None else round(one.value, 6), one.n)
+        for key, one in found.items()
+        if key[1] == ""
+    }
     assert values == {
         ("accuracy_before", ""): (2 / 4, 4),
         ("accuracy_after", ""): (round((1 + 1 / 3 + 1 + 0) / 4, 6), 4),
         ("drop", ""): (round(2 / 4 - (7 / 3) / 4, 6), 4),
         ("consistency", ""): (round((1 + 1 / 3 + 0 + 0) / 4, 6), 4),
         ("worst_case", ""): (1 / 4, 4),
+        ("worst_kind", ""): (None, 0),  # no kind has enough examples
+        ("worst_kind_drop", ""): (None, 0),
     }
-    for (name, _), one in found.items():  # a difference of four examples has no interval
+    for (name, _), one in [*found.items()][:-2]:  # a difference of four examples has no interval
         assert one.low is None if name == "drop" else one.low <= one.value <= one.high
 
 
@@ -119,8 +125,10 @@ def test_tags_that_come_late_are_counted():
 def test_without_twins_there_is_nothing():
     for pairs in ([], [pair_of("yes", "yes")]):
         found = deltas(pairs)
-        assert [name for name, _ in found] == list(NAMES)
-        assert {(one.value, one.n, one.note) for one in found.values()} == {(None, 0, NO_VARIANTS)}
+        assert [name for name, _ in found] == [*NAMES, "worst_kind", "worst_kind_drop"]
+        assert {(one.value, one.n) for one in found.values()} == {(None, 0)}
+        assert {found[name, ""].note for name in NAMES} == {NO_VARIANTS}
+        assert not found["worst_kind", ""].note
 
 
 def test_what_is_not_defined_says_so():

@@ -229,4 +229,5 @@ def test_a_set_without_twins_asks_nothing_and_says_so(tmp_path):
         attempt(runner, tmp_path),
     )
     assert runner.sent == []
-    assert {n.note for n in outcome.numbers} == {NO_VARIANTS}
+    assert {n.note for n in outcome.numbers if n.note} == {NO_VARIANTS}
+    assert {n.value for n in outcome.numbers} == {None}

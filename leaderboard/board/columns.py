@@ -1,0 +1,37 @@
+"""The columns of a board: which may count, and where the numbers of the others come from."""
+
+from collections.abc import Mapping, Sequence
+
+from evaluation.contract import GIB
+from evaluation.models import EvaluationRun
+from evaluation.scoring.worst import GROUP_GAP, WORST_GROUP, WORST_KIND, WORST_KIND_DROP
+from evaluation.sets.shown_scores import CONSISTENCY
+from tasks.config.schema import FURTHER
+
+Suite = EvaluationRun.Suite
+COSTS = ("throughput", "memory")
+"""Metrics that are measured once: there is nothing to resample."""
+OF_RUNS: Mapping[str, str] = {
+    "throughput": "usage__examples_per_second",
+    "memory": "usage__peak_bytes",
+    "latency_p95": "usage__latency_p95_seconds",
+    "memory_mean": "usage__mean_bytes",
+}
+"""Columns that are in no percent: what was measured of a plain run as a whole, by where it is."""
+UNITS = [GIB if "bytes" in where else 1 for where in OF_RUNS.values()]
+ASIDE = frozenset(name for names in FURTHER.values() for name in names)
+"""Columns that say more of another one: they have no weight, no order and no resamples."""
+AXES: Mapping[tuple[str, str], str] = {
+    (Suite.PLAIN, WORST_GROUP): "fairness",
+    (Suite.PLAIN, GROUP_GAP): "fairness_gap",
+    (Suite.FAIRNESS, CONSISTENCY): "fairness_consistency",
+    (Suite.ROBUSTNESS, WORST_KIND): "robustness",
+    (Suite.ROBUSTNESS, WORST_KIND_DROP): "robustness_drop",
+    (Suite.ROBUSTNESS, CONSISTENCY): "robustness_consistency",
+}
+"""The columns of scores that have another name than they: by suite and score."""
+
+
+def drawn(metrics: Sequence[str]) -> tuple[str, ...]:
+    """Those of the metrics that are of examples and may count."""
+    return tuple(name for name in metrics if name not in COSTS and name not in ASIDE)

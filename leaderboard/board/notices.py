@@ -1,0 +1,78 @@
+"""What a board says of its numbers, in sentences. In English: snapshots keep them."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from django.utils.translation import gettext_noop
+
+from evaluation.scoring.bootstrap import LEAST_RESAMPLED
+from leaderboard.board.columns import COSTS
+from leaderboard.board.matrix import Matrix
+from leaderboard.scoring.dynascore import Rates, Rule
+
+PARTS = {"fairness": "two groups", "robustness": "a kind"}
+"""By metric of the worst part, what a set must have."""
+
+
+def of_sets(matrix: Matrix) -> Iterator[str]:
+    """Sentences that a reader should know, in English: snapshots keep them."""
+    if matrix.counting and not matrix.has_weighted:
+        yield gettext_noop(
+            "No set has a weight yet, so those that are shown next to the board count meanwhile."
+        )
+    if matrix.numbers.is_provisional:
+        yield gettext_noop(
+            "Some results are new: their intervals and ranks are provisional for some minutes."
+        )
+    if any(one.is_provisional for one in matrix.sets):
+        yield gettext_noop(
+            "A round is still being judged: the numbers of its set are provisional and may change."
+        )
+
+
+def of_rates(matrix: Matrix, rule: Rule, rates: Rates) -> Iterator[str]:
+    """As `of_sets`, with what the exchange rates rest on."""
+    yield from of_sets(matrix)
+    by_name = {notice.partition(" ")[0]: notice for notice in rates.notices}
+    reason = "the reference models show no exchange rate for it"
+    for name, weight in rule.weights.items():
+        if weight and not rates.values.get(name):
+            other = f"{name} is left out and the other weights count more: {reason}."
+            yield by_name.get(name, other)
+    if rule.mode == "robust" and not matrix.frozen:
+        yield gettext_noop(
+            "The exchange rates are not frozen yet: each further model may change all scores."
+        )
+    if rule.mode == "robust" and matrix.frozen and matrix.frozen.is_sensitive:
+        yield gettext_noop(
+            "Without one of the reference models the best of them stand in another order."
+        )
+
+
+def of_parts(undefined: Iterable[str], weights: Mapping[str, float]) -> Iterator[str]:
+    """Which metrics do not count, as the sets are too small for them."""
+    for name in undefined:
+        if weights.get(name):
+            yield (
+                f"{name} is left out and the other weights count more: no weighted set has "
+                f"{PARTS[name]} with {LEAST_RESAMPLED} examples."
+            )
+
+
+def of_costs(matrix: Matrix, used: Mapping[str, float]) -> Iterator[str]:
+    """Where speed and memory are on a scale of another machine, or another way to run models."""
+    if matrix.pool and any(name in used for name in COSTS):
+        if not matrix.pool.costs:
+            yield gettext_noop(
+                "Speed and memory are on the scale of another machine: nobody has measured the "
+                "reference models here yet, which manage.py measure_anchors does."
+            )
+        elif matrix.numbers.runner not in ("", matrix.pool.runner):
+            yield gettext_noop(
+                "The reference models were run in another way than the models here, so speed and "
+                "memory compare badly: manage.py measure_anchors runs them again."
+            )
+
+
+def of_weighted(notices: Sequence[str], weights: Mapping[str, float]) -> Iterator[str]:
+    """Notices about metrics that have a weight."""
+    return (notice for notice in notices if weights.get(notice.partition(" ")[0]))
