@@ -23,7 +23,7 @@ class Command(BaseCommand):
         with as_command_error():
             snapshot = refreeze_rates(task=task, actor=None)
         table = snapshot.table
-        rates = [(one["name"], table["rates"][one["name"]]) for one in table["metrics"]]
+        rates = [(one["name"], table["rates"].get(one["name"])) for one in table["metrics"]]
         worth = ", ".join(f"{name} {rate:.4g}" for name, rate in rates if rate is not None)
         self.stdout.write(
             f"Frozen on {', '.join(table['pool'])}: {worth}. Snapshot {snapshot.number} was taken."

@@ -183,7 +183,8 @@ def test_a_shipped_pool_has_its_models_and_spans_every_scale(code):
     assert len(pool.rows) >= 6
     assert {*BASELINES} < pool.rows.keys()
     metrics = (pool.main, *METRICS[1:])
-    assert not anchors_of(pool.rows, pool.main, metrics).notices
+    left_out = [one.partition(" ")[0] for one in anchors_of(pool.rows, pool.main, metrics).notices]
+    assert left_out == (["fairness"] if code == "hate-speech" else [])  # it names too few people
 
 
 @pytest.mark.parametrize("code", POOLED)
@@ -234,7 +235,7 @@ def lines_of(task, rows):
 
 
 def test_the_command_scores_by_the_task_s_pool(run):
-    code = POOLED[0]
+    code = "nli"
     given_rows = lines_of(code, table({"A": (90, 100, 0.4, 95, 96), "B": (0, 9999, 0.1, 100, 100)}))
     found, err = run(given_rows)
     assert found["mode"] == "anchored"
