@@ -10,6 +10,8 @@ GIB = 2**30
 MIB = 2**20
 ENDPOINT_ADAPTERS = {"jsonl": "http", "dynalab": "dynalab"}
 """The kind of endpoint (of `tasks.targets.endpoints`) that each adapter stands for."""
+LEAST_RESAMPLED = 15
+"""Of fewer examples resamples are too much alike: see docs/statistics.md."""
 
 
 class Outcome(StrEnum):

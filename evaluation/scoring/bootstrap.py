@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.contract import Answer, Number, SetRow
+from evaluation.contract import LEAST_RESAMPLED, Answer, Number, SetRow
 from evaluation.scoring.metrics import Metric, Unavailable, metric_of
 from evaluation.scoring.metrics.base import Mean, Sums
 from validation.rules.rates import student, wilson
@@ -24,8 +24,6 @@ LOOK_EVERY = 1000  # examples
 CELLS = 2**18  # of one array
 NAME = 200  # characters of a slice's name
 UNDEFINED = "It is not defined on these examples."
-LEAST_RESAMPLED = 15
-"""Of fewer examples resamples are too much alike: see docs/statistics.md."""
 
 
 class Tally:

@@ -8,8 +8,7 @@ from itertools import permutations
 from math import hypot
 from statistics import NormalDist
 
-from evaluation.contract import Number
-from evaluation.scoring.bootstrap import LEAST_RESAMPLED
+from evaluation.contract import LEAST_RESAMPLED, Number
 
 WORST_KIND, WORST_KIND_DROP = "worst_kind", "worst_kind_drop"
 WORST_GROUP, GROUP_GAP = "worst_group", "group_gap"

@@ -186,9 +186,7 @@ def _notes(
             for name in AXES
             if name in measured and measured[name].value is None
         )
-        yield from (
-            f"{name}: not a metric of this task." for name in AXES if name not in measured
-        )
+        yield from (f"{name}: not a metric of this task." for name in AXES if name not in measured)
         yield from board.notices
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from django.utils.translation import gettext_noop
 
-from evaluation.scoring.bootstrap import LEAST_RESAMPLED
+from evaluation.contract import LEAST_RESAMPLED
 from leaderboard.board.columns import COSTS
 from leaderboard.board.matrix import Matrix
 from leaderboard.scoring.dynascore import Rates, Rule
