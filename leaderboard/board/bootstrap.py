@@ -73,7 +73,8 @@ def _worst_group(run: EvaluationRun, groups: Groups) -> Number | None:
 def _of_some(metric: Metric, statistics: Sequence[tuple[Any, bool]]) -> Sums:
     """Vectors of a metric's statistics, each with whether it counts; 0 where it does not."""
     found, counts = zip(*statistics, strict=True)
-    return metric.vectors(found) * np.array(counts, dtype=float)[:, None]
+    vectors: Sums = metric.vectors(found) * np.array(counts, dtype=float)[:, None]
+    return vectors
 
 
 def metrics_here(config: TaskConfig) -> Iterator[Metric]:

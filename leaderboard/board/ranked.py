@@ -205,8 +205,8 @@ def _defined(matrix: Matrix, means: Means, weights: Mapping[str, float]) -> dict
 
 def _undefined(matrix: Matrix, means: Means) -> Iterator[str]:
     """The metrics that no weighted set defines: its kinds or groups have too few examples."""
-    lacks = matrix.numbers.undefined[list(means.sets)].all(axis=0)
-    return (name for name, each in zip(matrix.metrics, lacks, strict=True) if each and means.sets)
+    lacks = np.flatnonzero(np.all(matrix.numbers.undefined[list(means.sets)], axis=0))
+    return (matrix.metrics[place] for place in lacks if means.sets)
 
 
 def means_over_sets(matrix: Matrix, weights: Mapping[str, float]) -> Means:

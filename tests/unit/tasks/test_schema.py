@@ -88,6 +88,9 @@ def test_defaults_of_a_small_configuration() -> None:
     assert config.validation.votes.needed == 3
     assert config.limits.tries_per_context == 10
     assert config.slices == ("tag",)
+    assert config.metrics.further[:2] == ("latency_p95", "memory_mean")
+    of_deltas = [name.partition("_")[0] for name in config.metrics.further[2:]]
+    assert of_deltas == [delta for delta in config.metrics.deltas for _ in range(2)]
 
 
 @pytest.mark.parametrize(
