@@ -24,7 +24,13 @@ from bench.site import database, environment, manage
 from bench.verdict_page import ROOT
 
 SIZE = 1000  # examples of a set
-SUITES = {"plain": "accuracy", "fairness": "consistency", "robustness": "consistency"}
+SCORES = {
+    "plain": ("accuracy", "worst_group", "group_gap"),
+    "fairness": ("consistency",),
+    "robustness": ("worst_kind", "worst_kind_drop", "consistency"),
+}
+"""Of a run over all examples, by suite."""
+RESAMPLED = ("accuracy", "worst_group", "worst_kind")
 BARS = {"page / (bare aggregate + template)": 2.5, "weight change p95, ms": 100.0}  # at most
 
 
@@ -43,7 +49,7 @@ def fill(task: Any, models: range, sets: int) -> None:
     from leaderboard.models import Resample
 
     chance, noise = random.Random(models.start), np.random.default_rng(models.start)
-    shared = 0.01 * np.random.default_rng(7).standard_normal((len(SUITES), 200))
+    shared = 0.01 * np.random.default_rng(7).standard_normal((len(RESAMPLED), 200))
     versions = []
     for number in range(sets):
         one, _ = EvaluationSet.objects.get_or_create(
@@ -62,6 +68,7 @@ def fill(task: Any, models: range, sets: int) -> None:
         usage = {
             "examples_per_second": chance.uniform(5, 50),
             "peak_bytes": chance.randrange(2**30, 2**33),
+            "mean_bytes": 2**30,
         }
         runs = [
             EvaluationRun(
@@ -69,21 +76,22 @@ def fill(task: Any, models: range, sets: int) -> None:
                 runner="docker", usage=usage, finished_at=now,
             )
             for made in versions
-            for suite in SUITES
+            for suite in SCORES
         ]  # fmt: skip
         scores, resamples = [], []
         for run in runs:
             value = min(0.99, max(0.01, skill + chance.gauss(0, 0.02)))
             results = {"value": value, "low": value - 0.03, "high": value + 0.03, "n": SIZE}
-            metric = SUITES[run.suite]
             scores += [
                 Score(run=run, metric=metric, slice=part, **results)
-                for part in ("", "tag=a", "tag=b")
+                for metric in SCORES[run.suite]
+                for part in ("", *(("tag=a", "tag=b") if metric == "accuracy" else ()))
             ]
-            drawn = (
-                value + shared[list(SUITES).index(run.suite)] + 0.01 * noise.standard_normal(200)
-            )
-            resamples.append(Resample(run=run, metric=metric, values=drawn.astype("<f4").tobytes()))
+            for metric, common in zip(RESAMPLED, shared, strict=True):
+                if metric in SCORES[run.suite]:
+                    drawn = value + common + 0.01 * noise.standard_normal(200)
+                    values = drawn.astype("<f4").tobytes()
+                    resamples.append(Resample(run=run, metric=metric, values=values))
         EvaluationRun.objects.bulk_create(runs)
         Score.objects.bulk_create(scores)
         Resample.objects.bulk_create(resamples)
