@@ -40,6 +40,7 @@ from evaluation.queue.cleanup import tidy
 from evaluation.queue.leases import Heartbeat, LeaseLost, claim, ready, sweep
 from evaluation.queue.subprocess_job import carry_out
 from evaluation.releases.build import make
+from evaluation.releases.services import release_held
 from evaluation.runs.execute import execute, machine_limits, remote_runner
 from evaluation.runs.hub import fetch_public
 from evaluation.runs.model_cache import digest_of, pack
@@ -154,6 +155,7 @@ def sweep_all() -> int:
     """
     end_overdue()
     rung = sweep()
+    release_held()
     sweep_rounds()
     compare_sets()
     request_missing()

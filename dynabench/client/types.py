@@ -51,7 +51,7 @@ class EvaluationSet(AboutSet):
     """A set of examples, and its newest version."""
 
     name: str
-    source: NotRequired[Literal["round", "upload", "control"]]
+    source: NotRequired[Literal["round", "upload", "control", "held"]]
     round: NotRequired[int | None]
     newest: Version | None
 
@@ -415,7 +415,7 @@ class DatasetFile(TypedDict):
 
 
 class DatedDifference(TypedDict):
-    """Before minus after, in points, with 95 %."""
+    """The first side minus the second, in points, with 95 %."""
 
     value: float | None
     low: float | None
@@ -565,6 +565,16 @@ class Gold(TypedDict):
     explanation: str
     made_by: str
     created_at: str
+
+
+class HeldBackModel(TypedDict):
+    """A model on what releases hold back, and on what the same rounds published."""
+
+    id: str
+    model: str
+    released: DatedSide
+    held: DatedSide
+    difference: DatedDifference
 
 
 class ImportedContexts(TypedDict):
@@ -792,6 +802,7 @@ class NewRelease(TypedDict):
     license: Literal["cc-by-4.0", "cc-by-sa-4.0", "cc-by-nc-4.0", "cc-by-nc-sa-4.0", "cc0-1.0"]
     description: NotRequired[str]
     private_test: NotRequired[bool]
+    hold_back: NotRequired[bool]
 
 
 class NewTask(TypedDict):
@@ -1355,11 +1366,12 @@ class TrainingCurve(TypedDict):
 
 
 class TrainingDates(TypedDict):
-    """Models before and after the day until which they were trained."""
+    """Models before and after the day until which they were trained, and on what is held back."""
 
     task: str
     metric: str
     models: list[DatedModel]
+    held_back: list[HeldBackModel]
 
 
 class TrainingReport(TypedDict):

@@ -46,6 +46,9 @@ class NewReleaseSerializer(serializers.Serializer[Any]):
     private_test = serializers.BooleanField(
         default=False, help_text="Only the task's members get the labels of the test split."
     )
+    hold_back = serializers.BooleanField(
+        default=False, help_text="A fifth of the confirmed examples is published in six months."
+    )
 
 
 class ReleaseSerializer(serializers.ModelSerializer[Dataset]):

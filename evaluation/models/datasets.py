@@ -1,6 +1,7 @@
 """Released datasets: what is frozen of a round."""
 
 import secrets
+from datetime import date
 
 from django.db import models
 
@@ -32,6 +33,13 @@ class Dataset(Job):
     def __str__(self) -> str:
         return f"{self.round.task.code}-round{self.round.number}-v{self.version}"
 
+    @property
+    def held_until(self) -> date | None:
+        """The day from which on a new version publishes the rows that this one holds back."""
+        until = self.options.get("held_until")
+        is_shown = "held" in self.numbers.get("rows", ())
+        return date.fromisoformat(until) if until and not is_shown else None
+
 
 class DatasetItem(models.Model):
     """A row of a dataset as it was released, or the tombstone of one that was withdrawn."""
@@ -41,6 +49,7 @@ class DatasetItem(models.Model):
         DEV = "dev"
         TEST = "test"
         PROGRAM = "program"
+        HELD = "held"
 
     dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="items")
     position = models.PositiveIntegerField()

@@ -23,6 +23,7 @@ class EvaluationSet(models.Model):
         ROUND = "round", _("a released round")
         UPLOAD = "upload", _("uploaded")
         CONTROL = "control", _("not adversarial: the control set")
+        HELD = "held", _("held back from a release")
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="evaluation_sets")
     name = models.SlugField(max_length=60)
@@ -31,6 +32,9 @@ class EvaluationSet(models.Model):
     round = models.ForeignKey(
         Round, on_delete=models.CASCADE, null=True, blank=True, related_name="evaluation_sets"
     )
+    held_of = models.OneToOneField(
+        Round, on_delete=models.CASCADE, null=True, editable=False, related_name="held_set"
+    )  # whose examples were held back
     description = models.TextField(blank=True, help_text="Markdown.")
     may_leave = models.BooleanField(
         default=False,

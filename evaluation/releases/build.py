@@ -2,8 +2,9 @@
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,6 +14,7 @@ from django.core.files import File
 from django.core.files.storage import default_storage
 from django.db import transaction
 from django.db.models import Count, F
+from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from dynabench.accounts.services import log
@@ -23,7 +25,18 @@ from evaluation.releases.columns import FEATURES
 from evaluation.releases.files import SplitFiles, digest_of
 from evaluation.releases.media_files import MediaFiles
 from evaluation.releases.rows import CHUNK, Freezer, counts_of, releasable, to_json
-from evaluation.releases.splits import DEV, PROGRAM, SPLITS, TEST, TRAIN, Dealer, Sizes, make_plan
+from evaluation.releases.splits import (
+    DEV,
+    HELD,
+    PROGRAM,
+    SPLITS,
+    TEST,
+    TRAIN,
+    Counts,
+    Dealer,
+    Sizes,
+    make_plan,
+)
 from tasks.config.schema import TaskConfig
 from tasks.models import Round
 from tasks.rounds.loop import RoundError
@@ -45,6 +58,7 @@ class Options:
     """What an owner chooses. train None: all that dev and test leave.
 
     url: of the public page, where it is known. canary: finds the data in training corpora.
+    held_until: the day (ISO) from which on new versions publish the rows that are held back.
     """
 
     train: int | None = None
@@ -54,13 +68,15 @@ class Options:
     license: str = "cc-by-4.0"
     description: str = ""
     private_test: bool = False
+    hold_back: bool = False
+    held_until: str = ""
     url: str = ""
     canary: str = ""
 
-    @property
-    def sizes(self) -> Sizes:
-        """The wanted rows of each split."""
-        return Sizes(self.train, self.dev, self.test)
+    def sizes(self, counts: Counts) -> Sizes:
+        """The wanted rows of each split; of the verified ones a fifth is held back."""
+        held = counts.labels(True).total() // 5 if self.hold_back else 0
+        return Sizes(self.train, self.dev, self.test, held)
 
 
 class Build:
@@ -77,6 +93,8 @@ class Build:
         done = self.round.datasets.filter(state=Dataset.State.DONE, version__lt=dataset.version)
         self.previous = done.order_by("-version").first()
         self.table = Table(DatasetItem, COLUMNS)
+        until = self.options.held_until
+        self.holds = bool(until) and date.fromisoformat(until) > timezone.now().date()
 
     def run(self) -> None:
         """Make the version and release the round. Raises RoundError when it is open again."""
@@ -120,7 +138,7 @@ class Build:
     def _freeze(self) -> None:
         """The first version: examples of people are dealt to the splits."""
         counts, seed = counts_of(self.round), self.options.seed
-        dealer = Dealer(make_plan(counts, self.options.sizes, seed=seed), seed=seed)
+        dealer = Dealer(make_plan(counts, self.options.sizes(counts), seed=seed), seed=seed)
         examples = releasable(self.round)
         total, position = examples.count(), 0
         for number, chunk in enumerate(Freezer(self.round).chunks(examples)):
@@ -159,9 +177,12 @@ class Build:
 
     def _numbers(self) -> dict[str, Any]:
         """What cards and pages tell of the version, counted from its rows."""
-        has_programs = self.dataset.items.filter(split=PROGRAM).exists()
-        splits = (*SPLITS, PROGRAM) if has_programs else SPLITS
-        items = self.dataset.items.filter(is_withdrawn=False)
+        shown = self.dataset.items.exclude(split=HELD) if self.holds else self.dataset.items.all()
+        there = set(shown.order_by().values_list("split", flat=True).distinct())
+        splits = (*SPLITS, *(split for split in (PROGRAM, HELD) if split in there))
+        held = self.dataset.items.filter(split=HELD, is_withdrawn=False)
+        held_rows = held.count() if self.holds else 0
+        items = shown.filter(is_withdrawn=False)
         by_people = items.exclude(split=PROGRAM)
         labels: dict[str, Any] = {s: {"validated": {}, "unjudged": {}} for s in splits}
         cells = items.order_by("label").values_list("split", "is_validated", "label")
@@ -174,13 +195,14 @@ class Build:
         )
         by_split = dict.fromkeys(splits, 0) | dict(authors)
         everybody = by_people.aggregate(n=Count("example__annotator", distinct=True))["n"]
-        withdrawn = self.dataset.items.filter(is_withdrawn=True).order_by().values_list("split")
+        withdrawn = shown.filter(is_withdrawn=True).order_by().values_list("split")
         # Long queries: the lease must not run out.
         self._tell(0.6, gettext_noop("comparing splits"))
         in_train = items.filter(split=TRAIN).values("example__context")
         edits = by_people.filter(example__parent__dataset_items__dataset=self.dataset)
         rows = {s: sum(n for kind in labels[s].values() for n in kind.values()) for s in splits}
         people = releasable(self.round).filter(by_program=False)
+        theirs = [split for split in splits if split != PROGRAM]
         shared_contexts = {
             split: items.filter(split=split, example__context__in=in_train).count()
             for split in (DEV, TEST)
@@ -192,14 +214,15 @@ class Build:
             "labels": labels,
             "authors": by_split,
             "withdrawn": dict.fromkeys(splits, 0) | dict(withdrawn.annotate(n=Count("pk"))),
-            "left_out": max(0, people.count() - sum(rows[s] for s in SPLITS)),
-            "shared_authors": sum(by_split[s] for s in SPLITS) - everybody,
+            "held": held_rows,
+            "left_out": max(0, people.count() - sum(rows[s] for s in theirs) - held_rows),
+            "shared_authors": sum(by_split[s] for s in theirs) - everybody,
             "shared_contexts": shared_contexts,
             "parted_edits": parted,
             "report": task_report([self.round], code=self.round.task.code)["rounds"][0],
         }
 
-    def _write_splits(self, folder: Path, splits: Iterable[str]) -> None:
+    def _write_splits(self, folder: Path, splits: Collection[str]) -> None:
         """The files of the rows, in one pass; a private test split once more without answers."""
         names = [*splits, *(["test-unlabelled"] if self.options.private_test else [])]
         config = self.round.task.config
@@ -207,8 +230,9 @@ class Build:
         private = TEST if self.options.private_test else ""
         files = {n: SplitFiles(folder, n, config, media, is_public=n != private) for n in names}
         hidden = files.get("test-unlabelled")
-        total, number = self.dataset.items.count(), 0
-        lines = self.dataset.items.order_by("position").values_list("split", "line")
+        shown = self.dataset.items.filter(split__in=[*splits])
+        total, number = shown.count(), 0
+        lines = shown.order_by("position").values_list("split", "line")
         for number, (split, line) in enumerate(lines.iterator(chunk_size=CHUNK)):
             files[split].write(line)
             if hidden and split == TEST:

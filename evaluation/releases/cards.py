@@ -17,7 +17,7 @@ from evaluation.releases.columns import FEATURES, FIELDS, Field
 from evaluation.releases.exporters import task_files
 from evaluation.releases.files import digest_of
 from evaluation.releases.media_files import media_columns
-from evaluation.releases.splits import DEV, PROGRAM, TEST, TRAIN
+from evaluation.releases.splits import DEV, HELD, PROGRAM, TEST, TRAIN
 from tasks.config.schema import TaskConfig
 from tasks.models import TargetModel
 
@@ -29,7 +29,7 @@ LICENSES = {
     "cc0-1.0": "https://creativecommons.org/publicdomain/zero/1.0/",
 }
 """The hub's name of a licence, and where its text is."""
-HUB_SPLIT = {TRAIN: "train", DEV: "validation", TEST: "test", PROGRAM: "program"}
+HUB_SPLIT = {TRAIN: "train", DEV: "validation", TEST: "test", PROGRAM: "program", HELD: "held"}
 HIDDEN_TEST = "test-unlabelled"
 """The name of a private test split's public files."""
 SIMULATION = "Simulated: programs wrote and judged all rows of this release."
@@ -152,6 +152,7 @@ def readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str:
             "parts": _parts(config),
             "bibtex": bibtex(dataset, dataset.options["url"]),
             "canary": dataset.options["canary"],
+            "held_until": dataset.options.get("held_until"),
             "has_tasks": has_tasks,
             "round": dataset.round,
         },
@@ -227,7 +228,7 @@ def croissant(dataset: Dataset, digests: Mapping[str, str], folder: Path) -> dic
         "recordSet": [
             _record_set(split, test if split == TEST else split, media_columns(round.task.config))
             for split in HUB_SPLIT
-            if split != PROGRAM or f"{PROGRAM}.parquet" in digests
+            if split not in (PROGRAM, HELD) or f"{split}.parquet" in digests
         ],
     }
 

@@ -42,10 +42,16 @@ class ReleaseForm(forms.Form):
         help_text=_("Everybody gets the test texts without labels; members of the task get all."),
     )
 
+    hold_back = forms.BooleanField(
+        label=_("Hold back a fifth of the confirmed examples for six months"),
+        required=False,
+        help_text=_("Models are run on them meanwhile; then a new version publishes them."),
+    )
+
     def __init__(self, sizes: Sizes | None, data: Mapping[str, Any] | None = None) -> None:
         initial = sizes and {"dev": sizes.dev, "test": sizes.test}
         super().__init__(data, initial=initial, use_required_attribute=False)
-        for name in ("train", "dev", "test", "seed") if sizes is None else ():
+        for name in ("train", "dev", "test", "seed", "hold_back") if sizes is None else ():
             del self.fields[name]
 
     def options(self, url: str) -> Options:

@@ -2,8 +2,10 @@
 
 import uuid
 from dataclasses import asdict, replace
+from datetime import timedelta
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 from django.utils.translation import gettext
 
@@ -17,6 +19,8 @@ from evaluation.releases.splits import SPLITS, Counts, Sizes, make_plan
 from tasks.models import Round
 
 State = Dataset.State
+HELD_FOR = timedelta(days=183)
+"""Half a year: for so long a fifth of a round is held back where its owner says so."""
 
 
 class ReleaseRefused(Refused):
@@ -35,13 +39,20 @@ def suggested_sizes(counts: Counts) -> Sizes:
 
 def check_sizes(counts: Counts, options: Options) -> None:
     """Raises ReleaseRefused with the sizes that are possible, unless the wanted ones are."""
-    wanted = options.sizes
+    wanted = options.sizes(counts)
     found = make_plan(counts, wanted, seed=options.seed).sizes
     if not any(found):
         raise ReleaseRefused(
             gettext(
                 "Nothing in this round can be released. Examples count once others have confirmed "
                 "them, or when the model was right and nobody has judged them."
+            )
+        )
+    if wanted.held and not (found.held and any(found[:3])):
+        raise ReleaseRefused(
+            gettext(
+                "What is held back needs authors of its own, and too few people wrote confirmed "
+                "examples. Release the round without holding any back."
             )
         )
     short = [s for s in SPLITS if (getattr(found, s) or 0) < (getattr(wanted, s) or 0)]
@@ -75,11 +86,14 @@ def request_release(*, round: Round, options: Options, actor: User | None) -> Da
     """
     done = round.datasets.filter(state=State.DONE).order_by("version").first()
     if done:
-        kept = ("train", "dev", "test", "seed", "canary")
+        names = ("train", "dev", "test", "seed", "hold_back", "held_until", "canary")
+        kept = [name for name in names if name in done.options]
         options = replace(options, **{name: done.options[name] for name in kept})
     else:
         check_sizes(counts_of(round), options)
-        options = replace(options, canary=f"dynabench:{uuid.uuid4()}")
+        until = timezone.now().date() + HELD_FOR if options.hold_back else ""
+        canary = f"dynabench:{uuid.uuid4()}"
+        options = replace(options, held_until=str(until), canary=canary)
     with transaction.atomic():
         locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
         last = locked.datasets.order_by("-version").first()
@@ -115,13 +129,30 @@ def _check_may_release(round: Round, last: Dataset | None) -> None:
         raise ReleaseRefused(
             gettext("People may finish writing until %(time)s UTC.") % {"time": time}
         )
-    if last and last.state == State.DONE and not withdrawn_since(last):
+    if last and last.state == State.DONE and not (withdrawn_since(last) or is_due(last)):
         raise ReleaseRefused(
             gettext(
                 "Nothing was withdrawn since version %(number)d, so a new one would be the same."
             )
             % {"number": last.version}
         )
+
+
+def is_due(dataset: Dataset) -> bool:
+    """Whether the day has come on which what it holds back is published."""
+    return bool(dataset.held_until and dataset.held_until <= timezone.now().date())
+
+
+def release_held() -> list[Dataset]:
+    """Ask for the versions that publish what was held back; a few queries when none is due."""
+    done = Dataset.objects.filter(state=State.DONE)
+    newer = Dataset.objects.filter(round=OuterRef("round"), version__gt=OuterRef("version"))
+    holding = done.filter(~Exists(newer), options__hold_back=True).select_related("round__task")
+    return [
+        request_release(round=one.round, options=Options(**one.options), actor=one.requested_by)
+        for one in holding
+        if is_due(one)
+    ]
 
 
 def withdrawn_since(dataset: Dataset) -> int:

@@ -1,6 +1,6 @@
-"""Which rows of a dataset go to train, dev and test, so that no author is in two of them.
+"""Which rows of a dataset go to train, dev, test and held, so that no author is in two of them.
 
-First `make_plan` decides with counts alone which authors test and dev take, then a `Dealer` says
+First `make_plan` decides with counts alone which authors the last three take, then a `Dealer` says
 for one row after another where it goes; so memory follows the number of authors, not of rows.
 The same counts, sizes, seed and order of rows give the same splits.
 """
@@ -16,6 +16,8 @@ from typing import NamedTuple
 TRAIN, DEV, TEST = SPLITS = ("train", "dev", "test")
 PROGRAM = "program"
 """What programs wrote. It is dealt to none of the others, and there only if there is any."""
+HELD = "held"
+"""Verified rows that are published later. Models are run on them meanwhile."""
 LARGEST_PART = 3
 """For the balance of a split no label gives more than this part (a third) of its rows."""
 WASTE = 0.5
@@ -35,6 +37,7 @@ class Sizes(NamedTuple):
     train: int | None
     dev: int
     test: int
+    held: int = 0
 
 
 @dataclass
@@ -64,7 +67,7 @@ class Plan:
     """Where rows go."""
 
     split_of: Mapping[Author, str]
-    """The authors of dev and test; all others are train's."""
+    """The authors of test, dev and held; all others are train's."""
     cells: Mapping[tuple[Author, str], Parts]
     """The verified rows of these authors by label, and of unknown authors."""
     train: Mapping[str, Parts]
@@ -75,7 +78,7 @@ class Plan:
     @property
     def sizes(self) -> Sizes:
         """Rows that each split gets; fewer than wanted where the authors do not suffice."""
-        return Sizes(*(self.labels[split].total() for split in SPLITS))
+        return Sizes(*(self.labels[split].total() for split in (*SPLITS, HELD)))
 
 
 def fill(total: int, available: Mapping[str, int]) -> Labels:
@@ -89,13 +92,16 @@ def fill(total: int, available: Mapping[str, int]) -> Labels:
 
 
 def make_plan(counts: Counts, wanted: Sizes, *, seed: int) -> Plan:
-    """Choose whole authors for test and dev so that both get their size and their labels.
+    """Choose whole authors for test, dev and held so that these get their size and their labels.
 
     Those whose verified rows fit are taken first, by chance among equals; what does not fit of
     the last ones is left out. A size goes before balance.
     """
     chooser = _Chooser(counts.verified, seed)
-    labels = {TEST: chooser.choose(TEST, wanted.test), DEV: chooser.choose(DEV, wanted.dev)}
+    labels = {
+        split: chooser.choose(split, size)
+        for split, size in ((TEST, wanted.test), (DEV, wanted.dev), (HELD, wanted.held))
+    }
     offered = _sum([*chooser.free.values(), chooser.loose])
     offered += _sum(
         rows for author, rows in counts.others.items() if author not in chooser.split_of
@@ -108,8 +114,7 @@ def make_plan(counts: Counts, wanted: Sizes, *, seed: int) -> Plan:
             cells[author, label] = {split: used, None: n - used}
     for label in counts.verified.get(None, ()):
         cells[None, label] = {
-            TEST: chooser.used_loose[TEST][label],
-            DEV: chooser.used_loose[DEV][label],
+            **{split: used[label] for split, used in chooser.used_loose.items()},
             TRAIN: chooser.loose[label],
         }
     train: dict[str, Parts] = {
@@ -129,7 +134,7 @@ class _Chooser:
         self.loose = Counter(verified.get(None, {}))
         self.split_of: dict[Author, str] = {}
         self.used: dict[Author, Labels] = {}
-        self.used_loose: dict[str, Labels] = {TEST: Counter(), DEV: Counter()}
+        self.used_loose: dict[str, Labels] = {TEST: Counter(), DEV: Counter(), HELD: Counter()}
         self._counts = verified
 
     def choose(self, split: str, size: int) -> Labels:

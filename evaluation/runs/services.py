@@ -78,8 +78,12 @@ def _request(
     actor: User | None,
 ) -> list[EvaluationRun]:
     submissions, versions = list(submissions), list(versions)
-    rounds = [version.evaluation_set.round_id for version in versions]
-    loops = set(RoundTarget.objects.filter(round__in=rounds).values_list("target_id", "round_id"))
+    rounds = {
+        one.pk: one.evaluation_set.round_id or one.evaluation_set.held_of_id for one in versions
+    }
+    loops = set(
+        RoundTarget.objects.filter(round__in=rounds.values()).values_list("target_id", "round_id")
+    )
     asked = EvaluationRun.objects.filter(submission__in=submissions, version__in=versions)
     known = set(asked.values_list("submission", "version", "suite"))
     wanted = [
@@ -88,7 +92,7 @@ def _request(
             version=version,
             suite=suite,
             requested_by=actor,
-            in_the_loop=(submission.target_id, version.evaluation_set.round_id) in loops,
+            in_the_loop=(submission.target_id, rounds[version.pk]) in loops,
         )
         for version in versions
         for submission in submissions

@@ -25,7 +25,7 @@ from tasks.models import Task
 Access = EvaluationSet.Access
 CONTROL = "control"
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,60}", re.ASCII)
-RESERVED = re.compile(rf"{CONTROL}|new|round-\d+")
+RESERVED = re.compile(rf"{CONTROL}|new|round-\d+(-held)?")
 ABOUT = ("access", "may_leave", "answers_public", "description")
 """What the owners of a set may change."""
 

@@ -18,7 +18,7 @@ from evaluation.contract import SetRow
 from evaluation.models import Dataset, DatasetItem, EvaluationSet, EvaluationSetVersion
 from evaluation.releases.reading import decoded, split_rows
 from evaluation.releases.rows import Freezer
-from evaluation.releases.splits import TEST
+from evaluation.releases.splits import HELD, TEST
 from evaluation.seeds import has_seeds, held_out, seed_rows
 from evaluation.sets.parsing import RowMaker
 from evaluation.sets.services import CONTROL, make_version
@@ -41,7 +41,7 @@ def version_of_release(dataset: Dataset) -> EvaluationSetVersion | None:
     What was withdrawn is left out. The inputs are public from the first release on, so the set
     may leave from then on. Lock: `make_version`.
     """
-    if not _test_items(dataset).exists():
+    if not _items(dataset, TEST).exists():
         return None
     one = _round_set(dataset.round)
     is_first = not one.versions.filter(dataset__isnull=False).exists()
@@ -51,6 +51,24 @@ def version_of_release(dataset: Dataset) -> EvaluationSetVersion | None:
     if is_first:
         EvaluationSet.objects.filter(pk=one.pk).update(may_leave=True)
     return version
+
+
+def version_of_held(dataset: Dataset) -> EvaluationSetVersion | None:
+    """What a release holds back, as a version of a sealed set of its own; None: it is nothing.
+
+    Lock: `make_version`.
+    """
+    if not _items(dataset, HELD).exists():
+        return None
+    round = dataset.round
+    one, _ = EvaluationSet.objects.get_or_create(
+        task=round.task,
+        name=f"round-{round.number}-held",
+        defaults={"source": Source.HELD, "held_of": round, "access": Access.STANDARD},
+    )
+    maker = RowMaker(round.task.config)
+    rows = (_made(maker, row) for row in split_rows(dataset, HELD))
+    return make_version(one, filter(None, rows), dataset.requested_by)
 
 
 def take_round(*, round: Round, actor: User, reason: str) -> EvaluationSetVersion | None:
@@ -148,6 +166,7 @@ def sweep_rounds() -> list[EvaluationSetVersion]:
     wanted = [
         *(partial(version_of_closed_round, round) for round in _closed_without()),
         *(partial(version_of_release, dataset) for dataset in _releases_without()),
+        *(partial(version_of_held, dataset) for dataset in _held_without()),
         *(partial(control_version, task) for task in _official_without()),
     ]
     made = []
@@ -162,11 +181,21 @@ def sweep_rounds() -> list[EvaluationSetVersion]:
 
 
 def _open_published() -> None:
-    """Sets of rounds that were released whole into train and dev are no secret any more."""
+    """Sets of rounds that were released whole into train and dev are no secret any more.
+
+    Nor are those that were held back and are published now.
+    """
+    holding = list(Dataset.objects.filter(state=Dataset.State.DONE, options__hold_back=True))
+    shown = [one.round_id for one in holding if not one.held_until]
+    EvaluationSet.objects.filter(held_of__in=shown, answers_public=False).update(
+        may_leave=True, answers_public=True
+    )
+    hidden = Q(split=HELD, dataset__in=[one.pk for one in holding if one.held_until])
     published = DatasetItem.objects.filter(
         example=OuterRef("pk"), dataset__state=Dataset.State.DONE
     )
-    secret = _verified(OuterRef("round")).filter(~Exists(published.exclude(split=TEST)))
+    public = published.exclude(Q(split=TEST) | hidden)
+    secret = _verified(OuterRef("round")).filter(~Exists(public))
     released = EvaluationSetVersion.objects.filter(
         evaluation_set=OuterRef("pk"), dataset__isnull=False
     )
@@ -183,8 +212,8 @@ def _verified(round: Any) -> QuerySet[Example]:
     )
 
 
-def _test_items(dataset: Any) -> QuerySet[DatasetItem]:
-    return DatasetItem.objects.filter(dataset=dataset, split=TEST, is_withdrawn=False)
+def _items(dataset: Any, split: str) -> QuerySet[DatasetItem]:
+    return DatasetItem.objects.filter(dataset=dataset, split=split, is_withdrawn=False)
 
 
 def _closed_without() -> list[Round]:
@@ -214,12 +243,30 @@ def _releases_without() -> list[Dataset]:
     done = Dataset.objects.filter(state=Dataset.State.DONE)
     newer = done.filter(round=OuterRef("round"), version__gt=OuterRef("version"))
     held = EvaluationSetVersion.objects.filter(dataset=OuterRef("pk"))
-    missing = done.filter(~Exists(newer), ~Exists(held), Exists(_test_items(OuterRef("pk"))))
+    missing = done.filter(~Exists(newer), ~Exists(held), Exists(_items(OuterRef("pk"), TEST)))
     found = []
     for dataset in missing.select_related("round__task", "requested_by"):
         versions = EvaluationSetVersion.objects.filter(dataset__round=dataset.round)
         last = versions.order_by("-version").first()
-        if last is None or last.size != _test_items(dataset).count():
+        if last is None or last.size != _items(dataset, TEST).count():
+            found.append(dataset)
+    return found
+
+
+def _held_without() -> list[Dataset]:
+    """The newest release of each round that holds rows back of which there is no set yet."""
+    done = Dataset.objects.filter(state=Dataset.State.DONE)
+    newer = done.filter(round=OuterRef("round"), version__gt=OuterRef("version"))
+    made = EvaluationSetVersion.objects.filter(
+        evaluation_set__held_of=OuterRef("round"), made_at__gte=OuterRef("finished_at")
+    )
+    held = Exists(_items(OuterRef("pk"), HELD))
+    missing = done.filter(held, ~Exists(newer), ~Exists(made), options__hold_back=True)
+    found = []
+    for dataset in missing.select_related("round__task", "requested_by"):
+        versions = EvaluationSetVersion.objects.filter(evaluation_set__held_of=dataset.round)
+        last = versions.order_by("-version").first()
+        if last is None or last.size != _items(dataset, HELD).count():
             found.append(dataset)
     return found
 

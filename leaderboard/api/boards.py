@@ -65,13 +65,12 @@ class TrainingDatesView(APIView):
 
     @extend_schema(operation_id="leaderboard_training_dates", responses=TrainingDates)
     def get(self, request: Request, code: str) -> Response:
-        """Each model's accuracy before and after the day until which it was trained."""
+        """Each model's accuracy before and after its training, and on what is held back."""
         from leaderboard.board.matrix import score_matrix
-        from leaderboard.rounds.training_dates import as_json, training_dates
+        from leaderboard.rounds.held_back import as_json
 
         task = find_task(request, code)
-        matrix = score_matrix(task)
-        body = as_json(matrix, training_dates(matrix, seen_rounds([task])))
+        body = as_json(score_matrix(task), seen_rounds([task]))
         return Response(TrainingDates(body).data)
 
 

@@ -332,7 +332,7 @@ class DatedSide(Shape):
 
 
 class DatedDifference(Shape):
-    """Before minus after, in points, with 95 %."""
+    """The first side minus the second, in points, with 95 %."""
 
     value = serializers.FloatField(allow_null=True)
     low = serializers.FloatField(allow_null=True)
@@ -353,12 +353,23 @@ class DatedModel(Shape):
     )
 
 
+class HeldBackModel(Shape):
+    """A model on what releases hold back, and on what the same rounds published."""
+
+    id = serializers.UUIDField()
+    model = serializers.CharField()
+    released = DatedSide()
+    held = DatedSide()
+    difference = DatedDifference()
+
+
 class TrainingDates(Shape):
-    """Models before and after the day until which they were trained."""
+    """Models before and after the day until which they were trained, and on what is held back."""
 
     task = serializers.CharField()
     metric = serializers.CharField(help_text="Empty: none is a share of right answers.")
     models = DatedModel(many=True)
+    held_back = HeldBackModel(many=True)
 
 
 class PersonLine(Shape):

@@ -78,6 +78,7 @@ class Set:
     date: date
     sha256: str
     round: int | None  # the number of the round whose examples these are
+    held_of: int | None = None  # the number of the round from whose release these are held back
     is_sealed: bool = False  # its scores are rounded, and not all of them are there
     overlap: float | None = None  # the part that anybody may train on; None: not compared
     counts: bool = True  # it has a weight
@@ -267,8 +268,8 @@ def shown_sets(task: Task) -> tuple[Set, ...]:
     One query.
     """
     versions = newest_versions(task).exclude(evaluation_set__access=Access.HIDDEN)
-    versions = versions.select_related("evaluation_set__round", "dataset")
-    rows = list(versions.defer("slices", "dataset__numbers"))
+    about = ("evaluation_set__round", "evaluation_set__held_of", "dataset")
+    rows = list(versions.select_related(*about).defer("slices", "dataset__numbers"))
     has_weighted = any(row.evaluation_set.access == Access.SCORING for row in rows)
     sets = [
         Set(
@@ -280,6 +281,7 @@ def shown_sets(task: Task) -> tuple[Set, ...]:
             date=row.made_at.date(),
             sha256=row.sha256,
             round=one.round.number if one.round else None,
+            held_of=one.held_of.number if one.held_of else None,
             is_sealed=row.is_sealed,
             overlap=row.overlap_with(),
             counts=not has_weighted or one.access == Access.SCORING,

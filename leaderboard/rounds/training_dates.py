@@ -84,7 +84,7 @@ def _dated(matrix: Matrix, metric: str, place: int, day: date, rounds: Sequence[
     before, after = (
         [at for at in run if matrix.sets[at].round in numbered] for numbered in _parted(rounds, day)
     )
-    sides = [_side(matrix, place, column, group) for group in (before, after)]
+    sides = [side_of(matrix, place, column, group) for group in (before, after)]
     return Dated(
         model=matrix.models[place],
         trained_until=day,
@@ -102,11 +102,12 @@ def _parted(rounds: Sequence[Round], day: date) -> tuple[set[int], set[int]]:
     return before, after
 
 
-def _side(matrix: Matrix, place: int, column: int, group: Sequence[int]) -> Side:
+def side_of(matrix: Matrix, place: int, column: int, group: Sequence[int]) -> Side:
+    """The share (a column of the metrics) of a model on several sets together."""
     sets: list[Set] = [matrix.sets[at] for at in group]
     sizes = [int(matrix.numbers.n[place, at, column]) or matrix.sets[at].size for at in group]
     n = sum(sizes)
-    numbers = tuple(one.round for one in sets if one.round)
+    numbers = tuple(number for one in sets if (number := one.round or one.held_of))
     if not n:
         return Side(numbers, 0, NOTHING)
     shares = [float(matrix.numbers.values[place, at, column]) / 100 for at in group]

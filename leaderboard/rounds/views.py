@@ -48,16 +48,22 @@ def rounds(request: HttpRequest, code: str) -> HttpResponse:
 @login_not_required
 @require_safe
 def training_dates(request: HttpRequest, code: str) -> HttpResponse:
-    """Each model's accuracy before and after the day until which it was trained."""
+    """Each model's accuracy before and after its training, and on what is held back."""
     from leaderboard.board.matrix import score_matrix
+    from leaderboard.rounds import held_back
     from leaderboard.rounds import training_dates as dates
 
     task = find_task(request, code)
     matrix = score_matrix(task)
-    lines = dates.training_dates(matrix, seen_rounds([task]))
+    seen = seen_rounds([task])
     if "format" in request.GET:
-        return JsonResponse(dates.as_json(matrix, lines))
-    values = {"task": task, "metric": dates.metric_of(matrix), "lines": lines}
+        return JsonResponse(held_back.as_json(matrix, seen))
+    values = {
+        "task": task,
+        "metric": dates.metric_of(matrix),
+        "lines": dates.training_dates(matrix, seen),
+        "held": held_back.held_back(matrix),
+    }
     return render(request, "leaderboard/training_dates.html", values)
 
 

@@ -12,7 +12,7 @@ from evaluation.queue.leases import claim
 from evaluation.releases.build import Options, make
 from evaluation.releases.rows import counts_of
 from evaluation.releases.services import request_release, suggested_sizes
-from evaluation.releases.splits import PROGRAM, SPLITS
+from evaluation.releases.splits import HELD, PROGRAM, SPLITS
 from tasks.models import Round
 
 
@@ -31,13 +31,16 @@ class Command(BaseCommand):
         parser.add_argument(
             "--private-test", action="store_true", help="only members get the test split's labels"
         )
+        parser.add_argument(
+            "--hold-back", action="store_true", help="publish a fifth of what is confirmed later"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         code, number = options["code"], options["number"]
         round = Round.objects.filter(task__code=code, number=number).first()
         if round is None:
             raise CommandError(f"There is no round {number} of a task {code!r}.")
-        names = ("train", "seed", "license", "description", "private_test")
+        names = ("train", "seed", "license", "description", "private_test", "hold_back")
         sizes = suggested_sizes(counts_of(round))
         wanted = Options(
             dev=sizes.dev if options["dev"] is None else options["dev"],
@@ -53,7 +56,7 @@ class Command(BaseCommand):
         if dataset.state != Dataset.State.DONE:
             raise CommandError(f"{dataset} was not made: {dataset.error}")
         rows = dataset.numbers["rows"]
-        shown = ", ".join(f"{s} {rows[s]}" for s in (*SPLITS, PROGRAM) if s in rows)
+        shown = ", ".join(f"{s} {rows[s]}" for s in (*SPLITS, PROGRAM, HELD) if s in rows)
         self.stdout.write(f"{dataset}: {shown}")
         for file in dataset.files.all():
             self.stdout.write(f"{file.sha256}  {file.size:>12}  {file.file.name}")

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from evaluation.releases.splits import (
     DEV,
+    HELD,
     SPLITS,
     TEST,
     TRAIN,
@@ -23,9 +24,9 @@ rows = st.lists(
     st.tuples(st.one_of(st.none(), st.integers(1, 12)), st.sampled_from(LABELS), st.booleans()),
     max_size=150,
 )
-sizes = st.builds(
-    Sizes, st.one_of(st.none(), st.integers(0, 60)), st.integers(0, 40), st.integers(0, 40)
-)
+size = st.integers(0, 40)
+sizes = st.builds(Sizes, st.one_of(st.none(), st.integers(0, 60)), size, size, size)
+PLANNED = (*SPLITS, HELD)
 
 
 def counted(rows):
@@ -52,12 +53,13 @@ def test_what_holds_for_any_rows(rows, wanted, seed):
             of_author[author].add(split)
     assert all(len(found) == 1 for found in of_author.values())
     got = Counter(split for split in splits if split)
-    assert plan.sizes == Sizes(*(got[split] for split in SPLITS))
-    for split in SPLITS:
+    assert plan.sizes == Sizes(*(got[split] for split in PLANNED))
+    for split in PLANNED:
         its = Counter(r[1] for r, where in zip(rows, splits, strict=True) if where == split)
         assert its == +plan.labels[split]
     assert plan.sizes.test <= wanted.test
     assert plan.sizes.dev <= wanted.dev
+    assert plan.sizes.held <= wanted.held
     assert wanted.train is None or plan.sizes.train <= wanted.train
 
 
@@ -80,7 +82,7 @@ def even(authors, each=6):
 
 def test_many_even_authors_give_exact_balanced_splits_and_lose_nothing():
     plan, splits = dealt(even(100), Sizes(None, 180, 180))
-    assert plan.sizes == (1440, 180, 180)
+    assert plan.sizes == (1440, 180, 180, 0)
     assert plan.labels[TEST] == dict.fromkeys(LABELS, 60)
     assert plan.labels[DEV] == dict.fromkeys(LABELS, 60)
     assert None not in splits
@@ -98,13 +100,13 @@ def test_authors_whose_rows_fit_are_taken_before_others():
     rows = [(99, "neutral", True)] * 500 + [(a, "neutral", True) for a in range(30)]
     plan, _ = dealt(rows, Sizes(None, 5, 5))
     assert 99 not in plan.split_of
-    assert plan.sizes == (520, 5, 5)
+    assert plan.sizes == (520, 5, 5, 0)
 
 
 def test_what_does_not_fit_of_an_author_is_left_out_by_chance():
     rows = [(a, "neutral", True) for a in (7, 8, 9) for _ in range(100)]
     plan, splits = dealt(rows, Sizes(None, 10, 10))
-    assert plan.sizes == (100, 10, 10)
+    assert plan.sizes == (100, 10, 10, 0)
     assert splits.count(None) == 180
     first = [where for where, split in enumerate(splits) if split == TEST]
     assert first != list(range(first[0], first[0] + 10))
@@ -113,7 +115,7 @@ def test_what_does_not_fit_of_an_author_is_left_out_by_chance():
 def test_rows_of_unknown_authors_go_anywhere_and_unjudged_ones_to_train():
     rows = [(None, "neutral", True)] * 50 + [(None, "neutral", False)] * 7
     plan, splits = dealt(rows, Sizes(None, 10, 10))
-    assert plan.sizes == (37, 10, 10)
+    assert plan.sizes == (37, 10, 10, 0)
     assert splits[50:] == [TRAIN] * 7
 
 
@@ -121,7 +123,7 @@ def test_unjudged_rows_of_a_test_author_are_left_out():
     rows = [(7, "neutral", True), (7, "neutral", False), (8, "neutral", False)]
     plan, splits = dealt(rows, Sizes(None, 0, 1))
     assert splits == [TEST, None, TRAIN]
-    assert plan.sizes == (1, 0, 1)
+    assert plan.sizes == (1, 0, 1, 0)
 
 
 def test_train_can_be_capped_and_is_balanced():
@@ -159,3 +161,10 @@ def test_counts_tell_their_sums():
 )
 def test_fill_gives_equal_parts(total, available, parts):
     assert fill(total, available) == parts
+
+
+def test_held_rows_have_authors_of_their_own():
+    rows = [(author, "entailment", True) for author in range(10) for _ in range(4)]
+    plan, _ = dealt(rows, Sizes(None, 4, 4, 8))
+    assert plan.sizes == (24, 4, 4, 8)
+    assert Counter(plan.split_of.values()) == {"test": 1, "dev": 1, "held": 2}

@@ -1,0 +1,73 @@
+"""A model's accuracy on what a release holds back, beside what the same rounds published.
+
+It loads numpy (see `leaderboard.board.matrix`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from leaderboard.board.matrix import Matrix, Model
+from leaderboard.board.ranked import Cell
+from leaderboard.rounds import training_dates
+from leaderboard.rounds.matrix import minus
+from leaderboard.rounds.training_dates import Side, metric_of, side_of
+from tasks.models import Round
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A model on both sides of the same rounds; without those written against this very model."""
+
+    model: Model
+    released: Side
+    held: Side
+    difference: Cell  # released − held, in points
+
+
+def held_back(matrix: Matrix) -> list[Compared]:
+    """The models that were run on released and on held back rows of a round, by name."""
+    metric = metric_of(matrix)
+    pairs = _pairs(matrix)
+    if metric is None or not pairs:
+        return []
+    column = matrix.metrics.index(metric)
+    found = []
+    for place, model in enumerate(matrix.models):
+        known = [pair for pair in pairs if all(_counts(matrix, place, at, column) for at in pair)]
+        if known:
+            groups = zip(*known, strict=True)
+            released, held = (side_of(matrix, place, column, group) for group in groups)
+            found.append(Compared(model, released, held, minus(released.cell, held.cell)))
+    return sorted(found, key=lambda line: line.model.name)
+
+
+def _pairs(matrix: Matrix) -> list[tuple[int, int]]:
+    """Of each round that has both its set and the set of what is held back, in their places."""
+    released = {one.round: at for at, one in enumerate(matrix.sets) if one.round}
+    held = {one.held_of: at for at, one in enumerate(matrix.sets) if one.held_of}
+    return [(released[number], held[number]) for number in released if number in held]
+
+
+def _counts(matrix: Matrix, place: int, at: int, column: int) -> bool:
+    value = matrix.numbers.values[place, at, column]
+    return bool(value == value) and not matrix.numbers.in_the_loop[place, at]
+
+
+def as_json(matrix: Matrix, rounds: Sequence[Round]) -> dict[str, Any]:
+    """Training dates and what is held back for programs; in percent and points."""
+    dated = training_dates.as_json(matrix, training_dates.training_dates(matrix, rounds))
+    return {**dated, "held_back": [*_json_lines(held_back(matrix))]}
+
+
+def _json_lines(lines: Sequence[Compared]) -> Iterator[Mapping[str, Any]]:
+    for line in lines:
+        yield {
+            "id": str(line.model.id),
+            "model": line.model.name,
+            **{
+                name: {"rounds": [*side.rounds], "n": side.n, **side.cell._asdict()}
+                for name, side in (("released", line.released), ("held", line.held))
+            },
+            "difference": line.difference._asdict(),
+        }
