@@ -30,6 +30,14 @@ def env_int(name: str, default: int) -> int:
         raise EnvError(f"{name}={text!r} is not a whole number.") from None
 
 
+def env_choice(name: str, *choices: str) -> str:
+    """One of the words; the first if unset. Raises EnvError on any other."""
+    text = os.environ.get(name) or choices[0]
+    if text in choices:
+        return text
+    raise EnvError(f"{name}={text!r} is none of: {', '.join(choices)}.")
+
+
 def env_list(name: str) -> list[str]:
     """Comma-separated words."""
     return [word.strip() for word in os.environ.get(name, "").split(",") if word.strip()]

@@ -20,6 +20,7 @@ from dynabench.lib.markdown import render_markdown
 from leaderboard.people.next_steps import next_steps
 from leaderboard.snapshots.previews import tops_of
 from tasks.models import TaskGroup
+from tasks.permissions import is_offered_new_tasks
 from tasks.selectors import groups_with, listed_tasks
 from validation.statistics.definitions import DEFINITIONS
 
@@ -40,6 +41,7 @@ def home(request: HttpRequest) -> HttpResponse:
             and not (no_sensitive and card.task.is_sensitive)
         ],
         "groups": groups_with(tasks),
+        "offers_new": is_offered_new_tasks(request.user),
         "search": search,
         "open": only_open,
         "mild": no_sensitive,

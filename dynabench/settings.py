@@ -10,6 +10,7 @@ from whitenoise.compress import Compressor
 from dynabench.env import (
     database,
     env_bool,
+    env_choice,
     env_int,
     env_list,
     env_secret,
@@ -171,6 +172,11 @@ SITE_URL = os.environ.get("SITE_URL") or site_url(
     ALLOWED_HOSTS[0], https=HTTPS, port=env_int("PORT", 8000)
 )
 DEFAULT_FROM_EMAIL = os.environ.get("DEFAULT_FROM_EMAIL") or "dynabench@localhost"
+
+# Who may make tasks, besides superusers. Owners use the site's processors and speak to everybody in
+# its name, so nobody else does until the operators say so.
+NEW_TASKS = env_choice("NEW_TASKS", "nobody", "everybody")
+NEW_TASKS_AT_ONCE = env_int("NEW_TASKS_AT_ONCE", 5)  # of a person, before a round was opened
 
 # Security headers. The shape of SECURE_CSP is Django 6's, whose middleware will replace ours.
 SECURE_CSP = {

@@ -8,6 +8,7 @@ from django.views.i18n import set_language
 
 from dynabench import download, health, pages, styleguide, task_pages
 from dynabench.accounts import views
+from dynabench.own import new
 from tasks.media.views import media_file
 
 admin.site.site_header = admin.site.site_title = "Dynabench"
@@ -32,6 +33,9 @@ urlpatterns = [
     path("", include("leaderboard.urls")),
     path("me/", include("dynabench.me.urls")),
     path("own/<slug:code>/", include("dynabench.own.urls")),
+    path("new/", new.gallery, name="new"),
+    path("new/<slug:kind>/<slug:code>/", new.new_task, name="new-task"),
+    path("new/<slug:kind>/<slug:code>/preview/", new.new_preview, name="new-preview"),
     path("demo/", include("dynabench.demo.urls")),
     path("account/", views.account, name="account"),
     path("account/keyboard-mode/", views.keyboard_mode, name="keyboard-mode"),

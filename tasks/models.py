@@ -48,6 +48,9 @@ class Task(models.Model):
     allow_try_out = models.BooleanField(
         default=True, help_text="People without an account may try the model; nothing is kept."
     )
+    made_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+"
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:

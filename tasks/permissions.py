@@ -1,8 +1,10 @@
 """Who may do what with a task: one function for each question."""
 
+from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 
 from dynabench.accounts.models import User
+from dynabench.accounts.people import has_confirmed_address
 from tasks.models import Generator, TargetModel, Task, TaskMember
 
 Person = User | AnonymousUser
@@ -61,6 +63,20 @@ def can_read(user: Person, task: Task) -> bool:
 def can_judge(user: Person, task: Task) -> bool:
     """Whether the person may judge what others wrote: nobody who may read the labels is blind."""
     return can_annotate(user, task) and not can_read(user, task)
+
+
+def is_offered_new_tasks(user: Person) -> bool:
+    """Whether the site tells the person of new tasks; strangers sign up on the way."""
+    return user.is_superuser or settings.NEW_TASKS != "nobody"
+
+
+def can_make_tasks(user: Person) -> bool:
+    """Whether the person may make tasks that are theirs."""
+    if user.is_superuser:
+        return True
+    if not (isinstance(user, User) and user.is_active):
+        return False
+    return settings.NEW_TASKS == "everybody" and has_confirmed_address(user)
 
 
 def fixed_settings(user: Person, target: TargetModel | Generator | None) -> list[str]:

@@ -41,7 +41,7 @@ def install_official_tasks() -> list[Task]:
 @transaction.atomic
 def _install(folder: Path) -> Task:
     text = (folder / "task.yaml").read_text()
-    task = _create(code=folder.name, config_text=text, actor=None, is_official=True)[0]
+    task = new_task(code=folder.name, config_text=text, actor=None, is_official=True)[0]
     first = Round.objects.create(task=task, number=1)
     file = next(folder / name for name in (CONTEXTS, SCENES) if (folder / name).exists())
     store_contexts(round=first, rows=_contexts(file, task), file_name=file.name)
@@ -62,19 +62,19 @@ def _contexts(file: Path, task: Task) -> Iterable[Mapping[str, Any]]:
 
 @transaction.atomic
 def create_task(
-    *, code: str, config_text: str, actor: User | None, **fields: bool
+    *, code: str, config_text: str, actor: User | None, **fields: Any
 ) -> tuple[Task, list[str]]:
     """Make a task, and tell what to know of its configuration; no lock, a unique code.
 
     One of Dynabench 1.0 is converted. Raises ConfigError, Refused.
     """
-    task, notes = _create(code=code, config_text=config_text, actor=actor, **fields)
+    task, notes = new_task(code=code, config_text=config_text, actor=actor, **fields)
     keep_shown(task, task.config)
     return task, notes
 
 
-def _create(
-    *, code: str, config_text: str, actor: User | None, **fields: bool
+def new_task(
+    *, code: str, config_text: str, actor: User | None, **fields: Any
 ) -> tuple[Task, list[str]]:
     """As `create_task`, before the files of its examples are there."""
     config, text, notes = usable(config_text)
@@ -90,12 +90,16 @@ def _create(
     return task, notes
 
 
+def shown_digests(config: TaskConfig) -> set[str]:
+    """Of the pictures and recordings that the examples of a configuration show."""
+    shown = (*config.examples.good, *config.examples.bad)
+    return digests_in(v for one in shown for v in (*one.context.values(), *one.input.values()))
+
+
 def keep_shown(task: Task, config: TaskConfig) -> None:
     """Keep the pictures and recordings of a configuration's examples. Raises Invalid."""
-    shown = (*config.examples.good, *config.examples.bad)
-    values = (v for one in shown for v in (*one.context.values(), *one.input.values()))
     try:
-        keep(task=task, digests=digests_in(values), used=True)
+        keep(task=task, digests=shown_digests(config), used=True)
     except Invalid:
         said = _("A picture or recording of the examples is not stored in the task. Upload it.")
         raise Invalid(said, field="config_text") from None

@@ -29,6 +29,7 @@ from leaderboard.people.activity import weeks_of
 from leaderboard.people.services import set_weekly_goal
 from leaderboard.people.standings import may_play
 from tasks.models import Task
+from tasks.permissions import is_offered_new_tasks
 from validation.rewards.scores import agreement_by_task, tasks_of
 
 TEMPLATE = "me/work.html"
@@ -51,6 +52,7 @@ def _page(request: HttpRequest, me: Annotator, form: GoalForm | None = None) -> 
         **_mine(request, me, tasks),
         "today": today_of(me, {one.task.pk: one.points for one in judged}),
         "judged": judged,
+        "offers_new": is_offered_new_tasks(request.user),
         "trend": trend(weeks),
         "game": game,
         "ranked_tasks": [task for task in tasks if game and not task.is_sensitive],

@@ -18,9 +18,8 @@ from dynabench.accounts.people import person
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.errors import Invalid
 from dynabench.lib.htmx import render_page
-from dynabench.middleware import policy
 from dynabench.own.access import owned_task
-from dynabench.own.preview import judge_values, write_values
+from dynabench.own.preview import framed, judge_values, write_values
 from tasks.config.loading import check_config
 from tasks.config.parsing import ConfigError, Problem
 from tasks.config_changes import STALE, ConfigStale, check_change, diff, digest, fixed_parts
@@ -180,6 +179,4 @@ def config_preview(request: HttpRequest, code: str) -> HttpResponse:
             values = {**judge_values(task, annotator_of(person(request))), "page": "judge"}
         else:
             values = {**write_values(task), "page": "write"}
-    response = render(request, "own/preview.html", values)
-    response["Content-Security-Policy"] = policy(frame_ancestors=["'self'"])
-    return response
+    return framed(request, values)

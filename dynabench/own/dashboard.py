@@ -15,8 +15,10 @@ from dynabench.own import charts
 from dynabench.own.access import owned_task, waiting
 from dynabench.own.activity import CHALLENGE, TAG, Activity, count_activity
 from tasks.budgets import Used, spent
-from tasks.models import Round
+from tasks.making.services import begun_tasks
+from tasks.models import Round, Task
 from tasks.permissions import can_own, can_read
+from tasks.selectors import PLANNED
 from tasks.targets.spending_services import used_in, used_outside
 from validation.decisions.review_queue import without_consensus
 from validation.statistics.cache import Numbers, all_numbers, numbers_with
@@ -42,8 +44,15 @@ def dashboard(request: HttpRequest, code: str) -> HttpResponse:
         values |= waiting(request, task)
         values["undecided"] = without_consensus(round) if round else 0
         values["can_forget_demo"] = task.is_simulated and can_own(request.user, task)
+        values["can_delete"] = can_own(request.user, task) and _is_begun(task, rounds)
         values["can_offer_demo"] = _is_empty(rounds, values) and can_offer(request.user)
     return render_page(request, "own/dashboard.html", values, part="tiles")
+
+
+def _is_begun(task: Task, rounds: list[Round]) -> bool:
+    """Whether nobody can have written in it yet; asked only where no round was opened."""
+    planned = all(round.state in PLANNED for round in rounds)
+    return planned and begun_tasks().filter(pk=task.pk).exists()
 
 
 def _is_empty(rounds: list[Round], values: dict[str, Any]) -> bool:

@@ -3,11 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.utils.translation import gettext as _
 
 from annotation.models import Example
 from annotation.writing.page import WritePage
 from dynabench.accounts.models import Annotator
+from dynabench.middleware import policy
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
 from tasks.models import Context, Round, Task
@@ -15,6 +18,13 @@ from validation.judging.page import page_values
 from validation.judging.services import JudgeSession
 from validation.models import JudgeLease
 from validation.rules.claims import is_about_model
+
+
+def framed(request: HttpRequest, values: Mapping[str, Any]) -> HttpResponse:
+    """One of the two pages, for a frame of a page of ours; `page` says which, empty: none."""
+    response = render(request, "own/preview.html", values)
+    response["Content-Security-Policy"] = policy(frame_ancestors=["'self'"])
+    return response
 
 
 def write_values(task: Task) -> dict[str, Any]:

@@ -2,7 +2,18 @@
 
 from django.urls import path, re_path
 
-from dynabench.own import arena, config, dashboard, log, people, policy, reports, review, rounds
+from dynabench.own import (
+    arena,
+    config,
+    dashboard,
+    log,
+    new,
+    people,
+    policy,
+    reports,
+    review,
+    rounds,
+)
 from dynabench.own.second_opinion import second_opinion
 
 app_name = "own"
@@ -31,6 +42,7 @@ urlpatterns = [
     path("reports/", reports.reports, name="reports"),
     path("reports/<int:pk>/", reports.report_resolve, name="report-resolve"),
     path("log/", log.log, name="log"),
+    path("delete/", new.delete_task, name="delete"),
     path("review/", review.queue, name="review"),
     path("review/<uuid:uuid>/", review.review_example, name="review-example"),
     path("review/<uuid:uuid>/next/", review.review_next, name="review-next"),

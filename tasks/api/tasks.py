@@ -24,8 +24,9 @@ from tasks.api.serializers import (
     TaskSerializer,
 )
 from tasks.config.parsing import MAX_BYTES, ConfigError
+from tasks.making.services import make_own_task
 from tasks.models import Round, RoundTarget, Task, TaskGroup
-from tasks.permissions import can_moderate, role_of
+from tasks.permissions import can_make_tasks, can_moderate, role_of
 from tasks.selectors import PLANNED, known_rounds, listed_tasks
 from tasks.services import change_task, create_task
 
@@ -42,7 +43,7 @@ class TaskChangeSerializer(serializers.Serializer[Any]):
     """Who sees a task and tries its models; what is left out stays."""
 
     is_visible = serializers.BooleanField(
-        required=False, help_text="Everybody sees it. Otherwise only its members; true at first."
+        required=False, help_text="Everybody sees it. Otherwise only its members."
     )
     allow_try_out = serializers.BooleanField(
         required=False,
@@ -81,17 +82,26 @@ class Tasks(generics.ListAPIView[Task]):
 
     @write("tasks_create", NewTaskSerializer, {201: MadeTaskSerializer})
     def post(self, request: Request) -> Response:
-        """Make a task; for administrators. It has no members yet."""
-        if not request.user.is_superuser:
-            raise exceptions.PermissionDenied("New tasks are made by administrators.")
-        assert isinstance(request.user, User)
+        """Make a task, if the site lets you: you own it, and only its members see it at first.
+
+        A task that an administrator makes has no members yet, and everybody sees it.
+        """
+        maker = request.user
+        if not can_make_tasks(maker):
+            raise exceptions.PermissionDenied("You may not make tasks on this site.")
+        assert isinstance(maker, User)
         asked = read(NewTaskSerializer, request)
         asked["config_text"] = asked["config_text"].replace("\r\n", "\n")
         try:
-            task, notes = create_task(actor=request.user, **asked)
+            if maker.is_superuser:
+                task, notes = create_task(actor=maker, **asked)
+            else:
+                text = asked.pop("config_text")
+                task, notes = make_own_task(maker=maker, text=text, **asked)
         except ConfigError as error:
             raise wrong_text(error) from None
-        body = MadeTaskSerializer(_whole(task), context={"role": None, "notes": notes})
+        role = role_of(maker, task)
+        body = MadeTaskSerializer(_whole(task), context={"role": role, "notes": notes})
         return Response(body.data, status.HTTP_201_CREATED)
 
 

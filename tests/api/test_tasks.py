@@ -4,7 +4,7 @@ from base64 import b64encode
 
 import pytest
 
-from dynabench.accounts.models import LogEntry
+from dynabench.accounts.models import LogEntry, confirm_address
 from tasks.models import Task, TaskGroup, TaskMember
 from tasks.services import OFFICIAL
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory, scripted_target
@@ -155,6 +155,22 @@ def test_targets_have_the_names_that_people_read(anybody, api, alice, nli):
     nli.state = "closed"
     nli.save()
     assert [one["name"] for one in listed(anybody, url)] == ["first", "second"]
+
+
+def test_whom_the_site_allows_owns_the_task_that_is_made(settings, api, alice):
+    asked = {"code": "mine", "config_text": TEXT}
+    assert api.post(URL, asked).status_code == 403
+    settings.NEW_TASKS = "everybody"
+    assert api.post(URL, asked).status_code == 403
+    confirm_address(alice)
+    told = api.post(URL, asked)
+    assert told.status_code == 201, told.json()
+    assert (told.json()["role"], told.json()["is_visible"]) == ("owner", False)
+    made = Task.objects.get()
+    assert (made.made_by, made.rounds.get().state) == (alice, "draft")
+    settings.NEW_TASKS_AT_ONCE = 1
+    again = api.post(URL, {**asked, "code": "more"})
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "quota")
 
 
 def test_administrators_make_tasks(boss):

@@ -5,6 +5,7 @@ from django.core.cache import cache
 from playwright.sync_api import expect
 
 from annotation.models import Example
+from dynabench.accounts.models import confirm_address
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset
 from tasks.models import Round, TaskMember
@@ -166,6 +167,23 @@ def test_the_board_of_an_arena(page, transactional_db):
     for path in ("/t/duel/arena/", "/t/duel/data/", "/leaderboards/"):
         visit(page, path)
         audit(page)
+
+
+def test_pages_of_a_new_task(page, alice, settings):
+    settings.NEW_TASKS = "everybody"
+    confirm_address(alice)
+    for path in ("/new/", "/new/template/toxicity/"):
+        visit(page, path)
+        audit(page)
+    page.get_by_role("button", name="Make the task").click()
+    expect(page.locator(".error-summary")).to_be_focused()
+    audit(page)
+    page.get_by_label("Name", exact=True).fill("Mine")
+    page.get_by_label("Code", exact=True).fill("mine")
+    page.get_by_role("button", name="Make the task").click()
+    audit(page)
+    visit(page, "/own/mine/delete/")
+    audit(page)
 
 
 def test_release_pages(page, alice, settings, tmp_path):

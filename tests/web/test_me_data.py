@@ -183,6 +183,7 @@ EXPORTED = {
 LEFT_OUT = {
     "accounts.idempotentanswer.user": "for a day; what it says is exported where it belongs",
     "admin.logentry.user": "an action as an administrator, which is the site's record",
+    "tasks.task.made_by": "an action in a task; in the log too",
     "tasks.contextbatch.imported_by": "an action in a task; in the log too",
     "validation.gold.made_by": "an action in a task; in the log too",
     "evaluation.dataset.requested_by": "an action in a task; in the log too",

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from dynabench import env
-from dynabench.env import EnvError, env_secret, kept_secret
+from dynabench.env import EnvError, env_choice, env_secret, kept_secret
 
 
 def test_the_secret_is_made_once_for_its_owner_alone(tmp_path):
@@ -56,3 +56,13 @@ def test_an_empty_file_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("SECRET_KEY_FILE", str(path))
     with pytest.raises(EnvError, match="SECRET_KEY_FILE"):
         env_secret("SECRET_KEY")
+
+
+def test_a_word_among_choices(monkeypatch):
+    monkeypatch.delenv("NEW_TASKS", raising=False)
+    assert env_choice("NEW_TASKS", "first", "second") == "first"
+    monkeypatch.setenv("NEW_TASKS", "second")
+    assert env_choice("NEW_TASKS", "first", "second") == "second"
+    monkeypatch.setenv("NEW_TASKS", "third")
+    with pytest.raises(EnvError, match="none of: first, second"):
+        env_choice("NEW_TASKS", "first", "second")

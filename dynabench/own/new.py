@@ -1,0 +1,94 @@
+"""New tasks: the gallery of what they may begin as, and making one."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.clickjacking import xframe_options_sameorigin
+from django.views.decorators.http import require_GET, require_http_methods
+
+from dynabench.accounts.people import person
+from dynabench.accounts.services import annotator_of
+from dynabench.lib.refusals import as_form_error, as_message
+from dynabench.own.access import owned_task
+from dynabench.own.preview import framed, judge_values, write_values
+from tasks.access import ANY, find_task
+from tasks.config.parsing import ConfigError
+from tasks.making.forms import NewTaskForm
+from tasks.making.services import begun_tasks, delete_begun_task, make_task
+from tasks.making.templates import Template, templates
+from tasks.models import Task
+from tasks.permissions import can_make_tasks, can_own, can_read, is_offered_new_tasks
+from tasks.selectors import read_tasks
+
+Source = Template | Task
+
+
+def _find_source(request: HttpRequest, kind: str, code: str) -> Source:
+    """The template, or the task to copy, which its readers may; 404 for everything else."""
+    if not is_offered_new_tasks(request.user):
+        raise Http404
+    if kind == "task":
+        return find_task(request, code, can_read, kinds=ANY)
+    if kind != "template" or code not in templates():
+        raise Http404
+    return templates()[code]
+
+
+@require_GET
+def gallery(request: HttpRequest) -> HttpResponse:
+    """What a new task may begin as."""
+    if not is_offered_new_tasks(request.user):
+        raise Http404
+    user = person(request)
+    values = {
+        "templates": templates().values(),
+        "tasks": read_tasks(user),
+        "begun": begun_tasks().filter(made_by=user),
+        "may": can_make_tasks(user),
+    }
+    return render(request, "own/new/gallery.html", values)
+
+
+@require_http_methods(["GET", "POST"])
+def new_task(request: HttpRequest, kind: str, code: str) -> HttpResponse:
+    """What the template or the task is, and the form of the new task."""
+    source = _find_source(request, kind, code)
+    form = NewTaskForm(request.POST or None)
+    if form.is_valid():
+        with as_form_error(form, ConfigError):
+            made = make_task(maker=person(request), source=source, **form.cleaned_data)
+            said = _("The task is made. You own it, and nobody else sees it yet.")
+            messages.success(request, said)
+            return redirect("own:dashboard", made.code)
+    values = {"source": source, "kind": kind, "form": form, "may": can_make_tasks(request.user)}
+    return render(request, "own/new/task.html", values, status=422 if form.errors else 200)
+
+
+@xframe_options_sameorigin
+@require_GET
+def new_preview(request: HttpRequest, kind: str, code: str) -> HttpResponse:
+    """The write or the judge page of a template."""
+    source = _find_source(request, kind, code)
+    if not isinstance(source, Template) or source.config.kind == "arena":
+        raise Http404
+    task = Task(pk=0, code=source.code, name=source.config.name, config_text=source.text)
+    values: dict[str, Any] = {**write_values(task), "page": "write"}
+    if request.GET.get("page") == "judge":
+        values = {**judge_values(task, annotator_of(person(request))), "page": "judge"}
+    return framed(request, values)
+
+
+@require_http_methods(["GET", "POST"])
+def delete_task(request: HttpRequest, code: str) -> HttpResponse:
+    """Ask whether a task in which nobody wrote shall be deleted, then do it."""
+    task = owned_task(request, code, can_own)
+    if request.method == "POST":
+        with as_message(request):
+            delete_begun_task(task=task, actor=person(request))
+            messages.success(request, _("The task %(code)s is deleted.") % {"code": code})
+            return redirect("new")
+        return redirect("own:dashboard", code)
+    return render(request, "own/new/delete.html", {"task": task})

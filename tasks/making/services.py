@@ -1,0 +1,108 @@
+"""Writes: tasks that people make for themselves."""
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import ProtectedError, QuerySet
+from django.utils.translation import gettext as _
+
+from dynabench.accounts.models import User
+from dynabench.accounts.services import log
+from dynabench.lib.errors import Refused
+from tasks.making.templates import Template, renamed, templates
+from tasks.media.decoding import Decoded
+from tasks.media.services import delete_media, store_decoded
+from tasks.models import SIMULATED, Round, RoundTarget, Task, TaskMember
+from tasks.permissions import can_make_tasks, can_own
+from tasks.rounds.services import plan_round
+from tasks.scenes.contexts import with_drawn_examples
+from tasks.selectors import PLANNED
+from tasks.services import keep_shown, new_task, shown_digests
+
+
+def begun_tasks() -> QuerySet[Task]:
+    """The tasks in which nobody can have written yet: no round was opened, no arena has models."""
+    opened = Round.objects.exclude(state__in=PLANNED)
+    return Task.objects.filter(contestants__isnull=True).exclude(rounds__in=opened)
+
+
+def make_task(*, maker: User, code: str, name: str, source: Template | Task) -> Task:
+    """Make a task that only its maker sees, from a template or as a copy of another task.
+
+    As `make_own_task`.
+    """
+    text = renamed(source.text if isinstance(source, Template) else source.config_text, name)
+    return make_own_task(maker=maker, code=code, text=text, source=source)[0]
+
+
+@transaction.atomic
+def make_own_task(
+    *,
+    maker: User,
+    code: str,
+    text: str,
+    source: Template | Task | None = None,
+    is_visible: bool = False,
+    allow_try_out: bool = True,
+) -> tuple[Task, list[str]]:
+    """Make a task with its maker as owner and a first round to plan; tell of its configuration.
+
+    source: whose pictures and recordings the examples show. Locks the maker, so that two requests
+    do not exceed what a person may have begun. Raises ConfigError, Refused.
+    """
+    locked = User.objects.select_for_update(of=("self",), no_key=True).get(pk=maker.pk)
+    _check_may_make(locked, code)
+    fields = {"is_visible": is_visible, "allow_try_out": allow_try_out, "made_by": maker}
+    task, notes = new_task(code=code, config_text=text, actor=maker, **fields)
+    _bring_files(source, task)
+    keep_shown(task, task.config)
+    TaskMember.objects.create(task=task, user=maker, role=TaskMember.Role.OWNER)
+    if task.config.kind != "arena":
+        plan_round(task=task, actor=maker, fields={})
+    return task, notes
+
+
+def _check_may_make(maker: User, code: str) -> None:
+    if not can_make_tasks(maker):
+        said = _("You may not make tasks on this site. Confirm your e-mail address first, or ask.")
+        raise Refused(said, code="new_tasks", status=403)
+    if maker.is_superuser:
+        return
+    if code == SIMULATED or code in templates():
+        raise Refused(_("This code is kept for the site. Take another one."), field="code")
+    if begun_tasks().filter(made_by=maker).count() >= settings.NEW_TASKS_AT_ONCE:
+        said = _(
+            "You have %(number)d tasks in which no round was opened yet. Open or delete one first."
+        )
+        raise Refused(said % {"number": settings.NEW_TASKS_AT_ONCE}, code="quota")
+
+
+def _bring_files(source: Template | Task | None, task: Task) -> None:
+    """Store in the task the pictures and recordings that its examples show."""
+    if isinstance(source, Task):
+        for media in source.media.filter(digest__in=shown_digests(task.config)):
+            with media.file.open() as file:
+                found = Decoded(file.read(), media.mime, media.about)
+            store_decoded(task=task, found=found)
+    elif source and source.scenes:
+        task.config_text = with_drawn_examples(source.scenes, task)
+        task.save(update_fields=["config_text"])
+
+
+@transaction.atomic
+def delete_begun_task(*, task: Task, actor: User) -> None:
+    """Delete a task in which nobody can have written yet, with all that was prepared in it.
+
+    Locks the task, as planning a round does. Raises Refused.
+    """
+    locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
+    said = _("Only an owner deletes a task, and only before a round was opened.")
+    if not (can_own(actor, locked) and begun_tasks().filter(pk=task.pk).exists()):
+        raise Refused(said, code="begun")
+    log(actor, "task.deleted", locked, name=locked.name)
+    RoundTarget.objects.filter(round__task=locked).delete()
+    delete_media(locked.media.all())
+    try:
+        with transaction.atomic():
+            locked.delete()
+    except ProtectedError:  # a snapshot of its board, say
+        raise Refused(said, code="begun") from None

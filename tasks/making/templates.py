@@ -1,0 +1,53 @@
+"""What a new task may begin as: the official tasks, and the templates in `gallery/`."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tasks.config.parsing import read_yaml
+from tasks.config.schema import TaskConfig
+from tasks.models import parsed_config
+from tasks.services import OFFICIAL, SCENES
+
+GALLERY = Path(__file__).parent / "gallery"
+
+
+@dataclass(frozen=True)
+class Template:
+    """A configuration that somebody may take as the beginning of a task."""
+
+    code: str
+    text: str
+    scenes: Path | None = None
+    """The file that says which pictures its examples show, where they are drawn."""
+
+    @property
+    def config(self) -> TaskConfig:
+        """The parsed configuration."""
+        return parsed_config(self.text)
+
+
+@cache
+def templates() -> Mapping[str, Template]:
+    """All templates by code: the official tasks first, then the gallery."""
+    official = [
+        Template(file.parent.name, file.read_text(), _scenes(file.parent))
+        for file in sorted(OFFICIAL.glob("*/task.yaml"))
+    ]
+    others = [Template(file.stem, file.read_text()) for file in sorted(GALLERY.glob("*.yaml"))]
+    return {one.code: one for one in (*official, *others)}
+
+
+def _scenes(folder: Path) -> Path | None:
+    file = folder / SCENES
+    return file if file.exists() else None
+
+
+def renamed(text: str, name: str) -> str:
+    """The configuration with another name; every other character stays. Raises ConfigError."""
+    value = next(node for key, node in read_yaml(text).root.value if key.value == "name")
+    start, end = value.start_mark.index, value.end_mark.index
+    written = json.dumps(name, ensure_ascii=False)  # JSON is YAML
+    return text[:start] + written + ("\n" if text[start:end].endswith("\n") else "") + text[end:]
