@@ -63,6 +63,18 @@ def read_jsonl(lines: Iterable[bytes]) -> Iterator[Row | LineError]:
             yield LineError(line, str(error))
 
 
+def read_texts(lines: Iterable[bytes], name: str) -> Iterator[Row | LineError]:
+    """The text on each line, as the value `name`; blank lines are left out."""
+    for line, raw in enumerate(lines, 1):
+        try:
+            text = _text(raw, first=line == 1).strip()
+        except BadRow as error:
+            yield LineError(line, str(error))
+            continue
+        if text:
+            yield Row(line, {name: text})
+
+
 def strict_json(text: str) -> Any:
     """JSON with no key twice and no NaN; raises BadRow."""
     try:

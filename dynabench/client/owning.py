@@ -107,16 +107,18 @@ class Owning(Asking):
         dry_run: bool = False,
         skip_bad: bool = False,
     ) -> Flow[types.ImportedContexts]:
-        """Bring the contexts of a file, .jsonl, .csv or .zip, into a round; what it brought.
+        """Bring the contexts of a file into a round; what it brought.
 
-        A .zip holds a .jsonl or .csv, and the pictures and recordings that it names; 20 MB at most.
+        Its name ends in .jsonl, .csv, .tsv, .txt (one context a line, where the task asks for a
+        single text) or .zip. A .zip holds one table, and the pictures and recordings that it names;
+        20 MB at most.
 
         dry_run: only tell what it would bring. skip_bad: store the good lines; otherwise one bad
         line refuses all. Raises FileNotFoundError, ValueError, and Invalid with each bad line.
         """
         file = Path(path)
-        if file.suffix not in (".jsonl", ".csv", ".zip"):
-            raise ValueError(f"{file}: name the file .jsonl, .csv or .zip, after its format.")
+        if file.suffix not in (".jsonl", ".csv", ".tsv", ".txt", ".zip"):
+            raise ValueError(f"{file}: name it .jsonl, .csv, .tsv, .txt or .zip, after its format.")
         data = file.read_bytes()
         body = {
             "format": file.suffix[1:],

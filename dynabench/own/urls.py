@@ -5,6 +5,7 @@ from django.urls import path, re_path
 from dynabench.own import (
     arena,
     config,
+    contexts,
     dashboard,
     log,
     new,
@@ -13,6 +14,7 @@ from dynabench.own import (
     reports,
     review,
     rounds,
+    seen,
 )
 from dynabench.own.second_opinion import second_opinion
 
@@ -37,11 +39,15 @@ urlpatterns = [
     path("rounds/", rounds.rounds, name="rounds"),
     path("rounds/new/", rounds.round_create, name="round-create"),
     path("rounds/<int:number>/edit/", rounds.round_edit, name="round-edit"),
+    path("rounds/<int:number>/contexts/", contexts.contexts, name="contexts"),
+    path("rounds/<int:number>/contexts/match/", contexts.contexts_match, name="contexts-match"),
+    path("rounds/<int:number>/contexts/store/", contexts.contexts_store, name="contexts-store"),
     path("rounds/<int:number>/replace/", rounds.round_replace, name="round-replace"),
     path("rounds/<int:number>/<slug:action>/", rounds.round_change, name="round-change"),
     path("reports/", reports.reports, name="reports"),
     path("reports/<int:pk>/", reports.report_resolve, name="report-resolve"),
     path("log/", log.log, name="log"),
+    path("access/", seen.seen, name="access"),
     path("delete/", new.delete_task, name="delete"),
     path("review/", review.queue, name="review"),
     path("review/<uuid:uuid>/", review.review_example, name="review-example"),

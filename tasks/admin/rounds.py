@@ -1,6 +1,5 @@
 """Rounds in the admin: their targets, their state, and the import of contexts."""
 
-import json
 from typing import Any
 
 from django import forms
@@ -17,9 +16,9 @@ from dynabench.lib.bodies import FORM_BYTES, takes
 from dynabench.lib.refusals import as_form_error, as_message
 from tasks.admin.roles import EDITORS, OWNERS, READERS, ByRole, CountColumn, RoleAdmin, person
 from tasks.contexts.archives import MAX_ARCHIVE_BYTES
-from tasks.contexts.files import Summary, histogram
+from tasks.contexts.forms import UploadForm, preview_values
 from tasks.contexts.services import FINISHED, import_contexts, preview_contexts
-from tasks.contexts.uploads import MAX_BYTES, UploadGone, keep_upload, kept_upload
+from tasks.contexts.uploads import UploadGone, keep_upload, kept_upload
 from tasks.line_files import FileError
 from tasks.models import Round, RoundTarget, TargetModel, Task
 from tasks.rounds.fixed import lifted
@@ -35,7 +34,6 @@ STEPS = {
     State.PAUSED: ("Pause", "Nobody can write until you open the round again; drafts are kept."),
     State.CLOSED: ("Close", "Who is writing keeps 15 minutes; judging goes on."),
 }  # a round is released with its dataset, not by a button here
-SHOWN = 20  # rows of a preview
 
 
 class RoundForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -91,24 +89,6 @@ class RoundTargetInline(ByRole, admin.TabularInline):  # type: ignore[type-arg]
         field.queryset = targets
         field.choices = [("", "---------"), *targets.values_list("pk", "name")]
         return formset
-
-
-class UploadForm(forms.Form):
-    """A file of contexts."""
-
-    file = forms.FileField(
-        label="JSONL or CSV file, or an archive of files with one",
-        help_text="A table in UTF-8, at most 20 MB; a .zip, at most 200 MB.",
-        widget=forms.ClearableFileInput(attrs={"accept": ".jsonl,.ndjson,.csv,.zip"}),
-    )  # fmt: skip
-
-    def clean_file(self) -> Any:
-        file = self.cleaned_data["file"]
-        is_archive = file.name.lower().endswith(".zip")
-        if file.size > (MAX_ARCHIVE_BYTES if is_archive else MAX_BYTES):
-            most = "200 MB" if is_archive else "20 MB"
-            raise ValidationError(f"The file is larger than {most}. Split it.")
-        return file
 
 
 @admin.register(Round)
@@ -192,7 +172,7 @@ class RoundAdmin(RoleAdmin):
                 ticket = keep_upload(
                     chunks=file.chunks(), file_name=file.name, round=round, user=person(request)
                 )
-                values = {**_preview(round, found), "file_name": file.name, "ticket": ticket}
+                values = {**preview_values(round, found), "file_name": file.name, "ticket": ticket}
         values |= {"title": "Import contexts", "subtitle": str(round), "round": round}
         return self.shown(request, "import.html", form=form, config=round.task.config, **values)
 
@@ -209,26 +189,6 @@ class RoundAdmin(RoleAdmin):
             messages.success(request, f"New contexts in {round}: {found.stored}.")
             return redirect("admin:tasks_round_change", pk)
         return redirect("admin:tasks_round_import", pk)
-
-
-def _preview(round: Round, summary: Summary) -> dict[str, Any]:
-    """What the preview shows; the first rows as cells in the order of the configuration."""
-    names = [*(component.name for component in round.task.config.context), "tag", "metadata"]
-    return {
-        "summary": summary,
-        "names": names,
-        "rows": [
-            (row.line, [_cell(row.values.get(name, "")) for name in names])
-            for row in summary.rows[:SHOWN]
-        ],
-        "histogram": histogram(summary.lengths),
-        "is_sensitive": round.task.is_sensitive,
-    }
-
-
-def _cell(value: str | dict[str, Any]) -> str:
-    """As it stands in the file: a text, or metadata as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _steps(round: Round) -> list[dict[str, str]]:

@@ -32,7 +32,7 @@ LARGEST_JSON = 32 << 20  # MAX_BYTES and what JSON puts before quotes and line b
 class NewContextsSerializer(serializers.Serializer[Any]):
     """A file of contexts as text, or an archive."""
 
-    format = serializers.ChoiceField(["jsonl", "csv", "zip"])
+    format = serializers.ChoiceField(["jsonl", "csv", "tsv", "txt", "zip"])
     text = serializers.CharField(
         max_length=LARGEST_JSON,
         trim_whitespace=False,

@@ -14,6 +14,7 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
+from tasks.contexts.columns import Matching
 from tasks.contexts.files import Files, Summary, summary_of
 from tasks.line_files import BadRow, FileError
 from tasks.media.decoding import DECODERS, MAX_BYTES, TOO_MANY_BYTES, BadMedia
@@ -22,7 +23,7 @@ MAX_ARCHIVE_BYTES = 200 * 2**20
 MOST_MEMBERS = 20_000
 MOST_STORED = 2 * 2**30
 """Bytes of all pictures and recordings of an archive as they are stored."""
-TABLES = (".csv", ".jsonl", ".ndjson")
+TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
 BROKEN = "is damaged or protected by a password; make the archive again"
 
 
@@ -52,7 +53,9 @@ class Archive(Files):
         ]
         if len(tables) != 1:
             found = ", ".join(one.filename for one in tables[:5]) or "none"
-            raise FileError(f"Put one .csv or .jsonl file into the archive; it holds {found}.")
+            raise FileError(
+                f"Put one .csv, .tsv or .jsonl file into the archive; it holds {found}."
+            )
         return tables[0]
 
     def lines(self, most: int) -> bytes:
@@ -111,6 +114,7 @@ def summary_of_archive(
     stored: Collection[str],
     media: Mapping[str, Mapping[str, Any]],
     most: int,
+    matching: Matching | None = None,
 ) -> Summary:
     """As `summary_of`, of the table in an archive; `folder` takes the files that its rows name.
 
@@ -118,7 +122,7 @@ def summary_of_archive(
     """
     archive = Archive(path, folder, media)
     lines = archive.lines(most)
-    found = summary_of(lines, archive.table.filename, config, stored, archive)
+    found = summary_of(lines, archive.table.filename, config, stored, archive, matching)
     named = {value["digest"] for row in found.rows for value in archive.values_in(row.values)}
     found.files = {digest: archive.decoded[digest] for digest in named & archive.decoded.keys()}
     return found

@@ -1,8 +1,9 @@
-"""Files of contexts, JSONL or CSV, line by line: rows that fit the configuration, or what is wrong.
+"""Files of contexts, line by line: rows that fit the configuration, or what is wrong.
 
-A JSONL line is the context fields flat, with an optional `tag` and `metadata`; a CSV file has the
-same names in its header. A picture or recording is named by its file in an archive, with its words
-in `<name>_alt`, or is `{digest, alt}` of a stored one. Nothing here knows the database.
+A JSONL line is the context fields flat, with an optional `tag` and `metadata`; a CSV or TSV file
+has the same names in its header, and a plain text one context a line. A picture or recording is
+named by its file in an archive, with its words in `<name>_alt`, or is `{digest, alt}` of a stored
+one. Nothing here knows the database.
 """
 
 import hashlib
@@ -19,6 +20,15 @@ from tasks.config.components import FIELD_TYPES, Component, FieldType
 from tasks.config.parsing import nearest
 from tasks.config.schema import TaskConfig
 from tasks.config.values import check_value, is_empty
+from tasks.contexts.columns import (
+    DELIMITERS,
+    Matching,
+    alts,
+    columns_of,
+    ending_of,
+    fields_of,
+    needed_fields,
+)
 from tasks.line_files import (
     BadRow,
     FileError,
@@ -26,11 +36,11 @@ from tasks.line_files import (
     Row,
     read_csv,
     read_jsonl,
+    read_texts,
     strict_json,
     unstorable,
 )
 
-EXTRA = ("tag", "metadata")
 TAG_LENGTH = 100
 LISTED = 200  # errors and duplicates that are named one by one
 BINS = 10
@@ -89,27 +99,57 @@ def context_digest(fields: Mapping[str, Any]) -> str:
 
 
 def read_rows(
-    lines: Iterable[bytes], name: str, config: TaskConfig, files: Files = STORED
+    lines: Iterable[bytes],
+    name: str,
+    config: TaskConfig,
+    files: Files = STORED,
+    matching: Matching | None = None,
 ) -> Iterator[Row | LineError]:
     """Each row of the file, good or bad, in order; blank lines are left out.
 
-    The end of `name` says which format it is. Raises FileError on the first `next`.
+    The end of `name` says which format it is. matching: None where columns have the names of
+    fields. Raises FileError on the first `next`.
     """
-    ending = name.lower().rpartition(".")[2]
+    ending = ending_of(name)
     if ending in ("jsonl", "ndjson"):
         rows = read_jsonl(lines)
-    elif ending == "csv":
-        kinds = {component.name: component.kind for component in config.context}
-        kinds |= dict.fromkeys(["tag", *_words(config).values()], FIELD_TYPES["text"])
-        rows = read_csv(
-            lines,
-            lambda cells: _header(cells, config),
-            lambda name, cell: _cell(cell, kinds.get(name)),
-        )
+    elif ending == "txt":
+        rows = read_texts(lines, _only_text(config))
+    elif ending in DELIMITERS:
+        rows = _read_table(lines, config, DELIMITERS[ending], matching)
     else:
-        raise FileError(f"{name}: name the file .jsonl or .csv, after what is in it.")
+        raise FileError(f"{name}: name the file .jsonl, .csv, .tsv or .txt, after what is in it.")
     for row in rows:
-        yield _checked(row, config, files) if isinstance(row, Row) else row
+        yield _checked(_matched(row, matching), config, files) if isinstance(row, Row) else row
+
+
+def _read_table(
+    lines: Iterable[bytes], config: TaskConfig, delimiter: str, matching: Matching | None
+) -> Iterator[Row | LineError]:
+    kinds = {component.name: component.kind for component in config.context}
+    kinds |= dict.fromkeys(["tag", *alts(config).values()], FIELD_TYPES["text"])
+
+    def value(column: str, cell: str) -> Any:
+        if matching is None:
+            return _cell(cell, kinds.get(column))
+        return _cell(cell, kinds.get(matching[column])) if column in matching else cell
+
+    return read_csv(lines, lambda cells: _header(cells, config, matching), value, delimiter)
+
+
+def _matched(row: Row, matching: Matching | None) -> Row:
+    """The row with the names of fields, without the columns that fill none."""
+    if matching is None:
+        return row
+    return Row(row.line, {matching[n]: value for n, value in row.values.items() if n in matching})
+
+
+def _only_text(config: TaskConfig) -> str:
+    """The one text of which a context consists. Raises FileError."""
+    needed = [one for one in config.context if one.required]
+    if len(needed) != 1 or not needed[0].kind.is_text:
+        raise FileError("a plain text fits a task whose contexts are one text; use a table here")
+    return needed[0].name
 
 
 def read_new(
@@ -118,11 +158,12 @@ def read_new(
     config: TaskConfig,
     stored: Collection[str],
     files: Files = STORED,
+    matching: Matching | None = None,
 ) -> Iterator[Row | LineError | Duplicate]:
     """As `read_rows`, with rows whose fields came before, or are `stored` by digest, marked."""
     seen: dict[str, int] = {}
     names = {component.name for component in config.context}
-    for row in read_rows(lines, name, config, files):
+    for row in read_rows(lines, name, config, files, matching):
         if isinstance(row, LineError):
             yield row
             continue
@@ -147,6 +188,8 @@ class Summary:
     duplicates: list[Duplicate] = field(default_factory=list)
     duplicate_count: int = 0
     stored: int = 0
+    columns: list[str] = field(default_factory=list)
+    """The names that the file itself gives; none for a plain text."""
     files: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Of an archive: the values, by digest, of the files that the good rows name."""
     folder: Path | None = None
@@ -169,11 +212,12 @@ def summary_of(
     config: TaskConfig,
     stored: Collection[str],
     files: Files = STORED,
+    matching: Matching | None = None,
 ) -> Summary:
     """What a file would add to the `stored` contexts. Raises FileError."""
-    found = Summary()
+    found = Summary(columns=columns_of(data, name))
     texts = [component.name for component in config.context if component.kind.is_text]
-    for item in read_new(BytesIO(data), name, config, stored, files):
+    for item in read_new(BytesIO(data), name, config, stored, files, matching):
         if isinstance(item, LineError):
             found.error_count += 1
             found.errors += [item] if len(found.errors) < LISTED else []
@@ -201,20 +245,21 @@ def histogram(lengths: Collection[int]) -> list[tuple[int, int, int]]:
     ]
 
 
-def _header(cells: list[str], config: TaskConfig) -> list[str]:
+def _header(cells: list[str], config: TaskConfig, matching: Matching | None) -> list[str]:
     """The names in the first line; raises BadRow."""
     names = [cell.strip() for cell in cells]
-    known = _known(config)
+    known = fields_of(config) if matching is None else [*matching]
     if len(names) == 1 and names[0] not in known and set(names[0]) & {";", "\t"}:
         raise BadRow("the header is one single name; separate columns by commas")
     for name in names:
-        if name not in known:
+        if matching is None and name not in known:
             raise BadRow(_unknown(name, known))
-        if names.count(name) > 1:
+        if name in known and names.count(name) > 1:
             raise BadRow(f"the column `{name}` is there twice; remove one of the two")
-    for component in config.context:
-        if component.required and component.name not in names:
-            raise BadRow(f"the column `{component.name}` is missing; add it")
+    if matching is None:
+        for name in needed_fields(config):
+            if name not in names:
+                raise BadRow(f"the column `{name}` is missing; add it")
     return names
 
 
@@ -231,25 +276,16 @@ def _cell(cell: str, kind: FieldType | None) -> Any:
     return value
 
 
-def _known(config: TaskConfig) -> list[str]:
-    return [*(component.name for component in config.context), *_words(config).values(), *EXTRA]
-
-
-def _words(config: TaskConfig) -> dict[str, str]:
-    """The name of each field of pictures or recordings, and where a row has its words."""
-    return {one.name: f"{one.name}_alt" for one in config.context if one.is_media}
-
-
 def _unknown(name: str, known: list[str]) -> str:
     return f"there is no field `{name}`; {nearest(name, known)}"
 
 
 def _checked(row: Row, config: TaskConfig, files: Files) -> Row | LineError:
     """The row, if it fits the configuration."""
-    known = _known(config)
+    known = fields_of(config)
     problems = [_unknown(name, known) for name in row.values if name not in known]
     values = dict(row.values)
-    for name, words in _words(config).items():
+    for name, words in alts(config).items():
         said = values.pop(words, "")
         try:
             if name in values:

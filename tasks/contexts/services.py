@@ -18,6 +18,7 @@ from dynabench.accounts.services import log
 from dynabench.lib.bounded import MIB, Bounds, OutOfBounds, bounded
 from dynabench.lib.errors import Refused
 from tasks.contexts.archives import summary_of_archive
+from tasks.contexts.columns import Matching
 from tasks.contexts.files import Files, Summary, context_digest, summary_of
 from tasks.contexts.uploads import MAX_BYTES
 from tasks.line_files import FileError
@@ -84,8 +85,12 @@ def used_contexts() -> QuerySet[Context]:
     )
 
 
-def preview_contexts(*, round: Round, lines: Iterable[bytes], file_name: str) -> Summary:
+def preview_contexts(
+    *, round: Round, lines: Iterable[bytes], file_name: str, matching: Matching | None = None
+) -> Summary:
     """What the file would bring into the round. Raises Refused, FileError.
+
+    matching: None where columns have the names of fields.
 
     A process of its own reads it, within bounds, because others made the file. Of an archive the
     files are decoded too, into a folder that goes with the summary.
@@ -100,11 +105,12 @@ def preview_contexts(*, round: Round, lines: Iterable[bytes], file_name: str) ->
     media = _stored_media(round) if config.media_fields else {}
     try:
         if file_name.lower().endswith(".zip"):
-            return _archive(lines, partial(_of_archive, config=config, stored=stored, media=media))
+            known = {"config": config, "stored": stored, "media": media, "matching": matching}
+            return _archive(lines, partial(_of_archive, **known))
         data = b"".join(lines)
         bounds = Bounds(SECONDS, MEMORY_BYTES + UNFOLDED * len(data))
-        files = Files(media)
-        return bounded(partial(summary_of, data, file_name, config, stored, files), bounds)
+        read = partial(summary_of, data, file_name, config, stored, Files(media), matching)
+        return bounded(read, bounds)
     except OutOfBounds as error:
         raise FileError(str(error)) from None
 

@@ -52,7 +52,7 @@ class RoundForm(forms.ModelForm):  # type: ignore[type-arg]
     contexts_of: Any = forms.ModelChoiceField(
         None, to_field_name="number", required=False, label=_("Copy the contexts of"),
         empty_label=_("No round"),
-        help_text=_("Those that are not retired. Others are imported in the admin."),
+        help_text=_("Those that are not retired. Others come from files, on a page of their own."),
     )  # fmt: skip
 
     class Meta:

@@ -8,6 +8,7 @@ from annotation.models import Example
 from dynabench.accounts.models import confirm_address
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset
+from tasks.contexts import uploads
 from tasks.models import Round, TaskMember
 from tests.browser.conftest import (
     ANSWERS,
@@ -169,7 +170,8 @@ def test_the_board_of_an_arena(page, transactional_db):
         audit(page)
 
 
-def test_pages_of_a_new_task(page, alice, settings):
+def test_pages_of_a_new_task(page, alice, settings, monkeypatch, tmp_path):
+    monkeypatch.setattr(uploads, "UPLOADS", tmp_path)
     settings.NEW_TASKS = "everybody"
     confirm_address(alice)
     for path in ("/new/", "/new/template/toxicity/"):
@@ -182,7 +184,14 @@ def test_pages_of_a_new_task(page, alice, settings):
     page.get_by_label("Code", exact=True).fill("mine")
     page.get_by_role("button", name="Make the task").click()
     audit(page)
-    visit(page, "/own/mine/delete/")
+    for path in ("/own/mine/delete/", "/own/mine/access/", "/own/mine/rounds/1/contexts/"):
+        visit(page, path)
+        audit(page)
+    rows = b"Comment,Topic,id\nThe shop opens at nine.,trade,1\n,none,2\n"
+    file = {"name": "rows.csv", "mimeType": "text/csv", "buffer": rows}
+    page.locator("[type=file]").set_input_files(file)
+    page.get_by_role("button", name="Show what it brings").click()
+    expect(page.get_by_role("heading", name="What rows.csv brings")).to_be_focused()
     audit(page)
 
 

@@ -15,12 +15,14 @@ from tasks.models import Round, Task
 
 
 class Command(BaseCommand):
-    help = "Import contexts from JSONL, CSV or an archive. Running it again adds nothing."
+    help = (
+        "Import contexts from JSONL, CSV, TSV, text or an archive. Running it again adds nothing."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("code", help="the task's code, such as nli")
         parser.add_argument(
-            "file", type=Path, help="a .jsonl or .csv file in UTF-8, or a .zip of files with one"
+            "file", type=Path, help="a .jsonl, .csv, .tsv or .txt file in UTF-8, or a .zip of files"
         )
         parser.add_argument("--round", type=int, help="its number; default: the latest unfinished")
         parser.add_argument("--skip-bad", action="store_true", help="leave bad lines out")

@@ -173,8 +173,8 @@ def test_an_import_is_undone(editor, nli, tmp_path):
 
 
 def test_a_file_that_is_none_is_refused_here(editor, tmp_path):
-    with pytest.raises(ValueError, match=r"notes\.txt: .*\.jsonl, \.csv"):
-        editor.import_contexts("nli", 1, tmp_path / "notes.txt")
+    with pytest.raises(ValueError, match=r"notes\.pdf: .*\.jsonl, \.csv"):
+        editor.import_contexts("nli", 1, tmp_path / "notes.pdf")
     with pytest.raises(FileNotFoundError):
         editor.import_contexts("nli", 1, tmp_path / "none.csv")
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -113,6 +114,26 @@ def test_a_bad_jsonl_line_says_what_to_do(line, words):
     assert words in bad.message
 
 
+def test_a_plain_text_has_a_context_a_line():
+    found = read(b"The shop opened. \n\n\xff\nIt closed.\r\n", "a.txt")
+    assert [(one.line, getattr(one, "values", None)) for one in found] == [
+        (1, {"premise": "The shop opened."}),
+        (3, None),
+        (4, {"premise": "It closed."}),
+    ]
+
+
+def test_a_plain_text_does_not_fit_contexts_of_several_texts():
+    config = replace(CONFIG, context=(CONFIG.context[0],) * 2)
+    with pytest.raises(FileError, match="use a table"):
+        next(read_rows(iter(()), "a.txt", config))
+
+
+def test_a_table_with_tabs():
+    (row,) = read("premise\ttag\nThe shop, at nine.\tx\n", "a.tsv")
+    assert row.values == {"premise": "The shop, at nine.", "tag": "x"}
+
+
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
@@ -154,7 +175,7 @@ def test_a_header_that_is_not_utf8_ends_the_reading():
 
 
 def test_another_kind_of_file_is_refused():
-    with pytest.raises(FileError, match=r"name the file \.jsonl or \.csv"):
+    with pytest.raises(FileError, match=r"name the file \.jsonl, \.csv, "):
         read("{}", "contexts.xlsx")
 
 

@@ -108,7 +108,7 @@ def test_old_uploads_are_swept(editor, nli):
 def test_files_that_cannot_be_read_are_refused(editor, nli, monkeypatch):
     assert upload(editor, nli, "x", "a.xlsx").context["form"].errors.keys() == {"file"}
     assert not list(uploads.UPLOADS.glob("*"))
-    monkeypatch.setattr("tasks.admin.rounds.MAX_BYTES", 10)
+    monkeypatch.setattr("tasks.contexts.forms.MAX_BYTES", 10)
     assert upload(editor, nli, LINES[0]).context["form"].errors.keys() == {"file"}
 
 

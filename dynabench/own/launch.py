@@ -1,0 +1,65 @@
+"""The dashboard's list of what a task lacks before its first round opens."""
+
+from typing import Any, NamedTuple
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from tasks.models import Context, Round, Task, TaskMember
+from tasks.permissions import can_edit
+from tasks.rounds.launch import Prepared, gaps
+from tasks.selectors import PLANNED
+
+WORDS = {
+    "contexts": gettext_noop("The round has no contexts, the texts that people write about."),
+    "one_target": gettext_noop("People talk to one model: the round needs exactly one target."),
+    "target": gettext_noop("The round has no target, so it only collects: nobody can be fooled."),
+    "instructions": gettext_noop("There are no instructions."),
+    "examples": gettext_noop("The page of the task shows no good example."),
+    "judges": gettext_noop("Only members may judge, and fewer than an example needs votes."),
+}
+CONFIG = ("instructions", "examples")
+
+
+class Line(NamedTuple):
+    """What is missing in words, the page where it is mended, and whether it must be."""
+
+    words: str
+    url: str
+    is_needed: bool
+
+
+def launch_list(request: HttpRequest, task: Task, rounds: list[Round]) -> dict[str, Any]:
+    """What templates/own/_launch.html names; nothing once a round was opened or for an arena."""
+    is_arena = task.config.kind == "arena"
+    if is_arena or any(r.state not in PLANNED for r in rounds) or not can_edit(request.user, task):
+        return {}
+    round = min(rounds, key=lambda one: one.number, default=None)
+    if round is None:
+        return {}
+    lines = [
+        Line(_(WORDS[gap.name]), _url(gap.name, round), gap.is_needed)
+        for gap in gaps(task.config, _prepared(task, round))
+    ]
+    return {"launch": lines, "first": round, "may_open": not any(x.is_needed for x in lines)}
+
+
+def _prepared(task: Task, round: Round) -> Prepared:
+    judges = None
+    if not task.is_visible:
+        role = TaskMember.Role.ANNOTATOR
+        judges = task.members.standing().filter(role=role).count()
+    contexts = Context.objects.filter(round=round, is_retired=False).count()
+    return Prepared(contexts, round.round_targets.count(), judges)
+
+
+def _url(gap: str, round: Round) -> str:
+    code = round.task.code
+    if gap in CONFIG:
+        return reverse("own:config", args=[code])
+    if gap == "judges":
+        return reverse("own:access", args=[code])
+    page = "own:contexts" if gap == "contexts" else "own:round-edit"
+    return reverse(page, args=[code, round.number])

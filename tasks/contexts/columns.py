@@ -1,0 +1,85 @@
+"""The columns of a file of contexts, and which field each of them fills. Knows no database."""
+
+from collections.abc import Collection, Mapping
+from io import BytesIO
+
+from tasks.config.schema import TaskConfig
+from tasks.line_files import FileError, Row, read_csv, read_jsonl
+
+EXTRA = ("tag", "metadata")
+DELIMITERS = {"csv": ",", "tsv": "\t"}
+MOST = 100
+
+Matching = Mapping[str, str]
+"""The field that a column fills; a column that is not named is left out."""
+
+
+def ending_of(name: str) -> str:
+    """What the name of a file says of its format, such as csv."""
+    return name.lower().rpartition(".")[2]
+
+
+def alts(config: TaskConfig) -> dict[str, str]:
+    """The name of each field of pictures or recordings, and where a row has its words."""
+    return {one.name: f"{one.name}_alt" for one in config.context if one.is_media}
+
+
+def fields_of(config: TaskConfig) -> list[str]:
+    """All names that a row of contexts may have."""
+    return [*(component.name for component in config.context), *alts(config).values(), *EXTRA]
+
+
+def needed_fields(config: TaskConfig) -> list[str]:
+    """The names that every row must have."""
+    return [component.name for component in config.context if component.required]
+
+
+def columns_of(data: bytes, name: str) -> list[str]:
+    """The names in the first line of a table, or in any object of JSONL; of a text none.
+
+    Raises FileError where there are more than MOST.
+    """
+    found: dict[str, None] = {}
+
+    def note(cells: Collection[str]) -> list[str]:
+        found.update(dict.fromkeys(cell.strip() for cell in cells))
+        return []
+
+    ending = ending_of(name)
+    if ending in DELIMITERS:
+        next(read_csv(BytesIO(data), note, lambda name, cell: cell, DELIMITERS[ending]), None)
+    elif ending in ("jsonl", "ndjson"):
+        for row in read_jsonl(BytesIO(data)):
+            if isinstance(row, Row):
+                found.update(dict.fromkeys(row.values))
+    if len(found) > MOST:
+        raise FileError(f"The file has more than {MOST} columns. Delete what is no context.")
+    return [column for column in found if column]
+
+
+def fits(columns: Collection[str], config: TaskConfig) -> bool:
+    """Whether the columns have the names of fields already, and none is missing."""
+    return {*needed_fields(config)} <= {*columns} <= {*fields_of(config)}
+
+
+def guess(columns: Collection[str], config: TaskConfig) -> Matching:
+    """The fields that columns seem to fill: by their names but for case, spaces and signs.
+
+    If then one needed field and one column are left, they belong together.
+    """
+    fields = fields_of(config)
+    plain = {_plain(field): field for field in fields}
+    found: dict[str, str] = {}
+    for column in sorted(columns, key=lambda one: one not in fields):  # same names first
+        field = column if column in fields else plain.get(_plain(column))
+        if field and field not in found.values():
+            found[column] = field
+    missing = [field for field in needed_fields(config) if field not in found.values()]
+    left = [column for column in columns if column not in found]
+    if len(missing) == len(left) == 1:
+        found[left[0]] = missing[0]
+    return found
+
+
+def _plain(name: str) -> str:
+    return "".join(sign for sign in name.casefold() if sign.isalnum())

@@ -1,0 +1,94 @@
+"""The forms that take a file of contexts and match its columns, and what its preview shows."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from tasks.config.schema import TaskConfig
+from tasks.contexts.archives import MAX_ARCHIVE_BYTES
+from tasks.contexts.columns import Matching, fields_of, needed_fields
+from tasks.contexts.files import Summary, histogram
+from tasks.contexts.uploads import MAX_BYTES
+from tasks.models import Round
+
+PREFIX = "column-"
+SHOWN = 20  # rows of a preview
+ENDINGS = ".jsonl,.ndjson,.csv,.tsv,.txt,.zip"
+
+
+class UploadForm(forms.Form):
+    """A file of contexts."""
+
+    file = forms.FileField(
+        label=_("JSONL, CSV, TSV or plain text, or an archive of files with a table"),
+        help_text=_("A table or text in UTF-8, at most 20 MB; a .zip, at most 200 MB."),
+        widget=forms.ClearableFileInput(attrs={"accept": ENDINGS}),
+    )
+
+    def clean_file(self) -> Any:
+        file = self.cleaned_data["file"]
+        is_archive = file.name.lower().endswith(".zip")
+        if file.size > (MAX_ARCHIVE_BYTES if is_archive else MAX_BYTES):
+            most = {"most": "200 MB" if is_archive else "20 MB"}
+            raise ValidationError(gettext("The file is larger than %(most)s. Split it.") % most)
+        return file
+
+
+class MatchForm(forms.Form):
+    """The column of a file that fills each field."""
+
+    def __init__(
+        self, *args: Any, columns: Sequence[str], config: TaskConfig, **options: Any
+    ) -> None:
+        super().__init__(*args, **options)
+        choices = [("", _("No column")), *((column, column) for column in columns)]
+        needed = needed_fields(config)
+        for field in fields_of(config):
+            self.fields[PREFIX + field] = forms.ChoiceField(
+                label=field, choices=choices, required=field in needed
+            )
+
+    def clean(self) -> None:
+        for field, column in self.cleaned_data.items():
+            others = [one for name, one in self.cleaned_data.items() if name != field]
+            if column and column in others:
+                self.add_error(field, gettext("Another field has this column. Choose another."))
+                return
+
+
+def initial_of(matching: Matching) -> dict[str, str]:
+    """What a MatchForm shows at first."""
+    return {PREFIX + field: column for column, field in matching.items()}
+
+
+def matching_in(data: Mapping[str, str], config: TaskConfig) -> Matching | None:
+    """The columns that a MatchForm sent; None where nothing was to be matched."""
+    sent = [field for field in fields_of(config) if PREFIX + field in data]
+    if not sent:
+        return None
+    return {data[PREFIX + field]: field for field in sent if data[PREFIX + field]}
+
+
+def preview_values(round: Round, summary: Summary) -> dict[str, Any]:
+    """What a preview shows; the first rows as cells in the order of the configuration."""
+    names = [*(component.name for component in round.task.config.context), "tag", "metadata"]
+    return {
+        "summary": summary,
+        "names": names,
+        "rows": [
+            (row.line, [_cell(row.values.get(name, "")) for name in names])
+            for row in summary.rows[:SHOWN]
+        ],
+        "histogram": histogram(summary.lengths),
+        "is_sensitive": round.task.is_sensitive,
+    }
+
+
+def _cell(value: Any) -> str:
+    """As it stands in the file: a text, or JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,41 @@
+"""What a task lacks before its first round opens; pure."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tasks.config.schema import TaskConfig
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What is there: contexts to hand out, targets in the loop, and who may judge."""
+
+    contexts: int
+    targets: int
+    judges: int | None
+    """Members who may judge; None: everybody may."""
+
+
+class Gap(NamedTuple):
+    """Something that is missing, and whether the round cannot open without it."""
+
+    name: str
+    is_needed: bool
+
+
+def gaps(config: TaskConfig, prepared: Prepared) -> list[Gap]:
+    """What is missing, what is needed first.
+
+    An author judges nothing of their own, so votes need one more person than there are votes.
+    """
+    has_shown = bool(config.examples.good)
+    people = config.validation.votes.needed + 1
+    found = {
+        Gap("contexts", True): bool(config.context) and not prepared.contexts,
+        Gap("one_target", True): config.talk is not None and prepared.targets != 1,
+        Gap("target", False): config.talk is None and not prepared.targets,
+        Gap("instructions", False): not config.instructions.strip(),
+        Gap("examples", False): not has_shown,
+        Gap("judges", False): prepared.judges is not None and prepared.judges < people,
+    }
+    return [gap for gap, is_missing in found.items() if is_missing]

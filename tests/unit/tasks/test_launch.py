@@ -1,0 +1,42 @@
+"""What a task lacks before its first round opens."""
+
+from dataclasses import replace
+
+import pytest
+
+from tasks.config.loading import load_config
+from tasks.config.schema import Examples
+from tasks.making.templates import templates
+from tasks.rounds.launch import Gap, Prepared, gaps
+
+READY = Prepared(contexts=1, targets=1, judges=None)
+NLI = templates()["nli"].config  # at least 3 of 5 votes
+TALK = templates()["secret"].config
+
+
+@pytest.mark.parametrize(
+    ("config", "prepared", "expected"),
+    [
+        (NLI, READY, []),
+        (NLI, replace(READY, contexts=0), [Gap("contexts", True)]),
+        (NLI, replace(READY, targets=0), [Gap("target", False)]),
+        (NLI, replace(READY, targets=3), []),
+        (TALK, READY, []),
+        (TALK, replace(READY, targets=0), [Gap("one_target", True)]),
+        (TALK, replace(READY, targets=2), [Gap("one_target", True)]),
+        (NLI, replace(READY, judges=3), [Gap("judges", False)]),
+        (NLI, replace(READY, judges=4), []),
+        (replace(NLI, instructions=" \n"), READY, [Gap("instructions", False)]),
+        (replace(NLI, examples=Examples()), READY, [Gap("examples", False)]),
+        (replace(NLI, context=()), replace(READY, contexts=0), []),
+    ],
+)
+def test_each_gap_alone(config, prepared, expected):
+    assert gaps(config, prepared) == expected
+
+
+def test_what_is_needed_comes_first():
+    bare = load_config(templates()["picture-questions"].text)
+    found = gaps(bare, Prepared(contexts=0, targets=0, judges=0))
+    assert [gap.name for gap in found] == ["contexts", "target", "examples", "judges"]
+    assert [gap.is_needed for gap in found] == [True, False, False, False]

@@ -1,0 +1,155 @@
+"""What a task lacks before its first round opens, and the owner pages that mend it."""
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+
+from dynabench.accounts.models import LogEntry
+from tasks.contexts import uploads
+from tasks.models import Context, Round, TaskMember
+from tests.support.factories import RoundFactory, TaskFactory, scripted_target
+
+URL = "/own/nli/"
+CONTEXTS = "/own/nli/rounds/1/contexts/"
+PROB = {"entailment": 0.1, "neutral": 0.8, "contradiction": 0.1}
+
+
+@pytest.fixture(autouse=True)
+def _uploads_of_this_test(monkeypatch, tmp_path):
+    monkeypatch.setattr(uploads, "UPLOADS", tmp_path / "uploads")
+
+
+@pytest.fixture
+def draft(alice):
+    """Alice's private task with a planned round."""
+    round = RoundFactory(task=TaskFactory(code="nli", is_visible=False), state="draft")
+    TaskMember.objects.create(task=round.task, user=alice, role="owner")
+    return round
+
+
+def upload(client, data, name="rows.csv"):
+    return client.post(CONTEXTS, {"file": SimpleUploadedFile(name, data)})
+
+
+def links(page):
+    return [line.url for line in page.context["launch"]]
+
+
+def test_the_list_leads_to_the_pages_that_mend_it(as_alice, draft):
+    page = as_alice.get(URL)
+    assert links(page) == [CONTEXTS, "/own/nli/rounds/1/edit/", "/own/nli/access/"]
+    assert "/rounds/1/open/" not in page.text
+    for url in links(page):
+        assert f'href="{url}"' in page.text
+        assert as_alice.get(url).status_code == 200, url
+
+
+def test_a_file_is_stored_only_after_its_preview_and_the_round_opens(as_alice, draft, alice, bob):
+    scripted_target(draft, label="neutral", prob=PROB)
+    rows = b"premise,tag\nThe shop opens at nine.,daily\n,none\nThe shop opens at nine.,again\n"
+    page = upload(as_alice, rows)
+    assert page.status_code == 200
+    assert "line 3: " in page.text
+    assert "line 4: " in page.text
+    assert not Context.objects.exists()
+    ticket = page.context["ticket"]
+    stored = as_alice.post(f"{CONTEXTS}store/", {"ticket": ticket})
+    assert stored.url == URL
+    assert [*Context.objects.values_list("fields__premise", "tag")] == [
+        ("The shop opens at nine.", "daily")
+    ]
+    assert LogEntry.objects.get(action="contexts.imported").actor == alice
+    again = as_alice.post(f"{CONTEXTS}store/", {"ticket": ticket})
+    assert again.url == CONTEXTS  # the upload is gone
+    assert as_alice.post("/own/nli/access/", {"is_visible": "on"}).url == URL
+    draft.task.refresh_from_db()
+    assert (draft.task.is_visible, draft.task.allow_try_out) == (True, False)
+    page = as_alice.get(URL)
+    assert links(page) == []
+    assert 'action="/own/nli/rounds/1/open/"' in page.text
+    as_alice.post(f"{URL}rounds/1/open/")
+    assert Round.objects.get().state == "open"
+    assert "launch" not in as_alice.get(URL).context
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "new"),
+    [
+        ("a.tsv", b"premise\ttag\nThe shop opens at nine.\tdaily\n", 1),
+        ("a.txt", b"The shop opens at nine.\n\nThe shop closes at ten.\r\n", 2),
+        ("a.jsonl", b'{"premise": "The shop opens at nine."}\n', 1),
+    ],
+)
+def test_formats(as_alice, draft, name, data, new):
+    page = upload(as_alice, data, name)
+    assert page.status_code == 200
+    assert page.context["summary"].new == new
+
+
+def test_columns_of_other_names_are_matched(as_alice, draft):
+    """By a guess at first, then as the person says; what is stored is what was shown."""
+    page = upload(as_alice, b"Premise,topic\nThe shop opens.,trade\n")
+    assert page.context["summary"].new == 1
+    assert page.context["match"].initial == {"column-premise": "Premise"}
+    sent = {"ticket": page.context["ticket"], "column-premise": "Premise", "column-tag": "topic"}
+    page = as_alice.post(f"{CONTEXTS}match/", sent)
+    assert page.context["summary"].rows[0].values["tag"] == "trade"
+    assert 'name="column-tag" value="topic"' in page.text
+    assert not Context.objects.exists()
+    as_alice.post(f"{CONTEXTS}store/", sent)
+    context = Context.objects.get()
+    assert (context.fields, context.tag) == ({"premise": "The shop opens."}, "trade")
+
+
+@pytest.mark.parametrize(
+    ("chosen", "field"),
+    [
+        ({"column-premise": ""}, "column-premise"),
+        ({"column-premise": "no such"}, "column-premise"),
+        ({"column-premise": "b", "column-tag": "b"}, "column-premise"),
+    ],
+)
+def test_a_wrong_choice_of_columns_is_said_at_its_field(as_alice, draft, chosen, field):
+    ticket = upload(as_alice, b"a,b\nx,y\n").context["ticket"]
+    page = as_alice.post(f"{CONTEXTS}match/", {"ticket": ticket, **chosen})
+    assert page.status_code == 422
+    assert [*page.context["match"].errors] == [field]
+    assert "contexts/store/" not in page.text
+
+
+def test_an_upload_that_is_gone_is_chosen_again(as_alice, draft):
+    assert as_alice.post(f"{CONTEXTS}match/", {"ticket": "x"}).url == CONTEXTS
+
+
+@pytest.mark.parametrize(
+    ("name", "data"), [("a.exe", b"x"), ("a.csv", b""), ("a.zip", b"no archive")]
+)
+def test_a_file_that_nothing_can_read_is_refused_at_its_field(as_alice, draft, name, data):
+    page = upload(as_alice, data, name)
+    assert page.status_code == 422
+    assert [*page.context["form"].errors] == ["file"]
+
+
+def test_a_closed_round_takes_no_contexts(as_alice, draft):
+    Round.objects.update(state="closed")
+    assert as_alice.get(CONTEXTS).status_code == 200
+    assert upload(as_alice, b"premise\nx\n").status_code == 422
+
+
+def test_who_may_come_in(as_alice, alice, draft):
+    TaskMember.objects.update(role="viewer")
+    assert "launch" not in as_alice.get(URL).context
+    for path in (CONTEXTS, "/own/nli/access/"):
+        assert as_alice.get(path).status_code == 404
+        assert as_alice.post(path, {"is_visible": "on"}).status_code == 404
+    for action in ("match", "store"):
+        assert as_alice.post(f"{CONTEXTS}{action}/", {"ticket": "x"}).status_code == 404
+    draft.task.refresh_from_db()
+    assert not draft.task.is_visible
+
+
+def test_a_ticket_of_somebody_else_brings_nothing(as_alice, client, bob, draft):
+    TaskMember.objects.create(task=draft.task, user=bob, role="editor")
+    ticket = upload(as_alice, b"premise\nThe shop opens at nine.\n").context["ticket"]
+    client.force_login(bob)
+    assert client.post(f"{CONTEXTS}store/", {"ticket": ticket}).url == CONTEXTS
+    assert not Context.objects.exists()
