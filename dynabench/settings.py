@@ -174,8 +174,8 @@ SITE_URL = os.environ.get("SITE_URL") or site_url(
 DEFAULT_FROM_EMAIL = os.environ.get("DEFAULT_FROM_EMAIL") or "dynabench@localhost"
 
 # Who may make tasks, besides superusers. Owners use the site's processors and speak to everybody in
-# its name, so nobody else does until the operators say so.
-NEW_TASKS = env_choice("NEW_TASKS", "nobody", "everybody")
+# its name, so an administrator says yes to each task.
+NEW_TASKS = env_choice("NEW_TASKS", "approval", "everybody", "nobody")
 NEW_TASKS_AT_ONCE = env_int("NEW_TASKS_AT_ONCE", 5)  # of a person, before a round was opened
 
 # Security headers. The shape of SECURE_CSP is Django 6's, whose middleware will replace ours.

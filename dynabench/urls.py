@@ -8,7 +8,7 @@ from django.views.i18n import set_language
 
 from dynabench import download, health, pages, styleguide, task_pages
 from dynabench.accounts import views
-from dynabench.own import new
+from dynabench.own import new, proposals
 from tasks.media.views import media_file
 
 admin.site.site_header = admin.site.site_title = "Dynabench"
@@ -34,6 +34,8 @@ urlpatterns = [
     path("me/", include("dynabench.me.urls")),
     path("own/<slug:code>/", include("dynabench.own.urls")),
     path("new/", new.gallery, name="new"),
+    path("new/proposals/", proposals.proposals, name="proposals"),
+    path("new/proposals/<int:pk>/", proposals.proposal, name="proposal"),
     path("new/<slug:kind>/<slug:code>/", new.new_task, name="new-task"),
     path("new/<slug:kind>/<slug:code>/preview/", new.new_preview, name="new-preview"),
     path("demo/", include("dynabench.demo.urls")),

@@ -7,6 +7,7 @@ from functools import partial
 from django.core.mail import send_mail
 from django.db import transaction
 
+from dynabench.accounts.models import User
 from tasks.models import Task
 
 logger = logging.getLogger(__name__)
@@ -19,8 +20,13 @@ def mail_members(task: Task, roles: Collection[str], subject: str, text: str) ->
         transaction.on_commit(partial(_send, subject, text, address))
 
 
+def mail_person(user: User, subject: str, text: str) -> None:
+    """Mail a person, after the commit."""
+    transaction.on_commit(partial(_send, subject, text, user.email))
+
+
 def _send(subject: str, text: str, address: str) -> None:
     try:
         send_mail(" ".join(subject.split()), text, None, [address])
     except Exception:  # mail servers fail in many ways; what the mail reports stands
-        logger.exception("No mail could be sent to a member")
+        logger.exception("No mail could be sent to a person")

@@ -19,6 +19,8 @@ from dynabench.accounts.people import public_name
 from tasks.budgets import Budget
 from tasks.config.loading import load_config
 from tasks.config.schema import TaskConfig
+from tasks.proposal import CODE
+from tasks.proposal import TaskProposal as TaskProposal
 
 # A configuration is frozen, so all rows with the same text share one parsed object.
 parsed_config = lru_cache(maxsize=256)(load_config)
@@ -32,11 +34,7 @@ class Task(models.Model):
     code = models.CharField(
         max_length=40,
         unique=True,
-        validators=[
-            RegexValidator(
-                r"^[a-z0-9]+(-[a-z0-9]+)*$", "Use lower-case letters, digits and single hyphens."
-            )
-        ],
+        validators=[CODE],
     )
     name = models.CharField(max_length=100)
     summary = models.CharField(max_length=200, blank=True)

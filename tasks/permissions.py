@@ -79,6 +79,13 @@ def can_make_tasks(user: Person) -> bool:
     return settings.NEW_TASKS == "everybody" and has_confirmed_address(user)
 
 
+def can_propose_tasks(user: Person) -> bool:
+    """Whether the person may propose tasks, which administrators decide."""
+    if not (isinstance(user, User) and user.is_active) or user.is_superuser:
+        return False
+    return settings.NEW_TASKS == "approval" and has_confirmed_address(user)
+
+
 def fixed_settings(user: Person, target: TargetModel | Generator | None) -> list[str]:
     """What of a target's settings the person may not set; target: None while it is new.
 

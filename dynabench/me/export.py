@@ -28,7 +28,7 @@ from dynabench.webhooks.models import Webhook
 from evaluation.models import Submission, Upload
 from leaderboard.battles.release import own_battles
 from leaderboard.models import Follow, ReleaseConsent, WeeklyGoal, Weights
-from tasks.models import Media, TaskMember
+from tasks.models import Media, TaskMember, TaskProposal
 from validation.models import GoldAnswer, JudgeLease, OwnerDecision, Skip, Validation
 from validation.rewards.scores import points_of
 
@@ -79,6 +79,10 @@ def _about(user: User) -> dict[str, Section]:
         ),
         "sign_in_means": Authenticator.objects.filter(user=user).values("type", *times),
         "roles": TaskMember.objects.filter(user=user).values("role", task_code=F("task__code")),
+        "proposals": TaskProposal.objects.filter(proposer=user).values(
+            *("name", "wanted_code", "source", "goal", "people", "state", "reason"),
+            *("created_at", "decided_at"),
+        ),
         "models": Submission.objects.filter(owner=user).values(*MODEL, task_code=F("task__code")),
         "uploads": Upload.objects.filter(owner=user).values("file_name", "size", "begun_at"),
         "weights": Weights.objects.filter(owner=user).values(

@@ -16,11 +16,18 @@ from dynabench.own.access import owned_task
 from dynabench.own.preview import framed, judge_values, write_values
 from tasks.access import ANY, find_task
 from tasks.config.parsing import ConfigError
-from tasks.making.forms import NewTaskForm
+from tasks.making.forms import NewTaskForm, ProposalForm
+from tasks.making.proposal_services import propose_task
 from tasks.making.services import begun_tasks, delete_begun_task, make_task
 from tasks.making.templates import Template, templates
-from tasks.models import Task
-from tasks.permissions import can_make_tasks, can_own, can_read, is_offered_new_tasks
+from tasks.models import Task, TaskProposal
+from tasks.permissions import (
+    can_make_tasks,
+    can_own,
+    can_propose_tasks,
+    can_read,
+    is_offered_new_tasks,
+)
 from tasks.selectors import read_tasks
 
 Source = Template | Task
@@ -47,7 +54,10 @@ def gallery(request: HttpRequest) -> HttpResponse:
         "templates": templates().values(),
         "tasks": read_tasks(user),
         "begun": begun_tasks().filter(made_by=user),
-        "may": can_make_tasks(user),
+        "proposals": user.task_proposals.select_related("task"),
+        "waiting": user.is_superuser and TaskProposal.objects.filter(state="waiting").count(),
+        "proposes": can_propose_tasks(user),
+        "may": can_make_tasks(user) or can_propose_tasks(user),
     }
     return render(request, "own/new/gallery.html", values)
 
@@ -56,15 +66,25 @@ def gallery(request: HttpRequest) -> HttpResponse:
 def new_task(request: HttpRequest, kind: str, code: str) -> HttpResponse:
     """What the template or the task is, and the form of the new task."""
     source = _find_source(request, kind, code)
-    form = NewTaskForm(request.POST or None)
+    proposes = can_propose_tasks(request.user)
+    form = (ProposalForm if proposes else NewTaskForm)(request.POST or None)
     if form.is_valid():
         with as_form_error(form, ConfigError):
-            made = make_task(maker=person(request), source=source, **form.cleaned_data)
-            said = _("The task is made. You own it, and nobody else sees it yet.")
-            messages.success(request, said)
-            return redirect("own:dashboard", made.code)
-    values = {"source": source, "kind": kind, "form": form, "may": can_make_tasks(request.user)}
+            return _made(request, source, form, proposes)
+    may = proposes or can_make_tasks(request.user)
+    values = {"source": source, "kind": kind, "form": form, "may": may, "proposes": proposes}
     return render(request, "own/new/task.html", values, status=422 if form.errors else 200)
+
+
+def _made(request: HttpRequest, source: Source, form: NewTaskForm, proposes: bool) -> HttpResponse:
+    """The page after the task was made, or proposed. Raises ConfigError, Refused."""
+    if proposes:
+        propose_task(proposer=person(request), source=source, **form.cleaned_data)
+        messages.success(request, _("Your proposal waits for an administrator."))
+        return redirect("new")
+    made = make_task(maker=person(request), source=source, **form.cleaned_data)
+    messages.success(request, _("The task is made. You own it, and nobody else sees it yet."))
+    return redirect("own:dashboard", made.code)
 
 
 @xframe_options_sameorigin

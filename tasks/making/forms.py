@@ -23,3 +23,39 @@ class NewTaskForm(forms.Form):
         help_text=_("A part of its address that stays: small letters, digits and hyphens."),
         widget=forms.TextInput(attrs={"autocapitalize": "none", "spellcheck": "false"}),
     )
+
+
+class ProposalForm(NewTaskForm):
+    """A new task that the administrators decide about."""
+
+    goal = forms.CharField(
+        label=_("Goal"),
+        max_length=2000,
+        help_text=_("What the task finds out, and what its data is for."),
+        widget=forms.Textarea(attrs={"rows": 4}),
+    )
+    people = forms.CharField(
+        label=_("People"),
+        max_length=2000,
+        help_text=_("Who writes and judges, and about how many they are."),
+        widget=forms.Textarea(attrs={"rows": 3}),
+    )
+
+
+class DecisionForm(forms.Form):
+    """What an administrator decides about a proposal."""
+
+    approve = forms.TypedChoiceField(
+        label=_("Decision"),
+        choices=[("yes", _("Approve: make the task")), ("no", _("Decline"))],
+        coerce=lambda value: value == "yes",
+        widget=forms.RadioSelect,
+    )
+    code = forms.CharField(label=_("Code"), max_length=CODE.max_length, validators=CODE.validators)
+    reason = forms.CharField(
+        label=_("Reason"),
+        max_length=2000,
+        required=False,
+        help_text=_("The proposer reads it. Needed to decline."),
+        widget=forms.Textarea(attrs={"rows": 4}),
+    )

@@ -25,13 +25,17 @@ def begun_tasks() -> QuerySet[Task]:
     return Task.objects.filter(contestants__isnull=True).exclude(rounds__in=opened)
 
 
-def make_task(*, maker: User, code: str, name: str, source: Template | Task) -> Task:
+def make_task(
+    *, maker: User, code: str, name: str, source: Template | Task, is_approved: bool = False
+) -> Task:
     """Make a task that only its maker sees, from a template or as a copy of another task.
 
     As `make_own_task`.
     """
     text = renamed(source.text if isinstance(source, Template) else source.config_text, name)
-    return make_own_task(maker=maker, code=code, text=text, source=source)[0]
+    return make_own_task(maker=maker, code=code, text=text, source=source, is_approved=is_approved)[
+        0
+    ]
 
 
 @transaction.atomic
@@ -43,14 +47,19 @@ def make_own_task(
     source: Template | Task | None = None,
     is_visible: bool = False,
     allow_try_out: bool = True,
+    is_approved: bool = False,
 ) -> tuple[Task, list[str]]:
     """Make a task with its maker as owner and a first round to plan; tell of its configuration.
 
-    source: whose pictures and recordings the examples show. Locks the maker, so that two requests
-    do not exceed what a person may have begun. Raises ConfigError, Refused.
+    source: whose pictures and recordings the examples show. is_approved: an administrator allows
+    this one. Locks the maker, so that two requests do not exceed what a person may have begun.
+    Raises ConfigError, Refused.
     """
     locked = User.objects.select_for_update(of=("self",), no_key=True).get(pk=maker.pk)
-    _check_may_make(locked, code)
+    if not is_approved:
+        _check_may_make(locked)
+    if not locked.is_superuser:
+        check_code(code)
     fields = {"is_visible": is_visible, "allow_try_out": allow_try_out, "made_by": maker}
     task, notes = new_task(code=code, config_text=text, actor=maker, **fields)
     _bring_files(source, task)
@@ -61,14 +70,21 @@ def make_own_task(
     return task, notes
 
 
-def _check_may_make(maker: User, code: str) -> None:
+def check_code(code: str) -> None:
+    """Whether a person may take this code for a task. Raises Refused."""
+    if code == SIMULATED or code in templates():
+        raise Refused(_("This code is kept for the site. Take another one."), field="code")
+    if Task.objects.filter(code=code).exists():
+        said = _("There is a task %(code)s. Take another code.") % {"code": code}
+        raise Refused(said, code="exists", field="code")
+
+
+def _check_may_make(maker: User) -> None:
     if not can_make_tasks(maker):
         said = _("You may not make tasks on this site. Confirm your e-mail address first, or ask.")
         raise Refused(said, code="new_tasks", status=403)
     if maker.is_superuser:
         return
-    if code == SIMULATED or code in templates():
-        raise Refused(_("This code is kept for the site. Take another one."), field="code")
     if begun_tasks().filter(made_by=maker).count() >= settings.NEW_TASKS_AT_ONCE:
         said = _(
             "You have %(number)d tasks in which no round was opened yet. Open or delete one first."

@@ -26,7 +26,7 @@ from tests.browser.conftest import (
     visit,
 )
 from tests.support.arenas import compare, make_arena
-from tests.support.factories import scripted_target
+from tests.support.factories import UserFactory, scripted_target
 
 TASKS = ["nli", "qa", "hate-speech"]  # the fields of sentiment are of the types of nli's
 
@@ -192,6 +192,29 @@ def test_pages_of_a_new_task(page, alice, settings, monkeypatch, tmp_path):
     page.locator("[type=file]").set_input_files(file)
     page.get_by_role("button", name="Show what it brings").click()
     expect(page.get_by_role("heading", name="What rows.csv brings")).to_be_focused()
+    audit(page)
+
+
+def test_pages_of_a_proposed_task(open_page, alice, settings):
+    settings.NEW_TASKS = "approval"
+    confirm_address(alice)
+    page = open_page(alice)
+    visit(page, "/new/template/toxicity/")
+    page.get_by_role("button", name="Propose the task").click()
+    expect(page.locator(".error-summary")).to_be_focused()
+    audit(page)
+    texts = {"Name": "Mine", "Code": "mine", "Goal": "To learn.", "People": "My class."}
+    for label, text in texts.items():
+        page.get_by_label(label, exact=True).fill(text)
+    page.get_by_role("button", name="Propose the task").click()
+    audit(page)
+    page = open_page(UserFactory(is_superuser=True))
+    visit(page, "/new/proposals/")
+    audit(page)
+    page.get_by_role("link", name="Mine").click()
+    audit(page)
+    page.get_by_role("button", name="Decide").click()
+    expect(page.locator(".error-summary")).to_be_focused()
     audit(page)
 
 

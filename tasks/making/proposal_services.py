@@ -1,0 +1,96 @@
+"""Writes: proposals of tasks, and what the administrators decide about them."""
+
+from django.conf import settings
+from django.db import transaction
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from dynabench.accounts.models import User
+from dynabench.accounts.services import log
+from dynabench.lib.errors import Invalid, Refused
+from tasks.mails import mail_person
+from tasks.making.services import check_code, make_task
+from tasks.making.templates import Template, templates
+from tasks.models import Task, TaskProposal
+from tasks.permissions import can_propose_tasks, can_read
+
+State = TaskProposal.State
+
+
+@transaction.atomic
+def propose_task(
+    *, proposer: User, source: Template | Task, name: str, code: str, goal: str, people: str
+) -> TaskProposal:
+    """Store a proposal and mail the administrators.
+
+    Locks the proposer, so that many tabs do not exceed what may wait. Raises Refused.
+    """
+    locked = User.objects.select_for_update(of=("self",), no_key=True).get(pk=proposer.pk)
+    if not can_propose_tasks(locked):
+        raise Refused(_("Confirm your e-mail address first."), code="new_tasks", status=403)
+    check_code(code)
+    waiting = TaskProposal.objects.filter(proposer=locked, state=State.WAITING).count()
+    if waiting >= settings.NEW_TASKS_AT_ONCE:
+        said = _("You have %(number)d proposals that wait. Wait until one of them is decided.")
+        raise Refused(said % {"number": waiting}, code="quota")
+    kind = TaskProposal.Kind.TEMPLATE if isinstance(source, Template) else TaskProposal.Kind.TASK
+    about = {"name": name, "wanted_code": code, "goal": goal, "people": people}
+    made = TaskProposal.objects.create(proposer=locked, kind=kind, source=source.code, **about)
+    log(proposer, "proposal.made", made)
+    page = settings.SITE_URL + reverse("proposal", args=[made.pk])
+    for boss in User.objects.filter(is_superuser=True, is_active=True):
+        mail_person(boss, f"Dynabench: a task is proposed: {name}", f"{goal}\n\nDecide: {page}\n")
+    return made
+
+
+@transaction.atomic
+def decide_proposal(
+    *, proposal: TaskProposal, actor: User, approve: bool, reason: str, code: str
+) -> TaskProposal:
+    """Approve a proposal, which makes its task once, or decline it; the proposer gets a mail.
+
+    code: of the task, which administrators may change. Locks the proposal, so that two of them do
+    not make two tasks. Raises ConfigError, Refused.
+    """
+    if not actor.is_superuser:
+        raise Refused(_("Only administrators decide."), code="new_tasks", status=403)
+    rows = TaskProposal.objects.select_related("proposer")
+    locked = rows.select_for_update(of=("self",), no_key=True).get(pk=proposal.pk)
+    if locked.state != State.WAITING:
+        raise Refused(_("The proposal was decided already."), code="decided")
+    if not approve and not reason.strip():
+        raise Invalid(_("Give a reason; the proposer reads it."), field="reason")
+    if approve:
+        locked.task = make_task(
+            maker=locked.proposer,
+            code=code,
+            name=locked.name,
+            source=_source_of(locked),
+            is_approved=True,
+        )
+    locked.state = State.APPROVED if approve else State.DECLINED
+    locked.reason, locked.decided_by, locked.decided_at = reason, actor, timezone.now()
+    locked.save(update_fields=["task", "state", "reason", "decided_by", "decided_at"])
+    log(actor, f"proposal.{locked.state}", locked, reason=reason)
+    _tell(locked)
+    return locked
+
+
+def _source_of(proposal: TaskProposal) -> Template | Task:
+    """What the task begins as, if the proposer may still read it. Raises Refused."""
+    if proposal.kind == TaskProposal.Kind.TEMPLATE:
+        found: Template | Task | None = templates().get(proposal.source)
+    else:
+        task = Task.objects.filter(code=proposal.source).first()
+        found = task if task and can_read(proposal.proposer, task) else None
+    if found is None:
+        raise Refused(_("What the task should begin as is not there any more."), code="source")
+    return found
+
+
+def _tell(proposal: TaskProposal) -> None:
+    page = reverse("own:dashboard", args=[proposal.task.code]) if proposal.task else reverse("new")
+    words = [f"Your proposal “{proposal.name}” is {proposal.state}.", proposal.reason]
+    text = "\n\n".join([*filter(None, words), f"{settings.SITE_URL}{page}"])
+    mail_person(proposal.proposer, f"Dynabench: {proposal.name} is {proposal.state}", f"{text}\n")

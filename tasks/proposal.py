@@ -1,0 +1,48 @@
+"""A task that somebody wants to make, where the administrators decide."""
+
+from django.conf import settings
+from django.core.validators import RegexValidator
+from django.db import models
+from django.db.models.functions import Now
+from django.utils.translation import gettext_noop
+
+CODE = RegexValidator(
+    r"^[a-z0-9]+(-[a-z0-9]+)*$", "Use lower-case letters, digits and single hyphens."
+)
+
+
+class TaskProposal(models.Model):
+    """What the task is for, who would take part, and what became of the proposal."""
+
+    class Kind(models.TextChoices):
+        TEMPLATE = "template"
+        TASK = "task"
+
+    class State(models.TextChoices):
+        WAITING = gettext_noop("waiting")
+        APPROVED = gettext_noop("approved")
+        DECLINED = gettext_noop("declined")
+
+    proposer = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="task_proposals"
+    )
+    kind = models.CharField(max_length=10, choices=Kind)
+    source = models.CharField(max_length=40, help_text="Code of the template or the task.")
+    name = models.CharField(max_length=100)
+    wanted_code = models.CharField(max_length=40, validators=[CODE])
+    goal = models.TextField(help_text="What the task is for.")
+    people = models.TextField(help_text="Who writes and judges.")
+    state = models.CharField(max_length=10, choices=State, default=State.WAITING, db_index=True)
+    reason = models.TextField(blank=True, help_text="The proposer reads it.")
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
+    )
+    decided_at = models.DateTimeField(null=True)
+    task = models.OneToOneField("tasks.Task", models.SET_NULL, null=True, related_name="proposal")
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["pk"]
+
+    def __str__(self) -> str:
+        return f"proposal {self.pk}"
