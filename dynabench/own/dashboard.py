@@ -14,7 +14,7 @@ from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.own import charts
 from dynabench.own.access import owned_task, waiting
 from dynabench.own.activity import CHALLENGE, TAG, Activity, count_activity
-from dynabench.own.launch import launch_list
+from dynabench.own.setup.launch import launch_list
 from tasks.budgets import Used, spent
 from tasks.making.services import begun_tasks
 from tasks.models import Round, Task

@@ -5,7 +5,6 @@ from django.urls import path, re_path
 from dynabench.own import (
     arena,
     config,
-    contexts,
     dashboard,
     log,
     new,
@@ -14,9 +13,9 @@ from dynabench.own import (
     reports,
     review,
     rounds,
-    seen,
 )
 from dynabench.own.second_opinion import second_opinion
+from dynabench.own.setup import contexts, members, targets
 
 app_name = "own"
 urlpatterns = [
@@ -47,7 +46,13 @@ urlpatterns = [
     path("reports/", reports.reports, name="reports"),
     path("reports/<int:pk>/", reports.report_resolve, name="report-resolve"),
     path("log/", log.log, name="log"),
-    path("access/", seen.seen, name="access"),
+    path("access/", members.access, name="access"),
+    path("access/members/", members.member_add, name="member-add"),
+    path("access/members/<int:pk>/", members.member_change, name="member-change"),
+    path("targets/", targets.targets, name="targets"),
+    path("targets/new/", targets.target_add, name="target-add"),
+    path("targets/<int:pk>/", targets.target_edit, name="target-edit"),
+    path("targets/<int:pk>/test/", targets.target_test, name="target-test"),
     path("delete/", new.delete_task, name="delete"),
     path("review/", review.queue, name="review"),
     path("review/<uuid:uuid>/", review.review_example, name="review-example"),

@@ -1,6 +1,5 @@
 """Targets and generators in the admin, and the button that sends a target a test."""
 
-import json
 from typing import Any
 
 from django.contrib import admin
@@ -10,9 +9,8 @@ from dynabench.accounts.services import log
 from tasks.admin.roles import CountColumn, RoleAdmin, person
 from tasks.models import Generator, TargetModel
 from tasks.permissions import fixed_settings
-from tasks.targets.endpoints.base import Prediction
 from tasks.targets.forms import GeneratorForm, InputForm, TargetForm
-from tasks.targets.send_test import NoAnswer, send_test
+from tasks.targets.send_test import NoAnswer, in_words, send_test
 from tasks.targets.services import change_target
 
 
@@ -61,23 +59,11 @@ class TargetAdmin(RoleAdmin):
         values: dict[str, Any] = {}
         if form.is_valid():
             try:
-                values = _shown(send_test(target, form.cleaned_data))
+                values = in_words(send_test(target, form.cleaned_data))
             except NoAnswer as error:
                 values = {"failure": str(error), "detail": error.detail}
         values |= {"title": "Send a test", "subtitle": str(target), "target": target, "form": form}
         return self.shown(request, "test.html", **values)
-
-
-def _shown(answer: Prediction) -> dict[str, Any]:
-    def text(value: Any) -> str:
-        return json.dumps(value, ensure_ascii=False, indent=2)
-
-    return {
-        "output": text(answer.output),
-        "prob": text(answer.prob) if answer.prob else "",
-        "seconds": answer.seconds,
-        "fingerprint": text(answer.fingerprint),
-    }
 
 
 @admin.register(Generator)

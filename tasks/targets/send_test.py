@@ -1,5 +1,6 @@
 """Sending a target one input, to see whether and how it answers."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -66,6 +67,20 @@ def answer_to(target: TargetModel, inputs: Mapping[str, Any]) -> Prediction:
         without_secret(secret, answer.fingerprint),
     )
     return replace(answer, output=output, fingerprint=fingerprint)
+
+
+def in_words(answer: Prediction) -> dict[str, Any]:
+    """What pages show of an answer."""
+
+    def text(value: Any) -> str:
+        return json.dumps(value, ensure_ascii=False, indent=2)
+
+    return {
+        "output": text(answer.output),
+        "prob": text(answer.prob) if answer.prob else "",
+        "seconds": answer.seconds,
+        "fingerprint": text(answer.fingerprint),
+    }
 
 
 def without_secret(secret: str | None, value: Any) -> Any:

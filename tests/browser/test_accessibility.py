@@ -184,9 +184,15 @@ def test_pages_of_a_new_task(page, alice, settings, monkeypatch, tmp_path):
     page.get_by_label("Code", exact=True).fill("mine")
     page.get_by_role("button", name="Make the task").click()
     audit(page)
-    for path in ("/own/mine/delete/", "/own/mine/access/", "/own/mine/rounds/1/contexts/"):
+    for path in ("/own/mine/delete/", "/own/mine/access/", "/own/mine/targets/new/"):
         visit(page, path)
         audit(page)
+    target = scripted_target(Round.objects.get(), label="toxic")
+    for path in ("", f"{target.pk}/test/"):
+        visit(page, f"/own/mine/targets/{path}")
+        audit(page)
+    visit(page, "/own/mine/rounds/1/contexts/")
+    audit(page)
     rows = b"Comment,Topic,id\nThe shop opens at nine.,trade,1\n,none,2\n"
     file = {"name": "rows.csv", "mimeType": "text/csv", "buffer": rows}
     page.locator("[type=file]").set_input_files(file)

@@ -36,7 +36,7 @@ def links(page):
 
 def test_the_list_leads_to_the_pages_that_mend_it(as_alice, draft):
     page = as_alice.get(URL)
-    assert links(page) == [CONTEXTS, "/own/nli/rounds/1/edit/", "/own/nli/access/"]
+    assert links(page) == [CONTEXTS, "/own/nli/targets/", "/own/nli/access/"]
     assert "/rounds/1/open/" not in page.text
     for url in links(page):
         assert f'href="{url}"' in page.text
@@ -60,7 +60,7 @@ def test_a_file_is_stored_only_after_its_preview_and_the_round_opens(as_alice, d
     assert LogEntry.objects.get(action="contexts.imported").actor == alice
     again = as_alice.post(f"{CONTEXTS}store/", {"ticket": ticket})
     assert again.url == CONTEXTS  # the upload is gone
-    assert as_alice.post("/own/nli/access/", {"is_visible": "on"}).url == URL
+    assert as_alice.post("/own/nli/access/", {"is_visible": "on"}).url == "/own/nli/access/"
     draft.task.refresh_from_db()
     assert (draft.task.is_visible, draft.task.allow_try_out) == (True, False)
     page = as_alice.get(URL)

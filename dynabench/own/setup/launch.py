@@ -32,7 +32,7 @@ class Line(NamedTuple):
 
 
 def launch_list(request: HttpRequest, task: Task, rounds: list[Round]) -> dict[str, Any]:
-    """What templates/own/_launch.html names; nothing once a round was opened or for an arena."""
+    """What own/setup/_launch.html names; nothing once a round was opened or for an arena."""
     is_arena = task.config.kind == "arena"
     if is_arena or any(r.state not in PLANNED for r in rounds) or not can_edit(request.user, task):
         return {}
@@ -61,5 +61,7 @@ def _url(gap: str, round: Round) -> str:
         return reverse("own:config", args=[code])
     if gap == "judges":
         return reverse("own:access", args=[code])
+    if gap != "contexts" and not round.task.targets.exists():
+        return reverse("own:targets", args=[code])
     page = "own:contexts" if gap == "contexts" else "own:round-edit"
     return reverse(page, args=[code, round.number])

@@ -96,4 +96,6 @@ def _page(
     values["is_over"] = round.state in FINISHED
     match = shown.get("match")
     is_wrong = form.errors or (match and match.errors)
-    return render(request, "own/contexts.html", values | shown, status=422 if is_wrong else 200)
+    return render(
+        request, "own/setup/contexts.html", values | shown, status=422 if is_wrong else 200
+    )

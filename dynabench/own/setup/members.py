@@ -1,0 +1,119 @@
+"""The owners' page about who sees a task, and who does what in it."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_http_methods, require_POST
+
+from dynabench.accounts.people import person
+from dynabench.lib.errors import Refused
+from dynabench.lib.refusals import as_form_error, as_message
+from dynabench.lib.throttles import is_used_up
+from dynabench.own.access import owned_task
+from tasks.models import Task, TaskMember
+from tasks.permissions import can_edit, can_moderate, can_own
+from tasks.services import account_of, change_members, change_task
+
+
+class SeenForm(forms.Form):
+    """Who sees a task."""
+
+    is_visible = forms.BooleanField(
+        label=gettext_lazy("Everybody sees the task"),
+        required=False,
+        help_text=gettext_lazy("Otherwise only its members."),
+    )
+    allow_try_out = forms.BooleanField(
+        label=gettext_lazy("People without an account may try the models"),
+        required=False,
+        help_text=gettext_lazy("Nothing of that is kept."),
+    )
+
+
+class RoleForm(forms.Form):
+    """What a member may do."""
+
+    role = forms.ChoiceField(label=gettext_lazy("Role"), choices=TaskMember.Role.choices)
+
+
+class MemberForm(RoleForm):
+    """A new member, by address, so that nobody's address is offered."""
+
+    email = forms.EmailField(label=gettext_lazy("E-mail address of the account"))
+    field_order = ("email", "role")
+
+
+@require_http_methods(["GET", "POST"])
+def access(request: HttpRequest, code: str) -> HttpResponse:
+    """Show the task to everybody or to its members alone; who they are."""
+    task = owned_task(request, code, can_moderate if request.method == "GET" else can_edit)
+    form = SeenForm(
+        request.POST if request.method == "POST" else None,
+        initial={"is_visible": task.is_visible, "allow_try_out": task.allow_try_out},
+    )
+    if form.is_valid():
+        change_task(task=task, actor=person(request), fields=form.cleaned_data)
+        messages.success(request, _("Saved."))
+        return redirect("own:access", code)
+    return _page(request, task, form, MemberForm(initial={"role": TaskMember.Role.ANNOTATOR}))
+
+
+@require_POST
+def member_add(request: HttpRequest, code: str) -> HttpResponse:
+    """Give a person a role, which counts once they have confirmed their address."""
+    task = owned_task(request, code, can_own)
+    form = MemberForm(request.POST)
+    if form.is_valid():
+        with as_form_error(form):
+            member = TaskMember(task=task, role=form.cleaned_data["role"])
+            member.user = _account(request, form.cleaned_data["email"])
+            change_members(task=task, actor=person(request), added=[member])
+            messages.success(request, _("%(email)s is a member.") % {"email": member.user.email})
+            return redirect("own:access", code)
+    now = {"is_visible": task.is_visible, "allow_try_out": task.allow_try_out}
+    return _page(request, task, SeenForm(initial=now), form, status=422)
+
+
+@require_POST
+def member_change(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+    """Give a member another role, or take the member out. The last owner stays one."""
+    task = owned_task(request, code, can_own)
+    member = get_object_or_404(task.members.select_related("user"), pk=pk)
+    form = RoleForm(request.POST)
+    with as_message(request):
+        if "remove" in request.POST:
+            change_members(task=task, actor=person(request), removed=[member])
+            messages.success(request, _("Removed."))
+        elif form.is_valid():
+            member.role = form.cleaned_data["role"]
+            change_members(task=task, actor=person(request), changed=[member])
+            messages.success(request, _("Saved."))
+    task.roles.clear()  # it may have been their own
+    return redirect("own:access", code) if can_moderate(request.user, task) else redirect("home")
+
+
+def _account(request: HttpRequest, email: str) -> Any:
+    """The account with the address; so many times an hour, as it tells whether there is one."""
+    if is_used_up("members", request.user.pk):
+        raise Refused(_("You have named many people. Go on in an hour."), code="rate")
+    return account_of(email)
+
+
+def _page(
+    request: HttpRequest, task: Task, form: SeenForm, adding: MemberForm, status: int = 200
+) -> HttpResponse:
+    values = {
+        "task": task,
+        "form": form,
+        "adding": adding,
+        "roles": TaskMember.Role.choices,
+        "members": task.members.with_standing().select_related("user").order_by("pk"),
+        "can_edit": can_edit(request.user, task),
+        "can_own": can_own(request.user, task),
+    }
+    return render(request, "own/setup/members.html", values, status=status)

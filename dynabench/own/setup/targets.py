@@ -1,0 +1,122 @@
+"""The owners' pages about the models that answer in a task: all of them, their settings, a test."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.db.models import Count
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_http_methods, require_safe
+
+from dynabench.accounts.models import User
+from dynabench.accounts.people import person
+from dynabench.lib.refusals import as_form_error
+from dynabench.lib.throttles import is_used_up
+from dynabench.own.access import owned_task, waiting
+from tasks.models import TargetModel, Task
+from tasks.permissions import can_edit, fixed_settings
+from tasks.targets.forms import InputForm, SettingsForm
+from tasks.targets.send_test import NoAnswer, in_words, send_test
+from tasks.targets.services import add_target, change_target
+
+WORDS = {
+    "name": (gettext_lazy("Name"), gettext_lazy("Small letters, digits and hyphens. It stays.")),
+    "adapter": (gettext_lazy("Adapter"), gettext_lazy("How the model is asked.")),
+    "url": (gettext_lazy("Address"), gettext_lazy("Empty: this site's model server loads it.")),
+    "source": (
+        gettext_lazy("Source"),
+        gettext_lazy("What the model server loads: a hub id, or package:NAME."),
+    ),
+    "revision": (gettext_lazy("Revision"), gettext_lazy("Of a hub id: a commit.")),
+    "options": (gettext_lazy("Options"), gettext_lazy("Of the adapter, as JSON.")),
+    "serving": (
+        gettext_lazy("Serving"),
+        gettext_lazy("How the model server loads it, as JSON: backend, precision, fields, labels."),
+    ),
+    "secret_env": (
+        gettext_lazy("Secret"),
+        gettext_lazy("The environment variable that holds it."),
+    ),
+}
+
+
+class TargetSettings(SettingsForm):
+    """The settings of a target that the person may set."""
+
+    def __init__(self, user: User, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        target = self.instance if self.instance.pk else None
+        for name in fixed_settings(user, target):
+            self.fields.pop(name, None)
+        for name, field in self.fields.items():
+            field.label, field.help_text = WORDS[name]
+            if isinstance(field, forms.JSONField):
+                field.widget.attrs["rows"] = 4
+
+
+@require_safe
+def targets(request: HttpRequest, code: str) -> HttpResponse:
+    """All targets of the task."""
+    task = owned_task(request, code)
+    found = task.targets.annotate(rounds_in_all=Count("rounds"))
+    values = {"task": task, "targets": found, "can_edit": can_edit(request.user, task)}
+    values |= waiting(request, task)
+    return render(request, "own/setup/targets.html", values)
+
+
+@require_http_methods(["GET", "POST"])
+def target_add(request: HttpRequest, code: str) -> HttpResponse:
+    """Register a target; the next page sends it a test."""
+    task = owned_task(request, code, can_edit)
+    who = person(request)
+    form = TargetSettings(who, request.POST or None, instance=TargetModel(task=task))
+    if form.is_valid():
+        with as_form_error(form):
+            made = add_target(task=task, actor=who, fields=form.cleaned_data)
+            said = _("The target %(name)s is registered. Send it a test, then put it into a round.")
+            messages.success(request, said % {"name": made.name})
+            return redirect("own:target-test", code, made.pk)
+    return _form_page(request, task, form)
+
+
+@require_http_methods(["GET", "POST"])
+def target_edit(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+    """Change a target's settings."""
+    task = owned_task(request, code, can_edit)
+    target = get_object_or_404(task.targets.select_related("task"), pk=pk)
+    who = person(request)
+    form = TargetSettings(who, request.POST or None, instance=target)
+    if form.is_valid():
+        with as_form_error(form):
+            fields = {name: form.cleaned_data[name] for name in form.changed_data}
+            change_target(target=target, actor=who, fields=fields)
+            messages.success(request, _("Saved."))
+            return redirect("own:targets", code)
+    return _form_page(request, task, form)
+
+
+@require_http_methods(["GET", "POST"])
+def target_test(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+    """Send one input to the target, outside any transaction, and show what comes back."""
+    task = owned_task(request, code, can_edit)
+    target = get_object_or_404(task.targets.select_related("task"), pk=pk)
+    form = InputForm(target, request.POST or None)
+    values: dict[str, Any] = {"task": task, "target": target, "form": form}
+    if form.is_valid() and is_used_up("test", person(request).pk):
+        form.add_error(None, _("You have sent many tests. Go on in an hour."))
+    elif form.is_valid():
+        try:
+            values |= in_words(send_test(target, form.cleaned_data))
+        except NoAnswer as error:
+            values |= {"failure": str(error), "detail": error.detail}
+    status = 422 if form.errors else 200
+    return render(request, "own/setup/target_test.html", values, status=status)
+
+
+def _form_page(request: HttpRequest, task: Task, form: TargetSettings) -> HttpResponse:
+    values = {"task": task, "target": form.instance, "form": form}
+    status = 422 if form.errors else 200
+    return render(request, "own/setup/target_form.html", values, status=status)

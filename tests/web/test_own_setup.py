@@ -1,0 +1,148 @@
+"""The owners' pages about targets and members."""
+
+import pytest
+from django.utils import timezone
+
+from dynabench.accounts.models import LogEntry, confirm_address
+from dynabench.lib import throttles
+from tasks.models import Round, TargetModel, TaskMember
+from tests.support.factories import UserFactory, scripted_target
+
+TARGETS, ACCESS = "/own/nli/targets/", "/own/nli/access/"
+MEMBERS = f"{ACCESS}members/"
+ANSWER = '{"label": "neutral", "prob": {"entailment": 0.1, "neutral": 0.8, "contradiction": 0.1}}'
+FORM = {"name": "mine", "adapter": "scripted", "options": ANSWER, "serving": "{}"}
+INPUT = {"premise": "The shop opens at nine.", "hypothesis": "It is a shop."}
+
+
+@pytest.fixture
+def owner(alice, nli):
+    confirm_address(alice)
+    return TaskMember.objects.create(task=nli.task, user=alice, role="owner")
+
+
+def test_a_target_is_registered_tested_and_changed(as_alice, owner):
+    assert as_alice.get(f"{TARGETS}new/").status_code == 200
+    made = as_alice.post(f"{TARGETS}new/", FORM)
+    target = TargetModel.objects.get()
+    assert (target.task, target.adapter) == (owner.task, "scripted")
+    assert made.url == f"{TARGETS}{target.pk}/test/"
+    assert as_alice.get(made.url).status_code == 200
+    assert "neutral" in as_alice.post(made.url, INPUT).context["output"]
+    change = f"{TARGETS}{target.pk}/"
+    assert as_alice.get(change).status_code == 200
+    fails = {**FORM, "name": "other", "options": '{"fail": "down"}'}
+    assert as_alice.post(change, fails).url == TARGETS
+    target.refresh_from_db()
+    assert (target.name, target.options) == ("mine", {"fail": "down"})
+    assert as_alice.post(made.url, INPUT).context["failure"]
+    assert "mine" in as_alice.get(TARGETS).text
+    actions = LogEntry.objects.filter(task="nli").values_list("action", flat=True)
+    assert {"target.registered", "target.changed"} <= {*actions}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [({"adapter": "none"}, "adapter"), ({"options": "["}, "options"), ({"name": "a b"}, "name")],
+)
+def test_wrong_settings_are_said_at_their_field(as_alice, owner, wrong, field):
+    page = as_alice.post(f"{TARGETS}new/", {**FORM, **wrong})
+    assert page.status_code == 422
+    assert [*page.context["form"].errors] == [field]
+
+
+def test_only_administrators_tie_a_secret(as_alice, owner):
+    as_alice.post(f"{TARGETS}new/", {**FORM, "secret_env": "OTHER_SECRET"})
+    assert TargetModel.objects.get().secret_env == ""
+
+
+def test_a_target_of_an_opened_round_stays_the_same_model(as_alice, owner, nli):
+    target = scripted_target(nli, label="neutral")
+    Round.objects.update(opened_at=timezone.now())
+    page = as_alice.post(f"{TARGETS}{target.pk}/", {**FORM, "options": "{}"})
+    assert page.status_code == 422
+    target.refresh_from_db()
+    assert target.options == {"label": "neutral"}
+
+
+def test_tests_are_counted(as_alice, owner, nli, monkeypatch):
+    monkeypatch.setitem(throttles.AN_HOUR, "test", 1)
+    url = f"{TARGETS}{scripted_target(nli).pk}/test/"
+    assert [as_alice.post(url, INPUT).status_code for _ in range(2)] == [200, 422]
+
+
+def test_members_come_change_and_go(as_alice, owner, bob):
+    confirm_address(bob)
+    as_alice.post(MEMBERS, {"email": bob.email, "role": "viewer"})
+    member = TaskMember.objects.get(user=bob)
+    assert member.role == "viewer"
+    assert bob.email in as_alice.get(ACCESS).text
+    as_alice.post(f"{MEMBERS}{member.pk}/", {"role": "editor"})
+    member.refresh_from_db()
+    assert member.role == "editor"
+    as_alice.post(f"{MEMBERS}{member.pk}/", {"role": "editor", "remove": "1"})
+    assert TaskMember.objects.get() == owner
+    actions = LogEntry.objects.filter(task="nli").values_list("action", flat=True)
+    assert {"member.added", "member.changed", "member.removed"} <= {*actions}
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"email": "nobody@example.com", "role": "viewer"},
+        {"email": "no address", "role": "viewer"},
+        {"email": "alice@example.com", "role": "viewer"},
+        {"email": "bob@example.com", "role": "king"},
+    ],
+)
+def test_who_cannot_be_a_member_is_refused(as_alice, owner, alice, bob, sent):
+    sent["email"] = sent["email"].replace("alice@example.com", alice.email)
+    assert as_alice.post(MEMBERS, sent).status_code == 422
+    assert TaskMember.objects.count() == 1
+
+
+def test_the_last_owner_stays(as_alice, owner):
+    for sent in ({"role": "viewer"}, {"remove": "1"}):
+        as_alice.post(f"{MEMBERS}{owner.pk}/", sent)
+        assert TaskMember.objects.get().role == "owner"
+
+
+def test_addresses_are_not_tried_one_after_another(as_alice, owner, monkeypatch):
+    monkeypatch.setitem(throttles.AN_HOUR, "members", 0)
+    assert as_alice.post(MEMBERS, {"email": "a@b.org", "role": "viewer"}).status_code == 422
+
+
+def test_who_leaves_a_task_sees_another_page(as_alice, owner):
+    other = UserFactory()
+    confirm_address(other)
+    TaskMember.objects.create(task=owner.task, user=other, role="owner")
+    gone = as_alice.post(f"{MEMBERS}{owner.pk}/", {"remove": "1"})
+    assert gone.url == "/"
+
+
+@pytest.mark.parametrize(
+    ("role", "reads", "edits", "owns"),
+    [
+        ("annotator", 404, 404, 404),
+        ("moderator", 200, 404, 404),
+        ("editor", 200, 200, 404),
+        ("owner", 200, 200, 200),
+    ],
+)
+def test_who_may_come_in(as_alice, owner, nli, role, reads, edits, owns):
+    TaskMember.objects.update(role=role)
+    target = scripted_target(nli)
+    for path in (TARGETS, ACCESS):
+        assert as_alice.get(path).status_code == reads, path
+    for path in (f"{TARGETS}new/", f"{TARGETS}{target.pk}/", f"{TARGETS}{target.pk}/test/"):
+        assert as_alice.get(path).status_code == edits, path
+    assert (as_alice.post(ACCESS, {}).status_code == 302) == (edits == 200)
+    for path in (MEMBERS, f"{MEMBERS}{owner.pk}/"):
+        assert (as_alice.post(path, {}).status_code != 404) == (owns == 200), path
+
+
+def test_a_target_or_member_of_another_task_is_not_there(as_alice, owner, qa):
+    target = scripted_target(qa)
+    member = TaskMember.objects.create(task=qa.task, user=owner.user, role="annotator")
+    assert as_alice.get(f"{TARGETS}{target.pk}/test/").status_code == 404
+    assert as_alice.post(f"{MEMBERS}{member.pk}/", {"remove": "1"}).status_code == 404
