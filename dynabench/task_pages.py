@@ -76,9 +76,10 @@ def _first_models(task: Task) -> dict[str, Any]:
     """The best models by the owner's weights, and the scale that holds their intervals."""
     from leaderboard.board.page import top  # it loads numpy
 
-    first = top(task)[:FIRST]
+    found = top(task)
+    first = found["top"][:FIRST]
     cells = (row.dynascore for row, _score, _interval in first)
-    return {"top": first, "scale": reach(chain.from_iterable(cells))}
+    return {**found, "top": first, "scale": reach(chain.from_iterable(cells))}
 
 
 @login_not_required

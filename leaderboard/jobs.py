@@ -15,9 +15,9 @@ from evaluation.models import EvaluationRun
 from evaluation.runs.selectors import counting
 from evaluation.sets.selectors import newest_versions
 from leaderboard.board.bootstrap import resample_plain, resample_suite
-from leaderboard.board.matrix import shown_sets
 from leaderboard.board.rates import is_ready
 from leaderboard.board.services import freeze_rates, note_renewed, store_resamples
+from leaderboard.board.sets import shown_sets
 from leaderboard.following.services import tell_followers
 from leaderboard.models import Board, Resample
 from leaderboard.snapshots.services import take_daily_snapshot

@@ -53,9 +53,14 @@ class VersionSerializer(serializers.ModelSerializer[EvaluationSetVersion]):
 
     class Meta:
         model = EvaluationSetVersion
-        fields = ("version", "size", "overlap", "made_at", "is_provisional", "exposed_at")
+        fields = (
+            *("version", "size", "overlap", "made_at", "is_provisional", "judged", "to_judge"),
+            "exposed_at",
+        )
         extra_kwargs = {
-            "exposed_at": {"help_text": "While sealed, its inputs first left; null: never."}
+            "exposed_at": {"help_text": "While sealed, its inputs first left; null: never."},
+            "judged": {"help_text": "Examples of its round that were judged when it was taken."},
+            "to_judge": {"help_text": "Of so many that others judge."},
         }
 
     is_provisional = serializers.BooleanField(

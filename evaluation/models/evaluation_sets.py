@@ -97,6 +97,9 @@ class EvaluationSetVersion(models.Model):
     # While sealed, its inputs were first sent to a remote model or downloaded; null: never.
     exposed_at = models.DateTimeField(null=True, editable=False)
     settled_at = models.DateTimeField(null=True)  # of a closed round: when its judging was over
+    # Of a closed round, when it was taken: how many of its examples that need votes had them.
+    judged = models.PositiveIntegerField(null=True, editable=False)
+    to_judge = models.PositiveIntegerField(null=True, editable=False)
 
     class Meta:
         ordering = ["evaluation_set", "version"]

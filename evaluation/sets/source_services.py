@@ -25,7 +25,7 @@ from evaluation.sets.services import CONTROL, make_version
 from evaluation.task_shape import shape_of
 from tasks.line_files import BadRow
 from tasks.models import Round, Task
-from validation.judging.queue import waiting_examples
+from validation.judging.queue import judged_examples, waiting_examples
 
 logger = logging.getLogger(__name__)
 
@@ -104,13 +104,14 @@ def version_of_closed_round(round: Round, actor: User | None = None) -> Evaluati
     chunks = Freezer(round).chunks(examples)
     made = (_made(maker, decoded(frozen.row)) for chunk in chunks for frozen in chunk)
     rows = filter(None, made)
-    judged = not waiting_examples([round])[round.pk]  # before the rows are read
+    judged, to_judge = judged_examples(round)  # before the rows are read
     if (first := next(rows, None)) is None:  # nobody knows what is right in any of them
         return None
     version = make_version(_round_set(round), chain([first], rows), actor)
-    if judged:
+    version.judged, version.to_judge = judged, to_judge
+    if judged == to_judge:
         version.settled_at = timezone.now()
-        version.save(update_fields=["settled_at"])
+    version.save(update_fields=["judged", "to_judge", "settled_at"])
     return version
 
 

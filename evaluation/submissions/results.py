@@ -71,7 +71,9 @@ def listed(submissions: Iterable[Submission], task: Task, user: Person) -> dict[
         }
         for submission, viewer in seen
     }
-    sets = sorted({one for by_set in newest.values() for one in by_set}, key=lambda one: one.name)
+    shown = [run.version for by_set in newest.values() for run in by_set.values()]
+    versions = {one.evaluation_set: one for one in sorted(shown, key=lambda one: one.version)}
+    sets = sorted(versions, key=lambda one: one.name)
     runs = [run for by_set in newest.values() for run in by_set.values()]
     scores = {
         score.run_id: score
@@ -92,7 +94,7 @@ def listed(submissions: Iterable[Submission], task: Task, user: Person) -> dict[
         )
         for submission, viewer in seen
     ]
-    return {"metric": main, "sets": sets, "rows": rows}
+    return {"metric": main, "sets": [(one, versions[one]) for one in sets], "rows": rows}
 
 
 @dataclass(frozen=True)

@@ -119,6 +119,9 @@ def _row(row: "ComparedMetric") -> dict[str, Any]:
     return {
         "set": row.set.name,
         "version": row.set.version,
+        "is_provisional": row.set.is_provisional,
+        "judged": row.set.judged,
+        "to_judge": row.set.to_judge,
         "metric": row.metric,
         "slice": row.slice,
         "a": row.values[0]._asdict(),

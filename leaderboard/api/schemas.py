@@ -130,6 +130,16 @@ class BoardSet(Shape):
     is_provisional = serializers.BooleanField(
         required=False, help_text="Its round was still judged when it was taken."
     )
+    judged = serializers.IntegerField(
+        required=False, allow_null=True, help_text="Examples of the round that were judged then."
+    )
+    to_judge = serializers.IntegerField(
+        required=False, allow_null=True, help_text="Of so many that others judge."
+    )
+    min_examples = serializers.IntegerField(
+        required=False, help_text="With fewer examples it is shown and never ranked by; 0: any."
+    )
+    counts = serializers.BooleanField(required=False, help_text="It has a weight.")
     is_sealed = serializers.BooleanField(
         required=False, help_text="Its scores are rounded, and not all are shown."
     )
@@ -228,6 +238,13 @@ class ComparedRow(Shape):
 
     set = serializers.CharField()
     version = serializers.IntegerField()
+    is_provisional = serializers.BooleanField(
+        help_text="The set's round was still judged when it was taken."
+    )
+    judged = serializers.IntegerField(
+        allow_null=True, help_text="Examples of the round that were judged then."
+    )
+    to_judge = serializers.IntegerField(allow_null=True, help_text="Of so many that others judge.")
     metric = serializers.CharField()
     slice = serializers.CharField(allow_blank=True)
     a = Interval()
@@ -287,6 +304,10 @@ class RoundColumn(Shape):
     is_provisional = serializers.BooleanField(
         help_text="The round was still judged when its set was taken."
     )
+    judged = serializers.IntegerField(
+        allow_null=True, help_text="Examples of the round that were judged then."
+    )
+    to_judge = serializers.IntegerField(allow_null=True, help_text="Of so many that others judge.")
     people = Interval()
     people_minus_best = Interval()
     best = serializers.CharField(allow_blank=True)

@@ -42,7 +42,8 @@ def as_csv(table: Table) -> str:
     judged = [*_judge_cells(table)]
     added = [*(f"points_{name}" for name in parts), *(name for name, _ in judged)]
     heads = ["rank", "first", "last", "model", "owner", "id", *numbers, *added]
-    rows = [[*heads, "in_the_loop", "not_run"]]
+    rows = [[*heads, "in_the_loop", "not_run", "provisional"]]
+    early = harmless(_early_of(table))
     for row in table["rows"]:
         cells = [row["dynascore"], *(row["metrics"][name] for name in names)]
         rows.append(
@@ -53,6 +54,7 @@ def as_csv(table: Table) -> str:
                 *(row.get("points", {}).get(name) for name in parts),
                 *(cell for _, cell in judged),
                 harmless("; ".join(row["in_the_loop"])), harmless("; ".join(row["missing"])),
+                early,
             ]
         )  # fmt: skip
     return csv_text(rows)
@@ -89,6 +91,25 @@ def judge_words(judge: Mapping[str, Any]) -> str:
     return f"judge {judge['number']}, {judge['name']}: {found} on {agreement['n']} examples"
 
 
+def early_words(one: Table) -> str:
+    """Of a set how far its round was judged when it was taken, in English; empty: to the end."""
+    if not one.get("is_provisional"):
+        return ""
+    far = f", {one['judged']:,} of {one['to_judge']:,} judged" if one.get("to_judge") else ""
+    return f"provisional{far}"
+
+
+def provisional_of(sets: Iterable[Table]) -> list[Table]:
+    """Of a table's sets those that count and whose rounds were still judged."""
+    return [one for one in sets if one.get("counts", True) and one.get("is_provisional")]
+
+
+def _early_of(table: Table) -> str:
+    """What scores rest on that may still change, each with how far it was judged."""
+    found = provisional_of(table["sets"])
+    return "; ".join(f"{one['name']} v{one['version']}: {early_words(one)}" for one in found)
+
+
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
     """Rows as CSV; the first one holds the columns' names."""
     file = io.StringIO()
@@ -106,7 +127,7 @@ def as_latex(table: Table, address: str = "") -> str:
     names = [metric["name"] for metric in table["metrics"]]
     heads = ["Rank", "Model", "Dynascore", *map(_latex_head, table["metrics"])]
     sets = ", ".join(f"{one['name']} v{one['version']}" for one in table["sets"])
-    words = formula_of(table)
+    words, early = formula_of(table), _early_of(table)
     lines = [
         rf"% {latex(table['task']['code'])} on {table['date']}: {latex(sets)}",
         *([f"% {latex(address)}"] if address else []),
@@ -128,6 +149,7 @@ def as_latex(table: Table, address: str = "") -> str:
             for row in table["rows"]
         ),
         r"\bottomrule",
+        *([rf"\multicolumn{{{3 + len(names)}}}{{l}}{{{latex(early)}}} \\"] if early else []),
         r"\end{tabular}",
     ]
     return "\n".join(lines) + "\n"
@@ -139,10 +161,12 @@ def _latex_head(metric: Mapping[str, Any]) -> str:
     return f"{name} ({UNITS.get(name, '%')}{more})"
 
 
-def formula_of(table: Table) -> str:
-    """The sentence of an anchored table; empty for others."""
+def formula_of(table: Table, **language: Any) -> str:
+    """The sentence of an anchored table; empty for others. language: as of `formula`."""
     anchors = table.get("anchors")
-    return formula(table["weights"]["metrics"], table["main"], anchors) if anchors else ""
+    if not anchors:
+        return ""
+    return formula(table["weights"]["metrics"], table["main"], anchors, **language)
 
 
 def _latex_cell(cell: Mapping[str, float | None]) -> str:

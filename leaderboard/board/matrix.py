@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import datetime
 from functools import lru_cache
 from threading import Lock
 from typing import Any, NamedTuple
@@ -25,16 +25,13 @@ from evaluation.contract import Outcome
 from evaluation.llm_judges.selectors import MetricJudge, metric_judge
 from evaluation.models import EvaluationRun, EvaluationSet, LlmScore, Score, Submission
 from evaluation.runs.selectors import accepted, counting
-from evaluation.scoring.metrics import METRICS
-from evaluation.scoring.metrics.base import Mean
-from evaluation.sets.selectors import newest_versions
 from evaluation.sets.shown_scores import shown_number
 from evaluation.submissions.selectors import seen_by_all
 from leaderboard.board.columns import ASIDE, AXES, COSTS, OF_RUNS, UNITS, drawn
 from leaderboard.board.query import MODES, Mode
+from leaderboard.board.sets import Set, shown_sets, with_detectable
 from leaderboard.models import Board, Resample
 from leaderboard.scoring.pools import Pool, measured_here, shipped
-from leaderboard.scoring.ranks import minimum_detectable
 from tasks.config.schema import LLM_JUDGE
 from tasks.models import Task
 from tasks.permissions import Person, can_edit
@@ -61,29 +58,6 @@ class Model(NamedTuple):
     is_published: bool
     is_anonymous: bool  # everybody but its owner and the task's sees a number for its name
     files: tuple[UUID, ...]  # the submissions that it stands of: itself, and further predictions
-
-
-@dataclass(frozen=True)
-class Set:
-    """The newest version of a set of examples.
-
-    Those with access `scoring` count. While there is none all do: a new task has but a control set.
-    """
-
-    version_id: int
-    name: str
-    version: int
-    access: str
-    size: int  # examples
-    date: date
-    sha256: str
-    round: int | None  # the number of the round whose examples these are
-    held_of: int | None = None  # the number of the round from whose release these are held back
-    is_sealed: bool = False  # its scores are rounded, and not all of them are there
-    overlap: float | None = None  # the part that anybody may train on; None: not compared
-    counts: bool = True  # it has a weight
-    is_provisional: bool = False  # its round was still judged when it was taken
-    detectable: float | None = None  # the least difference of two models that it shows, in percent
 
 
 @dataclass(frozen=True)
@@ -136,13 +110,18 @@ class Matrix:
 
     @property
     def has_weighted(self) -> bool:
-        """Whether its owners chose the sets that count."""
-        return any(one.access == Access.SCORING for one in self.sets)
+        """Whether sets count that its owners chose."""
+        return any(one.access == Access.SCORING for one in self.counting)
 
     @property
     def counting(self) -> tuple[Set, ...]:
         """The sets that have a weight."""
         return tuple(one for one in self.sets if one.counts)
+
+    @property
+    def provisional(self) -> tuple[Set, ...]:
+        """Those of the counting sets whose rounds were still judged when they were taken."""
+        return tuple(one for one in self.counting if one.is_provisional)
 
     @property
     def weighable(self) -> tuple[str, ...]:
@@ -197,7 +176,7 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
         metrics=(*metrics.names, *metrics.further),
         models=models,
         sets=tuple(
-            _with_detectable(one, values, metrics.main)
+            with_detectable(one, values, metrics.main)
             for one, values in zip(sets, numbers.values[:, :, 0].T, strict=True)
         ),
         numbers=numbers,
@@ -260,46 +239,6 @@ def _models(task: Task, user: Person | None) -> tuple[Model, ...]:
 def _once(models: tuple[Model, ...]) -> tuple[Model, ...]:
     """The same objects for the same models, so that what is kept of boards shares them."""
     return models
-
-
-def shown_sets(task: Task) -> tuple[Set, ...]:
-    """The newest versions of sets that are not hidden: counting ones first, then by name.
-
-    One query.
-    """
-    versions = newest_versions(task).exclude(evaluation_set__access=Access.HIDDEN)
-    about = ("evaluation_set__round", "evaluation_set__held_of", "dataset")
-    rows = list(versions.select_related(*about).defer("slices", "dataset__numbers"))
-    has_weighted = any(row.evaluation_set.access == Access.SCORING for row in rows)
-    sets = [
-        Set(
-            version_id=row.pk,
-            name=one.name,
-            version=row.version,
-            access=one.access,
-            size=row.size,
-            date=row.made_at.date(),
-            sha256=row.sha256,
-            round=one.round.number if one.round else None,
-            held_of=one.held_of.number if one.held_of else None,
-            is_sealed=row.is_sealed,
-            overlap=row.overlap_with(),
-            counts=not has_weighted or one.access == Access.SCORING,
-            is_provisional=row.is_provisional,
-        )
-        for row in rows
-        for one in [row.evaluation_set]
-    ]
-    return tuple(sorted(sets, key=lambda one: (not one.counts, one.round or 0, one.name)))
-
-
-def _with_detectable(one: Set, values: Floats, main: str) -> Set:
-    """With what a difference must be to show, if models are as good as the middle one."""
-    known = values[~np.isnan(values)]
-    if not len(known) or not issubclass(METRICS[main], Mean):
-        return one
-    least = minimum_detectable(one.size, float(np.median(known)) / 100)
-    return replace(one, detectable=None if least is None else 100 * least)
 
 
 @lru_cache(maxsize=4)  # that of 1,000 models on 20 sets takes 60 MB

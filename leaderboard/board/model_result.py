@@ -4,7 +4,7 @@ It loads numpy (see `leaderboard.board.matrix`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from evaluation.contract import Outcome
@@ -13,9 +13,11 @@ from evaluation.submissions.progress import Progress, progress_of, with_wait
 from evaluation.submissions.selectors import latest, runs_of
 from evaluation.submissions.visibility import Viewer, as_seen, may_see_scores, shown_name
 from leaderboard.board.columns import ASIDE, COSTS, OF_RUNS
-from leaderboard.board.matrix import Matrix, Set, score_matrix
+from leaderboard.board.exports import early_words
+from leaderboard.board.matrix import Matrix, score_matrix
 from leaderboard.board.opening import opening_of
 from leaderboard.board.ranked import Cell, Ranked, RankedModel, ranked
+from leaderboard.board.sets import Set
 from leaderboard.board.tables import cell_of
 from tasks.config.schema import LLM_JUDGE
 from tasks.models import Round
@@ -58,7 +60,7 @@ def results_of(submission: Submission, viewer: Viewer, user: Person) -> dict[str
         **{f"round{number}_acc": value for number, (value, _) in rounds.items()},
         "scores": _scores(matrix, row),
         **_others(row),
-        "notes": [*_notes(progress, board, row, rounds)],
+        "notes": [*_notes(matrix, progress, board, row, rounds)],
         "error": _error(submission, runs, viewer) if _has_failed(progress, row) else None,
     }
 
@@ -110,15 +112,20 @@ def _on(
         return None, f"none of this task's metrics is an accuracy; see scores[{one.name!r}]."
     cell = cell_of(matrix, row.place, place, metric) if row else NOTHING
     if cell.value is not None:
-        early = (
-            f"provisional: {one.name} v{one.version} was taken while the round was still judged."
-        )
-        return round(cell.value / 100, DIGITS), early if one.is_provisional else ""
+        return round(cell.value / 100, DIGITS), " ".join(_warnings(one))
     if row and matrix.numbers.kept_back[row.place, place]:
         return None, f"kept back: {one.name} v{one.version} is sealed."
     outdated = row and matrix.numbers.outdated[row.place, place]
     older = " (only an older version was)" if outdated else ""
     return None, f"not run on {one.name} v{one.version}{older}."
+
+
+def _warnings(one: Set) -> Iterator[str]:
+    """What to know of the number on a round's set."""
+    if words := early_words(asdict(one)):
+        yield f"{words}: {one.title} was taken before its round was judged to the end."
+    if one.is_small:
+        yield f"{one.title} has {one.size} examples; a board ranks by a round's set of {one.least}."
 
 
 def _without(number: int, state: str | None) -> str:
@@ -166,6 +173,7 @@ def _others(row: RankedModel | None) -> dict[str, float | None]:
 
 
 def _notes(
+    matrix: Matrix,
     progress: Progress,
     board: Ranked,
     row: RankedModel | None,
@@ -176,7 +184,8 @@ def _notes(
     if row is None:
         yield f"dynascore: {progress.sentence}"
     elif row.dynascore.value is None:
-        lacks = f"not run: {', '.join(row.missing)}" if row.missing else "there is no set yet"
+        none = "no set is large enough to rank by" if matrix.sets else "there is no set yet"
+        lacks = f"not run: {', '.join(row.missing)}" if row.missing else none
         yield f"dynascore: {lacks}."
     yield from (f"round{number}_acc: {why}" for number, (_, why) in rounds.items() if why)
     if row:

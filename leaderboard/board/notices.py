@@ -15,9 +15,16 @@ PARTS = {"fairness": "two groups", "robustness": "a kind"}
 
 def of_sets(matrix: Matrix) -> Iterator[str]:
     """Sentences that a reader should know, in English: snapshots keep them."""
-    if matrix.counting and not matrix.has_weighted:
+    has_small = any(one.is_small for one in matrix.sets)
+    if matrix.sets and not matrix.counting:
+        yield gettext_noop("No set is large enough to rank by, so no model has a rank.")
+    elif not matrix.has_weighted and not has_small and matrix.counting:
         yield gettext_noop(
             "No set has a weight yet, so those that are shown next to the board count meanwhile."
+        )
+    elif has_small:
+        yield gettext_noop(
+            "A round's set with too few examples is shown and never ranked by; the others count."
         )
     if matrix.numbers.is_provisional:
         yield gettext_noop(

@@ -39,6 +39,7 @@ from leaderboard.board.ranked import Column as Measured
 from leaderboard.board.tables import anchors_of, cell_of
 from leaderboard.scoring.formula import formula
 from leaderboard.scoring.pareto import front
+from leaderboard.scoring.ranks import least_examples
 from leaderboard.scoring.weights import METRIC, SET, Weighting
 from tasks.config.schema import FURTHER, LLM_JUDGE
 from tasks.models import Task
@@ -123,6 +124,7 @@ def shown(matrix: Matrix, asked: Asked, was: Weighting | None) -> dict[str, Any]
     opened = asked.options.get("open", "")
     return {
         "matrix": matrix,
+        "usual_least": least_examples(),
         "asked": asked,
         "ranked": board,
         "effect": _effect(matrix, board, asked, was),
@@ -142,7 +144,9 @@ def shown(matrix: Matrix, asked: Asked, was: Weighting | None) -> dict[str, Any]
         "sliders": metrics + sets,
         "formulas": _formulas(matrix, asked, board),
         "parts": parts([*page.object_list]),
-        "formula": formula(asked.weighting.metrics, matrix.main, anchors_of(matrix, board)),
+        "formula": formula(
+            asked.weighting.metrics, matrix.main, anchors_of(matrix, board), say=_, words=in_words
+        ),
         "plane": plane(board, matrix, asked),
         "trend": trend(board, matrix),
     }
@@ -295,14 +299,15 @@ def heads(names: Sequence[str]) -> list[tuple[str, str, bool]]:
     return [(in_words(name), _unit(name), name in LESS_IS_BETTER) for name in names]
 
 
-def top(task: Task) -> list[tuple[RankedModel, str, str]]:
+def top(task: Task) -> dict[str, Any]:
     """The first models of the public board by the owner's weights, with score and interval.
 
-    Those not run are not in it.
+    Those not run are not in it. provisional: the sets behind the scores that are still judged.
     """
     matrix = score_matrix(task)
     rows = [row for row in ranked(matrix, opening_of(task, matrix)).rows if row.rank]
-    return [(row, *texts("dynascore", row.dynascore)) for row in rows[:FIRST]]
+    first = [(row, *texts("dynascore", row.dynascore)) for row in rows[:FIRST]]
+    return {"top": first, "provisional": matrix.provisional}
 
 
 def texts(name: str, cell: Cell) -> tuple[str, str]:

@@ -62,6 +62,10 @@ def as_table(task: Task, matrix: Matrix, ranked: Ranked) -> dict[str, Any]:
                 "examples": one.size,
                 "date": one.date.isoformat(),
                 "is_provisional": one.is_provisional,
+                "judged": one.judged,
+                "to_judge": one.to_judge,
+                "min_examples": one.least,
+                "counts": one.counts,
                 "is_sealed": one.is_sealed,
                 "overlap": None if one.overlap is None else round(one.overlap, DIGITS),
             }

@@ -5,7 +5,7 @@ examples. It loads numpy (see `leaderboard.board.matrix`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,9 +16,10 @@ from django.utils.translation import gettext_noop, override
 
 from dynabench.lib.adaptive_cache import Kept
 from dynabench.lib.charts import Point, line_chart
-from leaderboard.board.exports import csv_text, harmless
-from leaderboard.board.matrix import Matrix, Model, Set
+from leaderboard.board.exports import csv_text, early_words, harmless
+from leaderboard.board.matrix import Matrix, Model
 from leaderboard.board.ranked import Cell
+from leaderboard.board.sets import Set
 from leaderboard.board.tables import cell_of
 from leaderboard.rounds.progress import Progress, Step, steps
 from tasks.models import Round
@@ -62,7 +63,12 @@ class Column:
     @property
     def set_words(self) -> str:
         """The set with its version; empty without one."""
-        return f"{self.set.name} v{self.set.version}" if self.set else ""
+        return self.set.title if self.set else ""
+
+    @property
+    def early(self) -> str:
+        """How far the round was judged when the set was taken, in English; empty: to the end."""
+        return early_words(asdict(self.set)) if self.set else ""
 
     @property
     def progress(self) -> str:
@@ -322,6 +328,8 @@ def as_json(matrix: Matrix, found: Rounds) -> dict[str, Any]:
                 "set": column.set_words or None,
                 "sha256": column.set and column.set.sha256,
                 "is_provisional": column.set is not None and column.set.is_provisional,
+                "judged": column.set and column.set.judged,
+                "to_judge": column.set and column.set.to_judge,
                 "people": column.people._asdict(),
                 "people_minus_best": column.gap._asdict(),
                 "best": column.best,
@@ -355,7 +363,7 @@ def as_json(matrix: Matrix, found: Rounds) -> dict[str, Any]:
 def as_csv(found: Rounds) -> str:
     """A line for each model, people and differences, and each round; what is not run is empty."""
     rows: list[list[Any]] = [
-        ["kind", "name", "id", "round", "set", "value", "low", "high", "in_the_loop"]
+        ["kind", "name", "id", "round", "set", "value", "low", "high", "in_the_loop", "provisional"]
     ]
     for column in found.columns:
         own = {
@@ -365,9 +373,9 @@ def as_csv(found: Rounds) -> str:
             ("people_minus_best", harmless(column.best)): column.gap,
         }
         for kind, cell in own.items():
-            rows.append([*kind, "", column.number, column.set_words, *cell, ""])
+            rows.append([*kind, "", column.number, column.set_words, *cell, "", column.early])
     for line in found.lines:
         model = "model", harmless(line.model.name), line.model.id
         for column, cell, loop, *_marks in line.cells:
-            rows.append([*model, column.number, column.set_words, *cell, int(loop)])
+            rows.append([*model, column.number, column.set_words, *cell, int(loop), column.early])
     return csv_text(rows)

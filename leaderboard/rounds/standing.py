@@ -19,6 +19,7 @@ from leaderboard.board.matrix import Matrix, score_matrix
 from leaderboard.board.opening import opening_of
 from leaderboard.board.page import heads, texts
 from leaderboard.board.ranked import Cell, RankedModel, ranked
+from leaderboard.board.sets import Set
 from leaderboard.rounds.matrix import chart, people_of, rounds_of
 from tasks.config.schema import LLM_JUDGE
 from tasks.permissions import Person
@@ -52,6 +53,7 @@ class Standing:
     interval: str
     scale: Place
     metrics: list[Metric]
+    provisional: tuple[Set, ...]  # the sets whose rounds were still judged
     chart: str  # its main metric and that of people by round; empty with fewer than two rounds
 
 
@@ -72,6 +74,7 @@ def standing_of(submission: Submission, user: Person) -> Standing | None:
         *texts("dynascore", row.dynascore),
         reach(chain.from_iterable(row.scores)),
         list(_metrics(matrix, row)),
+        matrix.provisional,
         _chart(submission, matrix, row),
     )
 

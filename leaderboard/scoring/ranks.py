@@ -8,7 +8,7 @@ from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from math import inf, sqrt
+from math import ceil, inf, sqrt
 from statistics import NormalDist
 
 from evaluation.scoring.paired import mcnemar
@@ -120,6 +120,18 @@ def as_shown(ranks: Collection[int]) -> list[str]:
     """1, 2=, 2=, 4: a rank that several have is marked."""
     times = Counter(ranks)
     return [f"{rank}{'=' * (times[rank] > 1)}" for rank in ranks]
+
+
+def least_examples(half_width: float = 0.05) -> int:
+    """The examples (n) that pin an accuracy down to ± half_width (0-1) in 95 % of all samples.
+
+    n = (z ÷ (2 × half_width))², rounded up: at an accuracy of 0.5, where the interval is widest,
+    half of it is z × √(0.25 ÷ n).
+
+    >>> least_examples(), least_examples(0.1)
+    (385, 97)
+    """
+    return ceil((EXTREME / (2 * half_width)) ** 2)
 
 
 def minimum_detectable(

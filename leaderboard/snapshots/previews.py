@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from django.db.models import F, Max
 
 from dynabench.lib.charts import Place, reach
+from leaderboard.board.exports import provisional_of
 from leaderboard.models import Snapshot
 from tasks.models import Task
 
@@ -30,6 +31,7 @@ class Top:
 
     lines: list[Line]
     made_at: datetime
+    provisional: list[Mapping[str, Any]]  # the sets behind the scores that were still judged
 
     @property
     def rows(self) -> list[tuple[str, str, float | None]]:
@@ -53,8 +55,10 @@ def tops_of(tasks: Collection[Task]) -> Mapping[int, Top]:
         .order_by()
     )
     return {
-        task: Top([_line(row) for row in rows if row and row["rank"]], made_at)
-        for task, made_at, *rows in last.values_list("task", "made_at", *lines)
+        task: Top(
+            [_line(row) for row in rows if row and row["rank"]], made_at, provisional_of(sets)
+        )
+        for task, made_at, sets, *rows in last.values_list("task", "made_at", "table__sets", *lines)
     }
 
 

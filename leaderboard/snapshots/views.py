@@ -17,10 +17,11 @@ from dynabench.accounts.models import User
 from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.middleware import policy
 from evaluation.submissions.selectors import counts_of, seen_by_all
+from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.arena.board import sizes_of
 from leaderboard.arena.views import FILES as ARENA_FILES
 from leaderboard.arena.views import board_values
-from leaderboard.board.exports import bibtex, formula_of
+from leaderboard.board.exports import bibtex, formula_of, provisional_of
 from leaderboard.board.views import FILES, as_file
 from leaderboard.models import Board, Snapshot
 from leaderboard.snapshots import services
@@ -115,7 +116,8 @@ def snapshot(request: HttpRequest, code: str, number: int) -> HttpResponse:
         "last": last,
         "changes": what_changed(last.table, found.table) if last else [],
         "bibtex": bibtex(found.table, number, found.title, found.sha256, address),
-        "formula": formula_of(found.table),
+        "formula": formula_of(found.table, say=gettext, words=in_words),
+        "provisional": provisional_of(found.table.get("sets", ())),
         **(board_values(found.table) if is_arena else _lines(task, found.table)),
     }
     template = "leaderboard/arena_snapshot.html" if is_arena else "leaderboard/snapshot.html"
@@ -151,6 +153,6 @@ def embed(request: HttpRequest, code: str) -> HttpResponse:
     from leaderboard.board.page import top
 
     task = find_task(request, code)
-    response = render(request, "leaderboard/embed.html", {"task": task, "top": top(task)})
+    response = render(request, "leaderboard/embed.html", {"task": task, **top(task)})
     response["Content-Security-Policy"] = policy(frame_ancestors=["*"])
     return response

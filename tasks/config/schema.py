@@ -143,10 +143,21 @@ class Metrics(Part):
         return tuple(name for name in (self.main, *self.also) if name != LLM_JUDGE)
 
 
+class MinExamples(Part):
+    """How many examples a round's set needs before models are ranked by it."""
+
+    n: int = Field(ge=1)
+    reason: Annotated[Words, Field(max_length=300)]
+    """Why so many, or so few; it stands on the leaderboard."""
+
+
 class Leaderboard(Part):
-    """The owner's weights, with which the leaderboard opens."""
+    """The owner's weights, with which the leaderboard opens, and what it ranks by."""
 
     weights: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
+    min_examples: MinExamples | None = None
+    """A round's set with fewer is shown and never ranked by; null: 385, with which half of the 95 %
+    interval of an accuracy is below 5 points."""
 
 
 class Votes(Part):

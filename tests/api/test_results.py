@@ -14,7 +14,7 @@ from tests.support.api_errors import (
     round_set,
     task,  # noqa: F401
 )
-from tests.support.boards import fill_board, measured
+from tests.support.boards import fill_board, measured, ranks_any
 from tests.support.evaluations import accepted_model, queued_run, set_version
 from tests.support.factories import RoundFactory
 
@@ -29,25 +29,37 @@ def url(model):
 
 
 def test_numbers_of_a_round_that_is_still_judged_are_provisional(api, alice, task):
+    ranks_any(task)
     version = round_set(task, 1)
     model = accepted_model(task, alice, is_published=True)
     measured(model, version, 0.82)
     notes = api.get(url(model)).json()["notes"]
     assert not any(note.startswith("round1_acc") for note in notes)
-    EvaluationSetVersion.objects.update(settled_at=None)
+    EvaluationSetVersion.objects.update(settled_at=None, judged=132, to_judge=400)
     cache.clear()
     found = api.get(url(model)).json()
     assert found["round1_acc"] == 0.82
-    assert any(note.startswith("round1_acc: provisional") for note in found["notes"])
+    words = "provisional, 132 of 400 judged"
+    assert any(note.startswith(f"round1_acc: {words}") for note in found["notes"])
     board = api.get("/api/v1/tasks/nli/leaderboard/").json()
     assert [one["is_provisional"] for one in board["sets"]] == [True]
     rounds = api.get("/api/v1/tasks/nli/leaderboard/rounds/").json()
     assert [one["is_provisional"] for one in rounds["rounds"]] == [True]
-    for page in ("/t/nli/leaderboard/", "/t/nli/leaderboard/rounds/"):
-        assert "provisional" in api.get(page).content.decode()
+    told = [(one["judged"], one["to_judge"]) for one in (*board["sets"], *rounds["rounds"])]
+    assert told == [(132, 400)] * 2
+
+
+def test_a_score_rests_on_no_small_round(api, alice, task):
+    model = measured(accepted_model(task, alice, is_published=True), round_set(task, 1), 0.82)
+    found = api.get(url(model)).json()
+    assert (found["round1_acc"], found["dynascore"], found["rank"]) == (0.82, None, None)
+    notes = dict(note.split(": ", 1) for note in found["notes"] if note.count(": "))
+    assert "385" in notes["round1_acc"]
+    assert "large enough" in notes["dynascore"]
 
 
 def test_a_scored_model_of_two_rounds(api, alice, task):
+    ranks_any(task)
     first, second = round_set(task, 1), round_set(task, 2)
     RoundFactory(task=task, number=3, state="open")
     RoundFactory(task=task, number=4, state="draft")

@@ -6,7 +6,8 @@ from uuid import UUID
 import numpy as np
 
 from leaderboard.board.columns import drawn
-from leaderboard.board.matrix import DRAWS, Frozen, Matrix, Model, Numbers, Set
+from leaderboard.board.matrix import DRAWS, Frozen, Matrix, Model, Numbers
+from leaderboard.board.sets import Set
 
 METRICS = ("accuracy", "throughput", "memory", "fairness", "robustness")
 

@@ -321,12 +321,14 @@ def test_owners_take_a_round_early_with_a_reason(nli):
         take_round(round=nli, actor=owner, reason=" ")
     early = take_round(round=nli, actor=owner, reason="The paper is due.")
     assert early.is_provisional
+    assert (early.judged, early.to_judge) == (1, 2)
     noted = LogEntry.objects.get(action="evaluation_set.taken")
     assert (noted.actor, noted.data) == (owner, {"waiting": 1, "reason": "The paper is due."})
     assert sweep_rounds() == []
     Example.objects.filter(pk=undecided.pk).update(retracted_at=timezone.now())
     (settled,) = sweep_rounds()
     assert (settled.pk, settled.is_provisional) == (early.pk, False)  # the same examples
+    assert (settled.judged, settled.to_judge) == (1, 1)
     assert sweep_rounds() == []
 
 

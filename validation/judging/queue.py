@@ -237,6 +237,13 @@ def queued_examples(rounds: Collection[int]) -> Counter[int]:
     return Counter(dict(kept.values_list("round").annotate(Count("pk"))))
 
 
+def judged_examples(round: Round) -> tuple[int, int]:
+    """How many of a round's examples need no vote any more, of how many that others judge."""
+    decided = Consensus.objects.filter(example__round=round, still_needed=0)
+    judged = decided.filter(example__retracted_at__isnull=True).count()
+    return judged, judged + waiting_examples([round])[round.pk]
+
+
 def waiting_examples(rounds: Sequence[Round]) -> Counter[int]:
     """How many examples of each round need votes: queued, and not yet looked at. Two queries."""
     live = [round.pk for round in rounds if round.state in JUDGED_STATES]

@@ -1,7 +1,7 @@
 """`dynabench results`, `leaderboard` and `compare`: what models reached."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -34,6 +34,12 @@ def add(commands: Any) -> None:
     )
     parser.add_argument(
         "--datasets", type=_weights, metavar="round-1=5,…", help="of evaluation sets, likewise"
+    )
+    parser.add_argument(
+        "--mode",
+        choices=("anchored", "classic", "robust"),
+        help="the formula: on the scale of the reference pool, as published, or by frozen exchange "
+        "rates; what the board opens with by default",
     )
     parser.add_argument("--mine", action="store_true", help="your unpublished models too")
     parser = command(commands, "compare", compare, "compare two models of a task")
@@ -85,9 +91,9 @@ def leaderboard(args: argparse.Namespace) -> int:
     """The rows of a board, as its page has them."""
     try:
         board = client_for(args).leaderboard(
-            args.task, weights=args.weights, datasets=args.datasets, mine=args.mine
+            args.task, weights=args.weights, datasets=args.datasets, mode=args.mode, mine=args.mine
         )
-    except Invalid as error:  # a weight of what is not there
+    except Invalid as error:  # a weight of what is not there, or a formula
         raise CommandError(str(error), USAGE) from None
     metrics = [metric["name"] for metric in board["metrics"]]
     rows = [
@@ -101,8 +107,17 @@ def leaderboard(args: argparse.Namespace) -> int:
     ]
     columns = [_metric(metric["name"], metric.get("judge")) for metric in board["metrics"]]
     heads = ["rank", "model", "Dynascore", *columns]
-    tell(args, board, table(heads, rows) if rows else f"{args.task} has no published model yet.")
+    shown = table(heads, rows) if rows else f"{args.task} has no published model yet."
+    tell(args, board, "\n".join([shown, *_early(board["sets"])]))
     return 0
+
+
+def _early(sets: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The sets behind the scores whose rounds were still judged."""
+    for one in sets:
+        if one.get("is_provisional") and one.get("counts", True):
+            far = f", {one['judged']} of {one['to_judge']} judged" if one.get("to_judge") else ""
+            yield f"Note: {one['name']} v{one['version']} is provisional{far}."
 
 
 def _metric(name: str, judge: Mapping[str, Any] | None) -> str:

@@ -8,7 +8,7 @@ from leaderboard.board.query import asked
 from leaderboard.board.ranked import ranked
 from leaderboard.board.tables import anchors_of as page_anchors
 from leaderboard.scoring.anchored import anchors_of, scored
-from leaderboard.scoring.formula import formula
+from leaderboard.scoring.formula import PLACE, SENTENCE, formula
 from leaderboard.scoring.pools import Pool
 from leaderboard.scoring.weights import OF_SET, Weighting, WeightsError
 from tests.support.matrices import METRICS, chance_matrix
@@ -100,3 +100,16 @@ def test_the_formula_names_each_share_and_anchor():
     for part in ("0.5 +", "0.125 × memory", "accuracy from 50 to 100", "memory from 16 to 1"):
         assert part in told
     assert formula(WEIGHTS, "accuracy", None) == ""
+
+
+def test_the_formula_is_said_in_another_language():
+    matrix = anchored()
+    board = ranked(matrix, weighting(matrix))
+    catalogue = {
+        SENTENCE: "%(places)s; %(main)s; %(shares)s; %(version)s",
+        PLACE: "%(metric)s: %(low)s bis %(high)s",
+    }
+    anchors = page_anchors(matrix, board)
+    told = formula(WEIGHTS, "accuracy", anchors, say=catalogue.__getitem__, words=str.upper)
+    assert told.startswith("ACCURACY: 50 bis 100; ")
+    assert "0.125 × MEMORY" in told

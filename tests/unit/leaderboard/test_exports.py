@@ -42,9 +42,25 @@ def test_csv_has_a_line_for_each_model():
         "id": "id-1", "dynascore": "81.25", "dynascore_low": "79.5", "dynascore_high": "83.0",
         "accuracy": "81.25", "accuracy_low": "79.5", "accuracy_high": "83.0", "memory": "12.0",
         "memory_low": "", "memory_high": "", "in_the_loop": "round-1", "not_run": "",
+        "provisional": "",
     }  # fmt: skip
     assert lines[1]["dynascore"] == lines[1]["first"] == ""
     assert lines[1]["not_run"] == "round-1; memory"
+
+
+def test_files_say_which_counting_sets_are_still_judged():
+    early = {"is_provisional": True, "judged": 1132, "to_judge": 4000}
+    given = table(row("ALBERT"))
+    given["sets"] = [
+        {"name": "round-1", "version": 2, "counts": True, **early},
+        {"name": "round-2", "version": 1, "counts": False, **early},
+        {"name": "round-3", "version": 1, "is_provisional": True},  # from before it was counted
+        {"name": "round-4", "version": 1, "is_provisional": False},
+    ]
+    (line,) = csv.DictReader(io.StringIO(as_csv(given)))
+    words = "round-1 v2: provisional, 1,132 of 4,000 judged; round-3 v1: provisional"
+    assert line["provisional"] == words
+    assert rf"\multicolumn{{5}}{{l}}{{{words}}} \\" in as_latex(given)
 
 
 @pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1"])

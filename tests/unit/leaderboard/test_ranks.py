@@ -2,6 +2,7 @@
 
 from itertools import product
 from math import sqrt
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from leaderboard.scoring.ranks import (
     benjamini_hochberg,
     difference,
     holm,
+    least_examples,
     minimum_detectable,
 )
 
@@ -36,6 +38,13 @@ def test_right_and_wrong_are_compared_exactly():
     # Bonett and Price 2012: (32 − 55)/202 ± 1.96 √((32/202 + 55/202 − (23/202)²)/202)
     half = 1.959964 * sqrt((87 / 202 - (23 / 202) ** 2) / 202)
     assert (found.low, found.high) == pytest.approx((-23 / 202 - half, -23 / 202 + half))
+
+
+@pytest.mark.parametrize(("half", "n"), [(0.05, 385), (0.1, 97), (0.02, 2401), (0.01, 9604)])
+def test_the_smallest_set_that_ranks_is_the_first_whose_interval_is_narrow_enough(half, n):
+    widths = [NormalDist().inv_cdf(0.975) * sqrt(0.25 / size) for size in (n - 1, n)]
+    assert least_examples(half) == n
+    assert widths[1] <= half < widths[0]
 
 
 @given(st.integers(0, 80), st.integers(0, 80), st.integers(0, 20))

@@ -348,6 +348,22 @@ MISTAKES = [
         "all weights",
         "one",
     ),
+    (
+        "leaderboard: {",
+        "leaderboard: {min_examples: {n: 50}, ",
+        "leaderboard.min_examples.reason",
+        "{n: 50",
+        '"reason" is missing',
+        "add",
+    ),
+    (
+        "leaderboard: {",
+        "leaderboard: {min_examples: {n: 0, reason: Few.}, ",
+        "leaderboard.min_examples.n",
+        "n: 0",
+        "range",
+        "1 or more",
+    ),
     (", of: 5", "", "validation.votes", "votes: {", "number of votes", "add of"),
     ("of: 5", "of: 2", "validation.votes.needed", "needed: 3", "3 of 2", "lower needed"),
     (

@@ -12,16 +12,24 @@ def test_a_leaderboard_by_ones_own_weights(server, capsys):
     cell = {"value": 61.5, "low": None, "high": None}
     server.answers["GET /tasks/nli/leaderboard/"] = {
         "metrics": [{"name": "accuracy"}, {"name": "memory"}],
+        "sets": [
+            {"name": "round-1", "version": 2, "is_provisional": True, "judged": 3, "to_judge": 9},
+            {"name": "round-2", "version": 1, "is_provisional": True, "counts": False},
+        ],
         "rows": [
             {"rank": "1", "model": "a", "dynascore": cell, "metrics": {"accuracy": cell}},
             {"rank": "", "model": "b", "dynascore": {**cell, "value": None}, "metrics": {}},
         ],
     }
     weights = ["--weights", "accuracy=4,memory=0.5", "--datasets", "round-1=5", "--mine"]
+    weights += ["--mode", "classic"]
     assert main(["leaderboard", "nli", *weights]) == 0
     asked = dict(server.asked[-1].url.params)
-    assert asked == {"w_accuracy": "4.0", "w_memory": "0.5", "d_round-1": "5.0", "mine": "1"}
-    first, second = capsys.readouterr().out.splitlines()[1:]
+    assert asked == {"w_accuracy": "4.0", "w_memory": "0.5", "d_round-1": "5.0", "mine": "1"} | {
+        "mode": "classic"
+    }
+    first, second, note = capsys.readouterr().out.splitlines()[1:]
+    assert "round-1 v2 is provisional, 3 of 9 judged" in note
     assert first.split() == ["1", "a", "61.50", "61.50", "-"]
     assert second.split() == ["not", "run", "b", "-", "-", "-"]
 
