@@ -347,6 +347,9 @@ class DatedSide(Shape):
 
     rounds = serializers.ListField(child=serializers.IntegerField())
     n = serializers.IntegerField(help_text="Examples.")
+    is_provisional = serializers.BooleanField(
+        help_text="One of its sets was taken while its round was judged."
+    )
     value = serializers.FloatField(allow_null=True)
     low = serializers.FloatField(allow_null=True)
     high = serializers.FloatField(allow_null=True)

@@ -7,14 +7,18 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import cache_control
 from django.views.decorators.http import require_POST, require_safe
 
 from dynabench.accounts.models import User
 from evaluation.submissions.visibility import find_submission
+from leaderboard.board.exports import Table, bibtex
 from leaderboard.following import services
+from leaderboard.snapshots.diff import is_same
 from tasks.access import ANY, find_task
+from tasks.models import Task
 
 SCHEMA_VERSION = 1
 """Of docs/leaderboard.schema.json; a change that breaks readers makes it higher."""
@@ -71,5 +75,22 @@ def board_json(request: HttpRequest, code: str) -> JsonResponse:
     from leaderboard.board.tables import public_table  # loads numpy
 
     task = find_task(request, code)
-    table = {"schema_version": SCHEMA_VERSION, **public_table(task)}
-    return JsonResponse(table, json_dumps_params={"ensure_ascii": False})
+    table = public_table(task)
+    told = {"schema_version": SCHEMA_VERSION, **table, "snapshot": _cited(request, task, table)}
+    return JsonResponse(told, json_dumps_params={"ensure_ascii": False})
+
+
+def _cited(request: HttpRequest, task: Task, table: Table) -> dict[str, Any] | None:
+    """The newest snapshot, by which the board is cited, and whether it shows the same."""
+    last = task.snapshots.first()
+    if last is None:
+        return None
+    page = reverse("leaderboard:snapshot", args=[task.code, last.number])
+    address = request.build_absolute_uri(page)
+    return {
+        "number": last.number,
+        "url": address,
+        "sha256": last.sha256,
+        "bibtex": bibtex(last.table, last.number, last.title, last.sha256, address),
+        "is_current": is_same(last.table, table),
+    }

@@ -32,6 +32,7 @@ class Side:
     rounds: tuple[int, ...]
     n: int
     cell: Cell
+    provisional: tuple[Set, ...] = ()  # those of the sets whose rounds were still judged
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,8 @@ def side_of(matrix: Matrix, place: int, column: int, group: Sequence[int]) -> Si
     shares = [float(matrix.numbers.values[place, at, column]) / 100 for at in group]
     right = sum(share * size for share, size in zip(shares, sizes, strict=True))
     low, high = wilson(min(right, n), n)
-    return Side(numbers, n, Cell(100 * right / n, 100 * low, 100 * high))
+    early = tuple(one for one in sets if one.is_provisional)
+    return Side(numbers, n, Cell(100 * right / n, 100 * low, 100 * high), early)
 
 
 def _others(
@@ -158,7 +160,12 @@ def _json_lines(lines: Sequence[Dated]) -> Iterator[dict[str, Any]]:
             "model": line.model.name,
             "trained_until": line.trained_until.isoformat(),
             **{
-                name: {"rounds": [*side.rounds], "n": side.n, **side.cell._asdict()}
+                name: {
+                    "rounds": [*side.rounds],
+                    "n": side.n,
+                    "is_provisional": bool(side.provisional),
+                    **side.cell._asdict(),
+                }
                 for name, side in (("before", line.before), ("after", line.after))
             },
             "difference": line.difference._asdict(),

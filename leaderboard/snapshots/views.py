@@ -1,6 +1,6 @@
 """Snapshots: a board as it was, for citations; and its first models for other sites."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django import forms
@@ -21,7 +21,7 @@ from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.arena.board import sizes_of
 from leaderboard.arena.views import FILES as ARENA_FILES
 from leaderboard.arena.views import board_values
-from leaderboard.board.exports import bibtex, formula_of, provisional_of
+from leaderboard.board.exports import Table, bibtex, formula_of, provisional_of
 from leaderboard.board.views import FILES, as_file
 from leaderboard.models import Board, Snapshot
 from leaderboard.snapshots import services
@@ -106,7 +106,7 @@ def snapshot(request: HttpRequest, code: str, number: int) -> HttpResponse:
     found = get_object_or_404(task.snapshots, number=number)
     address, is_arena = request.build_absolute_uri(request.path), task.config.kind == "arena"
     if name := request.GET.get("format"):
-        files = ARENA_FILES if is_arena else FILES
+        files = {**(ARENA_FILES if is_arena else FILES), "bibtex": _cited_by(found)}
         return as_file(found.table, name, f"{code}-leaderboard-{number}", address, files)
     last = task.snapshots.filter(number__lt=number).first()
     values = {
@@ -122,6 +122,16 @@ def snapshot(request: HttpRequest, code: str, number: int) -> HttpResponse:
     }
     template = "leaderboard/arena_snapshot.html" if is_arena else "leaderboard/snapshot.html"
     return render(request, template, values)
+
+
+def _cited_by(snapshot: Snapshot) -> tuple[Callable[[Table, str], str], str, str]:
+    """The file with its BibTeX entry, as of `leaderboard.board.views.FILES`."""
+    number, title, sha256 = snapshot.number, snapshot.title, snapshot.sha256
+    return (
+        lambda table, address: bibtex(table, number, title, sha256, address),
+        "bib",
+        "application/x-bibtex",
+    )
 
 
 def _lines(task: Task, table: Mapping[str, Any]) -> Mapping[str, Any]:

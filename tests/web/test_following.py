@@ -3,9 +3,11 @@
 # ruff: noqa: F811  (fixtures are named where they are used)
 
 import json
+import re
 from datetime import timedelta
 from pathlib import Path
 from smtplib import SMTPServerDisconnected
+from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 import jsonschema
@@ -13,9 +15,10 @@ import pytest
 from django.utils import timezone
 
 from evaluation.jobs import sweep_all
-from evaluation.models import Dataset, EvaluationRun
+from evaluation.models import Dataset, EvaluationRun, EvaluationSetVersion
 from evaluation.runs.services import request_missing
 from evaluation.sets.source_services import version_of_release
+from leaderboard.board.tables import digest
 from leaderboard.following import services
 from leaderboard.following.services import follow, tell_followers
 from leaderboard.jobs import renew_boards
@@ -132,15 +135,26 @@ def test_a_badge_has_the_rank_and_only_of_published_models(ranked, client):
 def test_the_board_at_its_lasting_address_keeps_its_schema(ranked, client):
     found = client.get("/t/nli/leaderboard.json").json()
     jsonschema.validate(found, SCHEMA)
+    assert found["snapshot"] is None
     (row,) = found["rows"]
     assert (row["id"], row["rank"]) == (str(ranked.pk), "1")
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({**found, "rows": [{**row, "rank": 1}]}, SCHEMA)
 
 
-def test_a_citation_resolves_to_the_snapshot(ranked, alice, client):
-    snapshot = take_snapshot(task=ranked.task, actor=alice, title="", description="")
-    page = client.get(f"/t/nli/leaderboard/snapshots/{snapshot.number}/")
-    cited = page.text.split("\\url{")[1].split("}")[0]
-    assert client.get(cited.removeprefix("http://testserver")).status_code == 200
-    assert snapshot.sha256 in page.text
+def test_the_board_is_cited_by_a_snapshot_that_resolves(ranked, client, alice):
+    take_snapshot(task=ranked.task, actor=None, title="For A & B")
+    found = client.get("/t/nli/leaderboard.json").json()
+    jsonschema.validate(found, SCHEMA)
+    cited = found["snapshot"]
+    assert cited["is_current"]
+    address = re.search(r"\\url\{(.+?)\}", cited["bibtex"]).group(1)
+    assert address == cited["url"]
+    path = urlsplit(address).path
+    assert cited["bibtex"] == client.get(f"{path}?format=bibtex").text
+    assert cited["sha256"] in client.get(path).text
+    assert digest(client.get(f"{path}?format=json").json()) == cited["sha256"]
+    later = accepted_model(ranked.task, alice, name="later", is_published=True)
+    scored(later, EvaluationSetVersion.objects.get())
+    cited_later = client.get("/t/nli/leaderboard.json").json()["snapshot"]
+    assert cited_later == {**cited, "is_current": False}

@@ -3,8 +3,15 @@
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
+from django.utils import timezone
 
-from evaluation.models import EvaluationRun, EvaluationSet, Score, Submission
+from evaluation.models import (
+    EvaluationRun,
+    EvaluationSet,
+    EvaluationSetVersion,
+    Score,
+    Submission,
+)
 from evaluation.sets.services import make_version
 from leaderboard.board.ranked import Cell
 from leaderboard.rounds.matrix import minus
@@ -113,3 +120,8 @@ def test_the_card_takes_the_day_and_programs_read_the_comparison(task, alice, se
     (one,) = found["models"]
     assert one["trained_until"] == DAY.isoformat()
     assert (one["before"]["value"], one["after"]["value"]) == (50.0, 50.0)
+    assert one["before"]["is_provisional"]
+    assert "provisional" in page
+    EvaluationSetVersion.objects.update(settled_at=timezone.now())
+    (one,) = as_alice.get(f"{URL}?format=json").json()["models"]
+    assert not one["before"]["is_provisional"]

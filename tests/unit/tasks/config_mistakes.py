@@ -352,7 +352,7 @@ MISTAKES = [
         "leaderboard: {",
         "leaderboard: {min_examples: {n: 50}, ",
         "leaderboard.min_examples.reason",
-        "{n: 50",
+        "min_examples: {",
         '"reason" is missing',
         "add",
     ),
