@@ -200,6 +200,10 @@ class BoardSet(TypedDict):
     examples: int
     date: str
     is_provisional: NotRequired[bool]
+    judged: NotRequired[int | None]
+    to_judge: NotRequired[int | None]
+    min_examples: NotRequired[int]
+    counts: NotRequired[bool]
     is_sealed: NotRequired[bool]
     overlap: NotRequired[float | None]
 
@@ -302,6 +306,9 @@ class ComparedRow(TypedDict):
 
     set: str
     version: int
+    is_provisional: bool
+    judged: int | None
+    to_judge: int | None
     metric: str
     slice: str
     a: Interval
@@ -439,6 +446,7 @@ class DatedSide(TypedDict):
 
     rounds: list[int]
     n: int
+    is_provisional: bool
     value: float | None
     low: float | None
     high: float | None
@@ -1474,6 +1482,8 @@ class Version(TypedDict):
     overlap: float | None
     made_at: str
     is_provisional: bool
+    judged: int | None
+    to_judge: int | None
     exposed_at: str | None
 
 
