@@ -7,6 +7,7 @@ Nothing is drawn here: stored resamples are multiplied by the weights. docs/eval
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import accumulate
 from math import sqrt
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
@@ -19,7 +20,7 @@ from leaderboard.board import notices
 from leaderboard.board.columns import COSTS
 from leaderboard.board.matrix import Floats, Marks, Matrix, Model, Numbers
 from leaderboard.board.query import Mode
-from leaderboard.scoring.anchored import Anchors, anchors_of, points, used_weights
+from leaderboard.scoring.anchored import ALIKE, Anchors, anchors_of, points, used_weights
 from leaderboard.scoring.dynascore import GAPS, Rates, Rule, exchange_rates
 from leaderboard.scoring.ranks import ALPHA, NORMAL, as_shown
 from leaderboard.scoring.weights import Weighting, check
@@ -87,6 +88,11 @@ class RankedModel(NamedTuple):
     points: Mapping[str, Sequence[float | None]]  # of the anchored score, by metric; else empty
 
     @property
+    def rank_number(self) -> int | None:
+        """Its rank, whether or not others have it too."""
+        return int(self.rank.rstrip("=")) if self.rank else None
+
+    @property
     def parts(self) -> Mapping[str, float]:
         """What each metric adds to the anchored score; empty without one."""
         found = {name: values[self.place] for name, values in self.points.items()}
@@ -131,7 +137,7 @@ class Means:
 
 
 def ranked(matrix: Matrix, weighting: Weighting, mode: Mode | None = None) -> Ranked:
-    """The models by rank, then by score; after them those that lack a result, by name.
+    """The models by score, and so by rank; after them those that lack a result, by name.
 
     mode: one of the matrix's; None: its usual one. What was asked last of these numbers is kept
     with them. Raises WeightsError.
@@ -345,8 +351,7 @@ def _rows(
     lasts = dict(zip(places.tolist(), (len(places) - sure.sum(axis=1)).tolist(), strict=True))
     drawn = [matrix.metrics.index(name) for name in score.used if name in matrix.drawn]
     scores = _shown(score.values, score.draws, np.any(means.unsure[:, drawn], axis=1))
-    order = sorted(firsts, key=lambda at: (firsts[at], -score.values[at], models[at].name))
-    ranks = dict(zip(order, as_shown([firsts[at] for at in order]), strict=True))
+    order, ranks = _in_order(score.values, firsts, models)
     used = [matrix.metrics.index(name) for name in score.used]
     is_whole = is_run & ~np.isnan(means.values[:, used]).any(axis=1)
     whole = set(np.flatnonzero(is_whole).tolist())
@@ -366,6 +371,19 @@ def _rows(
         )
         for at in order
     )
+
+
+def _in_order(
+    values: Floats, firsts: Mapping[int, int], models: Sequence[Model]
+) -> tuple[list[int], dict[int, str]]:
+    """The places by score, and by place the rank: the greatest `first` down to its score.
+
+    So no model stands above one with a higher score, however little is known of it.
+    """
+    near = np.round(values, ALIKE)
+    order = sorted(firsts, key=lambda at: (-near[at], -firsts[at], models[at].name))
+    found = as_shown([*accumulate((firsts[at] for at in order), max)])
+    return order, dict(zip(order, found, strict=True))
 
 
 def _in_the_loop(matrix: Matrix, means: Means) -> dict[int, tuple[str, ...]]:
@@ -455,11 +473,11 @@ def _bar(p: float, freedom: int) -> float:
 
 def moved(before: Ranked, after: Ranked) -> list[str]:
     """What new weights did, in sentences: “ALBERT moved from 3 to 1.”, the longest ways first."""
-    was = {row.model.id: row.first for row in before.rows}
+    was = {row.model.id: row.rank_number for row in before.rows}
     steps = [
-        (old - row.first, row.model.name, old, row.first)
+        (old - new, row.model.name, old, new)
         for row in after.rows
-        if row.first and (old := was.get(row.model.id)) and old != row.first
+        if (new := row.rank_number) and (old := was.get(row.model.id)) and old != new
     ]
     if not steps:
         return [_("No model changed its rank.")]

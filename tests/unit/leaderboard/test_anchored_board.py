@@ -2,7 +2,10 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from leaderboard.board.query import asked
 from leaderboard.board.ranked import ranked
@@ -11,6 +14,7 @@ from leaderboard.scoring.anchored import anchors_of, scored
 from leaderboard.scoring.formula import PLACE, SENTENCE, formula
 from leaderboard.scoring.pools import Pool
 from leaderboard.scoring.weights import OF_SET, Weighting, WeightsError
+from tasks.config.schema import FURTHER
 from tests.support.matrices import METRICS, chance_matrix
 
 WEIGHTS = {"accuracy": 4.0, "throughput": 1.0, "memory": 1.0, "fairness": 1.0, "robustness": 1.0}
@@ -54,26 +58,99 @@ def test_an_anchored_board_scores_as_the_command_does():
         assert 0 <= row.dynascore.low <= row.dynascore.value <= row.dynascore.high <= 100
 
 
-def test_no_further_model_changes_a_score_of_an_anchored_board():
-    matrix = anchored(models=6)
-    kept = dataclasses.replace(
+COLUMNS = (*METRICS, *(name for names in FURTHER.values() for name in names))
+BY_MODEL = ("values", "low", "high", "n", "in_the_loop", "warned", "outdated", "kept_back",
+            "runners")  # fmt: skip
+
+
+def part(matrix, places):
+    """The board with only those models."""
+    numbers = matrix.numbers
+    kept = {name: getattr(numbers, name)[places] for name in BY_MODEL}
+    kept["draws"] = numbers.draws[:, :, places]
+    return dataclasses.replace(
         matrix,
-        models=matrix.models[:4],
-        numbers=dataclasses.replace(
-            matrix.numbers,
-            **{
-                name: getattr(matrix.numbers, name)[:4]
-                for name in ("values", "low", "high", "n", "in_the_loop", "warned", "outdated",
-                             "kept_back", "runners")
-            },
-            draws=matrix.numbers.draws[:, :, :4],
-        ),
-    )  # fmt: skip
+        models=tuple(matrix.models[place] for place in places),
+        numbers=dataclasses.replace(numbers, **kept),
+    )
+
+
+def by_chance(seed, models=6):
+    """A board with each column, of models that vary more or less; a set may be too small for some.
+
+    Some models lack a number.
+    """
+    chance = np.random.default_rng(seed)
+    board = anchored(models=models, seed=seed, metrics=COLUMNS, spread=chance.choice([0, 1, 10]))
+    numbers = board.numbers
+    middle = numbers.draws.mean(axis=-1, keepdims=True)
+    numbers.draws[:] = middle + chance.choice([0.1, 1, 10], models)[:, None] * (
+        numbers.draws - middle
+    )
+    numbers.values[chance.random(numbers.values.shape) < 0.03] = np.nan
+    for name in ("fairness", "robustness"):
+        column = COLUMNS.index(name)
+        numbers.undefined[:, column] = chance.random(len(board.sets)) < 0.3
+        numbers.values[:, numbers.undefined[:, column], column] = np.nan
+    return board
+
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+@given(seeds, st.integers(1, 5))
+def test_no_further_model_changes_a_score_or_the_order(seed, count):
+    board = by_chance(seed)
+    few = part(board, [*range(count)])
 
     def scores(some):
-        return {row.model.name: row.dynascore for row in ranked(some, weighting(some)).rows}
+        return [
+            (row.model.name, row.dynascore)
+            for row in ranked(some, weighting(some)).rows
+            if row.place < count
+        ]
 
-    assert scores(kept).items() <= scores(matrix).items()
+    assert scores(few) == scores(board)
+
+
+@given(seeds)
+def test_a_model_no_better_in_anything_never_ranks_above(seed):
+    board = by_chance(seed)
+    values, chance = board.numbers.values, np.random.default_rng(seed)
+    less = chance.choice([0.0, 0.01, 5.0], values[0].shape)
+    less[:, COLUMNS.index("memory")] *= -1
+    values[1] = values[0] - less
+    ranks = {row.place: row.rank_number for row in ranked(board, weighting(board)).rows}
+    assert (ranks[0] or 0) <= (ranks[1] or 0)
+
+
+@given(seeds, st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
+def test_units_of_speed_and_memory_do_not_matter(seed, speed, memory):
+    units = {"throughput": speed, "latency_p95": 1 / speed, "memory": memory, "memory_mean": memory}
+    board = by_chance(seed)
+    expected = [(row.place, row.dynascore) for row in ranked(board, weighting(board)).rows]
+    board.numbers.memo.clear()
+    for name, unit in units.items():
+        board.numbers.values[..., COLUMNS.index(name)] *= unit
+    pool = {
+        model: {name: value * units.get(name, 1) for name, value in row.items()}
+        for model, row in POOL.rows.items()
+    }
+    other = dataclasses.replace(board, pool=dataclasses.replace(POOL, rows=pool))
+    found = [(row.place, row.dynascore) for row in ranked(other, weighting(other)).rows]
+    assert [place for place, _ in found] == [place for place, _ in expected]
+    for (_, one), (_, another) in zip(found, expected, strict=True):
+        assert one == pytest.approx(another, abs=1e-4)
+
+
+@given(seeds)
+def test_what_only_says_more_of_a_metric_never_counts(seed):
+    board = by_chance(seed)
+    expected = [(row.place, row.dynascore) for row in ranked(board, weighting(board)).rows]
+    board.numbers.memo.clear()
+    board.numbers.values[..., len(METRICS) :] = -board.numbers.values[..., len(METRICS) :]
+    found = [(row.place, row.dynascore) for row in ranked(board, weighting(board)).rows]
+    assert found == expected
 
 
 def test_what_is_not_run_adds_nothing_to_an_anchored_score():

@@ -273,10 +273,10 @@ def test_what_moved_is_told():
     speed = Weighting({**dict.fromkeys(METRICS, 0.0), "throughput": 1.0}, weighting(matrix).sets)
     before, after = ranked(matrix, weighting(matrix)), ranked(matrix, speed)
     told = moved(before, after)
-    firsts = {row.model.name: (row.first,) for row in before.rows}
+    ranks = {row.model.name: (row.rank_number,) for row in before.rows}
     for row in after.rows:
-        firsts[row.model.name] += (row.first,)
-    sentences = [f"{name} moved from {a} to {b}." for name, (a, b) in firsts.items() if a != b]
+        ranks[row.model.name] += (row.rank_number,)
+    sentences = [f"{name} moved from {a} to {b}." for name, (a, b) in ranks.items() if a != b]
     assert len(sentences) > 3
     assert {*told[:3]} < {*sentences}
     assert told[3:] == [f"{len(sentences) - 3} more moved."]
