@@ -58,7 +58,7 @@ FINE = ("memory", "memory_mean", "latency_p95")
 """Metrics with two digits after the point."""
 HEAVIEST = 3
 """Metrics that small screens show at once."""
-ROWS = 100
+ROWS = 50
 """On a page."""
 IN_PARTS = 10
 """Models whose scores are drawn in parts."""
@@ -341,16 +341,17 @@ def plane(ranked: Ranked, matrix: Matrix, asked: Asked) -> Mapping[str, Any]:
     usual = {"x": "throughput", "y": matrix.main}
     chosen = {axis: asked.options.get(axis, "") for axis in usual}
     x, y = (chosen[axis] if chosen[axis] in matrix.weighable else usual[axis] for axis in usual)
-    points = {
-        str(row.place): {name: row.metrics[name].value for name in (x, y)} for row in ranked.rows
-    }
-    best = front(points, {name: -1 if name in LESS_IS_BETTER else 1 for name in (x, y)})
-    places = [
-        (row, cells[0].value, cells[1].value, str(row.place) in best)
+    both = [
+        (row, a, b)
         for row in ranked.rows
-        for cells in [(row.metrics[x], row.metrics[y])]
-        if cells[0].value is not None and cells[1].value is not None
+        if (a := row.columns[x].values[row.place]) is not None
+        and (b := row.columns[y].values[row.place]) is not None
     ]
+    best = front(
+        {str(row.place): {x: a, y: b} for row, a, b in both},
+        {name: -1 if name in LESS_IS_BETTER else 1 for name in (x, y)},
+    )
+    places = [(row, a, b, str(row.place) in best) for row, a, b in both]
     kept = [place for n, place in enumerate(places) if n < DRAWN or place[-1]]
     axes = (_axis(x), _axis(y))
     title = _("%(y)s against %(x)s") % {"x": axes[0], "y": axes[1]}
