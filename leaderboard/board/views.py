@@ -84,8 +84,8 @@ def as_file(
 ) -> HttpResponse:
     """A board as one of the files, or a sentence that there is no such."""
     if format not in files:
-        text = _("No format %(format)r: choose csv, json or latex.") % {"format": format[:20]}
-        return sentence(text, 400)
+        text = _("No format %(format)r: choose one of %(names)s.")
+        return sentence(text % {"format": format[:20], "names": ", ".join(files)}, 400)
     write, suffix, kind = files[format]
     return attachment(write(table, address), f"{name}.{suffix}", kind)
 

@@ -1,5 +1,6 @@
 """The button that follows a task, the badge of a model, and the board at its lasting address."""
 
+from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from dynabench.accounts.models import User
 from evaluation.submissions.visibility import find_submission
-from leaderboard.board.exports import Table, bibtex
+from leaderboard.board.exports import Table, bibtex, early_words
 from leaderboard.following import services
 from leaderboard.snapshots.diff import is_same
 from tasks.access import ANY, find_task
@@ -47,9 +48,10 @@ def badge(request: HttpRequest, pk: UUID) -> HttpResponse:
     submission, _viewer = find_submission(request, pk)
     if not submission.is_published or submission.withdrawn_at:
         raise Http404
-    found = standing_of(submission, request.user)
-    is_ranked = found is not None and bool(found.row.rank)
-    said = f"rank {found.row.rank} of {found.ranked}" if found and is_ranked else "no rank yet"
+    said, found = "no rank yet", standing_of(submission, request.user)
+    if found and found.row.rank:
+        early = (early_words(asdict(one)) for one in found.provisional[:1])
+        said = ", ".join([f"rank {found.row.rank} of {found.ranked}", *early])
     values = badge_values(f"Dynabench {submission.task.name}", said)
     return render(request, "leaderboard/badge.svg", values, content_type="image/svg+xml")
 

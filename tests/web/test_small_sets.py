@@ -91,9 +91,9 @@ def test_wherever_early_numbers_stand_it_says_how_far_they_are_judged(task, clie
     board = "/t/nli/leaderboard/"
     TaskGroup.objects.create(slug="g", name="Group").tasks.add(task)
     pages = [
-        "/g/g/", "/leaderboards/", "/t/nli/", "/t/nli/models/", f"/m/{first.pk}/", board,
-        f"{board}embed/", f"{board}rounds/", f"{board}snapshots/1/",
-        f"{board}compare/?a={first.pk}&b={second.pk}",
+        "/g/g/", "/leaderboards/", "/t/nli/", "/t/nli/models/", f"/m/{first.pk}/",
+        f"/m/{first.pk}/badge.svg", board, f"{board}embed/", f"{board}rounds/",
+        f"{board}snapshots/1/", f"{board}compare/?a={first.pk}&b={second.pk}",
         *(f"{board}?format={name}" for name in ("csv", "latex")),
         *(f"{board}snapshots/1/?format={name}" for name in ("csv", "latex")),
     ]  # fmt: skip
