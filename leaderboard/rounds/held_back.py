@@ -65,9 +65,7 @@ def _json_lines(lines: Sequence[Compared]) -> Iterator[Mapping[str, Any]]:
         yield {
             "id": str(line.model.id),
             "model": line.model.name,
-            **{
-                name: {"rounds": [*side.rounds], "n": side.n, **side.cell._asdict()}
-                for name, side in (("released", line.released), ("held", line.held))
-            },
+            "released": line.released.as_json(),
+            "held": line.held.as_json(),
             "difference": line.difference._asdict(),
         }

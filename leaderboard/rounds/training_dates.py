@@ -34,6 +34,15 @@ class Side:
     cell: Cell
     provisional: tuple[Set, ...] = ()  # those of the sets whose rounds were still judged
 
+    def as_json(self) -> dict[str, Any]:
+        """For programs; in percent."""
+        return {
+            "rounds": [*self.rounds],
+            "n": self.n,
+            "is_provisional": bool(self.provisional),
+            **self.cell._asdict(),
+        }
+
 
 @dataclass(frozen=True)
 class Dated:
@@ -159,15 +168,8 @@ def _json_lines(lines: Sequence[Dated]) -> Iterator[dict[str, Any]]:
             "id": str(line.model.id),
             "model": line.model.name,
             "trained_until": line.trained_until.isoformat(),
-            **{
-                name: {
-                    "rounds": [*side.rounds],
-                    "n": side.n,
-                    "is_provisional": bool(side.provisional),
-                    **side.cell._asdict(),
-                }
-                for name, side in (("before", line.before), ("after", line.after))
-            },
+            "before": line.before.as_json(),
+            "after": line.after.as_json(),
             "difference": line.difference._asdict(),
             "others": line.others,
         }
