@@ -20,6 +20,7 @@ from dynabench.client.archive import digest_in, packed
 from evaluation.models import EvaluationSet, Submission, Upload
 from evaluation.sets.services import make_version
 from evaluation.uploads.chunked import PIECE_BYTES, received
+from tests.support.boards import ranks_any
 from tests.support.evaluations import nli_rows, without_deltas
 from tests.support.factories import (
     ContextFactory,
@@ -104,6 +105,7 @@ def python(program: str, url: str, cwd: Path) -> subprocess.CompletedProcess[str
 def test_the_published_snippet_runs_as_it_stands(home, nli, key, tiny):
     program = snippet(key, tiny)
     without_deltas(nli.task)
+    ranks_any(nli.task)
     with installation(home) as url:
         done = python(program, url, home)
         assert done.returncode == 0, done.stderr + (home / "web.log").read_text()

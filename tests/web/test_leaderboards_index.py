@@ -20,7 +20,8 @@ def tasks(db):
     accepted_model(ranked, name="Withdrawn", is_published=True, withdrawn_at=timezone.now())
     score = {"value": 71.25, "low": 70.0, "high": 72.5}
     row = {"rank": "1", "model": "Ada", "dynascore": score}
-    Snapshot.objects.create(task=ranked, number=1, table={"rows": [row]}, sha256="a" * 64)
+    table = {"sets": [], "rows": [row]}
+    Snapshot.objects.create(task=ranked, number=1, table=table, sha256="a" * 64)
     empty = TaskFactory(code="qa", name="Empty")
     secret = TaskFactory(code="sentiment", name="Secret", is_visible=False)
     return ranked, empty, secret
