@@ -6,7 +6,15 @@ import json
 
 import pytest
 
-from leaderboard.board.exports import as_csv, as_json, as_latex, bibtex, latex
+from leaderboard.board.exports import (
+    as_csv,
+    as_json,
+    as_latex,
+    bibtex,
+    early_words,
+    formula_of,
+    latex,
+)
 
 CELL = {"value": 81.25, "low": 79.5, "high": 83.0}
 ONCE = {"value": 12.0, "low": None, "high": None}
@@ -61,6 +69,19 @@ def test_files_say_which_counting_sets_are_still_judged():
     words = "round-1 v2: provisional, 1,132 of 4,000 judged; round-3 v1: provisional"
     assert line["provisional"] == words
     assert rf"\multicolumn{{5}}{{l}}{{{words}}} \\" in as_latex(given)
+    assert [early_words(one) == "" for one in given["sets"]] == [False, False, False, True]
+
+
+def test_an_anchored_board_tells_its_formula_in_a_paper():
+    given = table(row("ALBERT"))
+    assert formula_of(given) == ""
+    given |= {
+        "main": "accuracy",
+        "weights": {"metrics": {"accuracy": 4.0}},
+        "anchors": {"version": 2, "scales": {"accuracy": {"low": 34.35, "high": 100.0}}},
+    }
+    assert "accuracy from 34.35 to 100" in formula_of(given)
+    assert latex(formula_of(given)) in as_latex(given)
 
 
 @pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1"])
