@@ -40,6 +40,9 @@ urlpatterns = [
     path("rounds/<int:number>/edit/", rounds.round_edit, name="round-edit"),
     path("rounds/<int:number>/contexts/", contexts.contexts, name="contexts"),
     path("rounds/<int:number>/contexts/match/", contexts.contexts_match, name="contexts-match"),
+    path(
+        "rounds/<int:number>/contexts/<int:pk>/undo/", contexts.contexts_undo, name="contexts-undo"
+    ),
     path("rounds/<int:number>/contexts/store/", contexts.contexts_store, name="contexts-store"),
     path("rounds/<int:number>/replace/", rounds.round_replace, name="round-replace"),
     path("rounds/<int:number>/<slug:action>/", rounds.round_change, name="round-change"),

@@ -3,9 +3,11 @@
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
+from annotation.assignments.services import assign
 from dynabench.accounts.models import LogEntry
+from dynabench.accounts.services import annotator_of
 from tasks.contexts import uploads
-from tasks.models import Context, Round, TaskMember
+from tasks.models import Context, ContextBatch, Round, TaskMember
 from tests.support.factories import RoundFactory, TaskFactory, scripted_target
 
 URL = "/own/nli/"
@@ -114,6 +116,24 @@ def test_a_wrong_choice_of_columns_is_said_at_its_field(as_alice, draft, chosen,
     assert page.status_code == 422
     assert [*page.context["match"].errors] == [field]
     assert "contexts/store/" not in page.text
+
+
+def test_an_import_is_undone_while_nobody_was_given_it(as_alice, draft, alice):
+    ticket = upload(as_alice, b"premise\nThe shop opens at nine.\n").context["ticket"]
+    for is_given in (False, True):
+        if is_given:
+            ticket = upload(as_alice, b"premise\nIt closes at ten.\n").context["ticket"]
+        as_alice.post(f"{CONTEXTS}store/", {"ticket": ticket})
+        batch = ContextBatch.objects.get()
+        if is_given:
+            Round.objects.update(state="open")
+            assign(annotator=annotator_of(alice), round=draft)
+        undo = f"{CONTEXTS}{batch.pk}/undo/"
+        assert f'action="{undo}"' in as_alice.get(CONTEXTS).text
+        assert as_alice.post(undo).url == CONTEXTS
+        assert Context.objects.exists() == is_given
+    TaskMember.objects.update(role="viewer")
+    assert as_alice.post(undo).status_code == 404
 
 
 def test_an_upload_that_is_gone_is_chosen_again(as_alice, draft):

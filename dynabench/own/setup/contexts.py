@@ -4,8 +4,9 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.files.uploadedfile import UploadedFile
+from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -17,7 +18,7 @@ from tasks.contexts.archives import MAX_ARCHIVE_BYTES
 from tasks.contexts.columns import Matching, fits, guess
 from tasks.contexts.files import Summary
 from tasks.contexts.forms import MatchForm, UploadForm, initial_of, matching_in, preview_values
-from tasks.contexts.services import FINISHED, import_contexts, preview_contexts
+from tasks.contexts.services import FINISHED, import_contexts, preview_contexts, undo_import
 from tasks.contexts.uploads import KeptUpload, UploadGone, keep_upload, kept_upload
 from tasks.line_files import FileError
 from tasks.models import Round
@@ -69,6 +70,17 @@ def contexts_store(request: HttpRequest, code: str, number: int) -> HttpResponse
     return redirect("own:contexts", code, number)
 
 
+@require_POST
+def contexts_undo(request: HttpRequest, code: str, number: int, pk: int) -> HttpResponse:
+    """Take out what one file brought, while nobody was given any of it."""
+    round = owned_round(request, code, number, can_edit)
+    batch = get_object_or_404(round.batches.select_related("round__task"), pk=pk)
+    with as_message(request):
+        count = undo_import(batch=batch, actor=person(request))
+        messages.success(request, _("Contexts taken out: %(number)d.") % {"number": count})
+    return redirect("own:contexts", code, number)
+
+
 def _guessed(round: Round, file: UploadedFile) -> tuple[Summary, Matching]:
     """What the file brings, and the field that each column seems to fill."""
     about: dict[str, Any] = {"round": round, "file_name": file.name}
@@ -93,6 +105,7 @@ def _page(
 ) -> HttpResponse:
     values = {"task": round.task, "round": round, "form": form, "config": round.task.config}
     values["there"] = round.contexts.filter(is_retired=False).count()
+    values["batches"] = round.batches.annotate(brought=Count("context")).order_by("-pk")
     values["is_over"] = round.state in FINISHED
     match = shown.get("match")
     is_wrong = form.errors or (match and match.errors)
