@@ -14,6 +14,11 @@ app_name = "evaluation"
 urlpatterns = [
     path("own/<slug:code>/rounds/<int:number>/release/", release_views.release, name="release"),
     path("own/<slug:code>/rounds/<int:number>/export.jsonl", release_views.export, name="export"),
+    path(
+        "own/<slug:code>/rounds/<int:number>/export/<slug:tool>/",
+        release_views.export_for,
+        name="export-for",
+    ),
     path("t/<slug:code>/rounds/<int:number>/data/", release_views.datasets, name="datasets"),
     path(
         "t/<slug:code>/rounds/<int:number>/data/<int:version>/<str:name>",

@@ -15,6 +15,7 @@ from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.lib.refusals import as_form_error
 from dynabench.own.access import owned_round, owned_task, waiting
 from dynabench.own.round_cards import STEPS, State, cards, closing, step
+from tasks.formats import TOOLS
 from tasks.models import Round, Task
 from tasks.permissions import can_edit, can_own
 from tasks.rounds.forms import ReplaceForm, RoundForm
@@ -31,7 +32,7 @@ def rounds(request: HttpRequest, code: str) -> HttpResponse:
     task = owned_task(request, code)
     for round in task.rounds.filter(state=State.OPEN):
         close_if_due(round=round)
-    values = {"task": task, "cards": cards(task), **_rights(request, task)}
+    values = {"task": task, "cards": cards(task), "tools": TOOLS, **_rights(request, task)}
     values |= waiting(request, task)
     return render(request, PAGE, values)
 
@@ -122,7 +123,8 @@ def _changed(request: HttpRequest, round: Round) -> HttpResponse:
     if not htmx_partial(request):
         messages.success(request, said)
         return redirect(_place(round))
-    values = {"task": round.task, "card": card, **_rights(request, round.task), "said": said}
+    rights = _rights(request, round.task)
+    values = {"task": round.task, "card": card, "tools": TOOLS, **rights, "said": said}
     return render_page(request, PAGE, values, part="card")
 
 

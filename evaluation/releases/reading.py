@@ -1,7 +1,7 @@
 """Reads of released datasets: their rows and files."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from django.db.models import Max, Prefetch, prefetch_related_objects
@@ -10,7 +10,7 @@ from rest_framework.request import Request
 
 from annotation.models import Example
 from evaluation.models import Dataset, DatasetFile, DatasetItem
-from evaluation.releases.rows import Freezer, to_json
+from evaluation.releases.rows import Freezer, Frozen, to_json
 from tasks.access import find_task
 from tasks.models import Round, Task
 from tasks.permissions import can_read
@@ -74,9 +74,18 @@ def standing_lines(round: Round) -> Iterator[str]:
 
     Fields as in a dataset, people's names too; `split` is empty.
     """
-    examples = Example.objects.filter(round=round, retracted_at__isnull=True)
-    for chunk in Freezer(round).chunks(examples):
+    for chunk in _standing(round):
         yield "".join(f"{to_json(frozen.row)}\n" for frozen in chunk)
+
+
+def standing_rows(round: Round) -> Iterator[Mapping[str, Any]]:
+    """The same rows, one at a time."""
+    for chunk in _standing(round):
+        yield from (frozen.row for frozen in chunk)
+
+
+def _standing(round: Round) -> Iterator[Sequence[Frozen]]:
+    return Freezer(round).chunks(Example.objects.filter(round=round, retracted_at__isnull=True))
 
 
 def find_dataset_file(

@@ -171,7 +171,7 @@ class Freezer:
         inputs = orjson.loads(example.inputs_text)
         metadata = orjson.loads(example.metadata_text)
         right = example.consensus__label or self._right(example, inputs, outputs, said.corrections)
-        label = _text(right)
+        label = as_text(right)
         shown, created = example.shown_at, example.created_at
         row = {
             "uid": uid,
@@ -258,11 +258,11 @@ def json_texts(*names: str) -> dict[str, Cast]:
     return {f"{name}_text": Cast(name, TextField()) for name in names}
 
 
-def _text(answer: Any) -> str:
-    """An answer as plain text: a label, the words of a span, else JSON."""
-    if isinstance(answer, Mapping) and "text" in answer:
-        answer = answer["text"]
-    return answer if isinstance(answer, str) else to_json(answer)
+def as_text(value: Any) -> str:
+    """A value as people read it: a text or a label, the words of a span, else JSON."""
+    if isinstance(value, Mapping) and "text" in value:
+        value = value["text"]
+    return value if isinstance(value, str) else to_json(value)
 
 
 def _in_order(text: str) -> str:

@@ -7,8 +7,10 @@ from typing import Any
 from django.contrib.auth.decorators import login_not_required
 from django.http import (
     FileResponse,
+    Http404,
     HttpRequest,
     HttpResponse,
+    HttpResponseRedirect,
     StreamingHttpResponse,
 )
 from django.shortcuts import get_object_or_404, redirect, render
@@ -19,7 +21,7 @@ from dynabench.accounts.models import User
 from dynabench.lib.downloads import lines
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
-from dynabench.lib.refusals import as_form_error
+from dynabench.lib.refusals import as_form_error, as_message
 from evaluation.models import Dataset
 from evaluation.operations.stored_files import opened
 from evaluation.releases.cards import bibtex
@@ -31,7 +33,9 @@ from evaluation.releases.services import (
     suggested_sizes,
     withdrawn_since,
 )
+from evaluation.releases.tools import tool_file
 from tasks.access import find_task
+from tasks.formats import TOOLS, file_name
 from tasks.models import Round
 from tasks.permissions import can_own, can_read
 
@@ -157,6 +161,25 @@ def dataset_file(
 @require_safe
 def export(request: HttpRequest, code: str, number: int) -> StreamingHttpResponse:
     """All that stands in a round at this moment, as JSON lines, for members of the task."""
-    task = find_task(request, code, can_read)
-    round = get_object_or_404(Round.objects.select_related("task"), task=task, number=number)
+    round = _round_to_read(request, code, number)
     return lines(standing_lines(round), f"{code}-round{number}.jsonl")
+
+
+@require_safe
+def export_for(
+    request: HttpRequest, code: str, number: int, tool: str
+) -> StreamingHttpResponse | HttpResponseRedirect:
+    """The same for another annotation tool."""
+    round = _round_to_read(request, code, number)
+    if tool not in TOOLS:
+        raise Http404
+    with as_message(request):
+        pieces = tool_file(round, tool)
+        kind = "application/json" if TOOLS[tool].is_array else "application/jsonl"
+        return lines(pieces, file_name(f"{code}-round{number}", tool), kind)
+    return redirect("own:rounds", code)
+
+
+def _round_to_read(request: HttpRequest, code: str, number: int) -> Round:
+    task = find_task(request, code, can_read)
+    return get_object_or_404(Round.objects.select_related("task"), task=task, number=number)

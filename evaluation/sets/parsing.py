@@ -235,10 +235,7 @@ class RowMaker:
 
         Where there are too few votes to agree or not, it is what the author meant.
         """
-        try:
-            read = import_rows.parse_line(json.dumps(row, default=str).encode())
-        except import_rows.BadRow as error:
-            raise BadRow(str(error)) from None
+        read = import_rows.parse_line(json.dumps(row, default=str).encode())
         votes = (Vote(vote.label or None, vote.verdict or None) for vote in read.votes)  # type: ignore[arg-type]
         decision = decide(votes, self._policy)
         answer = decision.label

@@ -86,12 +86,13 @@ def test_an_annotator_reads_nothing_that_is_not_public(as_alice, alice, hidden, 
     own = ("", "rounds/", "review/", f"review/{example.uuid}/", "annotators/", "config/")
     api = ("config/", "members/", "target-models/", "generator/", "review/", "gold/", "reports/")
     rounds = ("examples/", "validations/", "contexts/")
+    own_rounds = ("export.jsonl", "export/argilla/", "release/", "policy/")
     for address in (
         *(f"/own/nli/{page}" for page in own),
         *(f"/api/v1/tasks/nli/{part}" for part in api),
         *(f"/api/v1/tasks/nli/rounds/1/{part}" for part in rounds),
         f"/api/v1/examples/{example.uuid}/",
-        *(f"/own/nli/rounds/1/{page}" for page in ("export.jsonl", "release/", "policy/")),
+        *(f"/own/nli/rounds/1/{page}" for page in own_rounds),
         *(f"/own/nli/{page}" for page in ("trainings/", "evaluation-sets/")),
     ):
         assert as_alice.get(address).status_code == 404, address

@@ -7,6 +7,7 @@ from typing import Any
 
 from tasks.config.checks import RESERVED
 from tasks.config.loading import dump_config, load_config
+from tasks.formats.base import Format
 from tasks.services import title_of
 from validation.rules.consensus import Policy
 
@@ -25,11 +26,13 @@ def created_config(
     most_votes: int,
     *,
     about_model: bool = False,
+    source: Format | None = None,
 ) -> str:
     """A configuration in YAML, whose answers are in the field `label`.
 
     labels: every answer of an author, a model or a validator, in order. most_votes: on one example.
-    about_model: unless they choose labels, people judge the model's answers. Raises ConfigError.
+    about_model: unless they choose labels, people judge the model's answers. source: what has a
+    licence and a citation. Raises ConfigError.
     """
     context = _usable(context, {ANSWER})
     inputs = _usable(inputs, {ANSWER, *context})
@@ -53,6 +56,8 @@ def created_config(
         "metrics": {"main": "accuracy" if is_choice else "squad_f1"},
         "validation": {"mode": "label" if is_choice else "verdict"},
     }
+    if source and (source.license or source.citation):
+        config["about"] = {"license": source.license, "citation": source.citation}
     if policy and policy.rule != "dawid-skene":
         votes: dict[str, Any] = {"rule": policy.rule}
         if policy.rule in ("n-equal", "at-least"):

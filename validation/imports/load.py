@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache, partial
@@ -18,13 +19,15 @@ from dynabench.lib.errors import Invalid
 from tasks.config.schema import CORRECTION, TaskConfig
 from tasks.config.values import check_value
 from tasks.contexts.files import context_digest
+from tasks.formats.base import Line
+from tasks.line_files import BadRow
 from tasks.media.services import digests_in, keep
 from tasks.models import Context, ContextBatch, Round
 from validation.bulk_insert import Table
 from validation.decisions.consensus_rows import policy_of
 from validation.decisions.replay import replay
 from validation.decisions.second_opinion import fit
-from validation.imports.rows import BadRow, HistoryRow, ImportedVote, parse_line
+from validation.imports.rows import HistoryRow, ImportedVote, parse_line, row_of
 from validation.imports.task import ImportedTask, ImportRefused, Options
 from validation.judging.services import queue_all
 from validation.models import Consensus, QueueItem, RoundPolicy, Validation
@@ -32,6 +35,8 @@ from validation.rules.claims import check_claim, is_about_model
 from validation.rules.consensus import Decision, Policy, Vote, decide, votes_still_needed
 
 BATCH = 1000
+UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+ELSEWHERE = "import what was exported from it into another round, with --round"
 NOT_ASKED = (
     "author_verdict: in this task authors do not say whether the model is right; leave it out, or "
     "import into a task with the verdict ask_user"
@@ -53,11 +58,15 @@ CONSENSUS = (
 CONTEXT = ("id", "round_id", "batch_id", "fields", "digest", "is_retired")
 
 
+Place = int | str
+"""The number of a line or record, in a folder or archive after the name of its file."""
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedLine:
     """A good row and where it stands."""
 
-    number: int
+    place: Place
     text: bytes
     row: HistoryRow
     digest: str
@@ -74,19 +83,21 @@ class Summary:
     rounds: dict[str, int] = field(default_factory=dict)
 
 
-OnBad = Callable[[int, bytes, str], None]
-"""Called with each bad line: its number, its bytes and the reason."""
+OnBad = Callable[[Place, bytes, str], None]
+"""Called with each bad line: where it stands, its bytes and the reason."""
 
 
 @transaction.atomic
 def import_examples(
     *,
-    lines: Iterable[tuple[int, bytes]],
+    lines: Iterable[tuple[int, bytes] | Line],
     options: Options,
     on_bad: OnBad,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> Summary:
-    """Store the examples of a file's numbered lines, their votes and what these decide.
+    """Store the examples of a file's lines, their votes and what these decide.
+
+    lines: numbered, or records of another layout with the rows that they become.
 
     Locks each task, so that imports into it stand in line. Raises ImportRefused, after all bad
     lines were reported, when one cannot be stored; nothing is stored then.
@@ -114,26 +125,37 @@ class _Import:
         self._tasks: dict[str, ImportedTask] = {}
         self._rounds: dict[tuple[str, int], _ImportedRound] = {}
 
-    def batches(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, list[ParsedLine]]]:
+    def batches(
+        self, lines: Iterable[tuple[int, bytes] | Line]
+    ) -> Iterator[tuple[int, list[ParsedLine]]]:
         """Good lines, some hundred at a time, and how many lines were read for them."""
-        numbered = iter(lines)
-        while some := list(islice(numbered, BATCH)):
-            yield some[-1][0], [line for one in some if (line := self._parsed(*one))]
+        rest, done = iter(lines), 0
+        while some := list(islice(rest, BATCH)):
+            done += len(some)
+            yield done, [line for one in some if (line := self._parsed(*one))]
 
-    def _parsed(self, number: int, text: bytes) -> ParsedLine | None:
-        if not text.strip():
-            return None
+    def _parsed(
+        self, place: Place, text: bytes, told: Mapping[str, Any] | None = None, wrong: str = ""
+    ) -> ParsedLine | None:
+        task = self.options.task or ""
         try:
-            row = parse_line(text, (self.options.task or "") if self.options.judge else "")
+            if wrong:
+                raise BadRow(wrong)
+            if self.options.source:
+                row = row_of(told, task) if told else None
+            else:
+                row = parse_line(text, task if self.options.judge else "") if text.strip() else None
         except BadRow as error:
-            self.bad(number, text, str(error))
+            self.bad(place, text, str(error))
             return None
-        return ParsedLine(number, text, row, _digest(row), context_digest(dict(row.context)))
+        if row is None:
+            return None
+        return ParsedLine(place, text, row, _digest(row), context_digest(dict(row.context)))
 
-    def bad(self, number: int, text: bytes, reason: str) -> None:
+    def bad(self, place: Place, text: bytes, reason: str) -> None:
         """Count and tell a line that cannot be stored."""
         self.summary.bad += 1
-        self._tell(number, text, reason)
+        self._tell(place, text, reason)
 
     def store(self, batch: Sequence[ParsedLine]) -> None:
         """Store good lines; after a bad one only if such lines are left out."""
@@ -208,14 +230,18 @@ class _ImportedRound:
         """The lines whose uid the round has not. Another example under a uid it has is bad."""
         uids = [line.row.uid for line in lines]
         have = dict(self.round.examples.filter(uid__in=uids).values_list("uid", "digest"))
+        written_here = self._written_here(uids)
         is_claimed = is_about_model(self._task.task.config, Example.Outcome.UNDECIDED)
         found = []
         for line in lines:
             if line.row.author_verdict and not is_claimed:
-                bad(line.number, line.text, NOT_ASKED)
+                bad(line.place, line.text, NOT_ASKED)
                 continue
             if wrong := _wrong_talk(self._task.task.config, line.row):
-                bad(line.number, line.text, wrong)
+                bad(line.place, line.text, wrong)
+                continue
+            if line.row.uid in written_here:
+                bad(line.place, line.text, f"{self.round} has this example; {ELSEWHERE}")
                 continue
             known = have.get(line.row.uid)
             if known is None:
@@ -223,8 +249,14 @@ class _ImportedRound:
                 found.append(line)
             elif known != line.digest:
                 where = f"uid {line.row.uid} names another example of {self.round}"
-                bad(line.number, line.text, f"{where}; give it another uid, or use --round")
+                bad(line.place, line.text, f"{where}; give it another uid, or use --round")
         return found
+
+    def _written_here(self, uids: Iterable[str]) -> set[str]:
+        """Which of them are examples of the site, which go out under their uuid."""
+        maybe = [uid for uid in uids if UUID.fullmatch(uid)]
+        written = self.round.examples.filter(uid__isnull=True, uuid__in=maybe)
+        return {str(uuid) for uuid in written.values_list("uuid", flat=True)}
 
     def store(self, lines: Sequence[ParsedLine]) -> None:
         """Store new examples with their contexts, answers, votes and consensus."""

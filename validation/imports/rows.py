@@ -14,13 +14,11 @@ from typing import Annotated, Any, NoReturn, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from tasks.line_files import BadRow
+
 _SUSPECT = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 Id = Annotated[str, Field(min_length=1)]
 Short = Annotated[str, Field(min_length=1, max_length=200)]
-
-
-class BadRow(ValueError):
-    """A line cannot be imported; the message names the field and says how to mend it."""
 
 
 class _Part(BaseModel):
@@ -42,7 +40,7 @@ class ImportedVote(_Part):
 
     worker: Id | None
     label: Short = ""
-    verdict: str = Field("", pattern="^(correct|incorrect|flagged)$")
+    verdict: str = Field("", pattern="^(correct|incorrect|flagged|cannot_tell)$")
     correction: Annotated[str, Field(max_length=5000)] = ""
     """The right answer, where the verdict is that a free one is incorrect."""
 
@@ -100,6 +98,13 @@ class HistoryRow(_Part):
         raise PydanticCustomError("model_wrong", "{words}", {"words": words})
 
 
+UNTOLD: Mapping[str, Any] = {
+    "round": 1, "context": {}, "input": {}, "author": None, "author_label": None,
+    "model_prediction": None, "model_wrong": None, "validations": [], "metadata": {},
+}  # fmt: skip
+"""A row of which nothing is known but its task and uid."""
+
+
 def parse_line(line: bytes, task: str = "") -> HistoryRow:
     """The row that a line of JSON in UTF-8 holds. Raises BadRow.
 
@@ -109,6 +114,15 @@ def parse_line(line: bytes, task: str = "") -> HistoryRow:
     data = _read(line)
     if task and not any(isinstance(value, dict | list) for value in data.values()):
         data = _whole(data, task)
+    return _checked(data)
+
+
+def row_of(told: Mapping[str, Any], task: str) -> HistoryRow:
+    """The row of what a source in another layout tells; the rest is unknown. Raises BadRow."""
+    return _checked({"task": task, **UNTOLD, **told})
+
+
+def _checked(data: Mapping[str, Any]) -> HistoryRow:
     try:
         return HistoryRow.model_validate(data)
     except ValidationError as error:
@@ -130,11 +144,8 @@ def _whole(plain: Mapping[str, Any], task: str) -> dict[str, Any]:
     uid, label = text.pop("uid", digest), text.pop("label", "")
     if not any(value.strip() for value in text.values()):
         raise BadRow("the line has nothing to judge; add a field with a text")
-    return {
-        "task": task, "round": 1, "uid": uid, "context": {}, "input": text, "author": None,
-        "author_label": label or None, "model_prediction": None, "model_wrong": None,
-        "validations": [], "metadata": {},
-    }  # fmt: skip
+    told = {"uid": uid, "input": text, "author_label": label or None}
+    return {"task": task, **UNTOLD, **told}
 
 
 def _reason(problem: ErrorDetails) -> str:

@@ -13,6 +13,7 @@ from annotation.models import Example
 from dynabench.accounts.models import Annotator, User
 from dynabench.lib.errors import Refused
 from tasks.config.parsing import ConfigError
+from tasks.formats.base import Format
 from tasks.models import TargetModel, TargetVersion, Task
 from tasks.services import make_imported
 from validation.bulk_insert import Table
@@ -34,7 +35,8 @@ class Options:
 
     owner: the address of whom a task that is made belongs to; empty: the only superuser.
     judge: people judge the examples on the site. labels: what they choose from in a task that is
-    made, beside the labels of the rows.
+    made, beside the labels of the rows. source: the layout that the rows come from; a task that is
+    made gets its licence and how to cite it.
     """
 
     file_name: str
@@ -46,6 +48,7 @@ class Options:
     skip_bad: bool = False
     judge: bool = False
     labels: Sequence[str] = ()
+    source: Format | None = None
 
 
 def _owner(address: str) -> User:
@@ -81,6 +84,7 @@ class ImportedTask:
         self._input: dict[str, None] = {}
         self._labels: set[str] = set()
         self._judge, self._offered = options.judge, options.labels
+        self._source = options.source
         if self._offered and not self._created:
             self._check_offered()
         self._rows = self._claims = self._answers = 0
@@ -209,6 +213,7 @@ class ImportedTask:
                 self._policy,
                 self._most_votes,
                 about_model=self._judge and self._answers > 0 and not self._claims,
+                source=self._source,
             )
         except ConfigError as error:
             raise ImportRefused(

@@ -11,8 +11,10 @@ from typing import IO, Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import IntegrityError, OperationalError
 
+from tasks.formats import FORMATS
+from tasks.formats.reading import lines_of
 from tasks.line_files import BadRow, FileError, LineError, read_csv, unpacked_lines
-from validation.imports.load import Summary, import_examples
+from validation.imports.load import Place, Summary, import_examples
 from validation.imports.task import ImportRefused, Options
 from validation.rules.consensus import Policy
 
@@ -31,6 +33,12 @@ class Command(BaseCommand):
             "file",
             type=Path,
             help="JSONL, or with --judge also .csv and .tsv; in UTF-8, gzip is recognised",
+        )
+        parser.add_argument(
+            "--from",
+            dest="source",
+            choices=FORMATS,
+            help="the layout of the file, or of the files in a folder or a .zip archive",
         )
         parser.add_argument("--task", metavar="CODE", help="instead of the task each row names")
         parser.add_argument("--create", action="store_true", help="make the task if there is none")
@@ -57,7 +65,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         path: Path = options["file"]
-        if _delimiter(path) and not options["judge"]:
+        source = FORMATS.get(options["source"])
+        if source and not options["task"]:
+            raise CommandError("--from needs --task CODE: these files name no task.")
+        if not source and _delimiter(path) and not options["judge"]:
             raise CommandError("A table holds rows for --judge. History comes in as JSONL.")
         with ExitStack() as stack:
             self._named = self._read = 0
@@ -65,8 +76,12 @@ class Command(BaseCommand):
             self._path, self._stack = path, stack
             try:
                 summary = import_examples(
-                    lines=_lines(path, stack.enter_context(path.open("rb"))),
-                    options=Options(path.name, **{name: options[name] for name in NAMES}),
+                    lines=lines_of(path, source)
+                    if source
+                    else _lines(path, stack.enter_context(path.open("rb"))),
+                    options=Options(
+                        path.name, source=source, **{name: options[name] for name in NAMES}
+                    ),
                     on_bad=self._collect if options["skip_bad"] else self._tell,
                     on_progress=self._progress,
                 )
@@ -82,17 +97,17 @@ class Command(BaseCommand):
                 ) from None
         self._say(summary)
 
-    def _tell(self, number: int, line: bytes, reason: str) -> None:
+    def _tell(self, place: Place, line: bytes, reason: str) -> None:
         """Name a bad line on stderr; the first ones only."""
         self._named += 1
         if self._named <= MOST_NAMED:
-            self.stderr.write(f"{self._path}:{number}: {reason}")
+            self.stderr.write(f"{self._path}:{place}: {reason}")
         elif self._named == MOST_NAMED + 1:
-            self.stderr.write(f"{self._path}:{number}: and maybe more")
+            self.stderr.write(f"{self._path}:{place}: and maybe more")
 
-    def _collect(self, number: int, line: bytes, reason: str) -> None:
+    def _collect(self, place: Place, line: bytes, reason: str) -> None:
         """Name a bad line and keep it as it is."""
-        self._tell(number, line, reason)
+        self._tell(place, line, reason)
         if self._collected is None:
             self._collected = self._stack.enter_context(_bad_file(self._path).open("wb"))
         self._collected.write(line.rstrip(b"\r\n") + b"\n")

@@ -1,0 +1,26 @@
+"""Write a round as the file of another annotation tool."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from dynabench.lib.refusals import as_command_error
+from evaluation.releases.tools import tool_file
+from tasks.formats import TOOLS
+from tasks.management.named import round_of, task_of
+
+
+class Command(BaseCommand):
+    help = "Write a round's examples to standard output, in the layout that another tool reads."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--task", metavar="CODE", required=True)
+        parser.add_argument("--round", type=int, required=True, help="its number")
+        parser.add_argument("--to", choices=TOOLS, required=True, help="the tool")
+
+    @as_command_error()
+    def handle(self, *args: Any, **options: Any) -> None:
+        round = round_of(task_of(options["task"]), options["round"])
+        for piece in tool_file(round, options["to"]):
+            self.stdout.write(piece, ending="")

@@ -1,0 +1,91 @@
+"""A round as the file of another annotation tool; `tasks.formats` has the layouts."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from annotation.models import Example
+from dynabench.lib.errors import Refused
+from evaluation.releases.reading import standing_rows
+from evaluation.releases.rows import as_text, to_json
+from tasks.config.schema import TaskConfig
+from tasks.formats import written
+from tasks.formats.base import VERDICTS, Item, Vote
+from tasks.models import Round
+
+Row = Mapping[str, Any]
+ANSWERS = ("multiclass", "text", "long_text", "span")
+OF_OWNER = "owner"
+OWN_VERDICT = {Example.Outcome.FOOLED: "incorrect", Example.Outcome.NOT_FOOLED: "correct"}
+
+
+def tool_file(round: Round, tool: str) -> Iterator[str]:
+    """Every example of a round that stands, for a tool of `tasks.formats.TOOLS`; streams.
+
+    Raises Refused where the tool has no such answers.
+    """
+    config = round.task.config
+    kind = config.component(config.answer_field).type
+    if kind not in ANSWERS:
+        raise Refused(
+            f"The answers of {round.task.code} are of the type {kind}; for other tools go out "
+            f"{', '.join(ANSWERS)}. Take the JSON lines."
+        )
+    return written((_item(row, config) for row in standing_rows(round)), tool)
+
+
+def _item(row: Row, config: TaskConfig) -> Item:
+    answer = config.answer_field
+    context, given = json.loads(row["context"]["context_json"]), json.loads(row["input_json"])
+    own = given.pop(answer, None)
+    label, start = (own["text"], own["start"]) if isinstance(own, dict) else (own, None)
+    model, prediction = _prediction(row, answer)
+    labels = [one.value for one in config.labels(answer)]
+    votes = [
+        Vote(who, said, said in VERDICTS and said not in labels)
+        for said, mode, who in row["validations"]
+        if mode != OF_OWNER
+    ]
+    kept = {
+        "uid": row["uid"],
+        "round": row["round"],
+        "context": context,
+        "input": given,
+        "author": row["anon_uid"],
+        "author_label": label,
+        "model_prediction": prediction,
+        "validations": [_vote(vote) for vote in votes],
+        "metadata": {
+            **json.loads(row["metadata_json"]),
+            **({} if start is None else {f"{answer}_start": start}),
+        },
+    }
+    if own is None and prediction and row["outcome"] in OWN_VERDICT:
+        kept["author_verdict"] = OWN_VERDICT[row["outcome"]]
+    return Item(
+        uid=row["uid"],
+        texts={name: as_text(value) for name, value in {**context, **given}.items()},
+        answer=answer,
+        label=row["label"] if row["validated"] else None,
+        model=model,
+        prediction=prediction["label"] if prediction else None,
+        votes=votes,
+        kept=to_json(kept),
+        is_choice=bool(labels),
+    )
+
+
+def _prediction(row: Row, answer: str) -> tuple[str | None, dict[str, Any] | None]:
+    """The first target, under the name that the import gave it, and its answer."""
+    if row["output_json"] is None:
+        return None, None
+    said = json.loads(row["output_json"])
+    model = row["model_endpoint_name"].removeprefix(f"{row['task']}_")
+    label, probs = as_text(said.get(answer, "")), said.get("prob")
+    is_known = isinstance(probs, dict) and all(isinstance(p, int | float) for p in probs.values())
+    known = probs if is_known else None
+    return model, {"model": model, "label": label, "probs": known}
+
+
+def _vote(vote: Vote) -> dict[str, str | None]:
+    return {"worker": vote.who, "verdict" if vote.is_verdict else "label": vote.label}

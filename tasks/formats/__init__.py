@@ -1,0 +1,38 @@
+"""The layouts in which the field publishes data and tools export it: a new module is a new one.
+
+A module of this folder with a `FORMAT` is one, by the module's name. Pure: no database.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from pkgutil import iter_modules
+
+from tasks.formats.base import Format, Item
+
+FORMATS: dict[str, Format] = {
+    one.name: module.FORMAT
+    for one in iter_modules(__path__)
+    if hasattr(module := import_module(f"{__name__}.{one.name}"), "FORMAT")
+}
+TOOLS = {name: form for name, form in FORMATS.items() if form.write}
+"""Those in which a round goes out again."""
+
+
+def written(items: Iterable[Item], tool: str) -> Iterator[str]:
+    """The file of a tool, piece by piece."""
+    form = TOOLS[tool]
+    assert form.write
+    records = (json.dumps(form.write(item), ensure_ascii=False) for item in items)
+    if not form.is_array:
+        yield from (f"{record}\n" for record in records)
+        return
+    yield "["
+    for number, record in enumerate(records):
+        yield f",\n{record}" if number else f"\n{record}"
+    yield "\n]\n"
+
+
+def file_name(stem: str, tool: str) -> str:
+    """What a tool's file is called."""
+    return f"{stem}-{tool}.{'json' if TOOLS[tool].is_array else 'jsonl'}"

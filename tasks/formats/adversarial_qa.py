@@ -1,0 +1,41 @@
+"""AdversarialQA, version 1.0: SQuAD's layout in a folder for each model in the loop.
+
+Layout: aqa_v1.0.zip, which README.md of maxbartolo/adversarialQA names: `1_dbidaf/train.json` to
+`3_droberta/test.json`. The models' answers and the verifiers' are not published. Of the licence the
+authors say two things, so both are kept.
+"""
+
+import re
+from collections.abc import Sequence
+
+from tasks.formats import squad
+from tasks.formats.base import Format, Part, Record
+from tasks.line_files import BadRow
+
+TITLE = "AdversarialQA"
+MODELS = {"1_dbidaf": (1, "BiDAF"), "2_dbert": (2, "BERT"), "3_droberta": (3, "RoBERTa")}
+
+
+def row(parts: Sequence[Part]) -> Record:
+    """A question; its round is the model that it was written against."""
+    found = re.search(r"(1_dbidaf|2_dbert|3_droberta)/(train|dev|test)\.", parts[0][0])
+    if not found:
+        raise BadRow(
+            f"the file's name does not tell the model; its folders are {', '.join(MODELS)}"
+        )
+    round, model = MODELS[found[1]]
+    told = squad.row(parts)
+    about = {"split": found[2], "model_in_the_loop": model}
+    return {**told, "round": round, "metadata": {**told["metadata"], **about}}
+
+
+FORMAT = Format(
+    TITLE,
+    row,
+    squad.questions,
+    files=r"(1_dbidaf|2_dbert|3_droberta)/(train|dev|test)\.json(\.gz)?$",
+    license="CC BY-SA 4.0 (card on the hub) or CC BY-NC 4.0 (README of the repository)",
+    citation="Max Bartolo, Alastair Roberts, Johannes Welbl, Sebastian Riedel and Pontus "
+    "Stenetorp. 2020. Beat the AI: Investigating Adversarial Human Annotation for Reading "
+    "Comprehension. TACL 8.",
+)

@@ -1,0 +1,65 @@
+"""Adversarial NLI, version 1.0: `R1/train.jsonl` to `R3/test.jsonl`, and the verifiers' labels.
+
+Layout: `src/dataset_tools/format_convert.py` of facebookresearch/anli, and `mds/verifier_labels.md`
+there of `verifier_labels_R1-3.jsonl`, which joins by uid where it lies in the same folder.
+"""
+
+import re
+from collections.abc import Sequence
+
+from tasks.formats.base import Format, Part, Record, checked, one_of, vote_of
+from tasks.formats.reading import json_lines
+from tasks.line_files import BadRow
+
+TITLE = "ANLI"
+SHAPE = {"uid": str, "context": str, "hypothesis": str, "label": str, "model_label": str}
+VERIFIED = "verifier labels"
+LABELS = {"e": "entailment", "n": "neutral", "c": "contradiction"}
+
+
+def row(parts: Sequence[Part]) -> Record | None:
+    """A statement with the label of its author, of the model that it was written against, and of
+    its verifiers, who are not told apart. The round and the split are in the file's name.
+    """
+    votes = []
+    of: Part | None = None
+    for name, record in parts:
+        if VERIFIED in record:
+            checked(record, {"uid": str, VERIFIED: list}, TITLE)
+            votes = [
+                vote_of(None, one_of(one, LABELS, VERIFIED, TITLE)) for one in record[VERIFIED]
+            ]
+        elif of:
+            raise BadRow(f"the uid {record.get('uid')} stands in {of[0]} too; keep one of the two")
+        else:
+            of = name, record
+    if of is None:
+        return None
+    name, record = of
+    checked(record, SHAPE, TITLE)
+    found = re.search(r"R([123])/(train|dev|test)\.", name)
+    if not found:
+        raise BadRow("the file's name does not tell the round; call it R1/dev.jsonl, as ANLI does")
+    model = one_of(record["model_label"], LABELS, "model_label", TITLE)
+    return {
+        "round": int(found[1]),
+        "uid": record["uid"],
+        "context": {"premise": record["context"]},
+        "input": {"hypothesis": record["hypothesis"]},
+        "author_label": one_of(record["label"], LABELS, "label", TITLE),
+        "model_prediction": {"model": f"anli-r{found[1]}", "label": model, "probs": None},
+        "validations": votes,
+        "metadata": {"split": found[2], **{n: v for n, v in record.items() if n not in SHAPE}},
+    }
+
+
+FORMAT = Format(
+    TITLE,
+    row,
+    json_lines,
+    files=r"(R[123]/(train|dev|test)|verifier_labels_R1-3)\.jsonl(\.gz)?$",
+    same=lambda record: str(record["uid"]),
+    license="CC BY-NC 4.0",
+    citation="Yixin Nie, Adina Williams, Emily Dinan, Mohit Bansal, Jason Weston and Douwe Kiela. "
+    "2020. Adversarial NLI: A New Benchmark for Natural Language Understanding. ACL.",
+)

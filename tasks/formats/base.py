@@ -1,0 +1,145 @@
+"""What a layout is: how its files are read, what its records hold, and what becomes of them."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from io import BufferedReader
+from typing import Any, NamedTuple
+
+from tasks.line_files import BadRow, strict_json
+
+Record = dict[str, Any]
+Part = tuple[str, Record]
+"""The name of a file and a record in it."""
+Numbered = tuple[int, bytes]
+"""The number of a record in its file, and the record as JSON."""
+Shape = Mapping[str, type | tuple[type, ...]]
+KINDS: Mapping[type, str] = {
+    str: "a text",
+    int: "a number",
+    float: "a number",
+    bool: "true or false",
+    list: "a list",
+    dict: "an object",
+    type(None): "null",
+}
+VERDICTS = ("correct", "incorrect", "flagged", "cannot_tell")
+KEPT = "dynabench"
+"""Where an export for a tool keeps the row itself, as JSON, so that it comes back whole."""
+
+
+class Line(NamedTuple):
+    """A record: where it stands, as it stands, and its row or what is wrong with it."""
+
+    place: str
+    text: bytes
+    row: Mapping[str, Any] | None
+    wrong: str = ""
+
+
+class Vote(NamedTuple):
+    """What a person said of a row: a label, or one of VERDICTS on its author's."""
+
+    who: str | None
+    label: str
+    is_verdict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A row as a tool gets it.
+
+    texts: what people read, by field. answer: the field that they fill. label: what is settled;
+    None: nothing. model, prediction: who answered what. kept: the row itself, as JSON.
+    is_choice: answers are labels.
+    """
+
+    uid: str
+    texts: Mapping[str, str]
+    answer: str
+    label: str | None
+    model: str | None
+    prediction: str | None
+    votes: Sequence[Vote]
+    kept: str
+    is_choice: bool
+
+    @property
+    def text(self) -> str:
+        """All texts as one; with several, each under its name."""
+        if len(self.texts) == 1:
+            return next(iter(self.texts.values()))
+        return "\n".join(f"{name}: {text}" for name, text in self.texts.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A layout by its name.
+
+    row: of all records of one item, each with the name of its file, the fields of a row of
+    docs/operators.md, "Importing history", that the source tells; None where they tell only of
+    items that are not there. Raises BadRow. read: the numbered records of a file; raises
+    FileError. files: names of the files of a folder or an archive that hold records. same: what
+    names the item of a record, where several records are of one. write: an item in this layout,
+    where others read it.
+    """
+
+    title: str
+    row: Callable[[Sequence[Part]], Record | None]
+    read: Callable[[BufferedReader], Iterator[Numbered]]
+    files: str = r"\.jsonl(\.gz)?$"
+    same: Callable[[Record], str] | None = None
+    write: Callable[[Item], Record] | None = None
+    is_array: bool = False
+    license: str = ""
+    citation: str = ""
+
+
+def checked(record: Any, shape: Shape, title: str, where: str = "") -> Record:
+    """The record, which has these fields of these kinds. Raises BadRow."""
+    if not isinstance(record, dict):
+        raise BadRow(f"{where or 'the record'} is {_kind(record)}; {title} has an object there")
+    for name, kind in shape.items():
+        at = f"{where}.{name}" if where else name
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        wanted = " or ".join(dict.fromkeys(KINDS[one] for one in kinds))
+        if name not in record:
+            raise BadRow(f"there is no `{at}`; {title} has {wanted} there")
+        if not isinstance(record[name], kinds) or (
+            isinstance(record[name], bool) and bool not in kinds
+        ):
+            raise BadRow(f"`{at}` is {_kind(record[name])}; {title} has {wanted} there")
+    return record
+
+
+def one_of(value: Any, known: Mapping[str, str], name: str, title: str) -> str:
+    """Our word for a value. Raises BadRow."""
+    if str(value) not in known:
+        raise BadRow(f"`{name}` is {json.dumps(value)}; {title} has {', '.join(known)}")
+    return known[str(value)]
+
+
+def kept_row(text: Any) -> Record:
+    """The row that an export kept, where it is one; else nothing. Raises BadRow."""
+    if not text:
+        return {}
+    row = strict_json(text) if isinstance(text, str) else None
+    if not isinstance(row, dict) or "uid" not in row:
+        raise BadRow(f"`{KEPT}` is not as it was exported; export again, or delete it")
+    return row
+
+
+def digest_of(record: Record) -> str:
+    """A name for a record without one: the same for the same record; 32 hex digits."""
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def vote_of(worker: Any, said: str, *, is_verdict: bool = False) -> Record:
+    """A vote as history has it."""
+    who = None if worker in (None, "") else str(worker)
+    return {"worker": who, "verdict" if is_verdict else "label": said}
+
+
+def _kind(value: Any) -> str:
+    return KINDS.get(type(value), "something else")

@@ -1,0 +1,65 @@
+"""DynaSent, version 1.1: sentences of both rounds, and SST's dev set judged by the same people.
+
+Layout: "Data format" in README.md of cgpotts/dynasent.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tasks.formats.base import Format, Part, Record, Shape, checked, vote_of
+from tasks.formats.reading import json_lines
+from tasks.line_files import BadRow
+
+TITLE = "DynaSent"
+SHAPE: Shape = {
+    "sentence": str,
+    "text_id": str,
+    "label_distribution": dict,
+    "gold_label": (str, type(None)),
+}
+MODELS = {"r1-": (1, "model_0"), "r2-": (2, "model_1"), "sst": (0, "")}
+TAKEN = {"sentence", "text_id", "label_distribution", "sentence_author", "prompt_data"}
+
+
+def row(parts: Sequence[Part]) -> Record:
+    """A sentence with its votes; in round 2 its author, and the sentence that they edited."""
+    record = checked(parts[0][1], SHAPE, TITLE)
+    if record["text_id"][:3] not in MODELS:
+        raise BadRow(f"`text_id` is {record['text_id']}; DynaSent's begin with {', '.join(MODELS)}")
+    round, model = MODELS[record["text_id"][:3]]
+    given = {f"{model}_label": str, f"{model}_probs": dict} if model else {}
+    checked(record, given, TITLE)
+    votes = []
+    for label, workers in record["label_distribution"].items():
+        checked(record["label_distribution"], {label: list}, TITLE, "label_distribution")
+        votes += [vote_of(worker, label) for worker in workers]
+    prompt = record.get("prompt_data") or {}
+    checked(prompt, {"prompt_sentence": str} if prompt else {}, TITLE, "prompt_data")
+    taken = {*TAKEN, *given}
+    metadata: dict[str, Any] = {n: value for n, value in record.items() if n not in taken}
+    return {
+        "round": round,
+        "uid": record["text_id"],
+        "context": {"prompt": prompt["prompt_sentence"]} if prompt else {},
+        "input": {"text": record["sentence"]},
+        "author": record.get("sentence_author"),
+        "model_prediction": {
+            "model": model,
+            "label": record[f"{model}_label"],
+            "probs": record[f"{model}_probs"],
+        }
+        if model
+        else None,
+        "validations": votes,
+        "metadata": {**metadata, **{n: v for n, v in prompt.items() if n != "prompt_sentence"}},
+    }
+
+
+FORMAT = Format(
+    TITLE,
+    row,
+    json_lines,
+    license="CC BY 4.0",
+    citation="Christopher Potts, Zhengxuan Wu, Atticus Geiger and Douwe Kiela. 2020. DynaSent: A "
+    "Dynamic Benchmark for Sentiment Analysis. arXiv:2012.15349.",
+)

@@ -1,0 +1,42 @@
+"""HatemojiBuild: `train.csv`, `validation.csv` and `test.csv` of rounds 5 to 7, with emoji.
+
+Layout: the columns in README.md of HannahKirk/Hatemoji. Neither the model's answers nor what each
+of the three annotators said are published.
+"""
+
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from tasks.formats.base import Format, Part, Record, checked, one_of
+from tasks.formats.reading import table
+
+TITLE = "HatemojiBuild"
+SHAPE = {"entry_id": str, "text": str, "round.base": str, "label_gold": str}
+LABELS = {"0": "not-hate", "1": "hate"}
+ROUNDS = {number: number for number in ("5", "6", "7")}
+
+
+def row(parts: Sequence[Part]) -> Record:
+    """A text with the label that most of its annotators gave."""
+    name, record = parts[0]
+    checked(record, SHAPE, TITLE)
+    metadata = {column.replace(".", "_"): v for column, v in record.items() if column not in SHAPE}
+    return {
+        "round": int(one_of(record["round.base"], ROUNDS, "round.base", TITLE)),
+        "uid": record["entry_id"],
+        "input": {"text": record["text"]},
+        "author_label": one_of(record["label_gold"], LABELS, "label_gold", TITLE),
+        "metadata": {"split": PurePosixPath(name).name.partition(".")[0], **metadata},
+    }
+
+
+FORMAT = Format(
+    TITLE,
+    row,
+    table(),
+    files=r"(train|validation|test)\.csv(\.gz)?$",
+    license="CC BY 4.0",
+    citation="Hannah Rose Kirk, Bertie Vidgen, Paul Röttger, Tristan Thrush and Scott A. Hale. "
+    "2022. Hatemoji: A Test Suite and Adversarially-Generated Dataset for Benchmarking and "
+    "Detecting Emoji-based Hate. NAACL.",
+)

@@ -1,0 +1,249 @@
+"""Files in a published layout, alone, in a folder or in a .zip archive, record by record."""
+
+import gzip
+import io
+import itertools
+import json
+import re
+import sqlite3
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from functools import partial
+from io import BufferedReader
+from pathlib import Path
+from typing import IO, Any, cast
+
+import ijson
+
+from tasks.formats.base import Format, Line, Numbered, Part, Record
+from tasks.line_files import (
+    DEEPEST,
+    BadRow,
+    FileError,
+    LineError,
+    read_csv,
+    strict_json,
+    unstorable,
+)
+
+LONGEST_LINE = 16 * 2**20
+PEEKED = 2**12
+MARK = b"\xef\xbb\xbf"
+"""What some programs put before UTF-8."""
+OPENING, CLOSING = ("start_map", "start_array"), ("end_map", "end_array")
+ENCRYPTED = 1
+PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+Named = tuple[str, Callable[[], IO[bytes]]]
+Found = tuple[str, str, bytes]
+"""Where a record stands, the name of its file, and the record as JSON."""
+
+
+class _Refused(Exception):
+    """A record has more than the message says."""
+
+
+class _Measured:
+    """A file that is not read on where one record takes more than LONGEST_LINE bytes."""
+
+    def __init__(self, file: BufferedReader):
+        self._file = file
+        self.since = 0
+
+    def read(self, size: int) -> bytes:
+        self.since += size
+        if self.since > LONGEST_LINE:
+            raise _Refused(f"{LONGEST_LINE >> 20} MiB")
+        return self._file.read(size)
+
+
+def _shallow(events: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """The events while few brackets are open; each further one costs more memory."""
+    depth = 0
+    for event in events:
+        depth += (event[0] in OPENING) - (event[0] in CLOSING)
+        if depth > DEEPEST:
+            raise _Refused(f"{DEEPEST} brackets within brackets")
+        yield event
+
+
+def json_lines(file: BufferedReader) -> Iterator[Numbered]:
+    """The lines of a file; an endless one is cut, and so no JSON."""
+    _skip_mark(file)
+    for number, line in enumerate(_lines(file), 1):
+        if line.strip():
+            yield number, line
+
+
+def json_items(prefix: str = "item") -> Callable[[BufferedReader], Iterator[Numbered]]:
+    """A reader of the list at a place of one large JSON value, an element at a time.
+
+    A list may also be JSON lines.
+    """
+
+    def read(file: BufferedReader) -> Iterator[Numbered]:
+        _skip_mark(file)
+        if prefix == "item" and file.peek(PEEKED).lstrip()[:1] != b"[":
+            yield from json_lines(file)
+            return
+        number, measured = 0, _Measured(file)
+        events = ijson.parse(_shallow(ijson.basic_parse(measured, use_float=True)))
+        try:
+            for number, item in enumerate(ijson.items(events, prefix), 1):
+                yield number, json.dumps(item).encode()
+                measured.since = 0
+        except _Refused as error:
+            raise FileError(f"Record {number + 1} has more than {error}; leave it out.") from None
+        except (ijson.JSONError, ValueError):
+            raise FileError(f"No JSON in UTF-8 after record {number}; export it again.") from None
+
+    return read
+
+
+def table(delimiter: str = ",") -> Callable[[BufferedReader], Iterator[Numbered]]:
+    """A reader of rows under a header."""
+
+    def read(file: BufferedReader) -> Iterator[Numbered]:
+        for row in read_csv(_lines(file), list, lambda name, cell: cell, delimiter):
+            if isinstance(row, LineError):
+                raise FileError(f"line {row.line}: {row.message}.")
+            yield row.line, json.dumps(row.values).encode()
+
+    return read
+
+
+def lines_of(path: Path, form: Format) -> Iterator[Line]:
+    """The records of a file, folder or archive, each with its row. Raises FileError, OSError."""
+    found = _records(path, form)
+    if not form.same:
+        for place, name, text in found:
+            yield _line(place, [(name, text)], form)
+        return
+    with closing(sqlite3.connect("")) as items:  # a temporary file once it grows
+        _keep(items, found, form)
+        asked = items.execute("SELECT place, name, text, first FROM part ORDER BY first, rowid")
+        for _, parts in itertools.groupby(asked, lambda part: part[3]):
+            yield _joined(parts, form)
+
+
+def _joined(parts: Iterator[tuple[str, str, bytes, int]], form: Format) -> Line:
+    """The row of all records of one item."""
+    place, name, text, _ = next(parts)
+    texts, size = [(name, text)], len(text)
+    for _, name, more, _ in parts:
+        size += len(more)
+        if size <= LONGEST_LINE:
+            texts.append((name, more))
+    if size > LONGEST_LINE:
+        wrong = f"its records have more than {LONGEST_LINE >> 20} MiB together; leave some out"
+        return Line(place, text, None, wrong)
+    return _line(place, texts, form)
+
+
+def _keep(items: sqlite3.Connection, found: Iterator[Found], form: Format) -> None:
+    """Keep all records; `first` is the number of the first one of the same item."""
+    items.execute("CREATE TABLE part (place, name, text, first)")
+    items.execute("CREATE TABLE item (same PRIMARY KEY, first) WITHOUT ROWID")
+    for number, (place, name, text) in enumerate(found):
+        same = _named_by(text, form) or f"{number} has no name"
+        items.execute("INSERT OR IGNORE INTO item VALUES (?, ?)", (same, number))
+        items.execute(
+            "INSERT INTO part SELECT ?, ?, ?, first FROM item WHERE same = ?",
+            (place, name, text, same),
+        )
+
+
+def _named_by(text: bytes, form: Format) -> str:
+    """What names the item of a record; empty where nothing does."""
+    try:
+        return cast("Callable[[Record], str]", form.same)(_record(text))
+    except (BadRow, KeyError):
+        return ""
+
+
+def _line(place: str, texts: list[tuple[str, bytes]], form: Format) -> Line:
+    try:
+        parts: list[Part] = [(name, _record(text)) for name, text in texts]
+        return Line(place, texts[0][1], form.row(parts))
+    except BadRow as error:
+        return Line(place, texts[0][1], None, str(error))
+
+
+def _record(text: bytes) -> Record:
+    """The object in a text. Raises BadRow."""
+    try:
+        record = strict_json(text.decode())
+    except UnicodeDecodeError as error:
+        raise BadRow(f"byte {error.start + 1} is not UTF-8; save the file as UTF-8") from None
+    if not isinstance(record, dict):
+        raise BadRow("it must be an object with one example")
+    if reason := unstorable(record):
+        raise BadRow(reason)
+    return record
+
+
+def _records(path: Path, form: Format) -> Iterator[Found]:
+    """Every record of the files, in the order of their names. Raises FileError."""
+    if not path.is_dir() and path.suffix.lower() != ".zip":
+        yield from _read("", (str(path.absolute()), partial(_open, path)), form)
+        return
+    is_empty = True
+    for member in _members(path):
+        if re.search(form.files, member[0]):
+            is_empty = False
+            yield from _read(f"{member[0]}:", member, form)
+    if is_empty:
+        raise FileError(f"It holds no file of {form.title} ({form.files}).")
+
+
+def _read(at: str, member: Named, form: Format) -> Iterator[Found]:
+    """The records of one file; at: what their places begin with. Raises FileError."""
+    name, opened = member
+    if reason := unstorable(name):
+        raise FileError(f"The file's name {name!a} has {reason}.")
+    try:
+        with opened() as packed, io.BufferedReader(cast(Any, packed)) as file:
+            for number, record in form.read(_unpacked(file)):
+                yield f"{at}{number}", name, record
+    except FileError as error:
+        raise FileError(f"{at} {error}".strip()) from None
+    except (EOFError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error) as error:
+        raise FileError(f"{at} Damaged file ({error}); pack it again.".strip()) from None
+
+
+def _members(path: Path) -> Iterator[Named]:
+    """The files of a folder or an archive, by name. Raises FileError."""
+    if path.is_dir():
+        for file in sorted(path.rglob("*")):
+            if file.is_file():
+                yield file.relative_to(path).as_posix(), partial(_open, file)
+        return
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for info in sorted(archive.infolist(), key=lambda info: info.filename):
+                if info.flag_bits & ENCRYPTED or info.compress_type not in PACKED:
+                    raise FileError(f"{info.filename!a} is locked or packed oddly; pack it again.")
+                if not info.filename.startswith("__MACOSX/"):
+                    yield info.filename, partial(archive.open, info)
+    except zipfile.BadZipFile as error:
+        raise FileError(f"No .zip archive ({error}).") from None
+
+
+def _open(path: Path) -> IO[bytes]:
+    return path.open("rb")
+
+
+def _unpacked(file: BufferedReader) -> BufferedReader:
+    is_gzip = file.peek(2)[:2] == b"\x1f\x8b"
+    return io.BufferedReader(cast(Any, gzip.GzipFile(fileobj=file))) if is_gzip else file
+
+
+def _lines(file: BufferedReader) -> Iterator[bytes]:
+    """The lines of a file; an endless one is cut."""
+    return iter(partial(file.readline, LONGEST_LINE), b"")
+
+
+def _skip_mark(file: BufferedReader) -> None:
+    if file.peek(len(MARK))[: len(MARK)] == MARK:
+        file.read(len(MARK))

@@ -1,0 +1,46 @@
+"""SNLI 1.0: pairs with the labels of their author and of people who judged them.
+
+Layout: README.txt of https://nlp.stanford.edu/projects/snli/. The first of `annotator_labels` is
+the author's, the others are of people who judged the pair.
+"""
+
+from collections.abc import Sequence
+
+from tasks.formats.base import Format, Part, Record, checked, one_of, vote_of
+from tasks.formats.reading import json_lines
+
+TITLE = "SNLI"
+SHAPE = {
+    "sentence1": str,
+    "sentence2": str,
+    "pairID": str,
+    "annotator_labels": list,
+    "captionID": str,  # MultiNLI, of another licence, has none
+}
+LABELS = {name: name for name in ("entailment", "neutral", "contradiction")}
+PARSES = {f"sentence{number}{kind}" for number in (1, 2) for kind in ("_parse", "_binary_parse")}
+
+
+def row(parts: Sequence[Part]) -> Record:
+    """A pair with its author's label and the votes on it; parses are left out."""
+    record = checked(parts[0][1], SHAPE, TITLE)
+    said = [one_of(one, LABELS, "annotator_labels", TITLE) for one in record["annotator_labels"]]
+    taken = {*SHAPE, *PARSES} - {"captionID"}
+    return {
+        "uid": record["pairID"],
+        "context": {"premise": record["sentence1"]},
+        "input": {"hypothesis": record["sentence2"]},
+        "author_label": said[0] if said else None,
+        "validations": [vote_of(None, label) for label in said[1:]],
+        "metadata": {n: value for n, value in record.items() if n not in taken},
+    }
+
+
+FORMAT = Format(
+    TITLE,
+    row,
+    json_lines,
+    license="CC BY-SA 4.0",
+    citation="Samuel R. Bowman, Gabor Angeli, Christopher Potts and Christopher D. Manning. 2015. "
+    "A large annotated corpus for learning natural language inference. EMNLP.",
+)

@@ -1,0 +1,66 @@
+"""SQuAD 1.1 and 2.0, and what has its layout: `data`, `paragraphs`, `qas`.
+
+Layout: https://rajpurkar.github.io/SQuAD-explorer/.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from io import BufferedReader
+
+from tasks.formats.base import Format, Numbered, Part, Record, checked
+from tasks.formats.reading import json_items
+from tasks.line_files import BadRow, FileError
+
+TITLE = "SQuAD"
+SHAPE = {"context": str, "question": str, "id": str, "answers": list}
+
+
+def questions(file: BufferedReader) -> Iterator[Numbered]:
+    """Each question with its paragraph and title, an article at a time."""
+    number = 0
+    for _, text in json_items("data.item")(file):
+        try:
+            article = checked(json.loads(text), {"paragraphs": list}, TITLE, "data[…]")
+            for paragraph in article["paragraphs"]:
+                checked(paragraph, {"context": str, "qas": list}, TITLE, "paragraphs[…]")
+                for asked in paragraph["qas"]:
+                    number += 1
+                    about = {"context": paragraph["context"], "title": article.get("title", "")}
+                    yield number, json.dumps({**checked(asked, {}, TITLE), **about}).encode()
+        except BadRow as error:
+            raise FileError(f"after question {number}: {error}.") from None
+    if not number:
+        raise FileError("It has no list `data` with questions, as SQuAD has.")
+
+
+def row(parts: Sequence[Part]) -> Record:
+    """A question on a passage; its first answer is the author's. Unanswerable ones have none."""
+    record = checked(parts[0][1], SHAPE, TITLE)
+    answers = [
+        checked(one, {"text": str, "answer_start": int}, TITLE, f"answers[{number}]")
+        for number, one in enumerate(record["answers"], 1)
+    ]
+    metadata = {n: value for n, value in record.items() if n not in SHAPE}
+    if answers:
+        metadata["answer_start"] = answers[0]["answer_start"]
+    if len(answers) > 1:
+        metadata["answers"] = answers
+    return {
+        "uid": record["id"],
+        "context": {"passage": record["context"]},
+        "input": {"question": record["question"]},
+        "author_label": answers[0]["text"] if answers else None,
+        "metadata": metadata,
+    }
+
+
+FORMAT = Format(
+    TITLE,
+    row,
+    questions,
+    files=r"\.json(\.gz)?$",
+    license="CC BY-SA 4.0",
+    citation="Pranav Rajpurkar, Jian Zhang, Konstantin Lopyrev and Percy Liang. 2016. SQuAD: "
+    "100,000+ Questions for Machine Comprehension of Text. EMNLP. Version 2: Pranav Rajpurkar, "
+    "Robin Jia and Percy Liang. 2018. Know What You Don't Know. ACL.",
+)

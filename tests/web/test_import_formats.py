@@ -1,0 +1,193 @@
+"""Data in the layouts of others comes in by one command, and goes out for other tools."""
+
+import json
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from annotation.models import Example
+from dynabench.accounts.services import annotator_of
+from tasks.formats import TOOLS
+from tasks.models import TargetModel, Task, TaskMember
+from tests.support.factories import RoundFactory, UserFactory, importing
+from tests.support.gold_items import voted
+from tests.support.judging import write
+from validation.models import QueueItem, Validation
+from validation.rules.consensus import Vote
+
+PAIR = {
+    "context": "A cat sleeps.",
+    "hypothesis": "An animal rests.",
+    "label": "e",
+    "model_label": "c",
+    "genre": "made up",
+    "reason": "Cats are animals.",
+    "tag": None,
+}
+
+
+def run(path, *args):
+    out, err = StringIO(), StringIO()
+    call_command("import_examples", str(path), *importing(args), stdout=out, stderr=err)
+    return out.getvalue().splitlines()[-1]
+
+
+def exported(code, number, tool):
+    out = StringIO()
+    call_command(
+        "export_examples", "--task", code, "--round", str(number), "--to", tool, stdout=out
+    )
+    return out.getvalue()
+
+
+@pytest.fixture
+def anli(tmp_path):
+    """A folder as ANLI's archive: two pairs of two rounds, one of them verified."""
+    files = {
+        "R1/dev.jsonl": [{**PAIR, "uid": "u1"}],
+        "R2/dev.jsonl": [{**PAIR, "uid": "u2", "label": "n"}],
+        "verifier_labels_R1-3.jsonl": [{"uid": "u1", "verifier labels": ["e", "n", "e"]}],
+    }
+    for name, lines in files.items():
+        path = tmp_path / "anli" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(map(json.dumps, lines)))
+    return tmp_path / "anli"
+
+
+def test_a_folder_becomes_rounds_with_licence_and_citation(db, anli):
+    options = ("--from", "anli", "--task", "pairs", "--create", "--policy", "at-least:2")
+    assert run(anli, *options) == "2 new, 0 known before."
+    task = Task.objects.get()
+    assert task.config.about.license == "CC BY-NC 4.0"
+    assert "Adversarial NLI" in task.config.about.citation
+    assert {label.value for label in task.config.labels("label")} >= {"entailment", "neutral"}
+    first, second = Example.objects.order_by("uid").select_related("round", "context")
+    assert (first.round.number, second.round.number) == (1, 2)
+    assert (first.outcome, first.consensus.is_validated_error) == ("fooled", True)
+    assert first.context.fields == {"premise": "A cat sleeps."}
+    assert first.target_outputs.get().output == {"label": "contradiction"}
+    assert Validation.objects.count() == 3
+    assert run(anli, *options) == "0 new, 2 known before."
+
+
+def test_what_is_wrong_is_named_by_file_and_line(db, anli):
+    (anli / "R2" / "dev.jsonl").write_text(json.dumps({**PAIR, "uid": "u2", "label": "x"}))
+    err = StringIO()
+    arguments = importing(("--from", "anli", "--task", "pairs", "--create"))
+    with pytest.raises(CommandError, match=r"^1 of the lines"):
+        call_command("import_examples", str(anli), *arguments, stderr=err)
+    assert f"{anli}:R2/dev.jsonl:1: `label`" in err.getvalue()
+    assert not Example.objects.exists()
+    assert run(anli, *arguments, "--skip-bad").startswith("1 new, 0 known before, 1 bad in ")
+
+
+def test_a_layout_needs_a_task_and_a_name_that_exists(db, anli):
+    with pytest.raises(CommandError, match="--task CODE"):
+        run(anli, "--from", "anli", "--create")
+    with pytest.raises(CommandError, match=r"label_studio.*snli"):
+        run(anli, "--from", "anli-2", "--task", "pairs")
+    (anli / "none").mkdir()
+    with pytest.raises(CommandError, match="no file of SNLI"):
+        run(anli / "none", "--from", "snli", "--task", "pairs")
+
+
+def test_tasks_of_label_studio_are_judged_on(db, tmp_path):
+    choice = {"from_name": "tone", "to_name": "text", "type": "choices"}
+    tasks = [
+        {"id": 1, "data": {"text": "The soup was warm."}, "annotations": [
+            {"completed_by": 3, "result": [{**choice, "value": {"choices": ["good"]}}]}]},
+        {"id": 2, "data": {"text": "The soup was cold."}, "annotations": []},
+    ]  # fmt: skip
+    path = tmp_path / "project.json"
+    path.write_text(json.dumps(tasks))
+    options = ("--from", "label_studio", "--task", "tone", "--create", "--judge")
+    assert run(path, *options, "--labels", "good,bad") == "2 new, 0 known before."
+    assert Validation.objects.get().validator.pseudonym == "tone:3"
+    assert QueueItem.objects.count() == 2
+
+
+def told(round):
+    """What a round holds, without who."""
+    return [
+        (
+            example.inputs,
+            example.context.fields,
+            example.outcome,
+            [(vote.label, vote.verdict) for vote in example.validations.order_by("pk")],
+            [(one.output, one.fooled) for one in example.target_outputs.all()],
+        )
+        for example in round.examples.order_by("pk").select_related("context")
+    ]
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_what_goes_out_comes_back(tool, db, anli, tmp_path):
+    run(anli, "--from", "anli", "--task", "pairs", "--create", "--policy", "at-least:2")
+    task = Task.objects.get()
+    text = exported("pairs", 1, tool)
+    if tool == "doccano":  # it gives every text an id
+        text = json.dumps({**json.loads(text), "id": 1})
+    path = tmp_path / "back.json"
+    path.write_text(text)
+    assert run(path, "--from", tool, "--task", "pairs", "--round", 3) == "1 new, 0 known before."
+    assert told(task.rounds.get(number=3)) == told(task.rounds.get(number=1))
+    assert TargetModel.objects.count() == 2  # the models of R1 and R2, none of them twice
+
+
+def test_what_goes_out_does_not_come_back_beside_itself(nli, bob, tmp_path):
+    voted(write(nli, bob), Vote(None, "cannot_tell"), by=[UserFactory()])
+    path = tmp_path / "back.json"
+    path.write_text(exported("nli", 1, "label_studio"))
+    with pytest.raises(CommandError, match=r"^1 of the lines"):
+        run(path, "--from", "label_studio", "--task", "nli")
+    assert Example.objects.count() == 1
+    assert run(path, "--from", "label_studio", "--task", "nli", "--round", 2).startswith("1 new")
+    first, second = Validation.objects.order_by("pk")
+    assert (first.verdict, second.verdict) == ("cannot_tell", "cannot_tell")
+
+
+URL = "/own/nli/rounds/1/export/label_studio/"
+
+
+def test_members_download_a_round_for_a_tool(client, alice, bob, nli):
+    people = [UserFactory() for _ in range(2)]
+    example = write(nli, bob)
+    voted(example, Vote("neutral"), Vote(None, "flagged"), by=people)
+    TaskMember.objects.create(task=nli.task, user=alice, role="viewer")
+    client.force_login(alice)
+    answer = client.get(URL)
+    named = 'attachment; filename="nli-round1-label_studio.json"'
+    assert answer["Content-Disposition"] == named
+    text = answer.getvalue().decode()
+    [task] = json.loads(text)
+    assert len(task["annotations"]) == 2
+    assert not any(annotator_of(one).pseudonym in text for one in (bob, *people))
+    assert client.get(URL.replace("label_studio", "snli")).status_code == 404
+    client.force_login(bob)
+    assert client.get(URL).status_code == 404
+
+
+SEVERAL = {
+    "version": 1,
+    "name": "Kinds",
+    "goal": {"text": "Write"},
+    "input": [
+        {"name": "text", "type": "long_text"},
+        {"name": "kinds", "type": "multilabel", "labels": ["a", "b"]},
+    ],
+    "output": ["kinds"],
+    "verdict": {"type": "exact_match", "fields": ["kinds"]},
+    "metrics": {"main": "accuracy"},
+    "validation": {"mode": "verdict"},
+}
+
+
+def test_answers_that_no_tool_has_are_refused(as_alice, alice):
+    task = Task.objects.create(code="kinds", name="Kinds", config_text=json.dumps(SEVERAL))
+    RoundFactory(task=task)
+    TaskMember.objects.create(task=task, user=alice, role="viewer")
+    assert as_alice.get(URL.replace("nli", "kinds")).status_code == 302
+    with pytest.raises(CommandError, match="multilabel"):
+        exported("kinds", 1, "argilla")
