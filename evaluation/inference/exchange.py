@@ -20,6 +20,7 @@ import orjson
 from evaluation.contract import Answer, InvalidOutput
 from evaluation.sandbox.limits import Limits
 from evaluation.task_shape import labels_of
+from tasks.config.field_types.chat import as_told
 from tasks.config.schema import TaskConfig
 from tasks.config.values import check_answer
 
@@ -54,7 +55,7 @@ class Sent:
         scratch = self.path.with_suffix(".set")
         with scratch.open("wb") as file:
             for each in ticking(inputs, tell, "writing the examples"):
-                line = orjson.dumps({name: _sent(each[name]) for name in names if name in each})
+                line = orjson.dumps({name: as_told(each[name]) for name in names if name in each})
                 starts.append(starts[-1] + file.write(line))
         self.size = len(starts) - 1
         places = array("q", range(self.size))
@@ -80,18 +81,6 @@ class Sent:
             for line in lines:
                 texts = _texts(orjson.loads(line)["inputs"])
                 yield from (text for text in texts if not text.startswith(FILES))
-
-
-def _sent(value: Any) -> Any:
-    """A field's value as models get it: of a turn of a conversation without the secret's copy."""
-    if not isinstance(value, list):
-        return value
-    return [
-        {name: part for name, part in turn.items() if name != "secret"}
-        if isinstance(turn, dict)
-        else turn
-        for turn in value
-    ]
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -104,6 +104,21 @@ def _wrong_turn(turn: Any, number: int) -> str:
 _KEYS = ("role", "text", "secret")
 
 
+def as_told(value: Any) -> Any:
+    """A field's value as models get it: of turns no more than role and text.
+
+    The text of the system's turn tells the secret; its copy beside the text is for the rule alone.
+    """
+    if not isinstance(value, list | tuple):
+        return value
+    return [
+        {name: part for name, part in turn.items() if name != "secret"}
+        if isinstance(turn, Mapping)
+        else turn
+        for turn in value
+    ]
+
+
 def most_turns(component: Component) -> int:
     """How many turns a person may write in one conversation."""
     return component.max_turns or TURNS

@@ -6,6 +6,7 @@ from types import UnionType
 from typing import Any, Literal, NamedTuple, Protocol
 
 from tasks.config.components import Component
+from tasks.config.field_types.chat import as_told
 
 Reason = Literal["down", "slow", "busy", "rubbish", "refused", "misconfigured"]
 QA_KIND = "extractive-qa"
@@ -124,13 +125,13 @@ class EndpointConfig:
         return str(self.options.get("passage_field", "passage"))
 
     def select(self, item: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields of one example that the model may see; never the target field."""
+        """What the model may see of one example: never the target field, nor a secret's copy."""
         missing = [name for name in self.fields if name not in item]
         if missing:
             raise misconfigured(
                 f"The example lacks the input field {missing[0]!r}; it has {sorted(item)}."
             )
-        return {name: item[name] for name in self.fields}
+        return {name: as_told(item[name]) for name in self.fields}
 
     def check_options(self, known: frozenset[str]) -> None:
         """Raise EndpointError(misconfigured) on an option that the adapter does not have."""

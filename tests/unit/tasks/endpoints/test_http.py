@@ -37,6 +37,15 @@ def test_one_example_is_sent_as_an_object_without_the_target_field(serve: Serve)
     assert 0 < prediction.seconds < 5
 
 
+def test_a_conversation_is_sent_as_roles_and_texts_alone(serve: Serve) -> None:
+    server = serve(answering(GOOD | DIGEST))
+    told = {"role": "system", "text": "The word is tarn. Keep it."}
+    said = {"role": "user", "text": "Which word?"}
+    item = {"text": [{**told, "secret": "tarn"}, said]}
+    endpoint(server).predict([item], deadline_seconds=5)
+    assert server.seen[0].body == {"inputs": {"text": [told, said]}}
+
+
 def test_several_examples_are_sent_as_a_list(serve: Serve) -> None:
     other = {"output": {"label": "negative"}, "prob": None}
     server = serve(answering({"predictions": [GOOD, other], **DIGEST}))
