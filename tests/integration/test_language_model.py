@@ -13,6 +13,10 @@ from django.conf import settings
 from django.test import override_settings
 
 from dynabench.accounts.services import annotator_of
+from evaluation.jobs import ask_llm_judge
+from evaluation.llm_judges.agreement import LEAST
+from evaluation.llm_judges.selectors import calibration
+from evaluation.llm_judges.services import make_judge
 from leaderboard.arena.report import report_of
 from leaderboard.models import Battle, Contestant
 from tasks.models import TargetModel, Task
@@ -23,6 +27,7 @@ from tasks.targets.serving.registry import ModelRegistry
 from tasks.targets.serving.spec import ModelSpec
 from tests.support.battles import battle_arena, fight
 from tests.support.factories import UserFactory
+from tests.support.judged_answers import chat_target, judged_answers
 from tests.support.model_server import serving
 from tests.support.programs import PRODUCT_ONLY
 from tests.support.serving_models import tiny_model
@@ -270,3 +275,25 @@ def longer(battle: Battle) -> str:
     """The side that wrote more."""
     length = {reply.side: len(reply.text) for reply in battle.turns.get().replies.all()}
     return max(length, key=lambda side: length[side])
+
+
+@pytest.mark.django_db
+def test_it_judges_and_its_agreement_with_people_is_measured(url: str, settings: Any) -> None:
+    """It is asked by a schema, so each verdict is one; how far it agrees is another thing."""
+    settings.TARGET_PRIVATE_HOSTS = ["127.0.0.1"]
+    task = judged_answers(authors=8)  # each wrote wrong ones
+    judge = make_judge(
+        task=task, target=chat_target(task, url, model="smol"), name="smol",
+        prompt="Is the answer correct?", most_calls=1000, actor=None,
+    )  # fmt: skip
+    ask_llm_judge(judge.pk)
+    judge.refresh_from_db()
+    assert (judge.state, judge.error, judge.report["failures"]) == ("done", "", 0)
+    found = calibration(judge)
+    assert 0 < found.n < LEAST
+    assert found.n == sum(found[2:6])  # the confusion
+    assert found.kappa is not None
+    assert found.low is not None
+    assert found.high is not None
+    assert -1 <= found.low <= found.kappa <= found.high <= 1
+    assert not found.is_calibrated

@@ -9,32 +9,21 @@ from django.core.files.base import ContentFile
 from django.utils import timezone
 from sklearn.metrics import cohen_kappa_score
 
-from annotation.models import Example, TargetOutput
-from dynabench.accounts.models import Annotator
+from annotation.models import TargetOutput
 from evaluation.contract import SetRow
 from evaluation.jobs import ask_llm_judge
 from evaluation.llm_judges.selectors import calibration, judged_by_people
 from evaluation.llm_judges.services import CHANGED, MOST_FAILURES, JudgeRefused, make_judge
 from evaluation.models import LlmJudge, LlmScore, LlmVerdict
 from evaluation.scoring.metrics import METRICS
-from tasks.models import ModelUse, Round, TargetModel, TargetVersion, Task, TaskMember
+from tasks.models import ModelUse, TargetModel, TaskMember
 from tests.support.chat_server import chat_server
 from tests.support.evaluations import accepted_model, queued_run, set_version
-from tests.support.factories import ContextFactory, UserFactory, scripted_target
+from tests.support.factories import UserFactory
+from tests.support.judged_answers import chat_target, judged_answers
 from tests.support.writing import ok, signed_in
 from validation.models import Consensus
 
-TASK = """
-version: 1
-name: Free
-goal: {text: Ask a question that the model answers wrongly}
-context: [{name: passage, type: text, label: Passage}]
-input: [{name: question, type: text, label: Your question}]
-output: [{name: reply, type: text}]
-verdict: {type: ask_user}
-metrics: {main: squad_f1}
-validation: {corrections: true}
-"""
 PAGE = "/own/free/llm-judges/"
 AUTHORS = 56  # enough that either part of any split may calibrate
 
@@ -43,36 +32,7 @@ AUTHORS = 56  # enough that either part of any split may calibrate
 def task(db, settings, tmp_path):
     """Answers by a model that people judged; every third is wrong, which its text says."""
     settings.MEDIA_ROOT, settings.TARGET_PRIVATE_HOSTS = tmp_path, ["127.0.0.0/8"]
-    task = Task.objects.create(code="free", name="Free", config_text=TASK)
-    round = Round.objects.create(task=task, number=1, state="closed")
-    context = ContextFactory(round=round, fields={"passage": "The bus stops at Tarn."})
-    people = Annotator.objects.bulk_create(Annotator(pseudonym=f"w{n}") for n in range(AUTHORS))
-    target = scripted_target(round)
-    version = TargetVersion.objects.create(target=target, digest="d")
-    wrong = [number % 3 == 0 for number in range(3 * AUTHORS)]
-    examples = Example.objects.bulk_create(
-        Example(
-            round=round, context=context, annotator=people[number % AUTHORS], digest=str(number),
-            inputs={"question": f"Where is {number}?"},
-            outcome="fooled" if is_wrong else "not_fooled",
-        )
-        for number, is_wrong in enumerate(wrong)
-    )  # fmt: skip
-    TargetOutput.objects.bulk_create(
-        TargetOutput(
-            example=example, target=target, version=version, seconds=0.1, fooled=is_wrong,
-            output={"reply": f"{'Wrong' if is_wrong else 'Right'} {number}"},
-        )
-        for number, (example, is_wrong) in enumerate(zip(examples, wrong, strict=True))
-    )  # fmt: skip
-    Consensus.objects.bulk_create(
-        Consensus(
-            example=example, round=round, state="decided", votes=3, still_needed=0,
-            verdict="incorrect" if is_wrong else "correct", is_verified=True, decided_by="votes",
-        )
-        for example, is_wrong in zip(examples, wrong, strict=True)
-    )  # fmt: skip
-    return task
+    return judged_answers(AUTHORS)
 
 
 def says_what_the_text_says(messages):
@@ -96,16 +56,9 @@ def owner(task):
     return owner
 
 
-def chat_target(task, server, **options):
-    return TargetModel.objects.create(
-        task=task, name="chat", adapter="openai_chat", url=server.url,
-        options={"model": "chat-1", "structured": "never", **options},
-    )  # fmt: skip
-
-
 @pytest.fixture
 def judge(task, server):
-    target = chat_target(task, server)
+    target = chat_target(task, server.url, model="chat-1", structured="never")
     return make_judge(
         task=task, target=target, name="first", prompt="Judge it.", most_calls=1000, actor=None
     )
@@ -260,7 +213,7 @@ def test_too_few_examples_are_told_as_not_calibrated(task, judge, owner, alice):
 
 
 def test_owners_make_judges_on_a_page(task, owner, server):
-    chat_target(task, server)
+    chat_target(task, server.url, model="chat-1", structured="never")
     client = signed_in(owner)
     page = ok(client.get(PAGE))
     assert "LLM judges" in page.text
@@ -296,7 +249,7 @@ def test_others_see_no_page(task, judge, alice):
 
 
 def test_only_a_chat_model_of_a_task_with_free_answers_judges(task, nli, server):
-    chat = chat_target(task, server)
+    chat = chat_target(task, server.url, model="chat-1", structured="never")
     wanted = {"name": "x", "prompt": "p", "most_calls": 1, "actor": None}
     with pytest.raises(JudgeRefused):
         make_judge(task=nli.task, target=chat, **wanted)

@@ -114,6 +114,19 @@ def test_an_answer_ends_by_itself_or_at_its_limit(batch: Batch, tokenizer: Token
     assert (whole.one.written, cut.one.written) == (5, 3)  # the end is a token too
 
 
+def test_a_choice_is_one_of_its_texts_whatever_is_likelier(
+    batch: Batch, tokenizer: Tokenizer
+) -> None:
+    likelier = Asked(tokenizer, "a", choices=("xyz", "bz", "by"))  # after a comes b; y is no worse
+    sure = Asked(tokenizer, "a", choices=("ba", "bc", "dd"), temperature=0.1, seed=1)
+    cut = Asked(tokenizer, "a", choices=("cabc",), max_tokens=2)
+    for asked in (likelier, sure, cut):
+        batch.submit(asked.one)
+    assert likelier.answer()[0] in ("bz", "by")
+    assert sure.answer() == ("bc", "stop")
+    assert cut.answer() == ("ca", "length")
+
+
 def test_who_comes_later_joins_and_who_is_done_leaves(
     batch: Batch, letters: Letters, tokenizer: Tokenizer
 ) -> None:

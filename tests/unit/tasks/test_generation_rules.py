@@ -22,6 +22,21 @@ from tasks.targets.serving.generation.text import Text, held_back
 LOGITS = np.log(np.array([0.1, 0.5, 0.15, 0.25], np.float32))
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
 
+IN_SCHEMA = "response_format.json_schema.json_schema.schema"
+
+
+def schema(**changes: object) -> dict[str, object]:
+    """A response format of one choice."""
+    choice = {
+        "type": "object",
+        "properties": {"a": {"type": "string", "enum": ["yes", "nö"]}},
+        "required": ["a"],
+        "additionalProperties": False,
+        **changes,
+    }
+    named = {"name": "answer", "strict": True, "schema": choice}
+    return {"type": "json_schema", "json_schema": named}
+
 
 def drawn(count: int, **how: float) -> list[int]:
     chance = np.random.default_rng(0)
@@ -124,6 +139,11 @@ def test_a_plain_request_is_greedy_and_bounded() -> None:
     assert read(ChatRequest, CHAT | more).sampling() == Sampling(9, 0.7, 0.9, 3, ("\n",))
 
 
+def test_a_schema_of_one_choice_says_what_may_be_answered() -> None:
+    request = read(ChatRequest, CHAT | {"response_format": schema()})
+    assert request.sampling().choices == ('{"a": "yes"}', '{"a": "nö"}')
+
+
 def test_parts_and_the_developer_are_read() -> None:
     turns = [
         {"role": "developer", "content": "Be brief."},
@@ -151,7 +171,15 @@ def test_parts_and_the_developer_are_read() -> None:
         ({"tools": []}, "tools"),
         ({"presence_penalty": 0.5}, "presence_penalty"),
         ({"logit_bias": {"1": 5}}, "logit_bias"),
-        ({"response_format": {"type": "json_object"}}, "response_format.type"),
+        ({"response_format": {"type": "json_object"}}, "response_format"),
+        ({"response_format": schema(required=[])}, "response_format"),
+        ({"response_format": schema(type="array")}, f"{IN_SCHEMA}.type"),
+        ({"response_format": schema(properties={})}, f"{IN_SCHEMA}.properties"),
+        (
+            {"response_format": schema(properties={"a": {"type": "string"}})},
+            f"{IN_SCHEMA}.properties.a.enum",
+        ),
+        ({"response_format": schema(), "stop": "x"}, "stop"),
         ({"stream": True, "logprobs": True}, "logprobs"),
     ],
 )

@@ -15,6 +15,7 @@ from tasks.targets.serving.generation.sampling import (
     choose,
     likeliest,
     log_probabilities,
+    only,
 )
 from tasks.targets.serving.generation.text import Text
 
@@ -47,7 +48,8 @@ class Conversation:
     """A prompt and the answer to it, as the batch writes it.
 
     ids: prompt and answer; done: of these, so many are in the decoder's memory; cached: of these,
-    so many were there before. echo: the prompt's tokens are told as well. The batch calls `tell`.
+    so many were there before. echo: the prompt's tokens are told as well. choices: the tokens of
+    each text that the answer may be, where it is not free. The batch calls `tell`.
     """
 
     ids: list[int]
@@ -57,6 +59,7 @@ class Conversation:
     text: Text
     ends: frozenset[int]
     echo: bool = False
+    choices: Sequence[Sequence[int]] = ()
     prompt: int = 0
     done: int = 0
     cached: int = 0
@@ -100,13 +103,14 @@ class Conversation:
         if self.sampling.max_tokens == 0:  # only the prompt is told
             self.tell(Piece("", "length"))
             return "length"
-        token = choose(logits, self.sampling, self._chance)
+        left = self._left()
+        token = choose(only(logits, left) if left else logits, self.sampling, self._chance)
         if self.sampling.logprobs is not None:
             self._note(token, log_probabilities(logits))
         self.ids.append(token)
         shown = "" if token in self.ends else self.text.add(token)
         reason: Reason | None = None
-        if token in self.ends or self.text.is_stopped:
+        if token in self.ends or self.text.is_stopped or (left and not self._left()):
             reason = "stop"
         elif self.written >= self.sampling.max_tokens:
             reason = "length"
@@ -115,6 +119,11 @@ class Conversation:
         if shown or reason:
             self.tell(Piece(shown, reason))
         return reason
+
+    def _left(self) -> set[int]:
+        """The tokens with which what is written may go on to a choice; none: it is one, or free."""
+        now, answer = self.written, self.ids[self.prompt :]
+        return {one[now] for one in self.choices if [*one[:now]] == answer and one[now:]}
 
     def _note(self, token: int, logarithms: np.ndarray) -> None:  # type: ignore[type-arg]
         top = likeliest(logarithms, self.sampling.logprobs or 0)
@@ -133,4 +142,5 @@ def conversation(
 ) -> Conversation:
     """A conversation that nothing was written of; `deadline` is a point of time.monotonic()."""
     text = Text(tokenizer, sampling.stop)
-    return Conversation(list(ids), sampling, tell, deadline, text, ends, echo)
+    choices = [tokenizer.encode(one, add_special_tokens=False).ids for one in sampling.choices]
+    return Conversation(list(ids), sampling, tell, deadline, text, ends, echo, choices)

@@ -1,5 +1,6 @@
 """Requests in OpenAI's protocol, checked. What is not served is refused, never ignored."""
 
+import json
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Annotated, Any, Literal, TypeVar
@@ -12,6 +13,7 @@ from tasks.targets.serving.generation.sampling import Sampling
 DEFAULT_TOKENS = 512  # of an answer whose request names no limit
 MAX_TURNS = 256
 MAX_PROMPTS = 64
+MAX_CHOICES = 64
 
 Count = Annotated[int, Field(ge=1)]
 Ids = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
@@ -42,9 +44,43 @@ class _StreamOptions(BaseModel):
     include_usage: bool = False
 
 
-class _Plain(BaseModel):
+class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")
+
+
+class _Plain(_Strict):
     type: Literal["text"]
+
+
+class _Choice(_Strict):
+    type: Literal["string"]
+    enum: Annotated[list[str], Field(min_length=1, max_length=MAX_CHOICES)]
+
+
+class _Chosen(_Strict):
+    """A JSON object whose only member is one of some texts; other schemas are not served."""
+
+    type: Literal["object"]
+    properties: Annotated[dict[str, _Choice], Field(min_length=1, max_length=1)]
+    required: list[str]
+    additionalProperties: Literal[False]
+
+
+class _Schema(_Strict):
+    name: str
+    strict: Literal[True]
+    value: Annotated[_Chosen, Field(alias="schema")]
+
+
+class _Structured(_Strict):
+    type: Literal["json_schema"]
+    json_schema: _Schema
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Each answer that the schema allows, as JSON."""
+        ((name, choice),) = self.json_schema.value.properties.items()
+        return tuple(json.dumps({name: one}, ensure_ascii=False) for one in choice.enum)
 
 
 class _Body(BaseModel):
@@ -82,7 +118,12 @@ class _Body(BaseModel):
             seed=self.seed,
             stop=tuple(stop),
             logprobs=self.told(),
+            choices=self.choices(),
         )
+
+    def choices(self) -> tuple[str, ...]:
+        """The texts that the answer may be; none: it is free."""
+        return ()
 
     def limit(self) -> int | None:
         """The most tokens of the answer, if the request says."""
@@ -104,10 +145,20 @@ class ChatRequest(_Body):
     max_completion_tokens: Count | None = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
-    response_format: _Plain | None = None
+    response_format: Annotated[_Plain | _Structured, Field(discriminator="type")] | None = None
     store: Literal[False] | None = None
 
+    def choices(self) -> tuple[str, ...]:
+        how = self.response_format
+        return how.texts if isinstance(how, _Structured) else ()
+
     def check(self) -> None:
+        if self.choices() and self.stop:
+            raise wrong_field("stop", "is not served beside a schema.")
+        if isinstance(how := self.response_format, _Structured):
+            schema = how.json_schema.value
+            if schema.required != [*schema.properties]:
+                raise wrong_field("response_format", "must require its only property.")
         if self.stream and self.logprobs:
             raise wrong_field("logprobs", "are not told in streams.")
 

@@ -1,5 +1,6 @@
 """How the next token is chosen, and the log probabilities of tokens. Pure."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,8 @@ class Sampling:
 
     top_p: only the likeliest tokens that together have this probability; seed: the same one draws
     the same; stop: texts that end the answer and are not part of it; logprobs: so many of the
-    likeliest tokens are told for each token, None: none are.
+    likeliest tokens are told for each token, None: none are; choices: the answer is one of these
+    texts, none: it is free.
     """
 
     max_tokens: int
@@ -24,6 +26,7 @@ class Sampling:
     seed: int | None = None
     stop: tuple[str, ...] = ()
     logprobs: int | None = None
+    choices: tuple[str, ...] = ()
 
 
 def choose(logits: Logits, sampling: Sampling, chance: np.random.Generator) -> int:
@@ -40,6 +43,14 @@ def choose(logits: Logits, sampling: Sampling, chance: np.random.Generator) -> i
     sums = likely[tokens].cumsum()
     place = np.searchsorted(sums, chance.random() * sums[-1], side="right")
     return int(tokens[min(place, len(tokens) - 1)])
+
+
+def only(logits: Logits, tokens: Collection[int]) -> Logits:
+    """The logits of these tokens; all others can never be chosen."""
+    kept = np.full_like(logits, -np.inf)
+    places = list(tokens)
+    kept[places] = logits[places]
+    return kept
 
 
 def log_probabilities(logits: Logits) -> NDArray[np.float64]:
