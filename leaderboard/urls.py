@@ -20,6 +20,7 @@ urlpatterns = [
     path("t/<slug:code>/arena/", arena_views.arena, name="arena"),
     path("t/<slug:code>/conversations.jsonl", battle_views.conversations, name="conversations"),
     path("t/<slug:code>/battle/", battle_views.battle, name="battle"),
+    path("t/<slug:code>/battle/stream/", battle_views.battle_stream, name="battle-stream"),
     path("t/<slug:code>/battle/vote/", battle_views.vote, name="battle-vote"),
     path("t/<slug:code>/battle/consent/", battle_views.consent, name="battle-consent"),
     path("t/<slug:code>/battle/<uuid:uuid>/", battle_views.battle_over, name="battle-over"),

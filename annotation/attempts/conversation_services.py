@@ -28,7 +28,7 @@ from annotation.attempts.live_targets import (
     payers_of,
     waited,
 )
-from annotation.attempts.partial_answers import keeper
+from annotation.attempts.partial_answers import keeper, key_of
 from annotation.models import Assignment, Conversation
 from annotation.open_round import not_open
 from annotation.refusals import CapReached, RoundClosed, Stale, Unsaid
@@ -157,7 +157,7 @@ def _let_answer(conversation: Conversation, seconds: float | None) -> None:
     turns = {talk: plain_turns([*conversation.turns, said])}
     inputs = model_inputs(assignment.round, assignment.context.fields, turns)
     try:
-        asked = ask(entries, inputs, keeper(conversation))
+        asked = ask(entries, inputs, keeper(key_of(conversation)))
     except EndpointError as error:
         _fail(conversation, entries, error)
         return

@@ -1,9 +1,10 @@
-"""What a target has written of an answer that is not finished: in the cache, for all processes."""
+"""What targets have written of answers that are not finished: in the cache, for all processes."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from django.core.cache import cache
+from django.db.models import Model, QuerySet
 
 from annotation.models import Conversation
 
@@ -15,14 +16,15 @@ LONGEST = 60.0
 """Seconds after which the page asks again, so that nobody holds a thread for long."""
 
 
-def _key(conversation: Conversation) -> str:
+def key_of(conversation: Conversation) -> str:
+    """Of the answer to what the person said last."""
     asked_at = conversation.asked_at
     return f"talk:{conversation.pk}:{asked_at.timestamp() if asked_at else ''}"
 
 
-def keeper(conversation: Conversation) -> Callable[[str], None]:
+def keeper(key: str) -> Callable[[str], None]:
     """What hears an answer as it comes, and keeps it at most ten times a second."""
-    key, last = _key(conversation), [0.0]
+    last = [0.0]
 
     def heard(text: str) -> None:
         if time.monotonic() - last[0] >= PAUSE:
@@ -32,14 +34,17 @@ def keeper(conversation: Conversation) -> Callable[[str], None]:
     return heard
 
 
-def parts(conversation: Conversation) -> Iterator[str]:
-    """The text so far, each time that there is more, until the answer is there or failed."""
-    key, shown, ends_at = _key(conversation), "", time.monotonic() + LONGEST
-    waiting = Conversation.objects.filter(pk=conversation.pk, asked_at=conversation.asked_at)
+def parts(keys: Sequence[str], waiting: QuerySet[Model]) -> Iterator[list[str]]:
+    """The texts so far, each time that there is more of one, until all are there or one failed.
+
+    waiting: the row that waits for them, and nothing once it does no more.
+    """
+    shown, ends_at = [""] * len(keys), time.monotonic() + LONGEST
     while time.monotonic() < ends_at and waiting.exists():
         for _ in range(LOOKS):
-            text = cache.get(key, "")
-            if text != shown:
-                yield text
-                shown = text
+            found = cache.get_many(keys)
+            texts = [found.get(key, "") for key in keys]
+            if texts != shown:
+                yield texts
+                shown = texts
             time.sleep(PAUSE)

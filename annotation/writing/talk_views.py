@@ -1,11 +1,6 @@
 """The conversation with the target, a turn at a time, before it is sent as an example."""
 
-import json
-import threading
-from collections.abc import Iterator
-
-from django.conf import settings
-from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext as _
@@ -13,7 +8,9 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from annotation.access import gate_is_shut, writer
 from annotation.assignments.services import assign
-from annotation.attempts import conversation_services, partial_answers
+from annotation.attempts import conversation_services
+from annotation.attempts.event_stream import stream_of
+from annotation.attempts.partial_answers import key_of
 from annotation.models import Assignment, Conversation
 from annotation.open_round import round_to_write
 from annotation.writing import page
@@ -26,7 +23,6 @@ from tasks.access import find_task
 
 SOON = 0.2
 """Seconds that a page with a script waits for an answer, before it shows what comes."""
-_may_listen = threading.BoundedSemaphore(max(1, settings.LIVE_CALLS // 2))
 
 
 @require_GET
@@ -37,27 +33,10 @@ def talk_stream(request: HttpRequest, pk: int) -> HttpResponseBase:
     """
     mine = Conversation.objects.filter(assignment__annotator=annotator_of(request.user))  # type: ignore[arg-type]
     conversation = get_object_or_404(mine, assignment=pk)
-    if not conversation.is_asking or not _may_listen.acquire(blocking=False):
+    if not conversation.is_asking:
         return HttpResponse(status=204)
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingHttpResponse(
-        _Events(conversation), content_type="text/event-stream", headers=headers
-    )
-
-
-class _Events:
-    """The events; Django closes them also where nobody has read one."""
-
-    def __init__(self, conversation: Conversation) -> None:
-        self._parts = partial_answers.parts(conversation)
-
-    def __iter__(self) -> Iterator[str]:
-        for text in self._parts:
-            yield f"data: {json.dumps(text)}\n\n"
-        yield "event: done\ndata:\n\n"
-
-    def close(self) -> None:
-        _may_listen.release()
+    waiting = mine.filter(pk=conversation.pk, asked_at=conversation.asked_at)
+    return stream_of([key_of(conversation)], waiting)
 
 
 @require_http_methods(["GET", "POST"])

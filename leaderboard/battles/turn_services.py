@@ -24,6 +24,7 @@ from annotation.attempts.live_targets import (
     note_spent,
     waited,
 )
+from annotation.attempts.partial_answers import keeper
 from annotation.refusals import CapReached, Stale
 from dynabench.accounts.models import Annotator
 from leaderboard.battles import selectors
@@ -32,7 +33,7 @@ from leaderboard.models import SIDES, Battle, Reply, Turn
 from tasks.models import TargetModel, Task
 from tasks.targets.connect import messages_of, version_of
 from tasks.targets.endpoints.base import EndpointError, Prediction, misconfigured, rubbish
-from tasks.targets.endpoints.live import LiveTarget
+from tasks.targets.endpoints.live import LiveTarget, Writer
 from tasks.targets.spending_services import Payer
 
 logger = logging.getLogger(__name__)
@@ -113,16 +114,18 @@ def _next_number(battle: Battle) -> int:
     return last.number + (last.state == State.DONE)
 
 
-def settle(turn: Turn) -> Turn:
+def settle(turn: Turn, seconds: float | None = None) -> Turn:
     """Ask both models and store what they answer; returns the turn as it is after the wait.
 
-    When the wait is over first, the pool's thread stores it later.
+    seconds: to wait; as long as a page waits if absent. When the wait is over first, the pool's
+    thread stores it later.
     """
     try:
-        asked = call([_side(turn, side) for side in SIDES], {}, settings.LIVE_DEADLINE_SECONDS)
+        sides = _heard(turn, [_side(turn, side) for side in SIDES])
+        asked = call(sides, {}, settings.LIVE_DEADLINE_SECONDS)
     except EndpointError as error:
         return _fail(turn, error)
-    if waited(asked):
+    if waited(asked, seconds):
         return _conclude(turn, asked)
     asker = threading.get_ident()
 
@@ -151,6 +154,19 @@ def _side(turn: Turn, side: str) -> LiveTarget:
     ]
     messages = messages_of(said, turn.prompt)
     return replace(affordable(Payer(_target(turn.battle, side))), inputs={"messages": messages})
+
+
+def keys_of(turn: Turn) -> list[str]:
+    """Of what each side has written so far, left and right (`partial_answers`)."""
+    return [f"battle:{turn.pk}:{side}:{turn.asked_at.timestamp()}" for side in SIDES]
+
+
+def _heard(turn: Turn, sides: Sequence[LiveTarget]) -> Sequence[LiveTarget]:
+    """The sides, heard as they write; neither where one cannot be, which would tell them apart."""
+    if not all(isinstance(side.endpoint, Writer) for side in sides):
+        return sides
+    pairs = zip(sides, keys_of(turn), strict=True)
+    return [replace(side, heard=keeper(key)) for side, key in pairs]
 
 
 def _target(battle: Battle, side: str) -> TargetModel:

@@ -4,11 +4,18 @@ from uuid import UUID
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import (
+    require_GET,
+    require_http_methods,
+    require_POST,
+    require_safe,
+)
 
 from annotation.access import gate_is_shut, writer
+from annotation.attempts.event_stream import stream_of
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.downloads import lines
@@ -25,11 +32,14 @@ from leaderboard.battles.selectors import (
     live_contestants,
     open_battle,
 )
-from leaderboard.battles.turn_services import begin_turn, settle
-from leaderboard.models import Battle
+from leaderboard.battles.turn_services import begin_turn, keys_of, settle
+from leaderboard.models import Battle, Turn
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_read
+
+SOON = 0.2
+"""Seconds that a page with a script waits for both answers, before it shows what comes."""
 
 
 def _entered(request: HttpRequest, code: str) -> tuple[Task, Annotator]:
@@ -67,12 +77,26 @@ def _send(request: HttpRequest, task: Task, voter: Annotator, now: Battle | None
         turn, is_mine = begin_turn(voter=voter, task=task, drawn=drawn, **form.cleaned_data)
     except Refused as error:
         return page.show(request, task, voter, now, form=form, refused=error)
-    if is_mine:
-        turn = settle(turn)
+    if is_mine:  # with a script the answers stream
+        turn = settle(turn, SOON if htmx_partial(request) else None)
     if not htmx_partial(request):
         return redirect("leaderboard:battle", task.code)
     shown = battles_of(voter, task).get(pk=turn.battle_id)
     return page.show(request, task, voter, shown)
+
+
+@require_GET
+def battle_stream(request: HttpRequest, code: str) -> HttpResponseBase:
+    """Both answers to the person's own message as they come, as `annotation` streams its own.
+
+    204 where nothing is asked. What is sent of a side is its text alone.
+    """
+    task, voter = _entered(request, code)
+    mine = Turn.objects.filter(battle__voter=voter, battle__task=task, state=Turn.State.ASKING)
+    turn = mine.filter(battle__ended_at=None).first()
+    if turn is None:
+        return HttpResponse(status=204)
+    return stream_of(keys_of(turn), mine.filter(pk=turn.pk, asked_at=turn.asked_at))
 
 
 def _own_battle(request: HttpRequest, uuid: UUID) -> tuple[Battle, Annotator]:

@@ -10,6 +10,7 @@ from tasks.models import TargetModel, TaskMember
 from tests.browser.conftest import audit, text_box, visit
 from tests.support.battles import battle_arena, fight
 from tests.support.factories import UserFactory
+from tests.support.streaming_server import ChatServer
 
 URL = "/t/duel/battle/"
 LONG = (
@@ -65,8 +66,26 @@ def test_what_may_go_wrong_is_told(page, alice, task, settings):
     audit(page)
     TargetModel.objects.filter(name="m2").update(options={"label": "Here.", "delay": 1})
     page.get_by_role("button", name="Send to both").click()
-    expect(page.locator("#waiting")).to_be_visible()
+    expect(page.locator("#answering")).to_be_visible()
     expect(page.locator("#vote")).to_be_visible()  # the page asked again by itself
+
+
+def test_both_answers_stream_side_by_side(page, alice, task, settings):
+    settings.TARGET_PRIVATE_HOSTS = ["127.0.0.1"]
+    services.give_consent(voter=annotator_of(alice), task=task, agrees=False)
+    with ChatServer().running() as server:
+        server.say = ["Water ", "that falls."]
+        server.go_on.clear()
+        TargetModel.objects.update(adapter="openai_chat", url=server.url, options={"model": "m"})
+        visit(page, URL)
+        text_box(page).fill("What is rain?")
+        page.get_by_role("button", name="Send to both").click()
+        expect(page.locator("#answering .text")).to_have_text(["Water", "Water"])
+        audit(page)
+        server.go_on.set()
+        expect(page.locator("#vote legend")).to_be_focused()
+    expect(page.locator(".said")).to_have_text(["Water that falls.", "Water that falls."])
+    expect(page.get_by_text("m1")).to_have_count(0)
 
 
 def test_a_battle_without_javascript(open_page, alice, task):

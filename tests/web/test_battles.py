@@ -14,7 +14,7 @@ from django.utils import timezone
 from annotation.refusals import CapReached, NotAllowed, Stale
 from dynabench.accounts.services import annotator_of
 from leaderboard.arena.report import report_of
-from leaderboard.battles import selectors, services
+from leaderboard.battles import selectors, services, views
 from leaderboard.battles.voters import voters_of
 from leaderboard.models import Battle, Comparison, GoldPair, Reply, Turn
 from tasks.models import TargetFailure, TargetModel, TaskMember
@@ -33,6 +33,11 @@ from tests.web.conftest import HTMX
 
 URL = "/t/duel/battle/"
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    monkeypatch.setattr(views, "SOON", 5)
 
 
 def hidden(response):
@@ -171,7 +176,7 @@ def test_while_models_answer_the_page_waits(as_alice, task, voter, agreed):
     send(task, voter)
     Turn.objects.update(state="asking", asked_at=timezone.now())
     response = as_alice.get(URL)
-    assert 'id="waiting"' in response.text
+    assert 'id="answering"' in response.text
     assert 'name="winner"' not in response.text
     with pytest.raises(Stale):
         send(task, voter)

@@ -183,12 +183,12 @@ def test_an_answer_is_streamed_as_it_comes(talks, alice, bob, slow, monkeypatch)
     held = Conversation.objects.get()
     url = f"/talk/{held.assignment_id}/stream/"
     assert signed_in(bob).get(url).status_code == 404
-    keep = partial_answers.keeper(held)
+    keep = partial_answers.keeper(partial_answers.key_of(held))
     keep("In")
     stream = client.get(url).streaming_content
-    assert next(stream) == b'data: "In"\n\n'
+    assert next(stream) == b'data: ["In"]\n\n'
     keep("In 19")
-    assert next(stream) == b'data: "In 19"\n\n'
+    assert next(stream) == b'data: ["In 19"]\n\n'
     slow[0].set_result(answered("In 1931."))
     assert list(stream) == [b"event: done\ndata:\n\n"]
     assert client.get(url).status_code == 204

@@ -1,0 +1,41 @@
+"""Answers as they come, for a page with a script: server-sent events."""
+
+import json
+import threading
+from collections.abc import Iterator, Sequence
+
+from django.conf import settings
+from django.db.models import Model, QuerySet
+from django.http import HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+
+from annotation.attempts.partial_answers import parts
+
+HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+_may_listen = threading.BoundedSemaphore(max(1, settings.LIVE_CALLS // 2))
+
+
+def stream_of(keys: Sequence[str], waiting: QuerySet[Model]) -> HttpResponseBase:
+    """Each event is the list of the texts so far (see `parts`), the last one is `done`.
+
+    204 when too many listen already; the page then asks again by itself.
+    """
+    if not _may_listen.acquire(blocking=False):
+        return HttpResponse(status=204)
+    events = _Events(parts(keys, waiting))
+    return StreamingHttpResponse(events, content_type="text/event-stream", headers=HEADERS)
+
+
+class _Events:
+    """The events; Django closes them also where nobody has read one."""
+
+    def __init__(self, texts: Iterator[list[str]]) -> None:
+        self._texts = texts
+
+    def __iter__(self) -> Iterator[str]:
+        for texts in self._texts:
+            yield f"data: {json.dumps(texts)}\n\n"
+        yield "event: done\ndata:\n\n"
+
+    def close(self) -> None:
+        _may_listen.release()
