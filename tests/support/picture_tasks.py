@@ -2,10 +2,12 @@
 
 import base64
 import struct
+import zipfile
 import zlib
 from io import BytesIO
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from PIL import Image
 
 from annotation.models import Assignment
@@ -82,6 +84,13 @@ def animated(kind):
     return file.getvalue()
 
 
+def lying(seconds):
+    """A recording whose header says that it is a thousand bytes long, and a stretch after that."""
+    data = bytearray(media.wav(seconds))
+    data[4:8], data[40:44] = struct.pack("<I", 1036), struct.pack("<I", 1000)
+    return bytes(data)
+
+
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
 
 
@@ -92,3 +101,16 @@ def as_program(user, method, url, **body):
 
 def coded(data):
     return base64.b64encode(data).decode()
+
+
+def upload(data, name="it.png"):
+    return SimpleUploadedFile(name, data, content_type="text/html")
+
+
+def archive(tmp_path, table, files, name="scenes.csv", folder=""):
+    path = tmp_path / "scenes.zip"
+    with zipfile.ZipFile(path, "w") as made:
+        made.writestr(f"{folder}{name}", table)
+        for file, data in files.items():
+            made.writestr(f"{folder}{file}", data)
+    return path

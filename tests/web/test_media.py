@@ -9,7 +9,6 @@ from io import BytesIO
 
 import pytest
 from django.core.files.storage import default_storage
-from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
 from PIL import Image
 
@@ -31,25 +30,16 @@ from tests.support.picture_tasks import (
     animated,
     form_for,
     huge,
+    lying,
     own_storage,  # noqa: F401
     round,  # noqa: F401
     sent,
     task,  # noqa: F401
+    upload,
 )
 from tests.support.writing import ok, signed_in
 from validation.decisions.consensus_rows import derive_all
 from validation.models import Validation
-
-
-def upload(data, name="it.png"):
-    return SimpleUploadedFile(name, data, content_type="text/html")
-
-
-def lying(seconds):
-    """A recording whose header says that it is a thousand bytes long, and a stretch after that."""
-    data = bytearray(media.wav(seconds))
-    data[4:8], data[40:44] = struct.pack("<I", 1036), struct.pack("<I", 1000)
-    return bytes(data)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 # ruff: noqa: F811  (fixtures are named where they are used)
 
 import json
-import zipfile
 from io import StringIO
 
 import pytest
@@ -19,6 +18,7 @@ from tests.support import media
 from tests.support.picture_tasks import (
     SVG,
     animated,
+    archive,
     as_program,
     coded,
     huge,
@@ -26,15 +26,6 @@ from tests.support.picture_tasks import (
     round,  # noqa: F401
     task,  # noqa: F401
 )
-
-
-def archive(tmp_path, table, files, name="scenes.csv", folder=""):
-    path = tmp_path / "scenes.zip"
-    with zipfile.ZipFile(path, "w") as made:
-        made.writestr(f"{folder}{name}", table)
-        for file, data in files.items():
-            made.writestr(f"{folder}{file}", data)
-    return path
 
 
 def run(path):
