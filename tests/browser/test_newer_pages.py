@@ -1,0 +1,88 @@
+"""Pages of models and of their judges, read by axe in both themes; and used without a script."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from playwright.sync_api import expect
+
+from evaluation.llm_judges.agreement import Agreement
+from evaluation.models import LlmJudge
+from tasks.models import TaskMember
+from tests.browser.conftest import audit, visit
+from tests.support.evaluations import accepted_model
+from tests.support.factories import TaskFactory
+from tests.support.judged_answers import chat_target, judged_answers
+from tests.support.submissions import url_of
+from tests.support.training_dates import model_of, round_set
+
+TODAY = datetime.now(UTC).date()
+WEEK = timedelta(days=7)
+JUDGES = "/own/free/llm-judges/"
+MEASURED = Agreement(60, 20, 30, 5, 5, 20, 0.66, 0.41, 0.85)
+
+
+@pytest.fixture(autouse=True)
+def _media(settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+
+
+def chat_form(user):
+    TaskFactory(code="nli")
+    return "/t/nli/submit/?kind=chat"
+
+
+def follow(user):
+    TaskFactory(code="nli")
+    return "/t/nli/"
+
+
+def embargo(user):
+    return url_of(accepted_model(TaskFactory(code="nli"), user, publish_on=TODAY + WEEK))
+
+
+def training_dates(user):
+    task = TaskFactory(code="nli")
+    before = round_set(task, 1, TODAY - 9 * WEEK, TODAY - 8 * WEEK, 20)
+    after = round_set(task, 2, TODAY - WEEK, TODAY, 20)
+    model_of(task, user, "dated", TODAY - 4 * WEEK, (before, 18, False), (after, 9, False))
+    return "/t/nli/leaderboard/training-dates/"
+
+
+def llm_judges(user):
+    task = judged_answers(authors=2)
+    TaskMember.objects.create(task=task, user=user, role="owner")
+    target = chat_target(task, "http://127.0.0.1:1/v1", model="m")
+    for name, report in (("new", {}), ("measured", {"calibrate": MEASURED._asdict()})):
+        LlmJudge.objects.create(
+            task=task, target=target, name=name, prompt="Judge " + "it" * 40, most_calls=9,
+            asked_with={}, state="done", report={"calls": 9, "failures": 1, "waiting": 3, **report},
+        )  # fmt: skip
+    return JUDGES
+
+
+@pytest.mark.parametrize(
+    "made", [chat_form, follow, embargo, training_dates, llm_judges], ids=lambda made: made.__name__
+)
+def test_a_page_and_what_it_says_to_an_empty_form(page, alice, made):
+    visit(page, made(alice))
+    audit(page)
+    if made in (chat_form, llm_judges):
+        name = "Submit" if made is chat_form else "Make it and ask it"
+        page.get_by_role("button", name=name, exact=True).click()
+        expect(page.locator(".error-summary")).to_be_focused()
+        audit(page)
+    if made is follow:
+        page.locator("#follow button").click()
+        expect(page.locator("#follow")).to_be_visible()
+        audit(page)
+
+
+def test_a_judge_is_made_without_a_script(open_page, alice):
+    llm_judges(alice)
+    page = open_page(alice, java_script_enabled=False)
+    visit(page, JUDGES)
+    page.get_by_label("Name", exact=True).fill("careful")
+    page.get_by_label("Judge model", exact=True).select_option("chat")
+    page.get_by_role("button", name="Make it and ask it").click()
+    expect(page.get_by_role("heading", name="careful")).to_be_visible()
+    assert LlmJudge.objects.filter(name="careful", state="queued").exists()
