@@ -12,9 +12,13 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from statistics import median
+from queue import SimpleQueue
+from statistics import fmean, median
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,6 +27,9 @@ sys.path.insert(0, str(ROOT))
 from bench.machine import machine, versions  # noqa: E402
 from bench.serving import Server, free_port, running  # noqa: E402
 from tasks.targets.serving.backends import cores  # noqa: E402
+from tasks.targets.serving.generation.conversation import Conversation, Tell  # noqa: E402
+from tasks.targets.serving.generation.model import LanguageModel  # noqa: E402
+from tasks.targets.serving.generation.sampling import Sampling  # noqa: E402
 from tasks.targets.serving.registry import identify  # noqa: E402
 from tasks.targets.serving.spec import ModelSpec, open_folder  # noqa: E402
 
@@ -34,6 +41,18 @@ TOPICS = (
 PROMPTS = [f"Write a long story about {topic}." for topic in TOPICS]
 QUESTIONS = ("Why is the sky blue?", "How do bees find home?", "What is a prime number?",
              "Who invented paper?", "How does a lock work?")  # fmt: skip
+SUBJECTS = (
+    *("the sea", "a volcano", "the moon", "money", "a bicycle", "sleep", "bread", "music"),
+    *("a bee", "winter", "a map", "paper", "the heart", "a bridge", "salt", "glass", "a clock"),
+    *("the desert", "friendship", "electricity"),
+)
+ASKS = (
+    *("Explain {} to a child.", "Write a poem about {}.", "List three facts about {}."),
+    *("Why do people care about {}?", "Describe {} in one sentence.", "Tell a joke about {}."),
+    *("What is the opposite of {}?", "How would you draw {}?", "Begin a story with {}."),
+    "Ask me a question about {}.",
+)
+MANY = [ask.format(subject) for ask in ASKS for subject in SUBJECTS]
 # At least, at least, at most.
 BARS = {"batched 8 / one by one": 6.0, "alone / one by one": 3.0, "first token ms, at most": 200.0}
 CACHE = Path(os.environ.get("DYNABENCH_HOME", ROOT / "var")) / "serving"
@@ -164,6 +183,61 @@ def reference(tokens: int) -> dict[str, float]:
     return found
 
 
+def agreement(prompts: Sequence[str], tokens: int) -> dict[str, dict[str, float]]:
+    """Greedy answers beside those of fp32, for each precision.
+
+    tokens: the share that is fp32's where fp32 has written so far; answers: the share that is
+    fp32's from the first token to the last.
+    """
+    late = time.monotonic() + 36_000
+
+    def asked(model: LanguageModel, prompt: str, tell: Tell) -> Conversation:
+        turns = [{"role": "user", "content": prompt}]
+        return model.chat(turns, Sampling(tokens), tell, late)
+
+    def reread(model: LanguageModel, answer: Conversation, tell: Tell) -> Conversation:
+        return model.complete(answer.ids, Sampling(0, logprobs=1), tell, late, echo=True)
+
+    answers = each("fp32", asked, prompts)
+    found = {}
+    for precision in ("int8", "int4"):
+        same = [
+            [told.top[0][0] == told.token for told in again.told[answer.prompt :]]
+            for answer, again in zip(answers, each(precision, reread, answers), strict=True)
+        ]
+        found[precision] = {"tokens": fmean(chain(*same)), "answers": fmean(map(all, same))}
+    return found
+
+
+def each(
+    precision: str,
+    begin: Callable[[LanguageModel, Any, Tell], Conversation],
+    items: Sequence[Any],
+) -> list[Conversation]:
+    """What the model in this process makes of each item, eight at once."""
+    spec = ModelSpec("bench", SOURCE, precision=precision)
+    folder = open_folder(spec)
+    model = LanguageModel(spec, folder, *identify(spec, folder, CACHE), max_queued=8)
+    with ThreadPoolExecutor(8) as threads:
+        made = list(threads.map(partial(whole, model, begin), items))
+    model.close()
+    return made
+
+
+def whole(
+    model: LanguageModel, begin: Callable[[LanguageModel, Any, Tell], Conversation], item: Any
+) -> Conversation:
+    """One of them, once it is written."""
+    told: SimpleQueue[Any] = SimpleQueue()
+    made = begin(model, item, told.put)
+    while True:
+        piece = told.get()
+        if isinstance(piece, Exception):
+            raise piece
+        if piece.reason:
+            return made
+
+
 def measure(precision: str, *, rounds: int, tokens: int) -> dict[str, Any]:
     """Everything; ratios are of the medians over the rounds."""
     spec = ModelSpec("bench", SOURCE, precision=precision)
@@ -201,10 +275,15 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one round of 48 tokens")
     parser.add_argument("--json", action="store_true", help="print one object")
     parser.add_argument("--precision", default="int8", choices=["int4", "int8", "fp32"])
+    said = f"only compare answers to so many prompts, at most {len(MANY)}, with fp32's"
+    parser.add_argument("--agreement", type=int, metavar="PROMPTS", help=said)
     parser.add_argument("--reference", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.reference:
         print(json.dumps(reference(given.reference)))
+        return
+    if given.agreement:
+        print(json.dumps(agreement(MANY[: given.agreement], 32) | {"machine": machine()}, indent=2))
         return
     rounds, tokens = (1, 48) if given.quick else (3, 128)
     results = measure(given.precision, rounds=rounds, tokens=tokens)
