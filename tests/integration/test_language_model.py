@@ -1,6 +1,9 @@
 """The language model of the site, real: others' tools read its streams and evaluate it."""
 
 import json
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -244,6 +247,34 @@ def test_lm_eval_evaluates_through_both_routes(
             bootstrap_iters=0,
         )
         assert told["n-samples"][task["task"]]["effective"] == 3
+
+
+INSPECTED = """
+from inspect_ai import Task, task
+from inspect_ai.dataset import Sample
+from inspect_ai.scorer import includes
+
+
+@task
+def capitals():
+    return Task(dataset=[Sample(input=%r, target="Paris")], scorer=includes())
+"""
+
+
+def test_inspect_evaluates_through_it(url: str, tmp_path: Path) -> None:
+    (tmp_path / "task.py").write_text(INSPECTED % CAPITAL[0]["content"])
+    subprocess.run(
+        [
+            Path(sys.executable).with_name("inspect"), "eval", "task.py",
+            "--model=openai-api/local/smol", f"--model-base-url={url}",
+            "--max-tokens=24", "--log-format=json", "--display=plain",
+        ],
+        cwd=tmp_path, env={**os.environ, "LOCAL_API_KEY": "none", "HOME": str(tmp_path)},
+        check=True, capture_output=True,
+    )  # fmt: skip
+    (log,) = (json.loads(path.read_text()) for path in tmp_path.glob("logs/*.json"))
+    assert log["status"] == "success", log["error"]["message"]
+    assert log["results"]["scores"][0]["metrics"]["accuracy"]["value"] == 1
 
 
 STORIES = ("a lighthouse keeper", "two rivers", "a slow train", "the last apple", "a lost dog")
