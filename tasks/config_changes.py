@@ -8,6 +8,7 @@ from django.utils.translation import gettext, gettext_noop
 from dynabench.lib.errors import Refused
 from tasks.config.changes import context_changes, forbidden_changes
 from tasks.config.dynabench1 import convert, unfinished
+from tasks.config.dynabench2 import is_of_dynabench2
 from tasks.config.loading import check_config
 from tasks.config.parsing import ConfigError, Finding, Problem, read_yaml
 from tasks.config.schema import TaskConfig
@@ -19,8 +20,8 @@ STALE = gettext_noop(
     "Somebody saved another configuration since you opened this one. Compare, then save again."
 )
 LONGEST_DIFF = 20_000
-OWN_KEYS = {"version", "verdict", "metrics"}  # no configuration of Dynabench 1.0 has one of them
-OLD_KEYS = {"context", "input", "output"}  # each of its configurations has one of these
+OWN_KEYS = {"version", "verdict", "metrics"}  # no configuration of Dynabench has one of them
+OLD_KEYS = {"context", "input", "output", "user_input"}  # each of its has one of these
 
 
 class ConfigStale(Refused):
@@ -33,8 +34,8 @@ class ConfigStale(Refused):
 def usable(text: str, *, name: str = "") -> tuple[TaskConfig, str, list[str]]:
     """The configuration, its text, and what to know of it.
 
-    A text of Dynabench 1.0 is converted; it holds no name, so the task gets this one. Raises
-    ConfigError.
+    A text of Dynabench 1.0 or 2.0 is converted; it holds no name, so the task gets this one.
+    Raises ConfigError.
     """
     notes = []
     document = read_yaml(text)
@@ -44,7 +45,8 @@ def usable(text: str, *, name: str = "") -> tuple[TaskConfig, str, list[str]]:
             raise ConfigError(problems)
         converted = convert(text, name=name or "Imported task")
         text = converted.config_yaml_text
-        notes = ["Converted from Dynabench 1.0.", *converted.notes]
+        version = "2.0" if is_of_dynabench2(document.data) else "1.0"
+        notes = [f"Converted from Dynabench {version}.", *converted.notes]
     config, problems = check_config(text)
     if config is None:
         raise ConfigError(problems)

@@ -34,7 +34,7 @@ from tasks.services import account_of, change_members, check_members, keep_shown
 
 
 class TaskForm(forms.ModelForm):
-    """A task; its configuration is checked, and converted when it is one of Dynabench 1.0."""
+    """A task; its configuration is checked, and converted if it is one of Dynabench 1.0 or 2.0."""
 
     class Meta:
         model = Task
@@ -45,8 +45,8 @@ class TaskForm(forms.ModelForm):
             )
         }
         help_texts = {
-            "config_text": "YAML; see docs/task-config.md. A configuration of Dynabench 1.0 is "
-            "converted when you save."
+            "config_text": "YAML; see docs/task-config.md. A configuration of Dynabench 1.0 or 2.0 "
+            "is converted when you save."
         }
 
     notes: Sequence[str] = ()

@@ -165,7 +165,7 @@ class MadeTaskSerializer(FullTaskSerializer):
     # Its context also holds the notes.
 
     notes = serializers.SerializerMethodField(
-        help_text="What to consider, and what a configuration of Dynabench 1.0 lost."
+        help_text="What to consider, and what a configuration of Dynabench 1.0 or 2.0 lost."
     )
 
     class Meta(FullTaskSerializer.Meta):

@@ -58,7 +58,7 @@ class NewTaskSerializer(TaskChangeSerializer):
     config_text = serializers.CharField(
         max_length=MAX_BYTES,
         trim_whitespace=False,
-        help_text="YAML. A configuration of Dynabench 1.0 is converted.",
+        help_text="YAML. A configuration of Dynabench 1.0 or 2.0 is converted.",
     )
 
 

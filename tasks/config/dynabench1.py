@@ -1,4 +1,4 @@
-"""Configurations of Dynabench 1.0 (Dynatask YAML) as configurations of ours.
+"""Configurations of Dynabench 1.0 (Dynatask YAML) and of 2.0 as configurations of ours.
 
 What 1.0 could say is described in its `docs/owners.md` and checked in its `api/models/task.py`.
 """
@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 from tasks.config.checks import RESERVED
 from tasks.config.components import FIELD_TYPES
+from tasks.config.dynabench2 import in_words_of_1, is_of_dynabench2
 from tasks.config.loading import load_config
 from tasks.config.parsing import Finding, dump_yaml, read_yaml
 from tasks.config.schema import METRICS, DeltaName
@@ -46,11 +47,13 @@ class Converted:
 
 
 def convert(yaml_text: str, *, name: str = "Imported task") -> Converted:
-    """Our configuration for one of Dynabench 1.0; `load_config` accepts the result.
+    """Our configuration for one of Dynabench 1.0 or 2.0; `load_config` accepts the result.
 
-    Raises ConfigError when the text is no YAML mapping.
+    Raises ConfigError when the text is no YAML mapping, or has an interface of 2.0 that has no
+    counterpart here.
     """
-    given = read_yaml(yaml_text).data
+    document = read_yaml(yaml_text)
+    given = in_words_of_1(document) if is_of_dynabench2(document.data) else document.data
     conversion = _Conversion(given)
     text = dump_yaml({"version": 1, "name": name, **conversion.config()})
     load_config(text)

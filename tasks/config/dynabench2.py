@@ -1,0 +1,109 @@
+"""Configurations of Dynabench 2.0 in the words of 1.0, which `dynabench1` converts.
+
+Layout: docs/examples of mlcommons/dynabench. 2.0 says as 1.0 does what models answer and how that
+is scored; what people read, write and choose it names by interfaces.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, ValidationError
+
+from tasks.config.messages import problems_of
+from tasks.config.parsing import ConfigError, Document
+
+OWN = ("goal", "context", "user_input", "model_input", "model_output", "response_fields")
+"""What is said anew in the words of 1.0, and what follows from the fields."""
+Name = Annotated[str, Field(min_length=1, alias="field_name_for_the_model")]
+
+
+class _Options(BaseModel):
+    """A label to choose; `options` are its values."""
+
+    type: Literal["multioptions"]
+    name: Name
+    options: list[Any]
+
+
+class _GoalText(BaseModel):
+    type: Literal["plain-text"]
+    text: str = ""
+
+
+class _TextInput(BaseModel):
+    type: Literal["text"]
+    name: Name
+    placeholder: str = ""
+
+
+class _Text(BaseModel):
+    context: str
+
+
+class _PlainText(BaseModel):
+    type: Literal["plain-text"]
+    names: _Text = Field(alias="field_names_for_the_model")
+
+
+class _TextAndAnswer(_Text):
+    answer: str
+
+
+class _SelectableText(BaseModel):
+    """A text in which people mark the answer."""
+
+    type: Literal["selectable-text"]
+    names: _TextAndAnswer = Field(alias="field_names_for_the_model")
+
+
+class _ModelOutput(BaseModel):
+    model_prediction_label: str
+
+
+class _Task(BaseModel):
+    goal: Annotated[_Options | _GoalText, Field(discriminator="type")] | None = None
+    context: Annotated[_PlainText | _SelectableText, Field(discriminator="type")] | None = None
+    user_input: list[Annotated[_TextInput | _Options, Field(discriminator="type")]]
+    model_output: _ModelOutput | None = None
+
+
+def is_of_dynabench2(given: Mapping[str, Any]) -> bool:
+    """Whether a configuration is one of 2.0, where `user_input` stands for `input`."""
+    return "user_input" in given and "input" not in given
+
+
+def in_words_of_1(document: Document) -> dict[str, Any]:
+    """The same task for `dynabench1.convert`.
+
+    The answer of people and that of the model get one name, the model's. Raises ConfigError where
+    an interface has no counterpart here.
+    """
+    try:
+        task = _Task.model_validate(document.data)
+    except ValidationError as error:
+        raise ConfigError(problems_of(error, document, _Task.model_json_schema())) from None
+    kept = {key: value for key, value in document.data.items() if key not in OWN}
+    answer = task.model_output.model_prediction_label if task.model_output else ""
+    inputs, texts = [_input(one) for one in task.user_input], []
+    if isinstance(task.goal, _GoalText):
+        kept["goal_message"] = task.goal.text or kept.get("goal_message")
+    elif task.goal:
+        inputs.append({**_input(task.goal), "as_goal_message": True})
+    if task.context:
+        texts = [{"name": task.context.names.context, "type": "string"}]
+    if isinstance(task.context, _SelectableText):
+        names = task.context.names
+        inputs.append({
+            "name": names.answer,
+            "type": "context_string_selection",
+            "reference_name": names.context,
+        })  # fmt: skip
+    if answer and len(inputs) > len(task.user_input):
+        inputs[-1]["name"] = answer
+    return {**kept, "context": texts, "input": inputs}
+
+
+def _input(one: _TextInput | _Options) -> dict[str, Any]:
+    if isinstance(one, _Options):
+        return {"name": one.name, "type": "multiclass", "labels": one.options}
+    return {"name": one.name, "type": "string", "placeholder": one.placeholder}
