@@ -80,15 +80,13 @@ def fill(task: Any, models: range, sets: int) -> None:
         ]  # fmt: skip
         scores, resamples = [], []
         for run in runs:
-            value = min(0.99, max(0.01, skill + chance.gauss(0, 0.02)))
-            results = {"value": value, "low": value - 0.03, "high": value + 0.03, "n": SIZE}
-            scores += [
-                Score(run=run, metric=metric, slice=part, **results)
-                for metric in SCORES[run.suite]
-                for part in ("", *(("tag=a", "tag=b") if metric == "accuracy" else ()))
-            ]
-            for metric, common in zip(RESAMPLED, shared, strict=True):
-                if metric in SCORES[run.suite]:
+            for metric in SCORES[run.suite]:
+                value = min(0.99, max(0.01, skill + chance.gauss(0, 0.02)))
+                results = {"value": value, "low": value - 0.03, "high": value + 0.03, "n": SIZE}
+                parts = ("", "tag=a", "tag=b") if metric == "accuracy" else ("",)
+                scores += [Score(run=run, metric=metric, slice=part, **results) for part in parts]
+                if metric in RESAMPLED:
+                    common = shared[RESAMPLED.index(metric)]
                     drawn = value + common + 0.01 * noise.standard_normal(200)
                     values = drawn.astype("<f4").tobytes()
                     resamples.append(Resample(run=run, metric=metric, values=values))
@@ -158,7 +156,8 @@ def context_of(get: Callable[..., Any]) -> dict[str, Any]:
     from django.test.utils import setup_test_environment, teardown_test_environment
 
     setup_test_environment()
-    shown: dict[str, Any] = get().context[0].flatten()
+    contexts = get().context  # also of the charts, which are templates of their own
+    shown: dict[str, Any] = next(one for one in contexts if "matrix" in one).flatten()
     teardown_test_environment()
     return {name: value for name, value in shown.items() if name != "block"}
 
