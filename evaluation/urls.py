@@ -5,7 +5,7 @@ from django.urls import path
 from evaluation.llm_judges import views as judge_views
 from evaluation.releases import views as release_views
 from evaluation.sets import views as set_views
-from evaluation.submissions import fooling, model_views
+from evaluation.submissions import fooling, model_views, team_views
 from evaluation.submissions import views as submission_views
 from evaluation.training import views as training_views
 from evaluation.uploads import views as upload_views
@@ -59,6 +59,27 @@ urlpatterns = [
     path("t/<slug:code>/sets/<int:pk>/inputs/", set_views.open_inputs, name="set-inputs"),
     path("t/<slug:code>/models/", submission_views.models, name="models"),
     path("me/models/", submission_views.mine, name="my-models"),
+    path("me/teams/", team_views.teams, name="teams"),
+    *(
+        path(
+            f"me/teams/invitations/<int:pk>/{action}/",
+            team_views.answer,
+            {"action": action},
+            name=f"invitation-{action}",
+        )
+        for action in ("accept", "decline")
+    ),
+    path("me/teams/<int:pk>/", team_views.team, name="team"),
+    path("me/teams/<int:pk>/leave/", team_views.leave, name="team-leave"),
+    *(
+        path(
+            f"me/teams/<int:pk>/members/<int:member>/{action}/",
+            team_views.member,
+            {"action": action},
+            name=f"team-member-{action}",
+        )
+        for action in ("remove", "owner", "member")
+    ),
     path("m/<uuid:pk>/", model_views.model, name="model"),
     path("m/<uuid:pk>/try/", fooling.fool, name="model-fool"),
     path("m/<uuid:pk>/card/", model_views.card, name="model-card"),

@@ -18,13 +18,14 @@ from dynabench.client.moderating import Moderating
 from dynabench.client.owning import Owning
 from dynabench.client.releasing import Releasing
 from dynabench.client.tasks import Tasks
+from dynabench.client.teams import Teaming
 from dynabench.client.writing import Writing
 
 T = TypeVar("T")
 TIMEOUT = httpx.Timeout(120, connect=10)
 
 
-class Methods(Tasks, Models, Boards, Writing, Owning, Releasing, Moderating, Hooks, ABC):
+class Methods(Tasks, Models, Teaming, Boards, Writing, Owning, Releasing, Moderating, Hooks, ABC):
     """What both clients can do, and their settings.
 
     api_key: also of DYNABENCH_API_KEY, or of `dynabench login`; without one only what is public is

@@ -16,7 +16,7 @@ GOOD = ("accepted", "scored", "published")
 
 
 class Models(Uploading, Following):
-    """The methods about models."""
+    """The methods about models. team, where one is submitted: the name of a team of one's own."""
 
     @method
     def submit_model(
@@ -24,6 +24,7 @@ class Models(Uploading, Following):
         model_path: str | Path,
         task: str,
         name: str | None = None,
+        team: str = "",
         **card: Unpack[types.Card],
     ) -> Flow[str]:
         """Submit a model's folder, or an archive of it; the model's id.
@@ -33,7 +34,7 @@ class Models(Uploading, Following):
         FileNotFoundError, ValueError, Invalid, QuotaReached.
         """
         path = Path(model_path)
-        return self._submit(task, "directory", name or path, card, {}, path)
+        return self._submit(task, "directory", name or path, card, {"team": team}, path)
 
     @method
     def submit_predictions(
@@ -42,11 +43,12 @@ class Models(Uploading, Following):
         task: str,
         evaluation_set: str,
         name: str | None = None,
+        team: str = "",
         **card: Unpack[types.Card],
     ) -> Flow[str]:
         """Submit a file of JSON lines that answers a set's inputs; the model's id."""
         file = Path(path)
-        fields = {"evaluation_set": evaluation_set}
+        fields = {"evaluation_set": evaluation_set, "team": team}
         return self._submit(task, "predictions", name or file, card, fields, file)
 
     @method
@@ -56,13 +58,14 @@ class Models(Uploading, Following):
         task: str,
         name: str | None = None,
         adapter: str = "jsonl",
+        team: str = "",
         **card: Unpack[types.Card],
     ) -> Flow[str]:
         """Submit an image: a file of `docker save`, or `registry/name@sha256:…`; the model's id.
 
         adapter: how it is asked: `jsonl`, `dynalab` or `dynabench2`.
         """
-        fields, path = {"adapter": adapter}, Path(image)
+        fields, path = {"adapter": adapter, "team": team}, Path(image)
         if path.is_file():
             return self._submit(task, "image", name or path, card, fields, path)
         path = Path(str(image).partition("@")[0])
@@ -76,10 +79,11 @@ class Models(Uploading, Following):
         revision: str,
         task: str,
         name: str | None = None,
+        team: str = "",
         **card: Unpack[types.Card],
     ) -> Flow[str]:
         """Submit a model of the hub by its id and full commit; the model's id."""
-        fields = {"source": source, "revision": revision}
+        fields = {"source": source, "revision": revision, "team": team}
         return self._submit(task, "hub", name or Path(source), card, fields)
 
     @method
@@ -90,13 +94,14 @@ class Models(Uploading, Following):
         name: str,
         adapter: str = "jsonl",
         secret: str = "",
+        team: str = "",
         **card: Unpack[types.Card],
     ) -> Flow[str]:
         """Submit the address of a model that answers over HTTPS; the model's id.
 
         secret: a bearer token that it asks for; the server keeps it encrypted and shows it nobody.
         """
-        fields = {"source": url, "adapter": adapter, "secret": secret}
+        fields = {"source": url, "adapter": adapter, "secret": secret, "team": team}
         return self._submit(task, "endpoint", name, card, fields)
 
     @method
@@ -107,6 +112,7 @@ class Models(Uploading, Following):
         name: str,
         chat: types.Chat,
         secret: str = "",
+        team: str = "",
         **card: Unpack[types.Card],
     ) -> Flow[str]:
         """Submit a chat model behind an OpenAI-compatible interface; the model's id.
@@ -114,7 +120,7 @@ class Models(Uploading, Following):
         url: its base URL, such as https://api.example.org/v1. chat: `model`, and what else there is
         to say: prompt, examples, price, cap. secret: its key, kept encrypted.
         """
-        fields = {"source": url, "secret": secret, "chat": chat}
+        fields = {"source": url, "secret": secret, "chat": chat, "team": team}
         return self._submit(task, "chat", name, card, fields)
 
     @method
@@ -140,24 +146,32 @@ class Models(Uploading, Following):
 
         The quota is asked for first, so that nobody packs, hashes or sends gigabytes in vain.
         """
+        team = fields.pop("team")
         if file:
-            yield from self._check_quota(task, (yield Work(lambda: size_of(file))))
+            size = yield Work(lambda: size_of(file))
+            yield from self._check_quota(task, size, team)
             fields |= {"upload": (yield from self._upload(file))}
         if isinstance(name, Path):
             now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
             name = f"{own_name(name)[:80]} {now}"
         body = {"kind": kind, "name": name, "card": card, **fields}
+        if team:
+            body["team"] = team
         model: types.WholeModel = yield from self._write("POST", f"/tasks/{task}/models/", body)
         return model["id"]
 
-    def _check_quota(self, task: str, size: int) -> Flow[None]:
-        quota: types.Quota = yield from self._get(f"/tasks/{task}/quota/")
+    def _check_quota(self, task: str, size: int, team: str) -> Flow[None]:
+        quota = yield from self._quota(task, team)
         if not quota["left"]:
             when = f" The next one is free at {quota['free_at']}." if quota["free_at"] else ""
             raise QuotaReached(f"You have submitted all models of today.{when}", code="quota")
         most = quota.get("largest_bytes", size)  # servers of before do not tell
         if size > most:
             raise ValueError(f"It has {size:,} bytes; you may send {most:,} bytes at most now.")
+
+    def _quota(self, task: str, team: str) -> Flow[types.Quota]:
+        named = {"team": team} if team else {}
+        return self._get(f"/tasks/{task}/quota/", **named)
 
     @method
     def models(self, task: str | None = None) -> Flow[list[types.Model]]:
@@ -225,9 +239,9 @@ class Models(Uploading, Following):
         return _checked(results)
 
     @method
-    def quota(self, task: str) -> Flow[types.Quota]:
-        """How many models one may still submit to a task today."""
-        return self._get(f"/tasks/{task}/quota/")
+    def quota(self, task: str, team: str = "") -> Flow[types.Quota]:
+        """How many models one may still submit to a task today; for a team, as it allows, too."""
+        return self._quota(task, team)
 
     @method
     def update_card(self, model_id: str, **card: Unpack[types.Card]) -> Flow[types.WholeModel]:

@@ -173,6 +173,7 @@ class BoardRow(TypedDict):
     id: str
     model: str
     owner: str
+    team: NotRequired[str]
     rank: str
     first: int | None
     last: int | None
@@ -299,6 +300,7 @@ class ComparedModel(TypedDict):
     id: str
     model: str
     owner: str
+    team: str
 
 
 class ComparedRow(TypedDict):
@@ -744,6 +746,7 @@ class Model(TypedDict):
     task: str
     name: str
     owner: str
+    team: str
     kind: Literal["directory", "image", "predictions", "hub", "endpoint", "chat", "target"]
     adapter: Literal["jsonl", "dynalab", "dynabench2"]
     evaluation_set: str | None
@@ -1300,6 +1303,32 @@ class TaskMetrics(TypedDict):
 
     main: str
     names: list[str]
+
+
+class Team(TypedDict):
+    """A team, for its members."""
+
+    id: int
+    name: str
+    made_at: str
+    members: list[TeamMember]
+
+
+class TeamInvitation(TypedDict):
+    """An invitation to oneself."""
+
+    id: int
+    team: str
+
+
+class TeamMember(TypedDict):
+    """A member of a team, or an address that is invited."""
+
+    id: int
+    name: str
+    email: str
+    is_owner: bool
+    joined_at: str | None
 
 
 class Token(TypedDict):

@@ -25,7 +25,7 @@ from annotation.models import (
 )
 from dynabench.accounts.models import Annotator, ApiToken, LogEntry, User
 from dynabench.webhooks.models import Webhook
-from evaluation.models import Submission, Upload
+from evaluation.models import Submission, TeamMember, Upload
 from leaderboard.battles.release import own_battles
 from leaderboard.models import Follow, ReleaseConsent, WeeklyGoal, Weights
 from tasks.models import Media, TaskMember, TaskProposal
@@ -83,7 +83,12 @@ def _about(user: User) -> dict[str, Section]:
             *("name", "wanted_code", "source", "goal", "people", "state", "reason"),
             *("created_at", "decided_at"),
         ),
-        "models": Submission.objects.filter(owner=user).values(*MODEL, task_code=F("task__code")),
+        "models": Submission.objects.filter(owner=user).values(
+            *MODEL, task_code=F("task__code"), team_name=F("team__name")
+        ),
+        "teams": TeamMember.objects.filter(user=user).values(
+            "address", "is_owner", "joined_at", team_name=F("team__name")
+        ),
         "uploads": Upload.objects.filter(owner=user).values("file_name", "size", "begun_at"),
         "weights": Weights.objects.filter(owner=user).values(
             *("name", "description", "metrics", "evaluation_sets", "made_at"),

@@ -3,7 +3,8 @@
 from annotation.erasure import erase_drafts, erase_examples
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import leave
-from evaluation.submissions.services import withdraw_all
+from evaluation.submissions.services import pass_on, withdraw_all
+from evaluation.teams.services import leave_all, mend_teams
 from leaderboard.battles.services import erase_conversations
 from leaderboard.people.services import forget_goals
 from validation.erasure import erase_words
@@ -12,9 +13,13 @@ from validation.erasure import erase_words
 def delete_person(*, user: User) -> None:
     """Withdraw the person's models, delete the account, then what they wrote, some at a time.
 
+    Accepted models of a team stay with it.
+
     Should the last step be cut short, `manage.py purge_deleted` finishes it.
     """
+    pass_on(owner=user)
     withdraw_all(owner=user)
+    leave_all(user=user)
     if annotator := leave(user=user):
         erase_work(annotator)
 
@@ -34,6 +39,8 @@ def purge_deleted() -> int:
     Who came by the site and has no user any more has left, by their own page or because
     an administrator deleted the user.
     """
+    pass_on(owner=None)
     withdraw_all(owner=None)
+    mend_teams()
     left = Annotator.objects.filter(source=Annotator.Source.SITE, user__isnull=True)
     return sum(erase_work(annotator) for annotator in left)

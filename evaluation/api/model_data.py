@@ -9,7 +9,7 @@ from evaluation.api.chat import ToldChatSerializer
 from evaluation.models import EvaluationRun, Submission
 from evaluation.submissions.progress import Progress, progress_of, with_wait
 from evaluation.submissions.told_chat import told_chat
-from evaluation.submissions.visibility import Viewer, shown_name, shown_owner
+from evaluation.submissions.visibility import Viewer, shown_name, shown_owner, shown_team
 
 TOLD_OF_CARD = (
     *("description", "languages", "trained_on", "trained_until", "license", "parameters"),
@@ -58,6 +58,7 @@ class ModelSerializer(serializers.Serializer[Any]):
     task = serializers.CharField()
     name = serializers.CharField()
     owner = serializers.CharField(help_text="A pseudonym; empty where there is none or is hidden.")
+    team = serializers.CharField(help_text="For which it was submitted; empty: none, or hidden.")
     kind = serializers.ChoiceField(Submission.Kind.choices)
     adapter = serializers.ChoiceField(Submission.Adapter.choices)
     evaluation_set = serializers.CharField(allow_null=True, help_text="Of predictions.")
@@ -129,6 +130,7 @@ def told_of(submission: Submission, viewer: Viewer, progress: Progress) -> dict[
         "task": submission.task.code,
         "name": shown_name(submission, viewer),
         "owner": owner,
+        "team": shown_team(submission, viewer),
         "evaluation_set": version.evaluation_set.name if version else None,
         "error": submission.error if shows_error else "",
         "log": submission.log if shows_error else "",

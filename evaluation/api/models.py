@@ -14,15 +14,16 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken, User
+from dynabench.accounts.people import person
 from dynabench.accounts.services import annotator_of
-from dynabench.lib.api import Pages, read
+from dynabench.lib.api import Pages, read, wanted
 from evaluation.api.chat import ChatSerializer, settings_of
 from evaluation.api.model_data import (
     CardSerializer,
     ModelSerializer,
     WholeModelSerializer,
 )
-from evaluation.models import EvaluationSetVersion, Submission, Upload
+from evaluation.models import EvaluationSetVersion, Submission, Team, Upload
 from evaluation.sets.selectors import open_versions
 from evaluation.submissions import services as submissions
 from evaluation.submissions.selectors import (
@@ -34,6 +35,7 @@ from evaluation.submissions.selectors import (
 )
 from evaluation.submissions.services import Card, remaining_quota
 from evaluation.submissions.visibility import Viewer, find_owned, find_submission, viewers
+from evaluation.teams.selectors import teams_of
 from evaluation.uploads.chunked import largest_of
 from tasks.access import find_task
 from tasks.api.tasks import OfTask
@@ -76,6 +78,9 @@ class NewModelSerializer(serializers.Serializer[Any]):
     )
     chat = ChatSerializer(required=False, help_text="chat: how it is asked.")
     card = CardSerializer(required=False)
+    team = serializers.CharField(
+        max_length=60, required=False, allow_blank=True, help_text="A team of yours, by its name."
+    )
 
 
 class NewestFirst(Pages):
@@ -122,6 +127,7 @@ class TaskModels(OfTask, Models):
         fields["chat"] = settings_of(task.config, fields.get("chat"))
         fields["upload"] = _upload(request.user, fields.get("upload"))
         fields["evaluation_set"] = _version(task, fields.get("evaluation_set"))
+        fields["team"] = team_of(request.user, fields.get("team"))
         made = submissions.submit_model(task=task, owner=request.user, **fields)
         return Response(whole(request, made.pk), status.HTTP_201_CREATED)
 
@@ -133,6 +139,17 @@ def _upload(user: User, pk: UUID | None) -> Upload | None:
     if found := Upload.objects.filter(pk=pk, owner=user).first():
         return found
     raise serializers.ValidationError({"upload": ["You have no such file here. Upload it."]})
+
+
+def team_of(user: User, name: str | None) -> Team | None:
+    """One's team of that name; None where none is named."""
+    if not name:
+        return None
+    if found := teams_of(user).filter(name__iexact=name).first():
+        return found
+    known = ", ".join(team.name for team in teams_of(user)) or "none"
+    message = f"You are in no team of this name. Your teams: {known}."
+    raise serializers.ValidationError({"team": [message]})
 
 
 def _version(task: Task, name: str | None) -> EvaluationSetVersion | None:
@@ -269,18 +286,27 @@ class QuotaSerializer(serializers.Serializer[Any]):
     )
 
 
+class QuotaQuery(serializers.Serializer[Any]):
+    """For whom."""
+
+    team = serializers.CharField(
+        max_length=60, required=False, help_text="A team of yours: as its quota allows, too."
+    )
+
+
 class QuotaView(APIView):
-    @extend_schema(operation_id="quota_get", responses=QuotaSerializer)
+    @extend_schema(operation_id="quota_get", parameters=[QuotaQuery], responses=QuotaSerializer)
     def get(self, request: Request, code: str) -> Response:
         """How many models you may still submit to a task."""
         task = find_task(request, code, can_annotate)
-        assert isinstance(request.user, User)
-        quota = remaining_quota(request.user, task)
+        user = person(request)
+        team = team_of(user, wanted(QuotaQuery, request).get("team"))
+        quota = remaining_quota(user, task, team)
         body = {
             "left": quota.left,
             "most": settings.SUBMISSIONS_PER_DAY,
             "most_refused": settings.REFUSED_SUBMISSIONS_PER_DAY,
             "free_at": quota.free_at,
-            "largest_bytes": largest_of(request.user),
+            "largest_bytes": largest_of(user),
         }
         return Response(QuotaSerializer(body).data)

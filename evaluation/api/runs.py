@@ -163,8 +163,8 @@ class RunAgain(APIView):
     @write("runs_repeat", None, {201: RunSerializer})
     def post(self, request: Request, pk: UUID, run: UUID) -> Response:
         """Repeat it after we have failed. For the owners of model and task."""
-        found, _ = find_run(request, pk, run)
-        assert isinstance(request.user, User)  # who is inside is signed in
+        found, _ = find_run(request, pk, run, lambda _, viewer: viewer.may_repeat)
+        assert isinstance(request.user, User)  # who may repeat it is signed in
         made = run_again(run=found, actor=request.user)
         again, _ = find_run(request, pk, made.pk)
         return Response(RunSerializer(again).data, status.HTTP_201_CREATED)

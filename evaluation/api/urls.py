@@ -10,13 +10,14 @@ from evaluation.api import (
     releases,
     runs,
     sets,
+    teams,
     trainings,
     uploads,
 )
 
 TASK, SETS = "tasks/<slug:code>/", "tasks/<slug:code>/evaluation-sets/"
 ROUND = "tasks/<slug:code>/rounds/<int:number>/"
-MODEL = "models/<uuid:pk>/"
+MODEL, TEAM = "models/<uuid:pk>/", "teams/<int:pk>/"
 urlpatterns = [
     path(f"{TASK}datasets/", datasets.Datasets.as_view(), name="datasets"),
     path(f"{ROUND}datasets/", releases.Releases.as_view(), name="releases"),
@@ -59,6 +60,23 @@ urlpatterns = [
     path(f"{MODEL}llm-scores/", llm_judges.ModelLlmScores.as_view(), name="llm-scores"),
     path(f"{MODEL}scores/", runs.Scores.as_view(), name="scores"),
     path(f"{MODEL}predictions/<slug:name>/", runs.Predictions.as_view(), name="predictions"),
+    path("teams/", teams.Teams.as_view(), name="teams"),
+    path(TEAM, teams.TeamView.as_view(), name="team"),
+    path(f"{TEAM}leave/", teams.TeamLeave.as_view(), name="team-leave"),
+    path(f"{TEAM}models/", teams.TeamModels.as_view(), name="team-models"),
+    path(f"{TEAM}members/", teams.TeamMembers.as_view(), name="team-members"),
+    path(f"{TEAM}members/<int:member>/", teams.TeamMemberView.as_view(), name="team-member"),
+    path("me/invitations/", teams.TeamInvitations.as_view(), name="invitations"),
+    path(
+        "me/invitations/<int:pk>/accept/",
+        teams.TeamInvitationAccept.as_view(),
+        name="invitation-accept",
+    ),
+    path(
+        "me/invitations/<int:pk>/decline/",
+        teams.TeamInvitationDecline.as_view(),
+        name="invitation-decline",
+    ),
     path("uploads/", uploads.Uploads.as_view(), name="uploads"),
     path("uploads/<uuid:pk>/", uploads.UploadView.as_view(), name="upload"),
 ]

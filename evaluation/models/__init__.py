@@ -13,6 +13,7 @@ from evaluation.models.jobs import Job
 from evaluation.models.llm_judges import LlmJudge, LlmScore, LlmVerdict
 from evaluation.models.runs import EvaluationRun, Score
 from evaluation.models.submissions import Submission, Upload, UploadPiece
+from evaluation.models.teams import Team, TeamMember
 from evaluation.models.trainings import TrainingRun
 
 __all__ = [
@@ -29,6 +30,8 @@ __all__ = [
     "PseudonymKey",
     "Score",
     "Submission",
+    "Team",
+    "TeamMember",
     "TrainingRun",
     "Upload",
     "UploadPiece",

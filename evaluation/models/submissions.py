@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from evaluation.models.evaluation_sets import EvaluationSetVersion
 from evaluation.models.jobs import Job
+from evaluation.models.teams import Team
 from tasks.models import TargetModel, Task
 
 
@@ -85,6 +86,9 @@ class Submission(Job):
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="submissions")
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="submissions"
+    )
+    team = models.ForeignKey(
+        Team, on_delete=models.SET_NULL, null=True, blank=True, related_name="submissions"
     )
     kind = models.CharField(max_length=11, choices=Kind)
     adapter = models.CharField(max_length=10, choices=Adapter, default=Adapter.JSONL)

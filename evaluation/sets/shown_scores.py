@@ -9,7 +9,7 @@ from django.db.models import Q
 
 from dynabench.accounts.models import User
 from evaluation.contract import Outcome
-from evaluation.models import EvaluationRun, EvaluationSetVersion, Score
+from evaluation.models import EvaluationRun, EvaluationSetVersion, Score, Team
 from evaluation.scoring.worst import GROUP_GAP, WORST_GROUP, WORST_KIND, WORST_KIND_DROP
 from evaluation.sets.sealing import Shown, interval, rounded
 from tasks.models import Task
@@ -76,10 +76,11 @@ def scores_of(runs: Iterable[EvaluationRun], *, exact: bool) -> Iterator[Score]:
 
 
 def may_show(run: EvaluationRun) -> bool:
-    """Whether the result of a run that ends now is shown. Locks the user of the model's owner.
+    """Whether the result of a run that ends now is shown. Locks the owner's user, then the team.
 
-    On sealed sets a person is shown as many as `Shown.results` says, and what was withdrawn
-    counts. The platform's own models and those of the task's editors are always shown.
+    On sealed sets as many are shown to a person as `Shown.results` says, and as many of all that
+    was submitted for a team; what was withdrawn counts. The platform's own models are always shown,
+    and those of the task's editors unless they are for a team that has had its number.
     """
     submission, version = run.submission, run.version
     if not version.is_sealed or submission.kind == submission.Kind.TARGET:
@@ -87,9 +88,14 @@ def may_show(run: EvaluationRun) -> bool:
     if submission.owner_id is None:
         return False
     owner = User.objects.select_for_update(of=("self",), no_key=True).get(pk=submission.owner_id)
-    if can_edit(owner, submission.task):
+    counted = [] if can_edit(owner, submission.task) else [Q(submission__owner=owner)]
+    if submission.team_id:
+        Team.objects.select_for_update(of=("self",), no_key=True).get(pk=submission.team_id)
+        counted.append(Q(submission__team=submission.team_id))
+    if not counted:
         return True
-    good = version.runs.filter(submission__owner=owner, suite=Suite.PLAIN, outcome=Outcome.OK)
+    good = version.runs.filter(suite=Suite.PLAIN, outcome=Outcome.OK, is_shown=True)
     if run.suite != Suite.PLAIN:
-        return good.filter(submission=submission, is_shown=True).exists()
-    return good.filter(is_shown=True).count() < shown_of(version).results
+        return good.filter(submission=submission).exists()
+    most = shown_of(version).results
+    return all(good.filter(whose).count() < most for whose in counted)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django import forms
+from django.db.models import QuerySet
 from django.utils.datastructures import MultiValueDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -17,7 +18,7 @@ from evaluation.chat.settings import (
     plain_template,
     settings_for,
 )
-from evaluation.models import Submission
+from evaluation.models import Submission, Team
 from evaluation.submissions.forms import SubmitForm
 from tasks.models import Task
 
@@ -111,8 +112,9 @@ class ChatForm(SubmitForm):
         kind: Submission.Kind,
         data: Mapping[str, Any] | None = None,
         files: MultiValueDict[str, Any] | None = None,
+        teams: QuerySet[Team] | None = None,
     ) -> None:
-        super().__init__(task, kind, data, files)
+        super().__init__(task, kind, data, files, teams)
         self.task = task
         template = self.fields["template"]
         template.initial = plain_template(task.config)
@@ -137,7 +139,8 @@ class ChatForm(SubmitForm):
 
     @property
     def wanted(self) -> dict[str, Any]:
-        named = {name: self.cleaned_data[name] for name in ("name", "source", "secret")}
+        names = ("name", "source", "secret", "team")
+        named = {name: self.cleaned_data[name] for name in names if name in self.fields}
         return {"kind": self.kind, **named, "chat": self.chat}
 
 

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from django import forms
+from django.db.models import QuerySet
 from django.utils.datastructures import MultiValueDict
 from django.utils.translation import gettext_lazy as _
 
-from evaluation.models import Submission
+from evaluation.models import Submission, Team
 from evaluation.sets.selectors import open_versions
 from evaluation.submissions.services import Card
 from tasks.models import Task
@@ -75,9 +76,18 @@ class SubmitForm(forms.Form):
         kind: Submission.Kind,
         data: Mapping[str, Any] | None = None,
         files: MultiValueDict[str, Any] | None = None,
+        teams: QuerySet[Team] | None = None,
     ) -> None:
         super().__init__(data, files, use_required_attribute=False)
         self.kind, self.title = kind, KINDS[kind][0]
+        if teams:
+            self.fields["team"] = forms.ModelChoiceField(
+                label=_("For a team"),
+                queryset=teams,
+                required=False,
+                empty_label=_("none: for myself"),
+                help_text=_("Its members see the model before it is published."),
+            )
         if kind == Kind.PREDICTIONS:
             self._add_sets(task)
         if kind in (Kind.DIRECTORY, Kind.IMAGE, Kind.PREDICTIONS):

@@ -41,6 +41,7 @@ from evaluation.submissions.visibility import (
     may_see_wrong,
     shown_name,
     shown_owner,
+    shown_team,
 )
 
 LOG_LINES = 200
@@ -61,6 +62,7 @@ def model(request: HttpRequest, pk: UUID) -> HttpResponse:
         "viewer": viewer,
         "name": shown_name(submission, viewer),
         "owner": shown_owner(submission, viewer),
+        "team": shown_team(submission, viewer),
         "progress": progress,
         "steps": steps_of(progress),
         "is_news": request.GET.get("seen") != progress.key,
@@ -215,8 +217,8 @@ def withdraw(request: HttpRequest, pk: UUID) -> HttpResponse:
 @require_POST
 def again(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
     """Repeat one evaluation."""
-    run = find_run(request, pk, run_id)[0]
-    assert isinstance(request.user, User)  # who is inside is signed in
+    run = find_run(request, pk, run_id, lambda _, viewer: viewer.may_repeat)[0]
+    assert isinstance(request.user, User)  # who may repeat it is signed in
     return _done(
         request, pk, partial(run_again, run=run, actor=request.user), _("It is queued again.")
     )

@@ -16,7 +16,13 @@ from evaluation.models import (
 from evaluation.sets.sealing import Shown
 from evaluation.sets.shown_scores import scores_of, shown_of
 from evaluation.submissions.selectors import latest
-from evaluation.submissions.visibility import may_see_scores, shown_name, shown_owner, viewers
+from evaluation.submissions.visibility import (
+    may_see_scores,
+    shown_name,
+    shown_owner,
+    shown_team,
+    viewers,
+)
 from tasks.models import Task
 from tasks.permissions import Person
 from validation.statistics.counts import count_cells
@@ -56,6 +62,7 @@ class ListedSubmission:
     submission: Submission
     name: str
     owner: str
+    team: str
     scores: list[tuple[EvaluationSet, Score | None]]  # the main one on each set
 
 
@@ -90,6 +97,7 @@ def listed(submissions: Iterable[Submission], task: Task, user: Person) -> dict[
             submission,
             shown_name(submission, viewer),
             shown_owner(submission, viewer),
+            shown_team(submission, viewer),
             [(one, score_of(submission, one)) for one in sets],
         )
         for submission, viewer in seen

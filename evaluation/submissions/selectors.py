@@ -10,11 +10,11 @@ from django.db.models.functions import Coalesce, Greatest
 from dynabench.accounts.models import User
 from evaluation.contract import Outcome
 from evaluation.inference.precheck import FIVE
-from evaluation.models import EvaluationRun, Submission
+from evaluation.models import EvaluationRun, Submission, Team
 from evaluation.sets.selectors import input_rows, open_versions
 from tasks.media.selectors import for_models
 from tasks.models import Context, RoundTarget, Task
-from tasks.selectors import PLANNED
+from tasks.selectors import PLANNED, listed_tasks
 
 State = EvaluationRun.State
 
@@ -35,7 +35,7 @@ def seen_by_all() -> Q:
 def all_submissions() -> QuerySet[Submission]:
     """Submissions with the rows that their pages show."""
     return Submission.objects.select_related(
-        "task", "owner__annotator", "target", "evaluation_set__evaluation_set"
+        "task", "owner__annotator", "team", "target", "evaluation_set__evaluation_set"
     )
 
 
@@ -60,6 +60,12 @@ def counts_of(tasks: Collection[Task]) -> Mapping[int, int]:
 def submissions_of(user: User) -> QuerySet[Submission]:
     """A person's submissions, newest first, with their runs."""
     return with_runs(all_submissions().filter(owner=user))
+
+
+def submissions_for(team: Team, user: User) -> QuerySet[Submission]:
+    """What was submitted for a team, newest first, to tasks that this member of it may see."""
+    shown = all_submissions().filter(team=team, task__in=listed_tasks(user))
+    return with_runs(shown)
 
 
 def _runs() -> QuerySet[EvaluationRun]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
+from math import inf
 from typing import Any
 
 from django.conf import settings
@@ -21,12 +22,20 @@ from dynabench.lib.queue import enqueue
 from evaluation.chat.asking import checked
 from evaluation.chat.settings import MOST_COST, ChatSettings
 from evaluation.contract import Outcome
-from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission, Upload
+from evaluation.models import (
+    EvaluationRun,
+    EvaluationSetVersion,
+    Submission,
+    Team,
+    TeamMember,
+    Upload,
+)
 from evaluation.queue import leases
 from evaluation.runs.selectors import REMOTE
 from evaluation.sets.selectors import open_versions
 from evaluation.submissions.quota import WINDOW, Caps, Charge, Entry, Quota, charge_of, quota_of
 from evaluation.submissions.requirements import problem_of
+from evaluation.teams.selectors import place_of
 from evaluation.uploads.chunked import discard
 from tasks.models import Task
 
@@ -64,14 +73,15 @@ def submit_model(
     secret: str = "",
     chat: ChatSettings | None = None,
     card: Card = Card(),
+    team: Team | None = None,
 ) -> Submission:
-    """Take a model in and have a worker check it. Locks the owner's user, for the quota.
+    """Take a model in and have a worker check it. Locks the owner's user, then the team: quotas.
 
     An upload that was submitted already gives its submission again. Predictions for a further set
     are a file of the model of that name (`files_of`). Raises Refused.
     """
     settled = vars(checked(task, source, secret, chat)) if kind == Kind.CHAT else {}
-    User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
+    _lock(owner, team)
     if task.config.kind == "arena":
         raise Refused(_("Nobody submits a model to an arena."), code="arena")
     if upload and (known := _of_upload(upload, task, owner)):
@@ -79,6 +89,7 @@ def submit_model(
     submission = Submission(
         task=task,
         owner=owner,
+        team=team,
         requested_by=owner,
         kind=kind,
         name=name,
@@ -91,15 +102,29 @@ def submit_model(
         chat=settled,
         **vars(card),
     )
-    _check_source(submission)
-    _check_name(submission)
-    check_quota(task, owner)
+    _check(submission, owner)
     files = files_of(submission)  # of the same model
     submission.anonymous_until = files.aggregate(until=Max("anonymous_until"))["until"]
     submission.save(force_insert=True)
     log(owner, "submission.handed_in", submission, kind=kind)
     enqueue(submission.function, submission.pk)
     return submission
+
+
+def _lock(owner: User, team: Team | None) -> None:
+    """Raises Invalid where the person is not in the team any more."""
+    User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
+    if team is None:
+        return
+    Team.objects.select_for_update(of=("self",), no_key=True).filter(pk=team.pk).first()
+    if not place_of(owner, team):
+        raise Invalid(_("You are not in this team."), field="team")
+
+
+def _check(submission: Submission, owner: User) -> None:
+    _check_source(submission)
+    _check_name(submission)
+    check_quota(submission.task, owner, submission.team)
 
 
 def _of_upload(upload: Upload, task: Task, owner: User) -> Submission | None:
@@ -157,45 +182,76 @@ def files_of(submission: Submission) -> QuerySet[Submission]:
     standing = Submission.objects.filter(withdrawn_at=None)
     if submission.kind != Kind.PREDICTIONS or submission.owner_id is None:
         return standing.filter(pk=submission.pk)
-    same = standing.filter(task=submission.task_id, owner=submission.owner_id, name=submission.name)
+    same = standing.filter(
+        task=submission.task_id,
+        owner=submission.owner_id,
+        team=submission.team_id,
+        name=submission.name,
+    )
     return same.filter(kind=Kind.PREDICTIONS).order_by("queued_at", "pk")
 
 
 def _check_name(submission: Submission) -> None:
     if not submission.name.strip():
         raise Invalid(_("Enter a name."), field="name")
-    mine = Submission.objects.filter(task=submission.task, owner=submission.owner)
+    whose = Q(owner=submission.owner)
+    if submission.team:
+        whose |= Q(team=submission.team)
+    mine = Submission.objects.filter(whose, task=submission.task)
     alive = mine.filter(name=submission.name, withdrawn_at=None)
     if version := submission.evaluation_set:  # for another set it is a file of the same model
-        alive = alive.exclude(~Q(evaluation_set=version), kind=Kind.PREDICTIONS)
+        same = Q(kind=Kind.PREDICTIONS, owner=submission.owner, team=submission.team)
+        alive = alive.exclude(~Q(evaluation_set=version), same)
     if alive.filter(state__in=[State.QUEUED, State.RUNNING, State.DONE]).exists():
         message = _(
-            "You submitted a model of this name. Choose another, such as one with a version."
+            "You or your team submitted a model of this name. Choose another, such as one with a "
+            "version."
         )
         raise Invalid(message, field="name")
 
 
-def check_quota(task: Task, owner: User) -> None:
-    """Raises Refused where the person may not submit a model to the task now."""
-    quota = remaining_quota(owner, task)
-    if not quota.left:
-        message = _(
-            "You have reached today's %(most)d models for this task, or %(refused)d that were "
+def check_quota(task: Task, owner: User, team: Team | None = None) -> None:
+    """Raises Refused where the person, or their team, may not submit a model to the task now."""
+    most = {
+        "most": settings.SUBMISSIONS_PER_DAY,
+        "refused": settings.REFUSED_SUBMISSIONS_PER_DAY,
+    }
+    said = _(
+        "You have reached today's %(most)d models for this task, or %(refused)d that were refused."
+    )
+    quotas = [(remaining_quota(owner, task), said % most)]
+    if team:
+        said = _(
+            "Your team has reached today's %(most)d models for this task, or %(refused)d that were "
             "refused."
-        ) % {
-            "most": settings.SUBMISSIONS_PER_DAY,
-            "refused": settings.REFUSED_SUBMISSIONS_PER_DAY,
-        }
+        )
+        quotas.append((_quota_of(Q(team=team), task), said % most))
+    for quota, message in quotas:
+        if quota.left:
+            continue
         if quota.free_at:
             free_at = {"time": f"{quota.free_at:%H:%M}"}
             message += " " + _("The next one is free at %(time)s UTC.") % free_at
         raise Refused(message, code="quota")
 
 
-def remaining_quota(owner: User, task: Task) -> Quota:
-    """How many models the person may still submit to a task now, or when the next one."""
+def remaining_quota(owner: User, task: Task, team: Team | None = None) -> Quota:
+    """How many models the person may still submit to a task now, or when the next one.
+
+    For a team: as the scarcer of both quotas says, the person's and the team's.
+    """
+    quota = _quota_of(Q(owner=owner), task)
+    return min(quota, _quota_of(Q(team=team), task), key=_scarcity) if team else quota
+
+
+def _scarcity(quota: Quota) -> tuple[int, float]:
+    """Sorts the quota that lets less in, and lets in later, to the front."""
+    return quota.left, -quota.free_at.timestamp() if quota.free_at else -inf
+
+
+def _quota_of(whose: Q, task: Task) -> Quota:
     now = timezone.now()
-    rows = Submission.objects.filter(task=task, owner=owner, queued_at__gt=now - WINDOW)
+    rows = Submission.objects.filter(whose, task=task, queued_at__gt=now - WINDOW)
     caps = Caps(settings.SUBMISSIONS_PER_DAY, settings.REFUSED_SUBMISSIONS_PER_DAY)
     return quota_of(_entries(rows.prefetch_related("runs")), caps, now)
 
@@ -210,9 +266,9 @@ def _entries(rows: Iterable[Submission]) -> Iterable[Entry]:
         charge = charge_of(row.state, row.outcome, row.attempts > 0, runs)
         is_file = row.kind == Kind.PREDICTIONS and row.withdrawn_at is None
         if is_file and charge in (Charge.ACCEPTED, Charge.PENDING):
-            if row.name in models:
+            if (name := (row.owner_id, row.team_id, row.name)) in models:
                 continue
-            models.add(row.name)
+            models.add(name)
         yield Entry(row.queued_at, charge)
 
 
@@ -354,10 +410,33 @@ def _delete(names: Iterable[str], upload: Upload | None) -> None:
         discard(upload)
 
 
+def pass_on(*, owner: User | None) -> int:
+    """Give the accepted models that a person who left submitted for teams to them; how many.
+
+    An owner of the team has them from then on, or else its longest member; the person's keys go.
+    None: of all who have left. No lock: a model that is withdrawn meanwhile is passed on as a
+    tombstone.
+    """
+    accepted = Submission.objects.filter(owner=owner, state=State.DONE, withdrawn_at=None)
+    passed = 0
+    for submission in accepted.filter(team__isnull=False):
+        others = TeamMember.objects.filter(team=submission.team_id).exclude(user=None)
+        others = others.exclude(user=owner)
+        heir = others.order_by("-is_owner", "joined_at").select_related("user").first()
+        if heir is None:
+            continue
+        with transaction.atomic():
+            mine = Submission.objects.filter(pk=submission.pk)
+            passed += mine.update(owner=heir.user, requested_by=heir.user, secret="", upload=None)
+            log(None, "submission.passed_on", submission)
+    return passed
+
+
 def withdraw_all(*, owner: User | None) -> int:
     """Withdraw every model of a person who leaves, and throw their uploads away; how many models.
 
     None: of those who have left already. One after another, each in a transaction of its own.
+    Models of teams are passed on before (`pass_on`).
     """
     standing = Submission.objects.filter(owner=owner, withdrawn_at=None).exclude(kind=Kind.TARGET)
     left = list(standing)

@@ -29,6 +29,7 @@ from evaluation.submissions.services import (
     remaining_quota,
     submit_model,
 )
+from evaluation.teams.selectors import teams_of
 from evaluation.uploads.chunked import PIECE_BYTES, add_file, discard, largest_of
 from tasks.access import find_task
 from tasks.models import Task
@@ -56,7 +57,8 @@ def submit(request: HttpRequest, code: str) -> HttpResponse:
     form, rules = None, _rules(request.user, task)
     if kind in KINDS:
         made = ChatForm if kind == Submission.Kind.CHAT else SubmitForm
-        form = made(task, Submission.Kind(kind), request.POST or None, request.FILES or None)
+        sent, teams = (request.POST or None, request.FILES or None), teams_of(request.user)
+        form = made(task, Submission.Kind(kind), *sent, teams)
         is_sent = request.method == "POST" and form.is_valid()
         if is_sent and isinstance(form, ChatForm) and "estimate" in request.POST:
             rules["estimate"] = _estimate(task, form)
@@ -97,7 +99,7 @@ def _submitted(user: User, task: Task, form: SubmitForm) -> UUID | None:
     annotator_of(user)  # the public name of who submits
     upload = None
     with as_form_error(form):
-        check_quota(task, user)  # before gigabytes are copied
+        check_quota(task, user, form.cleaned_data.get("team"))  # before gigabytes are copied
         upload = _upload(user, form)
         return submit_model(task=task, owner=user, upload=upload, **form.wanted).pk
     if upload and form.cleaned_data.get("upload"):  # one that came in pieces may be used again

@@ -5,6 +5,7 @@ docs/evaluation.md, “Who sees what”, has the table.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -19,6 +20,7 @@ from dynabench.accounts.people import public_name
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, EvaluationSet, Submission
 from evaluation.submissions.selectors import all_submissions
+from evaluation.teams.selectors import team_ids
 from tasks.models import Task
 from tasks.permissions import Person, can_edit, can_see
 
@@ -36,10 +38,16 @@ class Viewer:
 
     is_owner: bool  # submitted it
     is_task_owner: bool  # edits its task
+    is_member: bool = False  # of the team for which it was submitted
 
     @property
     def is_inside(self) -> bool:
         """Whether what is not published is shown."""
+        return self.is_owner or self.is_task_owner or self.is_member
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether the person may have its evaluations run again."""
         return self.is_owner or self.is_task_owner
 
 
@@ -51,9 +59,19 @@ def viewer_of(user: Person, submission: Submission) -> Viewer | None:
 
 
 def viewers(user: Person, task: Task) -> Callable[[Submission], Viewer]:
-    """What the person is to each submission of one task."""
+    """What the person is to each submission of one task; their teams are looked up when needed."""
     is_task_owner = can_edit(user, task)
-    return lambda one: Viewer(isinstance(user, User) and one.owner_id == user.pk, is_task_owner)
+
+    @cache
+    def teams() -> frozenset[int]:
+        ids = team_ids(user).values_list("team", flat=True) if isinstance(user, User) else ()
+        return frozenset(ids)
+
+    def viewer(one: Submission) -> Viewer:
+        is_owner = isinstance(user, User) and one.owner_id == user.pk
+        return Viewer(is_owner, is_task_owner, one.team_id is not None and one.team_id in teams())
+
+    return viewer
 
 
 def shown_name(submission: Submission, viewer: Viewer) -> str:
@@ -66,9 +84,18 @@ def shown_owner(submission: Submission, viewer: Viewer) -> str:
 
     A tombstone names nobody: it may be of a model that was anonymous.
     """
-    if (submission.is_anonymous or submission.withdrawn_at) and not viewer.is_inside:
-        return ""
-    return public_name(submission.owner)
+    return "" if _hides_people(submission, viewer) else public_name(submission.owner)
+
+
+def shown_team(submission: Submission, viewer: Viewer) -> str:
+    """The name of the team, where it was submitted for one and the owner's name is shown."""
+    is_named = submission.team is not None and not _hides_people(submission, viewer)
+    return str(submission.team) if is_named else ""
+
+
+def _hides_people(submission: Submission, viewer: Viewer) -> bool:
+    hidden = submission.is_anonymous or submission.withdrawn_at is not None
+    return hidden and not viewer.is_inside
 
 
 def may_see_scores(run: EvaluationRun, viewer: Viewer) -> bool:
@@ -149,7 +176,7 @@ def find_run(
     run_id: UUID,
     may: Callable[[EvaluationRun, Viewer], bool] = lambda run, viewer: viewer.is_inside,
 ) -> tuple[EvaluationRun, Viewer]:
-    """A run, as who `may` sees it: the owners of its model and of its task; 404 for others."""
+    """A run, as who `may` sees it: those who are inside; 404 for others."""
     runs, viewer = seen_runs(request, pk)
     run = get_object_or_404(runs, pk=run_id)
     if not may(run, viewer):

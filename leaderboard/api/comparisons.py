@@ -101,7 +101,7 @@ def _body(
 
 def _model(matrix: "Matrix", at: int) -> dict[str, str]:
     model = matrix.models[at]
-    return {"id": str(model.id), "model": model.name, "owner": model.owner}
+    return {"id": str(model.id), "model": model.name, "owner": model.owner, "team": model.team}
 
 
 def _tested(found: "Comparison") -> dict[str, Any]:

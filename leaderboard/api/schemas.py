@@ -158,6 +158,9 @@ class BoardRow(Shape):
     owner = serializers.CharField(
         allow_blank=True, help_text="A pseudonym; empty: hidden, or none."
     )
+    team = serializers.CharField(
+        allow_blank=True, default="", help_text="For which it was submitted; empty: likewise."
+    )
     rank = serializers.CharField(allow_blank=True, help_text="`2=` is shared; empty: not run.")
     first = serializers.IntegerField(allow_null=True, help_text="The best rank left open.")
     last = serializers.IntegerField(allow_null=True)
@@ -231,6 +234,7 @@ class ComparedModel(Shape):
     id = serializers.UUIDField()
     model = serializers.CharField()
     owner = serializers.CharField(allow_blank=True)
+    team = serializers.CharField(allow_blank=True)
 
 
 class ComparedRow(Shape):

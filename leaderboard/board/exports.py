@@ -41,7 +41,7 @@ def as_csv(table: Table) -> str:
     parts = [name for name in scales if table["weights"]["metrics"].get(name)]
     judged = [*_judge_cells(table)]
     added = [*(f"points_{name}" for name in parts), *(name for name, _ in judged)]
-    heads = ["rank", "first", "last", "model", "owner", "id", *numbers, *added]
+    heads = ["rank", "first", "last", "model", "owner", "team", "id", *numbers, *added]
     rows = [[*heads, "in_the_loop", "not_run", "provisional"]]
     early = harmless(_early_of(table))
     for row in table["rows"]:
@@ -49,7 +49,7 @@ def as_csv(table: Table) -> str:
         rows.append(
             [
                 row["rank"], row["first"], row["last"], harmless(row["model"]),
-                harmless(row["owner"]), row["id"],
+                harmless(row["owner"]), harmless(row.get("team", "")), row["id"],
                 *(cell[part] for cell in cells for part in PARTS),
                 *(row.get("points", {}).get(name) for name in parts),
                 *(cell for _, cell in judged),

@@ -27,6 +27,7 @@ from evaluation.models import EvaluationRun, EvaluationSet, LlmScore, Score, Sub
 from evaluation.runs.selectors import accepted, counting
 from evaluation.sets.shown_scores import shown_number
 from evaluation.submissions.selectors import seen_by_all
+from evaluation.teams.selectors import team_ids
 from leaderboard.board.columns import ASIDE, AXES, COSTS, OF_RUNS, UNITS, drawn
 from leaderboard.board.query import MODES, Mode
 from leaderboard.board.sets import Set, shown_sets, with_detectable
@@ -54,9 +55,10 @@ class Model(NamedTuple):
     id: UUID
     name: str
     owner: str  # empty: none, or hidden
+    team: str  # likewise
     kind: str  # of Submission.Kind
     is_published: bool
-    is_anonymous: bool  # everybody but its owner and the task's sees a number for its name
+    is_anonymous: bool  # all but owner, team and the task's owners see a number for its name
     files: tuple[UUID, ...]  # the submissions that it stands of: itself, and further predictions
 
 
@@ -147,11 +149,11 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
 
     is_frozen: with what the board has frozen, if it has.
 
-    Public are accepted models as `seen_by_all` has it. A user adds the unpublished
-    ones that are theirs, and an editor of the task all, by their names. Hidden sets are in neither.
-    Whether the task itself may be seen is the caller's question. Eight queries, of which four are
-    left while nothing has ended since the last call in this process; a user costs one more, a judge
-    three.
+    Public are accepted models as `seen_by_all` has it. A user adds the unpublished ones that are
+    theirs or their teams', and an editor of the task all, by their names. Hidden sets are in
+    neither. Whether the task itself may be seen is the caller's question. Eight queries, of which
+    four are left while nothing has ended since the last call in this process; a user costs one
+    more, a judge three.
     """
     metrics, judge = task.config.metrics, metric_judge(task)
     models, sets = _models(task, user), shown_sets(task)
@@ -204,34 +206,34 @@ def pool_of(task: Task, board: Board | None) -> Pool | None:
 def _models(task: Task, user: Person | None) -> tuple[Model, ...]:
     """In the order of submission, by which anonymous ones are numbered.
 
-    Predictions of one person and name are one model: a file for each set.
+    Predictions of one person, team and name are one model: a file for each set.
     """
-    shown = Q(is_public=True)
     is_editor = user is not None and can_edit(user, task)
-    if is_editor:
-        shown = Q()
-    elif isinstance(user, User):
-        shown |= Q(owner=user)
-    found = accepted(task).annotate(is_public=ExpressionWrapper(seen_by_all(), BooleanField()))
+    mine = Q(owner=user) | Q(team__in=team_ids(user)) if isinstance(user, User) else Q(pk__in=())
+    found = accepted(task).annotate(
+        is_public=ExpressionWrapper(seen_by_all(), BooleanField()),
+        is_mine=ExpressionWrapper(mine, BooleanField()),
+    )
+    shown = Q() if is_editor else Q(is_public=True) | mine
     rows = found.filter(shown).order_by("queued_at", "pk").values_list(
-        "pk", "name", "owner__annotator__pseudonym", "owner", "kind", "is_public",
-        "anonymous_until",
+        "pk", "name", "owner__annotator__pseudonym", "team__name", "owner", "team", "kind",
+        "is_public", "is_mine", "anonymous_until", named=True,
     )  # fmt: skip
     files: dict[Any, list[Any]] = {}
     for row in rows:
-        joins = row[4] == Submission.Kind.PREDICTIONS and row[3]
-        files.setdefault((row[3], row[1]) if joins else row[0], []).append(row)
+        joins = row.kind == Submission.Kind.PREDICTIONS and row.owner
+        files.setdefault((row.owner, row.team, row.name) if joins else row.pk, []).append(row)
     today, number, models = timezone.now().date(), 0, []
     for of_model in files.values():
-        pks, names, owners, owner_ids, kinds, published, untils = zip(*of_model, strict=True)
-        until = max((day for day in untils if day), default=None)
-        is_published, name, owner = all(published), names[0], owners[0] or ""
+        first, pks = of_model[0], tuple(row.pk for row in of_model)
+        until = max((row.anonymous_until for row in of_model if row.anonymous_until), default=None)
+        published = [row.is_public for row in of_model]
         number += any(published) and until is not None  # also after its day: the others keep theirs
         is_anonymous = until is not None and today < until
-        is_own = is_editor or (isinstance(user, User) and owner_ids[0] == user.pk)
-        if is_anonymous and not is_own:
-            name, owner = f"Anonymous {number}", ""
-        models.append(Model(pks[0], name, owner, kinds[0], is_published, is_anonymous, pks))
+        named = first.name, first.owner__annotator__pseudonym or "", first.team__name or ""
+        if is_anonymous and not (is_editor or first.is_mine):
+            named = f"Anonymous {number}", "", ""
+        models.append(Model(pks[0], *named, first.kind, all(published), is_anonymous, pks))
     return _once(tuple(models))
 
 

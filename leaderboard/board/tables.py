@@ -92,6 +92,7 @@ def _row(matrix: Matrix, row: RankedModel) -> dict[str, Any]:
         "id": str(row.model.id),
         "model": row.model.name,
         "owner": row.model.owner,
+        "team": row.model.team,
         "rank": row.rank,
         "first": row.first,
         "last": row.last,

@@ -345,6 +345,7 @@ def as_json(matrix: Matrix, found: Rounds) -> dict[str, Any]:
                 "id": str(line.model.id),
                 "model": line.model.name,
                 "owner": line.model.owner,
+                "team": line.model.team,
                 "rounds": [
                     {
                         "round": one.column.number,

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from annotation.assignments.services import assign
 from annotation.models import Assignment, Attempt, Example, Report
-from dynabench.accounts.models import ApiToken, User
+from dynabench.accounts.models import ApiToken, User, confirm_address
 from dynabench.accounts.services import annotator_of
 from dynabench.accounts.tokens import create_token
 from dynabench.webhooks.models import Delivery
@@ -19,6 +19,7 @@ from evaluation.jobs import build_dataset
 from evaluation.models import TrainingRun
 from evaluation.releases.build import Options
 from evaluation.releases.services import request_release
+from evaluation.teams.services import invite, make_team
 from evaluation.uploads.chunked import begin_upload
 from leaderboard.models import Weights
 from leaderboard.snapshots.services import take_snapshot
@@ -62,8 +63,22 @@ def make_world() -> World:
     reader = UserFactory(email="reader@example.com")
     member = TaskMember.objects.create(task=task, user=reader, role="viewer")
     TaskGroup.objects.create(slug="texts", name="Texts").tasks.add(task)
-    ids = {"members": [member.pk], **_rounds(task, owner, other), **_models(task, owner)}
+    ids = {
+        "members": [member.pk],
+        **_teams(owner, other),
+        **_rounds(task, owner, other),
+        **_models(task, owner),
+    }
     return World(owner, other, admin, task, ids)
+
+
+def _teams(owner: User, other: User) -> dict[str, list[Any]]:
+    """The owner's team with the address of somebody else, and an invitation by another person."""
+    team = make_team(actor=owner, name="Owner's team")
+    invited = invite(team=team, actor=owner, email="somebody@example.com")
+    confirm_address(owner)
+    asked = invite(team=make_team(actor=other, name="Others"), actor=other, email=owner.email)
+    return {"teams": [team.pk], "team-members": [invited.pk], "invitations": [asked.pk]}
 
 
 def _rounds(task: Task, owner: User, other: User) -> dict[str, list[Any]]:

@@ -11,7 +11,7 @@ from dynabench.lib.errors import Refused
 from evaluation import jobs
 from evaluation.contract import Ending, Evaluated, Outcome, Usage
 from evaluation.jobs import evaluate_next
-from evaluation.models import EvaluationRun, Score
+from evaluation.models import EvaluationRun, Score, Team
 from evaluation.queue import leases
 from evaluation.runs import services as runs
 from evaluation.runs.execute import execute, store
@@ -182,11 +182,17 @@ def test_a_run_is_repeated_once_from_many_tabs(task, at_once):
     assert EvaluationRun.objects.count() == 2
 
 
-def test_results_that_end_at_once_are_shown_as_often_as_the_bound_says(task, at_once, tmp_path):
+@pytest.mark.parametrize("by_team", [False, True])
+def test_results_that_end_at_once_are_shown_as_often_as_the_bound_says(
+    task, at_once, tmp_path, by_team
+):
+    """Locks: the model's owner; the team, whose members each have submitted one model."""
     version, mallory = set_version(task, "sealed", answers_public=False), UserFactory()
     most = shown_of(version).results
+    team = Team.objects.create(name="Lab") if by_team else None
     for number in range(most + 4):
-        queued_run(accepted_model(task, mallory, name=f"m{number}"), version)
+        owner = UserFactory() if by_team else mallory
+        queued_run(accepted_model(task, owner, name=f"m{number}", team=team), version)
     file = tmp_path / "answers"
     file.write_bytes(b"")
     found = Evaluated(Ending(Outcome.OK, Usage(1.0)), "docker", (), file)

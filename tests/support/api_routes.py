@@ -37,7 +37,8 @@ def address_of(world, route):
     parts = route.split("/")
     for place, part in enumerate(parts):
         if part.startswith("<"):
-            ids = world.ids[parts[place - 1]]
+            of_team = parts[0] == "teams" and parts[place - 1] == "members"
+            ids = world.ids["team-members" if of_team else parts[place - 1]]
             is_last = parts[place - 1] == "examples" or "datasets" in parts[place + 1 :]
             parts[place] = str(ids[-1] if is_last else ids[0])
     return "/api/v1/" + "/".join(parts)

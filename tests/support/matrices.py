@@ -41,7 +41,7 @@ def chance_matrix(
         main=metrics[0],
         metrics=metrics,
         models=tuple(
-            Model(UUID(int=n), f"Model {n}", "w-abc", "directory", True, False, (UUID(int=n),))
+            Model(UUID(int=n), f"Model {n}", "w-abc", "", "directory", True, False, (UUID(int=n),))
             for n in range(models)
         ),
         sets=tuple(

@@ -171,6 +171,7 @@ EXPORTED = {
     "annotation.assignment.annotator", "annotation.attempt.annotator",
     "annotation.example.annotator", "annotation.gatepass.annotator",
     "annotation.report.annotator", "evaluation.submission.owner", "evaluation.upload.owner",
+    "evaluation.teammember.user",
     "leaderboard.weeklygoal.annotator", "leaderboard.follow.user", "leaderboard.weights.owner",
     "mfa.authenticator.user", "tasks.media.sent_by", "tasks.taskmember.user",
     "usersessions.usersession.user",

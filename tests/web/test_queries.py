@@ -20,9 +20,11 @@ from evaluation.models import Dataset
 from evaluation.releases.build import Options
 from evaluation.releases.services import request_release
 from evaluation.sets.services import create_set_of, make_version
+from evaluation.teams.services import accept, invite, make_team
 from leaderboard.snapshots.services import take_snapshot
 from tasks.models import TaskMember
 from tests.support.boards import fill_board
+from tests.support.evaluations import accepted_model
 from tests.support.factories import ContextFactory, UserFactory, scripted_target
 from tests.support.judging import answered, write
 from tests.support.query_counts import check, count, fill, fill_review
@@ -297,3 +299,29 @@ def release_next(round):
     build_dataset(dataset.pk)
     left = dataset.items.filter(is_withdrawn=False).last()
     withdraw_example(example=left.example, actor=None, reason="")
+
+
+@pytest.mark.parametrize("page", ["teams", "team", "a team's models"])
+def test_query_count_of_teams(page, as_alice, alice, nli):
+    team = make_team(actor=alice, name="Lab")
+    address = {
+        "teams": "/me/teams/",
+        "team": f"/me/teams/{team.pk}/",
+        "a team's models": f"/api/v1/teams/{team.pk}/models/",
+    }[page]
+
+    def more(rows):
+        for number in range(rows):
+            joined = invite(team=team, actor=alice, email=f"{rows}-{number}@example.com")
+            other = UserFactory(email=joined.address)
+            annotator_of(other)
+            accept(invitation=joined, user=other)
+            accepted_model(nli.task, other, name=f"{rows}-{number}", team=team)
+            more_of_mine = make_team(actor=alice, name=f"Team {rows}-{number}")
+            invite(team=more_of_mine, actor=alice, email="nobody@example.com")
+
+    more(1)
+    few = count(as_alice, address)
+    more(5)
+    assert count(as_alice, address) == few
+    check(page, few)

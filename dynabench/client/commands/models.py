@@ -24,7 +24,15 @@ from dynabench.client.commands.shared import (
 from dynabench.client.commands.test import look_through
 
 NO_LOG = "Nothing was written to the log."
-Submit = Callable[[DynabenchClient, argparse.Namespace, types.Card], str]
+
+
+class Named(types.Card, total=False):
+    """What every kind of submission takes: its card, and the team that it is for."""
+
+    team: str
+
+
+Submit = Callable[[DynabenchClient, argparse.Namespace, Named], str]
 
 
 def add(commands: Any) -> None:
@@ -57,6 +65,7 @@ def _add_submit(commands: Any) -> None:
     what.add_argument("--chat", metavar="URL", help="the base URL of an OpenAI-compatible server")
     parser.add_argument("--task", required=True, help="the task's code, such as nli")
     parser.add_argument("--name", help="of the model; default: the file's, with the time")
+    parser.add_argument("--team", metavar="NAME", help="submit it for a team of yours")
     parser.add_argument("--description", help="for its card, in Markdown")
     parser.add_argument("--set", help="which set the predictions are for")
     parser.add_argument(
@@ -98,7 +107,9 @@ def submit(args: argparse.Namespace) -> int:
     client = client_for(args)
     if args.estimate:
         return _estimate(client, args)
-    card: types.Card = {"description": args.description} if args.description else {}
+    card: Named = {"description": args.description} if args.description else {}
+    if args.team:
+        card["team"] = args.team
     kind = next(kind for kind in SUBMIT if getattr(args, kind))
     id = SUBMIT[kind](client, args, card)
     page = f"{client.server}/m/{id}/"
@@ -118,12 +129,12 @@ def submit(args: argparse.Namespace) -> int:
     return 0
 
 
-def _folder(client: DynabenchClient, args: argparse.Namespace, card: types.Card) -> str:
+def _folder(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
     look_through(client, args.task, args.folder)
     return client.submit_model(args.folder, args.task, args.name, **card)
 
 
-def _image(client: DynabenchClient, args: argparse.Namespace, card: types.Card) -> str:
+def _image(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
     if not Path(args.image).is_file() and "@sha256:" not in args.image:
         raise CommandError(
             f"There is no file {args.image}. Write the image into one: docker save -o model.tar "
@@ -133,18 +144,18 @@ def _image(client: DynabenchClient, args: argparse.Namespace, card: types.Card) 
     return client.submit_image(args.image, args.task, args.name, args.adapter, **card)
 
 
-def _predictions(client: DynabenchClient, args: argparse.Namespace, card: types.Card) -> str:
+def _predictions(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
     if not args.set:
         raise CommandError("Name the set that the predictions are for with --set.", USAGE)
     return client.submit_predictions(args.predictions, args.task, args.set, args.name, **card)
 
 
-def _hub(client: DynabenchClient, args: argparse.Namespace, card: types.Card) -> str:
+def _hub(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
     source, _, revision = args.hub.partition("@")
     return client.submit_hub(source, revision, args.task, args.name, **card)
 
 
-def _endpoint(client: DynabenchClient, args: argparse.Namespace, card: types.Card) -> str:
+def _endpoint(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
     if not args.name:
         raise CommandError("Name the model with --name.", USAGE)
     secret = _secret(args)
@@ -158,7 +169,7 @@ def _secret(args: argparse.Namespace) -> str:
     return secret
 
 
-def _chat(client: DynabenchClient, args: argparse.Namespace, card: types.Card) -> str:
+def _chat(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
     if not args.name:
         raise CommandError("Name the model with --name.", USAGE)
     chat = _settings(args)

@@ -47,7 +47,8 @@ def test_csv_has_a_line_for_each_model():
     lines = list(csv.DictReader(io.StringIO(as_csv(given))))
     assert lines[0] == {
         "rank": "1", "first": "1", "last": "2", "model": "Größer, besser", "owner": "w-abc",
-        "id": "id-1", "dynascore": "81.25", "dynascore_low": "79.5", "dynascore_high": "83.0",
+        "team": "", "id": "id-1",
+        "dynascore": "81.25", "dynascore_low": "79.5", "dynascore_high": "83.0",
         "accuracy": "81.25", "accuracy_low": "79.5", "accuracy_high": "83.0", "memory": "12.0",
         "memory_low": "", "memory_high": "", "in_the_loop": "round-1", "not_run": "",
         "provisional": "",

@@ -1,0 +1,204 @@
+"""The API's views of teams that submit models."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.accounts.api import write
+from dynabench.accounts.models import ApiToken, User
+from dynabench.accounts.people import person, public_name
+from dynabench.lib.api import read
+from evaluation.api.models import Models
+from evaluation.models import Submission, Team, TeamMember
+from evaluation.submissions.selectors import submissions_for
+from evaluation.submissions.visibility import Viewer
+from evaluation.teams import services
+from evaluation.teams.access import find_team
+from evaluation.teams.selectors import invitations_of, teams_of
+
+PK = OpenApiParameter("id", OpenApiTypes.INT, "path", description="The team's.")
+
+
+class TeamMemberSerializer(serializers.Serializer[TeamMember]):
+    """A member of a team, or an address that is invited."""
+
+    id = serializers.IntegerField()
+    name = serializers.SerializerMethodField(help_text="A pseudonym; empty: invited.")
+    email = serializers.EmailField(source="address")
+    is_owner = serializers.BooleanField()
+    joined_at = serializers.DateTimeField(allow_null=True, help_text="null: invited.")
+
+    def get_name(self, member: TeamMember) -> str:
+        """As boards name the person."""
+        return public_name(member.user)
+
+
+class TeamSerializer(serializers.ModelSerializer[Team]):
+    """A team, for its members."""
+
+    members = TeamMemberSerializer(many=True)
+
+    class Meta:
+        model = Team
+        fields = ("id", "name", "made_at", "members")
+
+
+class NewTeamSerializer(serializers.Serializer[Any]):
+    """A new team."""
+
+    name = serializers.CharField(max_length=60, help_text="Leaderboards show it.")
+
+
+class InvitedSerializer(serializers.Serializer[Any]):
+    """Whom to invite."""
+
+    email = serializers.EmailField(help_text="They accept it with this address confirmed.")
+
+
+class OwnerSerializer(serializers.Serializer[Any]):
+    """Whether a member owns the team."""
+
+    is_owner = serializers.BooleanField()
+
+
+class TeamInvitationSerializer(serializers.ModelSerializer[TeamMember]):
+    """An invitation to oneself."""
+
+    team = serializers.CharField(source="team.name")
+
+    class Meta:
+        model = TeamMember
+        fields = ("id", "team")
+
+
+class _OfTeams(APIView):
+    write_scope = ApiToken.Scope.SUBMIT
+    throttle = "submit"
+
+
+@extend_schema_view(get=extend_schema(operation_id="teams_list"))
+class Teams(_OfTeams, generics.ListAPIView[Team]):
+    """Your teams, with their members."""
+
+    serializer_class = TeamSerializer
+    queryset = Team.objects.none()
+
+    def get_queryset(self) -> QuerySet[Team]:
+        assert isinstance(self.request.user, User)
+        return teams_of(self.request.user)
+
+    @write("teams_create", NewTeamSerializer, {201: TeamSerializer})
+    def post(self, request: Request) -> Response:
+        """Make a team; you own it."""
+        user = person(request)
+        made = services.make_team(actor=user, **read(NewTeamSerializer, request))
+        return Response(_told(user, made), status.HTTP_201_CREATED)
+
+
+def _told(user: User, team: Team) -> Any:
+    return TeamSerializer(teams_of(user).get(pk=team.pk)).data
+
+
+class TeamView(_OfTeams):
+    @extend_schema(operation_id="teams_get", responses=TeamSerializer, parameters=[PK])
+    def get(self, request: Request, pk: int) -> Response:
+        """A team of yours."""
+        team, _, user = find_team(request, pk)
+        return Response(_told(user, team))
+
+
+class TeamLeave(_OfTeams):
+    @write("teams_leave", None, {204: None})
+    def post(self, request: Request, pk: int) -> Response:
+        """Leave it. Models that you submitted for it stay its models. The last owner stays."""
+        team, _, user = find_team(request, pk)
+        services.leave_team(team=team, user=user)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+@extend_schema_view(get=extend_schema(operation_id="team_models_list", parameters=[PK]))
+class TeamModels(Models):
+    """What was submitted for a team, the newest first, as far as you see the tasks."""
+
+    def get_queryset(self) -> QuerySet[Submission]:
+        team, _, user = find_team(self.request, self.kwargs["pk"])
+        return submissions_for(team, user).defer("log")
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        mine = Viewer(is_owner=False, is_task_owner=False, is_member=True)
+        return {**super().get_serializer_context(), "viewer": lambda _: mine}
+
+
+class TeamMembers(_OfTeams):
+    @write("team_members_invite", InvitedSerializer, {201: TeamMemberSerializer})
+    def post(self, request: Request, pk: int) -> Response:
+        """Invite an address; for its owners. Whose it is accepts or turns it down."""
+        team, _, user = find_team(request, pk)
+        made = services.invite(team=team, actor=user, **read(InvitedSerializer, request))
+        return Response(TeamMemberSerializer(made).data, status.HTTP_201_CREATED)
+
+
+class TeamMemberView(_OfTeams):
+    @write("team_members_change", OwnerSerializer, TeamSerializer)
+    def patch(self, request: Request, pk: int, member: int) -> Response:
+        """Make a member an owner, or no longer one; for its owners."""
+        team, _, user = find_team(request, pk)
+        one = get_object_or_404(team.members, pk=member)
+        asked = read(OwnerSerializer, request)
+        services.set_owner(team=team, actor=user, member=one, **asked)
+        return Response(_told(user, team))
+
+    @write("team_members_remove", None, {204: None})
+    def delete(self, request: Request, pk: int, member: int) -> Response:
+        """Take a member out or an invitation back; for its owners."""
+        team, _, user = find_team(request, pk)
+        one = get_object_or_404(team.members, pk=member)
+        services.remove(team=team, actor=user, member=one)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+@extend_schema_view(get=extend_schema(operation_id="team_invitations_list"))
+class TeamInvitations(generics.ListAPIView[TeamMember]):
+    """Invitations to your confirmed addresses."""
+
+    serializer_class = TeamInvitationSerializer
+    queryset = TeamMember.objects.none()
+
+    def get_queryset(self) -> QuerySet[TeamMember]:
+        assert isinstance(self.request.user, User)
+        return invitations_of(self.request.user)
+
+
+class TeamInvitationAnswer(_OfTeams):
+    accepts = True
+
+    def answer(self, request: Request, pk: int) -> Response:
+        """Find the invitation and answer it."""
+        user = person(request)
+        invitation = get_object_or_404(invitations_of(user), pk=pk)
+        service = services.accept if self.accepts else services.decline
+        service(invitation=invitation, user=user)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class TeamInvitationAccept(TeamInvitationAnswer):
+    @write("team_invitations_accept", None, {204: None})
+    def post(self, request: Request, pk: int) -> Response:
+        """Become a member: you see the team's unpublished models, and it sees yours of it."""
+        return self.answer(request, pk)
+
+
+class TeamInvitationDecline(TeamInvitationAnswer):
+    accepts = False
+
+    @write("team_invitations_decline", None, {204: None})
+    def post(self, request: Request, pk: int) -> Response:
+        """Turn it down."""
+        return self.answer(request, pk)

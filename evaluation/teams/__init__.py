@@ -1,0 +1,1 @@
+"""Teams that submit models: members, invitations, leaving. Submissions import it."""

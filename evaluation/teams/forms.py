@@ -1,0 +1,23 @@
+"""The forms of teams."""
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+
+class TeamForm(forms.Form):
+    """A new team."""
+
+    name = forms.CharField(
+        label=_("Name of the team"),
+        max_length=60,
+        help_text=_("Leaderboards show it. It cannot be changed."),
+    )
+
+
+class InvitationForm(forms.Form):
+    """Whom to invite."""
+
+    email = forms.EmailField(
+        label=_("E-mail address"),
+        help_text=_("Of the account. Tell them: they find the invitation under “Teams”."),
+    )

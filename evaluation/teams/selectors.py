@@ -1,0 +1,41 @@
+"""Who is in which team, and who is invited."""
+
+from typing import Any
+
+from allauth.account.models import EmailAddress
+from django.conf import settings
+from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
+
+from dynabench.accounts.models import User
+from evaluation.models import Team, TeamMember
+
+
+def team_ids(user: User) -> QuerySet[Any]:
+    """The ids of a person's teams, for use in another query."""
+    return TeamMember.objects.filter(user=user).values("team")
+
+
+def teams_of(user: User) -> QuerySet[Team]:
+    """A person's teams, by name, each with its members and invitations; two queries."""
+    members = TeamMember.objects.select_related("user__annotator")
+    teams = Team.objects.filter(pk__in=team_ids(user))
+    return teams.prefetch_related(Prefetch("members", members))
+
+
+def place_of(user: User, team: Team) -> TeamMember | None:
+    """What a person is in a team."""
+    return TeamMember.objects.filter(team=team, user=user).first()
+
+
+def invitations_of(user: User) -> QuerySet[TeamMember]:
+    """Open invitations to an address that the person has shown to be theirs.
+
+    Otherwise anybody who signed up with somebody's address would get the place that is theirs.
+    """
+    confirmed = EmailAddress.objects.filter(
+        user=user, email__iexact=OuterRef("address"), verified=True
+    )
+    theirs = Q(Exists(confirmed))
+    if settings.ACCOUNT_EMAIL_VERIFICATION == "none":
+        theirs |= Q(address__iexact=user.email)
+    return TeamMember.objects.filter(theirs, user=None).select_related("team")
