@@ -61,6 +61,7 @@ from evaluation.sets.seen_in_training import compare_sets
 from evaluation.sets.selectors import input_rows
 from evaluation.sets.source_services import sweep_rounds
 from evaluation.submissions.emails import tell_ends
+from evaluation.submissions.near_copy_services import note_near_copies
 from evaluation.submissions.selectors import shown_inputs
 from evaluation.submissions.services import publish_due
 from evaluation.task_shape import runnable
@@ -139,6 +140,7 @@ def evaluate_next(run_id: UUID) -> None:
         run_training(training)
     if run := _work(claim_next(), execute):
         ring_suites(run)
+        note_near_copies(run)
 
 
 def _longest_waiting(kind: type[Job]) -> Any:

@@ -209,6 +209,11 @@ class Models(Uploading, Following):
         return self._all(f"/models/{model_id}/scores/")
 
     @method
+    def near_copies(self, model_id: str) -> Flow[list[types.NearCopy]]:
+        """Published models whose answers are nearly the same; for those who own model or task."""
+        return self._get(f"/models/{model_id}/near-copies/")
+
+    @method
     def llm_scores(self, model_id: str) -> Flow[list[types.LlmScore]]:
         """What language models as judges say of it, each with its agreement with people."""
         return self._get(f"/models/{model_id}/llm-scores/")

@@ -793,6 +793,20 @@ class Named(TypedDict):
     name: str
 
 
+class NearCopy(TypedDict):
+    """A published model with nearly the same answers on a set. Counts are of examples."""
+
+    evaluation_set: str
+    version: int
+    model: str
+    name: str
+    n: int
+    equal: int
+    expected: float
+    both_wrong: int
+    equal_wrong: int
+
+
 class NewPolicy(TypedDict):
     """Another policy for a round."""
 

@@ -11,6 +11,7 @@ from evaluation.models.datasets import (
 from evaluation.models.evaluation_sets import EvaluationSet, EvaluationSetVersion
 from evaluation.models.jobs import Job
 from evaluation.models.llm_judges import LlmJudge, LlmScore, LlmVerdict
+from evaluation.models.near_copies import NearCopy
 from evaluation.models.runs import EvaluationRun, Score
 from evaluation.models.submissions import Submission, Upload, UploadPiece
 from evaluation.models.teams import Team, TeamMember
@@ -27,6 +28,7 @@ __all__ = [
     "LlmJudge",
     "LlmScore",
     "LlmVerdict",
+    "NearCopy",
     "PseudonymKey",
     "Score",
     "Submission",

@@ -27,6 +27,7 @@ from evaluation.submissions import services as submissions
 from evaluation.submissions.chat_form import CapForm
 from evaluation.submissions.fooling import can_be_asked
 from evaluation.submissions.forms import AnonymousForm, CardForm, EmbargoForm
+from evaluation.submissions.near_copies import near_copies_of
 from evaluation.submissions.progress import progress_of, steps_of, with_wait
 from evaluation.submissions.results import results_of, rounds_in_the_loop
 from evaluation.submissions.selectors import runs_of
@@ -102,6 +103,7 @@ def _results(
         "results": results_of(shown, main, exact=exact, learned=trained_on(submission)),
         "hidden": len({run.version_id for run in runs} - {run.version_id for run in shown}),
         "wrong": wrong,
+        "near_copies": near_copies_of(shown, viewer),
         "llm_scores": _llm_scores(submission, shown, exact),
         "failures": partial(_failures, [run for run in shown if run.pk in wrong]),
         "can_publish": any(run.outcome == "ok" for run in runs),

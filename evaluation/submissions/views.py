@@ -21,6 +21,7 @@ from evaluation.models import Submission, Upload
 from evaluation.sets.selectors import open_versions
 from evaluation.submissions.chat_form import ChatForm
 from evaluation.submissions.forms import KINDS, SubmitForm
+from evaluation.submissions.near_copies import near_copies_in
 from evaluation.submissions.progress import progress_of
 from evaluation.submissions.results import listed
 from evaluation.submissions.selectors import published, submissions_of
@@ -33,7 +34,7 @@ from evaluation.teams.selectors import teams_of
 from evaluation.uploads.chunked import PIECE_BYTES, add_file, discard, largest_of
 from tasks.access import find_task
 from tasks.models import Task
-from tasks.permissions import can_annotate
+from tasks.permissions import can_annotate, can_edit
 
 if TYPE_CHECKING:
     from evaluation.chat.estimate import Estimate
@@ -122,6 +123,8 @@ def models(request: HttpRequest, code: str) -> HttpResponse:
     """The models of a task that everybody may see, with their main score on each set."""
     task = find_task(request, code)
     values = {"task": task, **listed(published(task)[:LISTED], task, request.user)}
+    if can_edit(request.user, task):
+        values["near_copies"] = near_copies_in(task)[:LISTED]
     return render(request, "evaluation/models.html", values)
 
 

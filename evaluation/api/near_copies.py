@@ -1,0 +1,40 @@
+"""The API's view of what a model's answers share with published ones."""
+
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from evaluation.submissions.near_copies import near_copies_of
+from evaluation.submissions.visibility import seen_runs
+
+
+class NearCopySerializer(serializers.Serializer[Any]):
+    """A published model with nearly the same answers on a set. Counts are of examples."""
+
+    evaluation_set = serializers.CharField(source="found.run.version.evaluation_set.name")
+    version = serializers.IntegerField(source="found.run.version.version")
+    model = serializers.UUIDField(source="found.other.submission_id", help_text="The other one.")
+    name = serializers.CharField(source="other", help_text="The other one's.")
+    n = serializers.IntegerField(source="found.n")
+    equal = serializers.IntegerField(source="found.equal")
+    expected = serializers.FloatField(
+        source="found.expected", help_text="Of two models that know nothing of each other."
+    )
+    both_wrong = serializers.IntegerField(source="found.both_wrong")
+    equal_wrong = serializers.IntegerField(source="found.equal_wrong")
+
+
+class NearCopies(APIView):
+    @extend_schema(operation_id="near_copies_list", responses=NearCopySerializer(many=True))
+    def get(self, request: Request, pk: UUID) -> Response:
+        """Published models that answer nearly as it does; for the owners of model and task.
+
+        Of sealed sets for the task's editors alone; empty for everybody else.
+        """
+        runs, viewer = seen_runs(request, pk)
+        return Response(NearCopySerializer(near_copies_of(runs, viewer), many=True).data)

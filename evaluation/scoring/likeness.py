@@ -1,0 +1,81 @@
+"""Whether two models answer so much alike that one may be a copy of the other.
+
+Two honest models agree where both are right, and by chance where both are wrong. Copies share
+their very errors. Three conditions together make a near-copy:
+
+- As many identical wrong answers as different answers, at least: the ratio of D. N. Harpp and
+  J. J. Hogan ("Crime in the classroom", Journal of Chemical Education 70, 1993) is 1 or more.
+- Of the examples that both get wrong, three quarters with the same answer, and six at least.
+- More equal answers than expected of two models that know nothing of each other, surely. Expected
+  is, as in J. A. Wollack's ω (Applied Psychological Measurement 21, 1997), the chance that both
+  give the same answer if each draws it by its own rates. These are counted for each right answer
+  apart, so accuracy and a liking for some label explain what they can.
+"""
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+LEAST_WRONG = 6
+LEAST_SAME = 0.75
+SURE = 3.72
+"""Standard errors above what is expected; by chance one pair in 10,000."""
+Codes = NDArray[np.int64]
+Marks = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What one model said of each example, in the order of the set.
+
+    codes: 0, 1 …, equal for equal answers of all models. right: whether each is wholly right.
+    """
+
+    codes: Codes
+    right: Marks
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """How much two models answer alike. Counts of examples; expected: of equal answers."""
+
+    n: int
+    equal: int
+    expected: float
+    error: float  # the standard error of `expected`
+    both_wrong: int
+    equal_wrong: int
+
+    @property
+    def is_near_copy(self) -> bool:
+        """Whether one may be a copy of the other."""
+        return (
+            self.equal_wrong >= max(LEAST_WRONG, self.n - self.equal)
+            and self.equal_wrong >= LEAST_SAME * self.both_wrong
+            and self.equal > self.expected + SURE * self.error
+        )
+
+
+def likeness(gold: Codes, first: Answers, second: Answers) -> Likeness:
+    """Compare two models on one set. gold: which right answer each example has, 0, 1 …"""
+    same = first.codes == second.codes
+    wrong = ~first.right & ~second.right
+    expected = variance = 0.0
+    most = 1 + max(first.codes.max(initial=0), second.codes.max(initial=0))
+    for one in np.unique(gold):
+        here = gold == one
+        n = int(here.sum())
+        rates = (np.bincount(some.codes[here], minlength=most) / n for some in (first, second))
+        chance = float(np.dot(*rates))
+        expected += n * chance
+        variance += n * chance * (1 - chance)
+    return Likeness(
+        n=len(gold),
+        equal=int(same.sum()),
+        expected=expected,
+        error=sqrt(max(0.0, variance)),
+        both_wrong=int(wrong.sum()),
+        equal_wrong=int((wrong & same).sum()),
+    )

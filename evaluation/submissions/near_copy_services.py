@@ -1,0 +1,119 @@
+"""After a plain run: which other models of the task gave nearly the same answers. Loads numpy."""
+
+import gzip
+import logging
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import orjson
+from django.conf import settings
+from django.db.models import Q, QuerySet
+
+from annotation.rules.outcome import squad_normalise
+from evaluation.contract import Answer, Outcome
+from evaluation.inference.evaluate import read_predictions
+from evaluation.models import EvaluationRun, NearCopy, Submission
+from evaluation.runs.selectors import counting
+from evaluation.scoring.likeness import Answers, likeness
+from evaluation.scoring.metrics import Unavailable, metric_of
+from evaluation.sets.selectors import set_rows
+from evaluation.task_shape import labels_of
+
+logger = logging.getLogger(__name__)
+MOST = 100_000
+"""Examples of a set whose answers are compared."""
+MOST_ANSWERS = 1_000_000
+"""Answers that are read after one run, those of the newest models first: minutes at most."""
+KEPT = ("n", "equal", "expected", "both_wrong", "equal_wrong")
+
+
+def note_near_copies(run: EvaluationRun) -> int:
+    """Compare a run that has just ended with all models of others; how many near-copies it has.
+
+    Unpublished models are compared too, as they may be published later. No lock: a unique pair,
+    and nothing changes once it is stored. A run of which files are gone or damaged is passed by.
+    """
+    run.refresh_from_db(fields=["outcome", "predictions"])
+    good = run.suite == EvaluationRun.Suite.PLAIN and run.outcome == Outcome.OK
+    if not good or run.version.size > MOST:
+        return 0
+    try:
+        reader = _Reader(run)
+    except Unavailable:
+        return 0
+    except (OSError, EOFError, ValueError):
+        logger.exception("The set of %s cannot be read", run)
+        return 0
+    mine = reader.answers(run, is_first=True)
+    if mine is None:
+        return 0
+    found = [
+        NearCopy(run=run, other=other, **{name: asdict(like)[name] for name in KEPT})
+        for other in _others(run)[: max(1, MOST_ANSWERS // max(1, run.version.size))]
+        if (theirs := reader.answers(other))
+        and (like := likeness(reader.gold, mine, theirs)).is_near_copy
+    ]
+    NearCopy.objects.bulk_create(found, ignore_conflicts=True)
+    return len(found)
+
+
+def _others(run: EvaluationRun) -> QuerySet[EvaluationRun]:
+    """The counting runs of other people's and teams' models on the same version, newest first."""
+    submission = run.submission
+    same = Q(pk=submission.pk)
+    if submission.owner_id:
+        same |= Q(owner=submission.owner_id)
+    if submission.team_id:
+        same |= Q(team=submission.team_id)
+    others = Submission.objects.filter(task=submission.task_id, withdrawn_at=None).exclude(same)
+    plain = run.version.runs.filter(suite=EvaluationRun.Suite.PLAIN)
+    runs = counting(plain.filter(submission__in=others.values("pk"))).exclude(predictions="")
+    return runs.defer("log").order_by("-finished_at", "pk")
+
+
+class _Reader:
+    """Answers as numbers: equal answers have the same one.
+
+    Of later models, answers that the first one never gave all have one number, so that memory does
+    not grow. Free texts are equal once case, articles and punctuation are left out; those that are
+    right are all equal. Raises Unavailable where the main metric cannot be computed here.
+    """
+
+    def __init__(self, run: EvaluationRun) -> None:
+        config = run.submission.task.config
+        labels = labels_of(config)
+        self._is_text = labels is None
+        self._metric = metric_of(config.metrics.main, labels, settings.SP_BLEU_MODEL)
+        self._rows = list(set_rows(run.version))
+        self._codes: dict[bytes, int] = {}  # of the first model's answers
+        # Of texts every right answer is another, so rates are counted over all of them together.
+        right = [b"" if self._is_text else orjson.dumps(row.gold) for row in self._rows]
+        places = {text: place for place, text in enumerate(dict.fromkeys(right))}
+        self.gold = np.array([places[text] for text in right], dtype=np.int64)
+
+    def answers(self, run: EvaluationRun, *, is_first: bool = False) -> Answers | None:
+        """What a run's model said; None: its file is gone or damaged."""
+        try:
+            with run.predictions.open("rb") as file, gzip.open(file) as lines:
+                said = list(read_predictions(lines))
+            right = [self._is_right(*both) for both in zip(said, self._rows, strict=True)]
+        except (OSError, EOFError, ValueError, KeyError):
+            logger.exception("The answers of %s cannot be compared", run)
+            return None
+        keys = [self._key(*both) for both in zip(said, right, strict=True)]
+        if is_first:
+            self._codes = {key: code for code, key in enumerate(dict.fromkeys(keys))}
+        codes = [self._codes.get(key, len(self._codes)) for key in keys]
+        return Answers(np.array(codes, dtype=np.int64), np.array(right, dtype=bool))
+
+    def _is_right(self, said: Answer | None, row: Any) -> bool:
+        value = None if said is None else said.value
+        return self._metric.graded(self._metric.statistic(value, row)) >= 1
+
+    def _key(self, said: Answer | None, is_right: bool) -> bytes:
+        if is_right and self._is_text:
+            return b"right"
+        value = None if said is None else said.value
+        text = squad_normalise(value) if self._is_text and isinstance(value, str) else value
+        return orjson.dumps(text)
