@@ -168,7 +168,7 @@ def test_in_words(mood):
 def test_what_there_is_is_named(mood):
     with pytest.raises(CommandError, match=r"'mod'\. Tasks: mood"):
         report("mod")
-    with pytest.raises(CommandError, match=r" 7. Rounds: 1, 2\."):
+    with pytest.raises(CommandError, match=r" 7\. Rounds: 1 \(closed\), 2 "):
         report(mood, "--round", 7)
     with pytest.raises(CommandError, match="--policy: 'best'"):
         report(mood, "--policy", "best")

@@ -12,6 +12,7 @@ from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.sets.parsing import SetFile, WrongLines
 from evaluation.sets.services import Access, create_set_of, make_version
 from tasks.line_files import FileError
+from tasks.management.named import task_of
 from tasks.models import Task
 
 
@@ -38,10 +39,7 @@ class Command(BaseCommand):
         parser.add_argument("--skip-bad", action="store_true", help="leave wrong lines out")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        task = Task.objects.filter(code=options["code"]).first()
-        if task is None:
-            known = ", ".join(Task.objects.values_list("code", flat=True))
-            raise CommandError(f"There is no task {options['code']!r}. Tasks: {known or 'none'}.")
+        task = task_of(options["code"])
         path: Path = options["file"]
         rows = SetFile(path, path.name, task.config, skip_bad=options["skip_bad"])
         try:

@@ -14,6 +14,7 @@ from evaluation import cli as by_hand
 from evaluation.cli import CannotEvaluate, outcome_of
 from evaluation.contract import MIB, Outcome
 from evaluation.models import EvaluationRun
+from tasks.management.named import task_of
 from tasks.models import Task
 
 PLAIN, *PERTURBED = EvaluationRun.Suite.values
@@ -63,15 +64,13 @@ class Command(BaseCommand):
 
     def _task(self, code: str) -> Task:
         try:
-            task = Task.objects.filter(code=code).first()
-            known = ", ".join(Task.objects.values_list("code", flat=True))
+            return task_of(code)
+        except CommandError as error:
+            raise CannotEvaluate(str(error)) from None
         except DatabaseError as error:
             raise CannotEvaluate(
                 f"The database has no tasks yet ({error}). Run: manage.py quickstart --setup-only"
             ) from None
-        if task is None:
-            raise CannotEvaluate(f"There is no task {code!r}. Tasks: {known or 'none'}.")
-        return task
 
     def _suites(self, task: Task, text: str | None) -> list[str]:
         """The perturbed suites; the plain one, with which they are compared, is always run."""

@@ -13,7 +13,7 @@ from evaluation.releases.build import Options, make
 from evaluation.releases.rows import counts_of
 from evaluation.releases.services import request_release, suggested_sizes
 from evaluation.releases.splits import HELD, PROGRAM, SPLITS
-from tasks.models import Round
+from tasks.management.named import round_of, task_of
 
 
 class Command(BaseCommand):
@@ -36,10 +36,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        code, number = options["code"], options["number"]
-        round = Round.objects.filter(task__code=code, number=number).first()
-        if round is None:
-            raise CommandError(f"There is no round {number} of a task {code!r}.")
+        round = round_of(task_of(options["code"]), options["number"])
         names = ("train", "seed", "license", "description", "private_test", "hold_back")
         sizes = suggested_sizes(counts_of(round))
         wanted = Options(

@@ -21,6 +21,7 @@ from evaluation.training.services import (
     register_trained,
     request_training,
 )
+from tasks.management.named import task_of
 from tasks.models import Task
 
 
@@ -47,10 +48,7 @@ class Command(BaseCommand):
         if options["run"]:
             self._work(options["run"])
             return
-        task = Task.objects.filter(code=options["task"]).first()
-        if task is None:
-            known = ", ".join(Task.objects.values_list("code", flat=True))
-            raise CommandError(f"There is no task {options['task']!r}. Tasks: {known or 'none'}.")
+        task = task_of(options["task"])
         with as_command_error():
             run = self._train(task, options)
             if options["json"]:

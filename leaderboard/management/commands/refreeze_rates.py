@@ -3,11 +3,11 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
 from dynabench.lib.refusals import as_command_error
 from leaderboard.snapshots.services import refreeze_rates
-from tasks.models import Task
+from tasks.management.named import task_of
 
 
 class Command(BaseCommand):
@@ -17,11 +17,8 @@ class Command(BaseCommand):
         parser.add_argument("code", help="the task's code, such as nli")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        task = Task.objects.filter(code=options["code"]).first()
-        if task is None:
-            raise CommandError(f"There is no task {options['code']!r}.")
         with as_command_error():
-            snapshot = refreeze_rates(task=task, actor=None)
+            snapshot = refreeze_rates(task=task_of(options["code"]), actor=None)
         table = snapshot.table
         rates = [(one["name"], table["rates"].get(one["name"])) for one in table["metrics"]]
         worth = ", ".join(f"{name} {rate:.4g}" for name, rate in rates if rate is not None)

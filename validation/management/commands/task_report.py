@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from tasks.models import Task
+from tasks.management.named import round_of, task_of
 from validation.rules.consensus import Policy
 from validation.statistics.counts import BY
 from validation.statistics.report import report_by, task_report
@@ -25,18 +25,11 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="as one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        task = Task.objects.filter(code=options["code"]).first()
-        if task is None:
-            known = ", ".join(Task.objects.values_list("code", flat=True).order_by("code"))
-            raise CommandError(f"There is no task {options['code']!r}. Tasks: {known or 'none'}.")
-        rounds = list(task.rounds.select_related("task").order_by("number"))
-        if options["round"] is not None:
-            numbers = ", ".join(str(round.number) for round in rounds)
-            rounds = [round for round in rounds if round.number == options["round"]]
-            if not rounds:
-                raise CommandError(
-                    f"{task} has no round {options['round']}. Rounds: {numbers or 'none'}."
-                )
+        task = task_of(options["code"])
+        if options["round"] is None:
+            rounds = list(task.rounds.select_related("task").order_by("number"))
+        else:
+            rounds = [round_of(task, options["round"])]
         try:
             policy = Policy.parse(options["policy"]) if options["policy"] else None
         except ValueError as error:
