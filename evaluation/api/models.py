@@ -121,14 +121,14 @@ class TaskModels(OfTask, Models):
         """
         task = find_task(request, code, can_annotate)
         fields = read(NewModelSerializer, request)
-        assert isinstance(request.user, User)
-        annotator_of(request.user)  # the public name of who submits
+        owner = person(request)
+        annotator_of(owner)  # the public name of who submits
         fields["card"] = Card(**fields.get("card", {}))
         fields["chat"] = settings_of(task.config, fields.get("chat"))
-        fields["upload"] = _upload(request.user, fields.get("upload"))
+        fields["upload"] = _upload(owner, fields.get("upload"))
         fields["evaluation_set"] = _version(task, fields.get("evaluation_set"))
-        fields["team"] = team_of(request.user, fields.get("team"))
-        made = submissions.submit_model(task=task, owner=request.user, **fields)
+        fields["team"] = team_of(owner, fields.get("team"))
+        made = submissions.submit_model(task=task, owner=owner, **fields)
         return Response(whole(request, made.pk), status.HTTP_201_CREATED)
 
 
@@ -175,8 +175,7 @@ class MyModels(Models):
     """All that you have submitted, the newest first."""
 
     def get_queryset(self) -> QuerySet[Submission]:
-        assert isinstance(self.request.user, User)
-        return submissions_of(self.request.user).defer("log")
+        return submissions_of(person(self.request)).defer("log")
 
     def get_serializer_context(self) -> dict[str, Any]:
         mine = Viewer(is_owner=True, is_task_owner=False)

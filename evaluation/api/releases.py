@@ -11,7 +11,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken, User
+from dynabench.accounts.models import ApiToken
+from dynabench.accounts.people import person
 from dynabench.lib.api import check_form, read
 from evaluation.models import Dataset
 from evaluation.releases.build import Options
@@ -89,9 +90,8 @@ class Releases(generics.ListAPIView[Dataset]):
         round = self.round()
         asked = read(NewReleaseSerializer, request)
         page = request.build_absolute_uri(reverse("evaluation:datasets", args=[code, number]))
-        assert isinstance(request.user, User)
         options = _options(round, asked, page)
-        made = request_release(round=round, options=options, actor=request.user)
+        made = request_release(round=round, options=options, actor=person(request))
         made.refresh_from_db()
         return Response(ReleaseSerializer(made).data, status.HTTP_202_ACCEPTED)
 

@@ -91,8 +91,7 @@ class Teams(_OfTeams, generics.ListAPIView[Team]):
     queryset = Team.objects.none()
 
     def get_queryset(self) -> QuerySet[Team]:
-        assert isinstance(self.request.user, User)
-        return teams_of(self.request.user)
+        return teams_of(person(self.request))
 
     @write("teams_create", NewTeamSerializer, {201: TeamSerializer})
     def post(self, request: Request) -> Response:
@@ -172,8 +171,7 @@ class TeamInvitations(generics.ListAPIView[TeamMember]):
     queryset = TeamMember.objects.none()
 
     def get_queryset(self) -> QuerySet[TeamMember]:
-        assert isinstance(self.request.user, User)
-        return invitations_of(self.request.user)
+        return invitations_of(person(self.request))
 
 
 class TeamInvitationAnswer(_OfTeams):

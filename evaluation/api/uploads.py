@@ -16,7 +16,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken, User
+from dynabench.accounts.models import ApiToken
+from dynabench.accounts.people import person
 from dynabench.lib.api import read
 from dynabench.lib.bodies import takes
 from evaluation.models import Upload
@@ -75,15 +76,13 @@ class Uploads(generics.ListAPIView[Upload]):
     queryset = Upload.objects.none()
 
     def get_queryset(self) -> QuerySet[Any]:
-        assert isinstance(self.request.user, User)
-        return with_received(open_uploads(self.request.user))
+        return with_received(open_uploads(person(self.request)))
 
     @write("uploads_create", NewUploadSerializer, {201: UploadSerializer})
     def post(self, request: Request) -> Response:
         """Begin a file of so many bytes. Then PUT its pieces."""
         asked = read(NewUploadSerializer, request)
-        assert isinstance(request.user, User)
-        made = begin_upload(request.user, **asked)
+        made = begin_upload(person(request), **asked)
         return Response(upload_body(made.pk), status.HTTP_201_CREATED)
 
 

@@ -17,7 +17,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from dynabench.accounts.models import User
+from dynabench.accounts.people import person
 from dynabench.lib.downloads import lines
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
@@ -89,9 +89,8 @@ def _state(round: Round) -> dict[str, Any]:
 def _asked(request: HttpRequest, round: Round, form: ReleaseForm) -> bool:
     url = reverse("evaluation:datasets", args=[round.task.code, round.number])
     options = form.options(request.build_absolute_uri(url))
-    assert isinstance(request.user, User)  # owners are signed in
     with as_form_error(form):
-        request_release(round=round, options=options, actor=request.user)
+        request_release(round=round, options=options, actor=person(request))
     return not form.errors
 
 

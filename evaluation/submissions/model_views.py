@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dynabench.accounts.models import User
+from dynabench.accounts.people import person
 from dynabench.lib.downloads import attachment
 from dynabench.lib.htmx import render_page
 from dynabench.lib.markdown import render_markdown
@@ -220,10 +220,8 @@ def withdraw(request: HttpRequest, pk: UUID) -> HttpResponse:
 def again(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
     """Repeat one evaluation."""
     run = find_run(request, pk, run_id, lambda _, viewer: viewer.may_repeat)[0]
-    assert isinstance(request.user, User)  # who may repeat it is signed in
-    return _done(
-        request, pk, partial(run_again, run=run, actor=request.user), _("It is queued again.")
-    )
+    repeat = partial(run_again, run=run, actor=person(request))
+    return _done(request, pk, repeat, _("It is queued again."))
 
 
 @require_safe

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
 from dynabench.accounts.models import User
+from dynabench.accounts.people import person
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.bodies import FORM_BYTES, takes
 from dynabench.lib.htmx import render_page
@@ -44,8 +45,7 @@ LISTED = 100
 
 def _room(request: HttpRequest) -> int:
     """How large a form with a whole file may be."""
-    assert isinstance(request.user, User)  # others are not asked
-    return largest_of(request.user) + FORM_BYTES
+    return largest_of(person(request)) + FORM_BYTES
 
 
 @takes(_room)
@@ -53,17 +53,17 @@ def _room(request: HttpRequest) -> int:
 def submit(request: HttpRequest, code: str) -> HttpResponse:
     """First the kind, then what it needs; the check goes on on the model's own page."""
     task = find_task(request, code, can_annotate)
-    assert isinstance(request.user, User)  # who may annotate is signed in
+    user = person(request)
     kind = request.POST.get("kind") or request.GET.get("kind", "")
-    form, rules = None, _rules(request.user, task)
+    form, rules = None, _rules(user, task)
     if kind in KINDS:
         made = ChatForm if kind == Submission.Kind.CHAT else SubmitForm
-        sent, teams = (request.POST or None, request.FILES or None), teams_of(request.user)
+        sent, teams = (request.POST or None, request.FILES or None), teams_of(user)
         form = made(task, Submission.Kind(kind), *sent, teams)
         is_sent = request.method == "POST" and form.is_valid()
         if is_sent and isinstance(form, ChatForm) and "estimate" in request.POST:
             rules["estimate"] = _estimate(task, form)
-        elif is_sent and (pk := _submitted(request.user, task, form)):
+        elif is_sent and (pk := _submitted(user, task, form)):
             messages.success(request, _("Received. This page says how far it is."))
             return redirect("evaluation:model", pk)
     values = {"task": task, "form": form, "kind": kind, **rules}
@@ -131,9 +131,7 @@ def models(request: HttpRequest, code: str) -> HttpResponse:
 @require_safe
 def mine(request: HttpRequest) -> HttpResponse:
     """All that the person has submitted, newest first."""
-    assert isinstance(request.user, User)  # the middleware asks for an account
-    rows = [
-        (one, progress_of(one, one.runs.all())) for one in submissions_of(request.user)[:LISTED]
-    ]
+    mine = submissions_of(person(request))[:LISTED]
+    rows = [(one, progress_of(one, one.runs.all())) for one in mine]
     values = {"rows": rows}
     return render(request, "evaluation/my_models.html", values)

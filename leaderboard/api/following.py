@@ -9,7 +9,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken, User
+from dynabench.accounts.models import ApiToken
+from dynabench.accounts.people import person
 from dynabench.lib.api import read
 from leaderboard.following import services
 from tasks.access import ANY, find_task
@@ -34,7 +35,6 @@ class FollowView(APIView):
     def post(self, request: Request, code: str) -> Response:
         """Begin or end to follow the task."""
         task = find_task(request, code, kinds=ANY)
-        assert isinstance(request.user, User)
         wanted = read(Following, request)
-        services.follow(task=task, user=request.user, **wanted)
+        services.follow(task=task, user=person(request), **wanted)
         return Response(wanted)

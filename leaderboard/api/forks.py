@@ -11,8 +11,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken, User
-from dynabench.accounts.people import public_name
+from dynabench.accounts.models import ApiToken
+from dynabench.accounts.people import person, public_name
 from dynabench.lib.api import read
 from dynabench.lib.errors import Refused
 from leaderboard import models
@@ -80,7 +80,7 @@ class Forks(generics.ListAPIView[models.Weights]):
         try:
             made = services.save_weights(
                 task=task,
-                owner=_user(request),
+                owner=person(request),
                 weighting=_weighting(fields.pop("metrics"), fields.pop("sets"), start),
                 **fields,
             )
@@ -104,14 +104,9 @@ class ForkView(APIView):
     @write("forks_delete", gives={204: None})
     def delete(self, request: Request, code: str, name: str) -> Response:
         """Remove one's own weights, or as an editor of the task anybody's."""
-        task, user = find_task(request, code), _user(request)
+        task, user = find_task(request, code), person(request)
         fork = generics.get_object_or_404(task.forks, name=name)
         if fork.owner_id != user.pk and not can_edit(user, task):
             raise Http404
         services.delete_weights(weights=fork, actor=user)
         return Response(status=status.HTTP_204_NO_CONTENT)
-
-
-def _user(request: Request) -> User:
-    assert isinstance(request.user, User)  # no write is public
-    return request.user

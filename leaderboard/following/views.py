@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import cache_control
 from django.views.decorators.http import require_POST, require_safe
 
-from dynabench.accounts.models import User
+from dynabench.accounts.people import person
 from evaluation.submissions.visibility import find_submission
 from leaderboard.board.exports import Table, bibtex, early_words
 from leaderboard.following import services
@@ -30,9 +30,8 @@ LETTER, AROUND = 7, 12  # pixels: of a letter of the badge, and beside a text
 def follow(request: HttpRequest, code: str) -> HttpResponse:
     """Begin or end to follow a task."""
     task = find_task(request, code, kinds=ANY)
-    assert isinstance(request.user, User)  # the middleware asks for an account
     follows = "follow" in request.POST
-    services.follow(task=task, user=request.user, follows=follows)
+    services.follow(task=task, user=person(request), follows=follows)
     said = _("You get a mail when a round is released.") if follows else _("No more mails of it.")
     messages.success(request, said)
     return redirect("task", code)

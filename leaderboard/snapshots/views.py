@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.clickjacking import xframe_options_exempt
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dynabench.accounts.models import User
+from dynabench.accounts.people import person
 from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.middleware import policy
 from evaluation.submissions.selectors import counts_of, seen_by_all
@@ -80,9 +80,8 @@ def snapshots(request: HttpRequest, code: str) -> HttpResponse:
 
 def _taken(request: HttpRequest, task: Task, form: SnapshotForm) -> Snapshot | None:
     """The snapshot; None where it was refused, with the reason in the form."""
-    assert isinstance(request.user, User)  # an editor
     with as_form_error(form):
-        return services.take_snapshot(task=task, actor=request.user, **form.cleaned_data)
+        return services.take_snapshot(task=task, actor=person(request), **form.cleaned_data)
     return None
 
 

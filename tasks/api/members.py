@@ -11,7 +11,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken, User
+from dynabench.accounts.models import ApiToken
+from dynabench.accounts.people import person
 from dynabench.lib.api import read
 from tasks.access import ANY, find_task
 from tasks.models import Task, TaskMember
@@ -56,8 +57,7 @@ class _OfMembers(APIView):
 
     def change(self, task: Task, **members: list[TaskMember]) -> None:
         """As `change_members`, by the person of this request. Raises Refused."""
-        assert isinstance(self.request.user, User)
-        change_members(task=task, actor=self.request.user, **members)
+        change_members(task=task, actor=person(self.request), **members)
 
 
 @extend_schema_view(get=extend_schema(operation_id="members_list"))

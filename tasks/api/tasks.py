@@ -12,7 +12,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken, User
+from dynabench.accounts.models import ApiToken
+from dynabench.accounts.people import person
 from dynabench.lib.api import read, wanted
 from tasks.access import ANY, find_edited, find_task
 from tasks.api.config import wrong_text
@@ -86,10 +87,9 @@ class Tasks(generics.ListAPIView[Task]):
 
         A task that an administrator makes has no members yet, and everybody sees it.
         """
-        maker = request.user
+        maker = person(request)
         if not can_make_tasks(maker):
             raise exceptions.PermissionDenied("You may not make tasks on this site.")
-        assert isinstance(maker, User)
         asked = read(NewTaskSerializer, request)
         asked["config_text"] = asked["config_text"].replace("\r\n", "\n")
         try:
