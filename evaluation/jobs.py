@@ -229,14 +229,11 @@ def check(submission: Submission) -> None:
 
 def _refuse(submission: Submission, refused: Exception) -> None:
     outcome = getattr(refused, "outcome", Outcome.REJECTED)
-    log = redacted(getattr(refused, "log", ""), texts=(), secrets=_secrets(submission))
+    secrets = [decrypt(submission.secret)] if submission.secret else []
+    log = redacted(getattr(refused, "log", ""), texts=(), secrets=secrets)
     leases.fail(submission, str(refused), outcome=outcome, log=log)
     if submission.upload:
         discard(submission.upload)
-
-
-def _secrets(submission: Submission) -> list[str]:
-    return [decrypt(submission.secret)] if submission.secret else []
 
 
 def _accept(submission: Submission, arrived: Arrived, watch: Heartbeat) -> None:

@@ -291,7 +291,8 @@ class _Conversion:
         given = given if isinstance(given, Mapping) else {"type": given}
         kind = given.get("type")
         if kind == "exact_match":
-            names = _names(given.get("reference_names"))
+            names = given.get("reference_names")
+            names = names if isinstance(names, list) else [names]
             fields = [name for name in map(self._renamed, names) if name in targets]
             if len(fields) < len(names):
                 self.notes.append("`model_wrong_metric`: fields that are not targets are left out.")
@@ -375,7 +376,3 @@ def _plain_text(value: Any) -> str:
 
 def _items(given: Any) -> list[Any]:
     return given if isinstance(given, list) else [given] if given else []
-
-
-def _names(given: Any) -> list[Any]:
-    return given if isinstance(given, list) else [given]

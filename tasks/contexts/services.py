@@ -102,7 +102,8 @@ def preview_contexts(
     if not config.context:
         raise Refused(_("The task's configuration has no context fields."))
     stored = set(round.contexts.values_list("digest", flat=True))
-    media = _stored_media(round) if config.media_fields else {}
+    files = Media.objects.filter(task=round.task_id) if config.media_fields else ()
+    media = {one.digest: value_of(one) for one in files}
     try:
         if file_name.lower().endswith(".zip"):
             known = {"config": config, "stored": stored, "media": media, "matching": matching}
@@ -113,10 +114,6 @@ def preview_contexts(
         return bounded(read, bounds)
     except OutOfBounds as error:
         raise FileError(str(error)) from None
-
-
-def _stored_media(round: Round) -> dict[str, dict[str, Any]]:
-    return {one.digest: value_of(one) for one in Media.objects.filter(task=round.task_id)}
 
 
 _of_archive = partial(summary_of_archive, most=MAX_BYTES)
