@@ -44,7 +44,8 @@ def happened(since: datetime) -> list[Happened]:
 def may_know(user: User, task: Task | None, submission: Submission | None) -> bool:
     """Whether the person may be told of something in the task, or of this model in it.
 
-    A model's owner and the task's editors may know of it. No task: a test, for its own person.
+    A model's owner, its team and the task's editors may know of it. No task: a test, for its own
+    person.
     """
     if not user.is_active or (task and not can_see(user, task)):
         return False

@@ -1,0 +1,30 @@
+"""Teams, their members, and models that are submitted for them."""
+
+from dynabench.accounts.models import confirm_address
+from dynabench.accounts.services import annotator_of
+from evaluation.submissions.services import submit_model
+from evaluation.teams import services
+from tests.support.factories import UserFactory
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+def person(email):
+    user = UserFactory(email=email)
+    annotator_of(user)
+    confirm_address(user)
+    return user
+
+
+def team_of(owner, *others, name="Lab"):
+    team = services.make_team(actor=owner, name=name)
+    for other in others:
+        invitation = services.invite(team=team, actor=owner, email=other.email)
+        services.accept(invitation=invitation, user=other)
+    return team
+
+
+def hand_in(task, owner, name, **told):
+    return submit_model(
+        task=task, owner=owner, kind="hub", source="org/name", revision=COMMIT, name=name, **told
+    )
