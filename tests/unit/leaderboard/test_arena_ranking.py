@@ -40,6 +40,12 @@ def test_the_strengths_are_those_of_choix_and_evalica(decided):
     assert ours == pytest.approx((logs - logs.mean()).tolist(), abs=5e-4)
 
 
+def test_the_strengths_are_those_of_arena_rank(decided):
+    """As its release 0.1.1 fits the same votes. It pins another numpy, so it is not asked here."""
+    theirs = (-1.38693, -0.85205, -0.70694, -0.20738, 0.14766, 0.59388, 1.04415, 1.36762)
+    assert strengths(rank_models(8, decided, draws=2)) == pytest.approx(theirs, abs=5e-5)
+
+
 def test_ties_enter_by_davidsons_model():
     """Two models: the ratio of strengths is that of the wins, whatever the number of ties."""
     rows = [(0, 1, "left", 1)] * 30 + [(0, 1, "right", 2)] * 10
