@@ -7,9 +7,11 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from evaluation import jobs
-from evaluation.models import Submission, Upload
+from evaluation.models import NearCopy, Submission, Upload
 from evaluation.submissions import views as submission_views
+from evaluation.teams.services import invite, make_team
 from tests.browser.conftest import audit, make_round, visit
+from tests.support.factories import UserFactory
 from tests.support.serving_models import tiny_model
 from tests.support.submissions import (
     answered,
@@ -133,7 +135,13 @@ def test_pages_of_submissions(page, alice, task):
     release_of(version)
     scored(model, version, "robustness", accuracy_before=0.5, drop=0.25, consistency=0.5)
     refused = submission_of(task, alice, state="failed", error="Line 2: wrong.", log="Loading")
+    like = scored(submission_of(task, UserFactory(), state="done", is_published=True), version)
+    counts = {"n": 6, "equal": 6, "expected": 2, "both_wrong": 6, "equal_wrong": 6}
+    NearCopy.objects.create(run=run, other=like, **counts)
+    team = make_team(actor=alice, name="Lab")
+    invite(team=team, actor=alice, email="mate@example.com")
     for path in (
+        "/me/teams/", f"/me/teams/{team.pk}/",
         f"/m/{model.pk}/", f"/m/{model.pk}/card/", f"/m/{model.pk}/withdraw/",
         f"/m/{model.pk}/runs/{run.pk}/", f"/m/{model.pk}/runs/{run.pk}/wrong/",
         f"/m/{refused.pk}/", "/t/nli/models/", "/me/models/",
