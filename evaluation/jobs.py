@@ -64,7 +64,9 @@ from evaluation.submissions.emails import tell_ends
 from evaluation.submissions.near_copy_services import note_near_copies
 from evaluation.submissions.selectors import shown_inputs
 from evaluation.submissions.services import publish_due
+from evaluation.submissions.training_data import learn, training_rows
 from evaluation.task_shape import runnable
+from evaluation.training.row_files import read_rows
 from evaluation.uploads import archives, image_archives
 from evaluation.uploads.chunked import UploadRefused, assemble, bytes_left, check_stored, discard
 from evaluation.uploads.model_folders import MOST_BYTES, check_folder, remove_macos_files
@@ -286,6 +288,17 @@ def _weights(task: Task, model: Path, folder: Path, watch: Heartbeat) -> Arrived
     return Arrived(digest, kept.stat().st_size, kept, runnable(task.config, folder=model))
 
 
+def _rows(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived:
+    task = submission.task
+    with assemble(_upload(submission), watch.beat) as path:
+        read = partial(read_rows, path, task.config.training_rows or 0)
+        rows = training_rows(task, bounded(read, READING, watch.beat))
+    watch.begin(0.2, gettext_noop("learning from the rows"))
+    model = folder / "model"
+    during(lambda: learn(task.config, rows, model), watch.beat)
+    return _weights(task, model, folder, watch)
+
+
 def _image(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived:
     if engine() is None:
         raise NotNow(gettext_noop("It waits for a worker with a container engine (Docker)."))
@@ -342,6 +355,7 @@ def _upload(submission: Submission) -> Upload:
 RECEIVE: Mapping[str, Callable[[Submission, Path, Heartbeat], Arrived]] = {
     Kind.DIRECTORY: _directory,
     Kind.HUB: _hub,
+    Kind.ROWS: _rows,
     Kind.IMAGE: _image,
     Kind.ENDPOINT: _endpoint,
     Kind.CHAT: _chat,

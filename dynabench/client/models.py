@@ -52,6 +52,19 @@ class Models(Uploading, Following):
         return self._submit(task, "predictions", name or file, card, fields, file)
 
     @method
+    def submit_rows(
+        self,
+        path: str | Path,
+        task: str,
+        name: str | None = None,
+        team: str = "",
+        **card: Unpack[types.Card],
+    ) -> Flow[str]:
+        """Submit training rows as JSON lines, from which the task's one model learns; its id."""
+        file = Path(path)
+        return self._submit(task, "rows", name or file, card, {"team": team}, file)
+
+    @method
     def submit_image(
         self,
         image: str | Path,

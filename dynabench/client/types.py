@@ -747,7 +747,7 @@ class Model(TypedDict):
     name: str
     owner: str
     team: str
-    kind: Literal["directory", "image", "predictions", "hub", "endpoint", "chat", "target"]
+    kind: Literal["directory", "image", "predictions", "rows", "hub", "endpoint", "chat", "target"]
     adapter: Literal["jsonl", "dynalab", "dynabench2"]
     evaluation_set: str | None
     state: Literal["queued", "running", "done", "failed", "lost", "cancelled"]

@@ -70,6 +70,7 @@ class Submission(Job):
         DIRECTORY = "directory", _("a model directory (Hugging Face layout, safetensors)")
         IMAGE = "image", _("a Docker image")
         PREDICTIONS = "predictions", _("a predictions file")
+        ROWS = "rows", _("training rows, from which one model learns")
         HUB = "hub", _("a hub id with its revision")
         ENDPOINT = "endpoint", _("a remote endpoint")
         CHAT = "chat", _("a chat model behind an OpenAI-compatible interface")

@@ -156,5 +156,6 @@ DIGESTS: dict[str, Digest] = {
     Submission.Kind.IMAGE: _of_folder,
     Submission.Kind.DIRECTORY: _of_folder,
     Submission.Kind.HUB: _of_folder,
+    Submission.Kind.ROWS: _of_folder,
     Submission.Kind.PREDICTIONS: _of_lines,
 }

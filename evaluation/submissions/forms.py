@@ -43,6 +43,13 @@ KINDS = {
             "Speed, memory and robustness are not measured."
         ),
     ),
+    Kind.ROWS: (
+        _("Training data"),
+        _(
+            "Rows, or uids of released ones. The same model learns from each submission here, so "
+            "that the data alone decides."
+        ),
+    ),
     Kind.CHAT: (
         _("A chat model"),
         _(
@@ -90,7 +97,7 @@ class SubmitForm(forms.Form):
             )
         if kind == Kind.PREDICTIONS:
             self._add_sets(task)
-        if kind in (Kind.DIRECTORY, Kind.IMAGE, Kind.PREDICTIONS):
+        if kind in FILES:
             self.fields["upload"] = forms.FileField(
                 label=_("File"), required=False, help_text=FILES[kind]
             )
@@ -145,6 +152,10 @@ class SubmitForm(forms.Form):
 FILES = {
     Kind.DIRECTORY: _(".zip, .tar or .tar.gz of the folder. Weights as safetensors only."),
     Kind.IMAGE: _("What docker save writes. Or name the image below."),
+    Kind.ROWS: _(
+        "JSON lines: the fields that models read and their label, or {“uid”: …} of a row of a "
+        "released train split."
+    ),
     Kind.PREDICTIONS: _(
         "JSON lines: {“id”: uid, “output”: {…}, “prob”: {…} or null}. Or what "
         "lm-evaluation-harness (--log_samples) or Inspect (.eval) wrote of the release's own task."

@@ -6,10 +6,17 @@ from urllib.parse import urlsplit
 
 from dynabench.lib.words import gettext_noop
 from evaluation.contract import ENDPOINT_ADAPTERS
+from tasks.config.schema import TaskConfig
 
 HUB_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 COMMIT = re.compile(r"[0-9a-f]{40}")
+KINDS = ("directory", "image", "hub", "predictions", "chat", "endpoint")
 PINNED_IMAGE = re.compile(r"[a-z0-9][\w.:/-]*@sha256:[0-9a-f]{64}")
+
+
+def kinds_of(config: TaskConfig) -> tuple[str, ...]:
+    """What people may submit to a task."""
+    return ("rows",) if config.training_rows else KINDS
 
 
 def problem_of(
@@ -25,6 +32,8 @@ def problem_of(
             return "upload", gettext_noop(
                 "Choose the archive of the model's folder (.zip, .tar or .tar.gz)."
             )
+        case "rows" if not has_upload:
+            return "upload", gettext_noop("Choose the file with the rows (JSON lines).")
         case "predictions" if not has_upload:
             return "upload", gettext_noop("Choose the file with the predictions (JSON lines).")
         case "predictions" if not has_set:

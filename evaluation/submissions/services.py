@@ -34,7 +34,7 @@ from evaluation.queue import leases
 from evaluation.runs.selectors import REMOTE
 from evaluation.sets.selectors import open_versions
 from evaluation.submissions.quota import WINDOW, Caps, Charge, Entry, Quota, charge_of, quota_of
-from evaluation.submissions.requirements import problem_of
+from evaluation.submissions.requirements import kinds_of, problem_of
 from evaluation.teams.selectors import place_of
 from evaluation.uploads.chunked import discard
 from tasks.models import Task
@@ -138,8 +138,8 @@ def _of_upload(upload: Upload, task: Task, owner: User) -> Submission | None:
 
 def _check_source(submission: Submission) -> None:
     task, kind, version = submission.task, submission.kind, submission.evaluation_set
-    if kind not in Kind or kind == Kind.TARGET:
-        raise Invalid(_("Choose what you submit."), field="kind")
+    if kind not in kinds_of(task.config):
+        raise Invalid(_("This task takes: %s.") % ", ".join(kinds_of(task.config)), field="kind")
     found = problem_of(
         kind,
         source=submission.source,

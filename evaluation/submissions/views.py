@@ -24,6 +24,7 @@ from evaluation.submissions.chat_form import ChatForm
 from evaluation.submissions.forms import KINDS, SubmitForm
 from evaluation.submissions.near_copies import near_copies_in
 from evaluation.submissions.progress import progress_of
+from evaluation.submissions.requirements import kinds_of
 from evaluation.submissions.results import listed
 from evaluation.submissions.selectors import published, submissions_of
 from evaluation.submissions.services import (
@@ -56,7 +57,7 @@ def submit(request: HttpRequest, code: str) -> HttpResponse:
     user = person(request)
     kind = request.POST.get("kind") or request.GET.get("kind", "")
     form, rules = None, _rules(user, task)
-    if kind in KINDS:
+    if kind in kinds_of(task.config):
         made = ChatForm if kind == Submission.Kind.CHAT else SubmitForm
         sent, teams = (request.POST or None, request.FILES or None), teams_of(user)
         form = made(task, Submission.Kind(kind), *sent, teams)
@@ -83,7 +84,7 @@ def _estimate(task: Task, form: ChatForm) -> "Estimate | None":
 def _rules(user: User, task: Task) -> dict[str, Any]:
     """What may be submitted, how much of it, and what it may use."""
     return {
-        "kinds": KINDS.items(),
+        "kinds": [(kind, KINDS[Submission.Kind(kind)]) for kind in kinds_of(task.config)],
         "open_versions": open_versions(task),
         "quota": remaining_quota(user, task),
         "most": settings.SUBMISSIONS_PER_DAY,

@@ -39,7 +39,8 @@ def findings(config: TaskConfig) -> tuple[Finding, ...]:
         *_validation(config),
         *_support(config),
     )
-    return found or tuple(_examples(config))  # examples make sense only of sound fields
+    # These make sense only of sound fields.
+    return found or (*_training_rows(config), *_examples(config))
 
 
 def _groups(config: TaskConfig) -> tuple[Group, ...]:
@@ -306,6 +307,17 @@ def _corrections(config: TaskConfig) -> Iterator[Finding]:
         yield Finding(at, message, "remove corrections; they are for text and long_text")
     if any(component.name == CORRECTION for _, component in _each(config)):
         yield Finding(at, f'a field is called "{CORRECTION}" already', "rename the field")
+
+
+def _training_rows(config: TaskConfig) -> Iterator[Finding]:
+    """What the one model that learns from submitted rows can read and answer."""
+    if config.training_rows is None:
+        return
+    read = [config.component(name) for name in config.model_fields]
+    answer = config.component(config.answer_field).type
+    if answer != "multiclass" or len(read) > 2 or not all(one.kind.is_text for one in read):
+        message = "what learns from rows reads one or two texts and chooses a label"
+        yield Finding(("training_rows",), message, "remove training_rows")
 
 
 def _support(config: TaskConfig) -> Iterator[Finding]:

@@ -34,6 +34,7 @@ COMPONENT_KEYS = {
     "name", "type", "display_name", "placeholder", "labels", "as_goal_message", "reference_name",
     "single_prob", "model_wrong_condition", "validated_label_condition",
 }  # fmt: skip
+TRAINING_ROWS = 1000  # of a submission, as in DataPerf's contests
 PLAIN_GOAL = "Write an example that the model gets wrong"
 Fields = list[dict[str, Any]]
 
@@ -61,11 +62,24 @@ def convert(yaml_text: str, *, name: str = "Imported task") -> Converted:
 
 
 def unfinished(given: Mapping[str, Any]) -> Iterator[Finding]:
-    """What of a configuration of Dynabench 1.0 does not work here: contests of training files."""
-    if "train_file_metric" in given:
-        message = "contests of training files (DataPerf) do not exist here"
+    """What of a configuration of Dynabench 1.0 does not work here: some training files."""
+    if "train_file_metric" in given and not _learns_from_rows(given):
+        message = "training files (DataPerf) are for one or two texts and a label here"
         fix = "leave it out; people then write examples, and models are scored on these"
         yield Finding(("train_file_metric",), message, fix)
+
+
+def _learns_from_rows(given: Mapping[str, Any]) -> bool:
+    """Whether people submit training files, of one or two texts and a label."""
+    lists = [value for key in ("context", "input") if isinstance(value := given.get(key), list)]
+    fields = [one for some in lists for one in some]
+    kinds = [one.get("type") for one in fields if isinstance(one, Mapping)]
+    texts = kinds.count("string")
+    return (
+        "train_file_metric" in given
+        and kinds.count("multiclass") == 1
+        and (texts in (1, 2) and len(kinds) == len(fields) == texts + 1)
+    )
 
 
 @dataclass
@@ -103,12 +117,14 @@ class _Conversion:
             "verdict": self._verdict(targets, {c["name"]: c["type"] for c in inputs}),
             "metrics": metrics,
             **self._leaderboard(metrics),
+            **({"training_rows": TRAINING_ROWS} if _learns_from_rows(self.given) else {}),
             "validation": {"mode": "verdict", "votes": {"rule": "n-equal", "needed": 3}},
         }
 
     def _note_lost(self) -> None:
         for key in self.given:
-            if key not in CARRIED:
+            learns = key == "train_file_metric" and _learns_from_rows(self.given)
+            if key not in CARRIED and not learns:
                 self.notes.append(f"`{key}` is not carried over: it has no counterpart.")
 
     def _list(self, values: Mapping[str, Any], key: str, path: str) -> list[Mapping[str, Any]]:

@@ -313,6 +313,8 @@ class TaskConfig:
     validation: ValidationPolicy = ValidationPolicy()
     limits: Limits = Limits()
     programs: Programs = Programs()
+    training_rows: Annotated[int, Field(ge=10, le=5000)] | None = None
+    """People submit training data instead of models, each at most so many rows."""
     support: Support | None = None
     battles: Battles = Battles()
     about: About = About()

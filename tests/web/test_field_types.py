@@ -270,7 +270,7 @@ def test_places_that_make_no_order_are_refused_and_kept(alice):
     assert not Example.objects.exists()
 
 
-def test_a_contest_of_training_files_is_refused_with_a_reason(alice):
+def test_training_files_of_what_has_no_label_are_refused_with_a_reason(alice):
     old = "input:\n  - {name: q, type: string}\noutput:\n  - {name: a, type: string}\n"
     text = f"{old}train_file_metric: {{type: dataperf}}\n"
     with pytest.raises(ConfigError) as caught:

@@ -60,6 +60,7 @@ def _add_submit(commands: Any) -> None:
     what.add_argument("folder", nargs="?", help="a model's folder, or an archive of it")
     what.add_argument("--image", help="a file of docker save, or registry/name@sha256:…")
     what.add_argument("--predictions", metavar="FILE", help="JSON lines for --set")
+    what.add_argument("--rows", metavar="FILE", help="training rows, as JSON lines")
     what.add_argument("--hub", metavar="ID@COMMIT", help="a model on the hub")
     what.add_argument("--endpoint", metavar="URL", help="the address of a model that runs")
     what.add_argument("--chat", metavar="URL", help="the base URL of an OpenAI-compatible server")
@@ -150,6 +151,10 @@ def _predictions(client: DynabenchClient, args: argparse.Namespace, card: Named)
     return client.submit_predictions(args.predictions, args.task, args.set, args.name, **card)
 
 
+def _rows(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
+    return client.submit_rows(args.rows, args.task, args.name, **card)
+
+
 def _hub(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
     source, _, revision = args.hub.partition("@")
     return client.submit_hub(source, revision, args.task, args.name, **card)
@@ -212,6 +217,7 @@ SUBMIT: dict[str, Submit] = {
     "folder": _folder,
     "image": _image,
     "predictions": _predictions,
+    "rows": _rows,
     "hub": _hub,
     "endpoint": _endpoint,
     "chat": _chat,

@@ -105,6 +105,13 @@ TEXT = {"name": "text", "type": "string"}
 LABEL = {"name": "label", "type": "multiclass", "labels": ["a", "b"]}
 
 
+def test_training_files_of_texts_become_training_rows() -> None:
+    given = {**BASE, "input": [TEXT, LABEL], "train_file_metric": {"type": "dataperf"}}
+    made = convert(json.dumps(given))
+    assert load_config(made.config_yaml_text).training_rows == 1000
+    assert not any("train_file_metric" in note for note in made.notes)
+
+
 @pytest.mark.parametrize(
     ("change", "note"),
     [
