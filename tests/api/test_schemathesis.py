@@ -75,7 +75,7 @@ def known(world: World, case) -> dict[str, str]:
         return asked
     parts = case.operation.path.split("/")
     for place, part in enumerate(parts):
-        if part.startswith("{") and (ids := world.ids.get(parts[place - 1])):
+        if part.startswith("{") and (ids := world.known(parts, place)):
             asked[part[1:-1]] = str(ids[dice % len(ids)])
     return asked
 

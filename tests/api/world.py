@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +53,13 @@ class World:
     admin: User
     task: Task
     ids: dict[str, list[Any]]
+    team_members: list[Any]
+
+    def known(self, parts: Sequence[str], place: int) -> list[Any]:
+        """The ids of what may stand at this place of an address; empty: none is known."""
+        before = parts[place - 1]
+        of_team = before == "members" and "teams" in parts
+        return self.team_members if of_team else self.ids.get(before, [])
 
 
 def make_world() -> World:
@@ -63,22 +71,26 @@ def make_world() -> World:
     reader = UserFactory(email="reader@example.com")
     member = TaskMember.objects.create(task=task, user=reader, role="viewer")
     TaskGroup.objects.create(slug="texts", name="Texts").tasks.add(task)
+    teams, team_members = _teams(owner, other)
     ids = {
         "members": [member.pk],
-        **_teams(owner, other),
+        **teams,
         **_rounds(task, owner, other),
         **_models(task, owner),
     }
-    return World(owner, other, admin, task, ids)
+    return World(owner, other, admin, task, ids, team_members)
 
 
-def _teams(owner: User, other: User) -> dict[str, list[Any]]:
-    """The owner's team with the address of somebody else, and an invitation by another person."""
+def _teams(owner: User, other: User) -> tuple[dict[str, list[Any]], list[Any]]:
+    """The owner's team with the address of somebody else, and an invitation by another person.
+
+    The members of the team come last.
+    """
     team = make_team(actor=owner, name="Owner's team")
     invited = invite(team=team, actor=owner, email="somebody@example.com")
     confirm_address(owner)
     asked = invite(team=make_team(actor=other, name="Others"), actor=other, email=owner.email)
-    return {"teams": [team.pk], "team-members": [invited.pk], "invitations": [asked.pk]}
+    return {"teams": [team.pk], "invitations": [asked.pk]}, [invited.pk]
 
 
 def _rounds(task: Task, owner: User, other: User) -> dict[str, list[Any]]:

@@ -156,7 +156,8 @@ def check_ended_once(run: EvaluationRun, size: int = SIZE) -> None:
     assert EvaluationRun.objects.filter(suite=run.suite).count() == 1
     (score,) = run.scores.filter(metric="accuracy", slice="", kind="")
     assert score.n == size
-    assert run.scores.count() == 2 * 3  # two metrics; all, tag=even, tag=odd
+    # Two metrics of all, tag=even and tag=odd; of groups the worst and the gap.
+    assert run.scores.count() == 2 * 3 + 2
     with run.predictions.open("rb") as file, gzip.open(file) as lines:
         assert len({json.loads(line)["uid"] for line in lines}) == size
     kept = [name for name in default_storage.listdir("predictions")[1] if str(run.pk) in name]

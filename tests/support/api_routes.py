@@ -37,8 +37,7 @@ def address_of(world, route):
     parts = route.split("/")
     for place, part in enumerate(parts):
         if part.startswith("<"):
-            of_team = parts[0] == "teams" and parts[place - 1] == "members"
-            ids = world.ids["team-members" if of_team else parts[place - 1]]
+            ids = world.known(parts, place)
             is_last = parts[place - 1] == "examples" or "datasets" in parts[place + 1 :]
             parts[place] = str(ids[-1] if is_last else ids[0])
     return "/api/v1/" + "/".join(parts)
