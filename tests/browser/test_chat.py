@@ -44,7 +44,7 @@ def local_model(alice, settings):
     registry = ModelRegistry({"smol": spec}.get, lambda: ["smol"], settings.HOME / "serving")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", PRODUCT_ONLY)  # for what prepares it
-        wait_for(registry, "smol")
+        wait_for(registry, "smol", seconds=300)
     with serving(registry) as port:
         open_talks(f"http://127.0.0.1:{port}/v1", model="smol", max_tokens=300)
         yield

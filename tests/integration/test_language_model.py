@@ -24,14 +24,13 @@ from leaderboard.arena.report import report_of
 from leaderboard.models import Battle, Contestant
 from tasks.models import TargetModel, Task
 from tasks.targets.connect import endpoint_of
-from tasks.targets.serving.errors import LoadingError
 from tasks.targets.serving.generation.model import LanguageModel
 from tasks.targets.serving.registry import ModelRegistry
 from tasks.targets.serving.spec import ModelSpec
 from tests.support.battles import battle_arena, fight
 from tests.support.factories import UserFactory
 from tests.support.judged_answers import chat_target, judged_answers
-from tests.support.model_server import serving
+from tests.support.model_server import serving, wait_for
 from tests.support.programs import PRODUCT_ONLY
 from tests.support.serving_models import tiny_model
 from tests.unit.tasks.config_texts import MINIMAL
@@ -54,12 +53,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelRegistry
         patch.setenv("PYTHONPATH", PRODUCT_ONLY)  # for what prepares them
         registry.load_new()
         for name in specs:
-            for _ in range(6000):
-                try:
-                    registry.get(name)
-                    break
-                except LoadingError:
-                    time.sleep(0.05)
+            wait_for(registry, name, seconds=300)
     yield registry
     registry.close()
 

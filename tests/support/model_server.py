@@ -34,11 +34,11 @@ def serving(registry: ModelRegistry) -> Iterator[int]:
     loop.close()
 
 
-def wait_for(registry: ModelRegistry, name: str) -> ServedModel:
+def wait_for(registry: ModelRegistry, name: str, seconds: int = 60) -> ServedModel:
     """The model, once it is loaded."""
-    for _ in range(1200):
+    for _ in range(20 * seconds):
         try:
             return registry.get(name)
         except LoadingError:
             time.sleep(0.05)
-    raise AssertionError(f"{name} was not loaded within a minute")
+    raise AssertionError(f"{name} was not loaded within {seconds} s")
