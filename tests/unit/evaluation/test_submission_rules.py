@@ -1,10 +1,14 @@
 """What each kind of submission must tell, and which field is named when it does not."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.submissions.requirements import problem_of
+from evaluation.submissions.requirements import KINDS, kinds_of, problem_of
+from tasks.config.loading import load_config
+from tests.unit.tasks.config_texts import MINIMAL
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 PINNED = f"registry.example:5000/team/model@sha256:{'ab' * 32}"
@@ -24,6 +28,8 @@ def field_of(kind, source="", revision="", adapter="jsonl", upload=False, evalua
     [
         ({"kind": "directory"}, "upload"),
         ({"kind": "directory", "upload": True}, None),
+        ({"kind": "rows"}, "upload"),
+        ({"kind": "rows", "upload": True}, None),
         ({"kind": "predictions"}, "upload"),
         ({"kind": "predictions", "upload": True}, "evaluation_set"),
         ({"kind": "predictions", "upload": True, "evaluation_set": True}, None),
@@ -58,3 +64,8 @@ def test_the_first_thing_that_is_missing_is_named(told, field):
 @given(st.sampled_from(["hub", "image", "endpoint"]), st.text(), st.text())
 def test_whatever_is_typed_is_answered(kind, source, revision):
     assert field_of(kind, source, revision) in (None, "source", "revision")
+
+
+def test_a_task_takes_models_or_training_data() -> None:
+    assert kinds_of(load_config(MINIMAL)) == KINDS
+    assert kinds_of(replace(load_config(MINIMAL), training_rows=10)) == ("rows",)

@@ -177,3 +177,34 @@ def test_any_text_is_a_configuration_or_a_problem_with_a_place(text: str) -> Non
 def test_paths_read_like_code() -> None:
     assert path_of(()) == ""
     assert path_of(("input", 1, "labels", 0, "value")) == "input[1].labels[0].value"
+
+
+LABELLED = """\
+version: 1
+name: Mood
+goal: {text: Write}
+input:
+  - {name: text, type: text}
+  - {name: label, type: multiclass, labels: [a, b]}
+output: [label]
+verdict: {type: exact_match, fields: [label]}
+metrics: {main: accuracy}
+training_rows: 100
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("type: text}", "type: image}"),
+        ("type: multiclass, labels: [a, b]", "type: text"),
+        ("- {name: text, type: text}", "- {name: x, type: text}\n  - {name: y, type: text}\n"
+         "  - {name: z, type: text}"),
+    ],
+)  # fmt: skip
+def test_training_rows_are_for_texts_and_labels(old: str, new: str) -> None:
+    assert load_config(LABELLED).training_rows == 100
+    text = LABELLED.replace(old, new).replace("main: accuracy", "main: exact_match")
+    with pytest.raises(ConfigError) as caught:
+        load_config(text)
+    assert "training_rows" in [problem.path for problem in caught.value.problems]
