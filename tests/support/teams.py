@@ -1,10 +1,12 @@
 """Teams, their members, and models that are submitted for them."""
 
+import pytest
+
 from dynabench.accounts.models import confirm_address
 from dynabench.accounts.services import annotator_of
 from evaluation.submissions.services import submit_model
 from evaluation.teams import services
-from tests.support.factories import UserFactory
+from tests.support.factories import RoundFactory, TaskFactory, UserFactory
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -28,3 +30,23 @@ def hand_in(task, owner, name, **told):
     return submit_model(
         task=task, owner=owner, kind="hub", source="org/name", revision=COMMIT, name=name, **told
     )
+
+
+@pytest.fixture
+def task():
+    return RoundFactory(task=TaskFactory(code="nli")).task
+
+
+@pytest.fixture
+def owner():
+    return person("owner@example.com")
+
+
+@pytest.fixture
+def mate():
+    return person("mate@example.com")
+
+
+@pytest.fixture
+def team(owner, mate):
+    return team_of(owner, mate)

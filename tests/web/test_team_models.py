@@ -1,5 +1,7 @@
 """Models of a team: who sees them, who submits them, and how they are counted."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 from datetime import timedelta
 
 import pytest
@@ -14,7 +16,6 @@ from evaluation.submissions.services import files_of, remaining_quota
 from evaluation.teams import services
 from evaluation.teams.selectors import place_of
 from leaderboard.board.matrix import score_matrix
-from tests.support.factories import RoundFactory, TaskFactory
 from tests.support.submissions import (
     answered,
     make_set,
@@ -23,30 +24,19 @@ from tests.support.submissions import (
     submission_of,
     url_of,
 )
-from tests.support.teams import COMMIT, hand_in, person, team_of
+from tests.support.teams import (  # noqa: F401
+    COMMIT,
+    hand_in,
+    mate,
+    owner,
+    person,
+    task,
+    team,
+    team_of,
+)
 
 pytestmark = pytest.mark.django_db
 TODAY = timezone.now().date()
-
-
-@pytest.fixture
-def task():
-    return RoundFactory(task=TaskFactory(code="nli")).task
-
-
-@pytest.fixture
-def owner():
-    return person("owner@example.com")
-
-
-@pytest.fixture
-def mate():
-    return person("mate@example.com")
-
-
-@pytest.fixture
-def team(owner, mate):
-    return team_of(owner, mate)
 
 
 @pytest.fixture

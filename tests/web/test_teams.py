@@ -1,5 +1,7 @@
 """Teams: who is in them, and what stays when they go."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import pytest
 from allauth.account.models import EmailAddress
 from django.core.exceptions import ObjectDoesNotExist
@@ -10,31 +12,18 @@ from dynabench.me.services import delete_person, purge_deleted
 from evaluation.models import Submission, Team, TeamMember
 from evaluation.teams import services
 from evaluation.teams.selectors import invitations_of, place_of
-from tests.support.factories import RoundFactory, TaskFactory, UserFactory
+from tests.support.factories import UserFactory
 from tests.support.submissions import submission_of
-from tests.support.teams import person, team_of
+from tests.support.teams import (  # noqa: F401
+    mate,
+    owner,
+    person,
+    task,
+    team,
+    team_of,
+)
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def task():
-    return RoundFactory(task=TaskFactory(code="nli")).task
-
-
-@pytest.fixture
-def owner():
-    return person("owner@example.com")
-
-
-@pytest.fixture
-def mate():
-    return person("mate@example.com")
-
-
-@pytest.fixture
-def team(owner, mate):
-    return team_of(owner, mate)
 
 
 @pytest.fixture
