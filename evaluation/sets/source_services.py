@@ -1,7 +1,7 @@
 """Versions that the platform makes itself: of closed rounds, of releases and of seeds."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -45,9 +45,8 @@ def version_of_release(dataset: Dataset) -> EvaluationSetVersion | None:
         return None
     one = _round_set(dataset.round)
     is_first = not one.versions.filter(dataset__isnull=False).exists()
-    maker = RowMaker(dataset.round.task.config)
-    rows = (_made(maker, row) for row in split_rows(dataset, TEST))
-    version = make_version(one, filter(None, rows), dataset.requested_by, dataset)
+    rows = _rows_of(dataset, TEST)
+    version = make_version(one, rows, dataset.requested_by, dataset)
     if is_first:
         EvaluationSet.objects.filter(pk=one.pk).update(may_leave=True)
     return version
@@ -66,9 +65,12 @@ def version_of_held(dataset: Dataset) -> EvaluationSetVersion | None:
         name=f"round-{round.number}-held",
         defaults={"source": Source.HELD, "held_of": round, "access": Access.STANDARD},
     )
-    maker = RowMaker(round.task.config)
-    rows = (_made(maker, row) for row in split_rows(dataset, HELD))
-    return make_version(one, filter(None, rows), dataset.requested_by)
+    return make_version(one, _rows_of(dataset, HELD), dataset.requested_by)
+
+
+def _rows_of(dataset: Dataset, split: str) -> Iterator[SetRow]:
+    maker = RowMaker(dataset.round.task.config)
+    return filter(None, (_made(maker, row) for row in split_rows(dataset, split)))
 
 
 def take_round(*, round: Round, actor: User, reason: str) -> EvaluationSetVersion | None:
@@ -237,37 +239,38 @@ def _closed_without() -> list[Round]:
 
 
 def _releases_without() -> list[Dataset]:
-    """The newest release of each round whose test split no version holds.
-
-    Later releases only take rows away: with as many left, the test split is still the same.
-    """
-    done = Dataset.objects.filter(state=Dataset.State.DONE)
-    newer = done.filter(round=OuterRef("round"), version__gt=OuterRef("version"))
+    """The newest release of each round whose test split no version holds."""
     held = EvaluationSetVersion.objects.filter(dataset=OuterRef("pk"))
-    missing = done.filter(~Exists(newer), ~Exists(held), Exists(_items(OuterRef("pk"), TEST)))
-    found = []
-    for dataset in missing.select_related("round__task", "requested_by"):
-        versions = EvaluationSetVersion.objects.filter(dataset__round=dataset.round)
-        last = versions.order_by("-version").first()
-        if last is None or last.size != _items(dataset, TEST).count():
-            found.append(dataset)
-    return found
+    missing = _newest_with(TEST).filter(~Exists(held))
+    return _with_other_rows(missing, TEST, "dataset__round")
 
 
 def _held_without() -> list[Dataset]:
     """The newest release of each round that holds rows back of which there is no set yet."""
-    done = Dataset.objects.filter(state=Dataset.State.DONE)
-    newer = done.filter(round=OuterRef("round"), version__gt=OuterRef("version"))
     made = EvaluationSetVersion.objects.filter(
         evaluation_set__held_of=OuterRef("round"), made_at__gte=OuterRef("finished_at")
     )
-    held = Exists(_items(OuterRef("pk"), HELD))
-    missing = done.filter(held, ~Exists(newer), ~Exists(made), options__hold_back=True)
+    missing = _newest_with(HELD).filter(~Exists(made), options__hold_back=True)
+    return _with_other_rows(missing, HELD, "evaluation_set__held_of")
+
+
+def _newest_with(split: str) -> QuerySet[Dataset]:
+    """The newest release of each round, where this split has rows."""
+    done = Dataset.objects.filter(state=Dataset.State.DONE)
+    newer = done.filter(round=OuterRef("round"), version__gt=OuterRef("version"))
+    return done.filter(~Exists(newer), Exists(_items(OuterRef("pk"), split)))
+
+
+def _with_other_rows(releases: QuerySet[Dataset], split: str, of_round: str) -> list[Dataset]:
+    """Those whose split is not what the last version holds; of_round: what versions know it by.
+
+    Later releases only take rows away: with as many left, the split is still the same.
+    """
     found = []
-    for dataset in missing.select_related("round__task", "requested_by"):
-        versions = EvaluationSetVersion.objects.filter(evaluation_set__held_of=dataset.round)
+    for dataset in releases.select_related("round__task", "requested_by"):
+        versions = EvaluationSetVersion.objects.filter(**{of_round: dataset.round})
         last = versions.order_by("-version").first()
-        if last is None or last.size != _items(dataset, HELD).count():
+        if last is None or last.size != _items(dataset, split).count():
             found.append(dataset)
     return found
 

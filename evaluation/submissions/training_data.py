@@ -25,7 +25,7 @@ def training_rows(task: Task, numbered: NumberedRows) -> list[TrainingRow]:
     Raises Refused with the first line that is wrong; at least two labels are needed.
     """
     shape = shape_of(task.config)
-    uids = {str(row["uid"]): line for line, row in numbered if row.keys() == {"uid"}}
+    uids = [str(row["uid"]) for _, row in numbered if row.keys() == {"uid"}]
     released = _released(task, shape, uids)
     rows = []
     for line, row in numbered:
@@ -51,7 +51,7 @@ def _own(shape: Shape, row: Mapping[str, Any]) -> tuple[TrainingRow | None, str]
     return made, f"each text must hold words, and {shape.answer} be one of {labels}"
 
 
-def _released(task: Task, shape: Shape, uids: Mapping[str, int]) -> dict[str, TrainingRow]:
+def _released(task: Task, shape: Shape, uids: Sequence[str]) -> dict[str, TrainingRow]:
     newest = latest_datasets(task.rounds.all())
     items = DatasetItem.objects.filter(
         dataset__in=newest.values(),
