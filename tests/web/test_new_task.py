@@ -1,5 +1,7 @@
 """New tasks: who may make them, what they begin as, and what becomes of one that is not wanted."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import json
 
 import pytest
@@ -14,28 +16,14 @@ from tasks.making.templates import GALLERY, renamed, templates
 from tasks.models import SIMULATED, Media, Round, Task, TaskMember
 from tasks.services import OFFICIAL, install_official_tasks
 from tests.support.factories import UserFactory
-from tests.support.writing import signed_in
+from tests.support.new_tasks import NEW, ada, as_ada  # noqa: F401
 
-NEW = "/new/template/entities/"
 FORM = {"name": "My names: all", "code": "my-names"}
 
 
 @pytest.fixture(autouse=True)
 def _everybody(settings):
     settings.NEW_TASKS = "everybody"
-
-
-@pytest.fixture
-def ada(db):
-    """Somebody with a confirmed address."""
-    user = UserFactory(email="ada@example.com")
-    confirm_address(user)
-    return user
-
-
-@pytest.fixture
-def as_ada(ada):
-    return signed_in(ada)
 
 
 def make(maker, code="mine", template="entities", name="Mine"):

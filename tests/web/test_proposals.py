@@ -1,15 +1,17 @@
 """Proposed tasks: who proposes and decides, what the decision makes and tells."""
 
+# ruff: noqa: F811  (fixtures are named where they are used)
+
 import json
 
 import pytest
 
-from dynabench.accounts.models import LogEntry, confirm_address
+from dynabench.accounts.models import LogEntry
 from tasks.models import Task, TaskMember, TaskProposal
 from tests.support.factories import UserFactory
+from tests.support.new_tasks import NEW, ada, as_ada  # noqa: F401
 from tests.support.writing import signed_in
 
-NEW = "/new/template/entities/"
 FORM = {"name": "Names", "code": "names", "goal": "To find names.", "people": "My class."}
 YES = {"approve": "yes", "code": "names", "reason": "Go ahead."}
 
@@ -17,18 +19,6 @@ YES = {"approve": "yes", "code": "names", "reason": "Go ahead."}
 @pytest.fixture(autouse=True)
 def _approval(settings):
     settings.NEW_TASKS = "approval"
-
-
-@pytest.fixture
-def ada(db):
-    user = UserFactory(email="ada@example.com")
-    confirm_address(user)
-    return user
-
-
-@pytest.fixture
-def as_ada(ada):
-    return signed_in(ada)
 
 
 @pytest.fixture
