@@ -13,7 +13,7 @@ from tasks.config.messages import problems_of
 from tasks.config.parsing import ConfigError, Document
 
 OWN = ("goal", "context", "user_input", "model_input", "model_output", "response_fields")
-"""What is said anew in the words of 1.0, and what follows from the fields."""
+"""What has other words in 1.0, and what follows from the fields."""
 Name = Annotated[str, Field(min_length=1, alias="field_name_for_the_model")]
 
 

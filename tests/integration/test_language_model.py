@@ -105,7 +105,7 @@ def test_a_model_that_never_stops_is_cut(client: openai.OpenAI) -> None:
 
 
 def test_a_seed_draws_the_same_and_another_something_else(client: openai.OpenAI) -> None:
-    # What is read anew and what is kept differ in their last digits: by now the prompt is kept.
+    # Reading a prompt and taking a kept one differ in the last digits: by now it is kept.
     client.chat.completions.create(model="smol", messages=ENDLESS, max_tokens=1)
     said = [
         client.chat.completions.create(
