@@ -161,6 +161,9 @@ class Example(Supported):
         null=True, help_text="What the browser told of typing; null: unknown. Untrusted."
     )
     goal = models.CharField(max_length=200, blank=True)
+    config_number = models.PositiveIntegerField(
+        null=True, help_text="Of the configuration that was in force; null: unknown, as of history."
+    )
     inputs = models.JSONField()
     digest = models.CharField(max_length=32)
     metadata = models.JSONField(default=dict)  # the answers to metadata.create

@@ -19,6 +19,7 @@ from dynabench.accounts.people import public_name
 from tasks.budgets import Budget
 from tasks.config.loading import load_config
 from tasks.config.schema import TaskConfig
+from tasks.config_version import ConfigVersion as ConfigVersion
 from tasks.proposal import CODE
 from tasks.proposal import TaskProposal as TaskProposal
 
@@ -39,6 +40,7 @@ class Task(models.Model):
     name = models.CharField(max_length=100)
     summary = models.CharField(max_length=200, blank=True)
     config_text = models.TextField("configuration", help_text="YAML; see docs/task-config.md.")
+    config_number = models.PositiveIntegerField(default=1, db_default=1, editable=False)
     is_official = models.BooleanField(default=False)
     is_visible = models.BooleanField(
         default=True, help_text="Shown to everybody. Otherwise only to its members."

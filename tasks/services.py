@@ -144,10 +144,20 @@ def save_config(*, task: Task, text: str, base: str, actor: User) -> Task:
     config = checked(locked, text, base=base)[0]
     keep_shown(locked, config)
     changes = diff(locked.config_text, text)[:LONGEST_DIFF]
-    locked.config_text, locked.name, locked.summary = text, config.name, config.summary
-    locked.save(update_fields=["config_text", "name", "summary"])
+    _next_version(locked, text, actor)
+    locked.name, locked.summary = config.name, config.summary
+    locked.save(update_fields=["config_text", "config_number", "name", "summary"])
     log(actor, "task.changed", locked, fields=["config_text"], diff=changes)
     return locked
+
+
+def _next_version(locked: Task, text: str, actor: User) -> None:
+    """Give a locked task another text; the former one stays readable."""
+    versions, former = locked.config_versions, locked.config_text
+    made = {"text": former, "actor": locked.made_by, "created_at": locked.created_at}
+    versions.get_or_create(number=locked.config_number, defaults=made)
+    locked.config_text, locked.config_number = text, locked.config_number + 1
+    versions.create(number=locked.config_number, text=text, actor=actor)
 
 
 def account_of(email: str) -> User:

@@ -391,6 +391,7 @@ def _store_example(attempt: Attempt, inputs: Mapping[str, Any], outcome: Outcome
         support=attempt.support,
         by_program=attempt.by_program,
         goal=assignment.goal,
+        config_number=assignment.round.task.config_number,
         inputs=dict(inputs),
         digest=context_digest(attempt.inputs),
         outcome=outcome.status,

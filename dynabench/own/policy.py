@@ -1,6 +1,7 @@
 """How the votes of a round decide: owners see what another policy would change, and apply it."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -9,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from annotation.models import Example
+from dynabench.accounts.models import LogEntry
 from dynabench.accounts.people import person
 from dynabench.lib.htmx import render_page
 from dynabench.own.access import owned_round
@@ -20,6 +22,10 @@ from validation.decisions.consensus_rows import policy_of
 from validation.decisions.policy_forms import PolicyForm
 from validation.decisions.policy_preview import Preview, in_words, is_too_large, preview
 from validation.decisions.replay import ExampleStatus
+from validation.rules.consensus import Policy
+
+SHOWN = 20
+"""Former policies of a round on its page."""
 
 
 @require_http_methods(["GET", "POST"])
@@ -64,6 +70,7 @@ def _show(
         "form": form,
         "in_force": in_words(policy_of(round)),
         "released": round.state == Round.State.RELEASED,
+        "former": _former(round),
     }
     if form.is_bound and form.is_valid():
         values["chosen"] = in_words(form.policy)
@@ -71,6 +78,19 @@ def _show(
         if not values["too_many"]:
             values.update(_previewed(round, preview(round, form.policy)))
     return render_page(request, "own/policy.html", values, part="work", status=status)
+
+
+def _former(round: Round) -> list[tuple[LogEntry, str, str]]:
+    """What was applied, the newest first, in words and as the query that shows it again."""
+    entries = LogEntry.objects.filter(action="policy.changed", target=str(round))
+    return [
+        (
+            entry,
+            in_words(Policy(**entry.data)),
+            urlencode({k: v or "" for k, v in entry.data.items()}),
+        )
+        for entry in entries.select_related("actor")[:SHOWN]
+    ]
 
 
 def _previewed(round: Round, found: Preview) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from django.urls import path, re_path
 from dynabench.own import (
     arena,
     config,
+    config_history,
     dashboard,
     log,
     new,
@@ -35,6 +36,7 @@ urlpatterns = [
     path("config/", config.config, name="config"),
     path("config/check/", config.config_check, name="config-check"),
     path("config/preview/", config.config_preview, name="config-preview"),
+    path("config/history/", config_history.config_history, name="config-history"),
     path("rounds/", rounds.rounds, name="rounds"),
     path("rounds/new/", rounds.round_create, name="round-create"),
     path("rounds/<int:number>/edit/", rounds.round_edit, name="round-edit"),

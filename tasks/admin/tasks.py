@@ -28,9 +28,9 @@ from tasks.admin.roles import (
 )
 from tasks.config.parsing import ConfigError, read_yaml
 from tasks.config.schema import TaskConfig
-from tasks.config_changes import LONGEST_DIFF, diff, refused_changes, usable
+from tasks.config_changes import LONGEST_DIFF, diff, digest, refused_changes, usable
 from tasks.models import Task, TaskGroup, TaskMember
-from tasks.services import account_of, change_members, check_members, keep_shown
+from tasks.services import account_of, change_members, check_members, keep_shown, save_config
 
 
 class TaskForm(forms.ModelForm):
@@ -158,16 +158,22 @@ class TaskAdmin(RoleAdmin):
         return reverse("task", args=[task.code])
 
     def save_model(self, request: HttpRequest, obj: Task, form: Any, change: bool) -> None:
-        config = obj.config
-        obj.name, obj.summary = config.name, config.summary
+        changed = [name for name in form.changed_data if not change or name != "config_text"]
+        if change and "config_text" in form.changed_data:
+            base = digest(form.initial["config_text"])
+            saved = save_config(task=obj, text=obj.config_text, base=base, actor=person(request))
+            obj.config_number = saved.config_number
+        obj.name, obj.summary = obj.config.name, obj.config.summary
         super().save_model(request, obj, form, change)
-        with as_message(request):
-            keep_shown(obj, config)
         for note in form.notes:
             messages.warning(request, note)
-        lines = diff(form.initial.get("config_text", ""), obj.config_text)
-        changes = {"fields": form.changed_data, "diff": lines[:LONGEST_DIFF]}
-        log(request.user, "task.changed" if change else "task.created", obj, **changes)
+        if not change:
+            with as_message(request):
+                keep_shown(obj, obj.config)
+            first = diff("", obj.config_text)[:LONGEST_DIFF]
+            log(request.user, "task.created", obj, fields=changed, diff=first)
+        elif changed:
+            log(request.user, "task.changed", obj, fields=changed)
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
         formset.save(commit=False)

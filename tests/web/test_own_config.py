@@ -13,6 +13,7 @@ from tasks.config_changes import OPENED, digest
 from tasks.models import Round, Task, TaskMember
 from tests.support.factories import TaskFactory, UserFactory
 from tests.support.owner_pages import BROKEN, SHORT
+from tests.support.writing_aids import worked_example
 from tests.web.conftest import HTMX
 
 URL = "/own/nli/config/"
@@ -199,3 +200,27 @@ def test_problems_are_counted_in_words(nli):
 
     error, warning = (Problem(kind, "", 1, 1, "m", "f") for kind in ("error", "warning"))
     assert counted([error, warning, error]) == "2 errors, 1 warning"
+
+
+def test_each_saved_text_is_a_version_that_can_be_compared_and_brought_back(editor, nli, text):
+    history = URL + "history/"
+    assert list(editor.get(history).context["rows"]) == []
+    second = text.replace("name: ", "name: New ", 1)
+    assert post(editor, second, "save").status_code == 302
+    example = worked_example(nli, config_number=1)
+    page = editor.get(history)
+    shown = [(one.number, one.text, written) for one, written in page.context["rows"]]
+    assert shown == [(2, second, 0), (1, text, 1)]
+    assert [line[:1] for line in page.context["diff"]] == ["@", " ", "-", "+", " "]
+    assert editor.get(history, {"older": 2, "newer": 2}).context["diff"] == []
+    assert editor.get(history, {"older": 9, "newer": 2}).status_code == 422
+    review = editor.post(URL, {"text": text, "base": page.context["base"]})
+    assert review.context["diff"]
+    assert post(editor, text, "save").status_code == 302
+    task = Task.objects.get(code="nli")
+    assert (task.config_text, task.config_number) == (text, 3)
+    assert list(task.config_versions.values_list("number", "text", "actor__email")) == [
+        (3, text, "editor@example.com"), (2, second, "editor@example.com"), (1, text, None),
+    ]  # fmt: skip
+    assert member(nli.task, "moderator").get(history).status_code == 404
+    assert "version 1 " in editor.get(f"/own/nli/review/{example.uuid}/").text

@@ -158,3 +158,16 @@ def test_only_editors_come_in(client, judged, role):
 
 def test_another_round_is_not_there(as_alice, judged):
     assert as_alice.get("/own/nli/rounds/9/policy/").status_code == 404
+
+
+def test_former_policies_are_listed_and_shown_again(as_alice, judged):
+    now = policy_of(judged)
+    assert as_alice.post(URL, STRICT).status_code == 302
+    [(entry, words, query)] = as_alice.get(URL).context["former"]
+    assert (entry.actor.email, words) == ("alice@example.com", in_words(policy_of(judged)))
+    back = {"rule": now.rule, "needed": now.needed, "of": now.of}
+    assert as_alice.post(URL, back).status_code == 302
+    newest, former = as_alice.get(URL).context["former"]
+    shown = as_alice.get(f"{URL}?{former[2]}").context["form"]
+    assert (former[1:], shown.is_valid(), shown.policy.rule) == ((words, query), True, "strict")
+    assert newest[1] == in_words(now)

@@ -1,0 +1,66 @@
+"""The owners' page about what a task's configuration was: compare two texts, bring one back."""
+
+from typing import Any
+
+from django import forms
+from django.db.models import Count
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext_lazy
+from django.views.decorators.http import require_safe
+
+from annotation.models import Example
+from dynabench.own.access import owned_task
+from tasks.config_changes import diff, digest
+from tasks.models import ConfigVersion, Task
+from tasks.permissions import can_edit
+
+
+class CompareForm(forms.Form):
+    """Two versions by their numbers, the older one first."""
+
+    older = forms.TypedChoiceField(coerce=int, label=pgettext_lazy("version", "From"))
+    newer = forms.TypedChoiceField(coerce=int, label=pgettext_lazy("version", "To"))
+
+    def __init__(self, versions: list[ConfigVersion], data: Any) -> None:
+        super().__init__(data)
+        numbers = [
+            (one.number, _("Version %(number)d") % {"number": one.number}) for one in versions
+        ]
+        for name in self.fields:
+            field = self.fields[name]
+            assert isinstance(field, forms.TypedChoiceField)
+            field.choices = numbers
+            field.error_messages["invalid_choice"] = gettext_lazy("There is no such version here.")
+
+
+@require_safe
+def config_history(request: HttpRequest, code: str) -> HttpResponse:
+    """All versions, who made them and how many examples were written under each; two compared."""
+    task = owned_task(request, code, can_edit)
+    versions = list(task.config_versions.select_related("actor"))
+    given = request.GET if "older" in request.GET else _last_two(versions)
+    form = CompareForm(versions, given)
+    texts = {one.number: one.text for one in versions}
+    values: dict[str, Any] = {
+        "task": task,
+        "form": form,
+        "base": digest(task.config_text),
+        "rows": [(one, _written(task).get(one.number, 0)) for one in versions],
+    }
+    if versions and form.is_valid():
+        before, after = (form.cleaned_data[name] for name in ("older", "newer"))
+        values |= {"diff": diff(texts[before], texts[after]).splitlines()[2:], "compared": True}
+    status = 422 if versions and form.errors else 200
+    return render(request, "own/config_history.html", values, status=status)
+
+
+def _last_two(versions: list[ConfigVersion]) -> dict[str, int]:
+    return {"older": versions[1].number, "newer": versions[0].number} if versions else {}
+
+
+def _written(task: Task) -> dict[int | None, int]:
+    """How many examples were written under each version."""
+    rows = Example.objects.filter(round__task=task, config_number__isnull=False).order_by()
+    return dict(rows.values_list("config_number").annotate(Count("pk")))

@@ -1,0 +1,29 @@
+"""The texts that a task's configuration was and is."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models.functions import Now
+
+
+class ConfigVersion(models.Model):
+    """One text of a task's configuration; rows never change.
+
+    The first is written when a second one comes, so a task that was never changed has none.
+    """
+
+    task = models.ForeignKey("Task", models.CASCADE, related_name="config_versions")
+    number = models.PositiveIntegerField(help_text="From 1; `Task.config_number` is in force.")
+    text = models.TextField()
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
+    )
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["-number"]
+        constraints = [
+            models.UniqueConstraint(fields=["task", "number"], name="configversion_one_number")
+        ]
+
+    def __str__(self) -> str:
+        return f"configuration {self.number} of {self.task}"
