@@ -113,7 +113,7 @@ def read_csv(
             elif header is None:
                 header = header_of(cells)
             elif any(cells):
-                yield _csv_row(line, header, cells, value_of)
+                yield table_row(line, header, cells, value_of)
     except BadRow as error:
         yield LineError(1, str(error))
     except csv.Error as error:
@@ -182,9 +182,10 @@ def _decoded(lines: Iterable[bytes], bad: set[int]) -> Iterator[str]:
             yield raw.decode("utf-8", "replace")
 
 
-def _csv_row(
+def table_row(
     line: int, header: list[str], cells: list[str], value_of: Callable[[str, str], Any]
 ) -> Row | LineError:
+    """A row of a table by its header; empty cells are left out. value_of: as in `read_csv`."""
     if len(cells) != len(header):
         counts = f"{len(cells)} cells, but the header has {len(header)}"
         return LineError(line, f"{counts}; put texts with commas in quotes")

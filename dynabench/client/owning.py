@@ -109,20 +109,22 @@ class Owning(Asking):
     ) -> Flow[types.ImportedContexts]:
         """Bring the contexts of a file into a round; what it brought.
 
-        Its name ends in .jsonl, .csv, .tsv, .txt (one context a line, where the task asks for a
-        single text) or .zip. A .zip holds one table, and the pictures and recordings that it names;
-        20 MB at most.
+        Its name ends in .jsonl, .csv, .tsv, .xlsx, .xls, .ods (the first sheet), .txt (one context
+        a line, where the task asks for a single text) or .zip. A .zip holds one table, and the
+        pictures and recordings that it names; 20 MB at most.
 
         dry_run: only tell what it would bring. skip_bad: store the good lines; otherwise one bad
         line refuses all. Raises FileNotFoundError, ValueError, and Invalid with each bad line.
         """
         file = Path(path)
-        if file.suffix not in (".jsonl", ".csv", ".tsv", ".txt", ".zip"):
-            raise ValueError(f"{file}: name it .jsonl, .csv, .tsv, .txt or .zip, after its format.")
+        binary = (".xlsx", ".xls", ".ods", ".zip")
+        formats = (".jsonl", ".csv", ".tsv", ".txt", *binary)
+        if file.suffix not in formats:
+            raise ValueError(f"{file}: name it after its format: {', '.join(formats)}.")
         data = file.read_bytes()
         body = {
             "format": file.suffix[1:],
-            "text": (base64.b64encode(data) if file.suffix == ".zip" else data).decode(),
+            "text": (base64.b64encode(data) if file.suffix in binary else data).decode(),
             "dry_run": dry_run,
             "skip_bad": skip_bad,
         }

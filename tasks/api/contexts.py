@@ -26,18 +26,19 @@ from tasks.line_files import FileError
 from tasks.models import Context, ContextBatch
 from tasks.permissions import can_read
 
+BINARY = ["xlsx", "xls", "ods", "zip"]
 LARGEST_JSON = 32 << 20  # MAX_BYTES and what JSON puts before quotes and line breaks
 
 
 class NewContextsSerializer(serializers.Serializer[Any]):
     """A file of contexts as text, or an archive."""
 
-    format = serializers.ChoiceField(["jsonl", "csv", "tsv", "txt", "zip"])
+    format = serializers.ChoiceField(["jsonl", "csv", "tsv", "txt", *BINARY])
     text = serializers.CharField(
         max_length=LARGEST_JSON,
         trim_whitespace=False,
-        help_text="The context fields, with an optional tag and metadata. Of a zip its base64: an "
-        "archive of one table and the pictures and recordings that it names.",
+        help_text="The context fields, with an optional tag and metadata. Of a spreadsheet or zip "
+        "its base64; a zip holds one table, and the pictures and recordings that it names.",
     )
     dry_run = serializers.BooleanField(default=False, help_text="Only tell what it would bring.")
     skip_bad = serializers.BooleanField(
@@ -115,7 +116,7 @@ class Contexts(generics.ListAPIView[Context]):
 def _bytes(asked: dict[str, Any]) -> bytes:
     """The file. Raises ValidationError."""
     data: bytes = asked["text"].encode()
-    if asked["format"] == "zip":
+    if asked["format"] in BINARY:
         try:
             return base64.b64decode(data, validate=True)
         except binascii.Error:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from io import BytesIO
 
 from tasks.config.schema import TaskConfig
+from tasks.contexts.spreadsheets import ENDINGS, first_sheet
 from tasks.line_files import FileError, Row, read_csv, read_jsonl
 
 EXTRA = ("tag", "metadata")
@@ -48,6 +49,8 @@ def columns_of(data: bytes, name: str) -> list[str]:
     ending = ending_of(name)
     if ending in DELIMITERS:
         next(read_csv(BytesIO(data), note, lambda name, cell: cell, DELIMITERS[ending]), None)
+    elif ending in ENDINGS:
+        note(next(iter(first_sheet(data)), []))
     elif ending in ("jsonl", "ndjson"):
         for row in read_jsonl(BytesIO(data)):
             if isinstance(row, Row):

@@ -1,16 +1,17 @@
 """Files of contexts, line by line: rows that fit the configuration, or what is wrong.
 
-A JSONL line is the context fields flat, with an optional `tag` and `metadata`; a CSV or TSV file
-has the same names in its header, and a plain text one context a line. A picture or recording is
-named by its file in an archive, with its words in `<name>_alt`, or is `{digest, alt}` of a stored
-one. Nothing here knows the database.
+A JSONL line is the context fields flat, with an optional `tag` and `metadata`; a CSV, TSV or
+spreadsheet file has the same names in its header, and a plain text one context a line. A picture
+or recording is named by its file in an archive, with its words in `<name>_alt`, or is
+`{digest, alt}` of a stored one. Nothing here knows the database.
 """
 
 import hashlib
 import json
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
@@ -29,6 +30,7 @@ from tasks.contexts.columns import (
     fields_of,
     needed_fields,
 )
+from tasks.contexts.spreadsheets import ENDINGS, first_sheet, read_sheet
 from tasks.line_files import (
     BadRow,
     FileError,
@@ -116,15 +118,20 @@ def read_rows(
     elif ending == "txt":
         rows = read_texts(lines, _only_text(config))
     elif ending in DELIMITERS:
-        rows = _read_table(lines, config, DELIMITERS[ending], matching)
+        read = partial(read_csv, lines, delimiter=DELIMITERS[ending])
+        rows = _read_table(read, config, matching)
+    elif ending in ENDINGS:
+        rows = _read_table(partial(read_sheet, first_sheet(b"".join(lines))), config, matching)
     else:
-        raise FileError(f"{name}: name the file .jsonl, .csv, .tsv or .txt, after what is in it.")
+        raise FileError(
+            f"{name}: name the file .jsonl, .csv, .tsv, .xlsx, .xls, .ods or .txt, by its format."
+        )
     for row in rows:
         yield _checked(_matched(row, matching), config, files) if isinstance(row, Row) else row
 
 
 def _read_table(
-    lines: Iterable[bytes], config: TaskConfig, delimiter: str, matching: Matching | None
+    read: Callable[..., Iterator[Row | LineError]], config: TaskConfig, matching: Matching | None
 ) -> Iterator[Row | LineError]:
     kinds = {component.name: component.kind for component in config.context}
     kinds |= dict.fromkeys(["tag", *alts(config).values()], FIELD_TYPES["text"])
@@ -134,7 +141,7 @@ def _read_table(
             return _cell(cell, kinds.get(column))
         return _cell(cell, kinds.get(matching[column])) if column in matching else cell
 
-    return read_csv(lines, lambda cells: _header(cells, config, matching), value, delimiter)
+    return read(lambda cells: _header(cells, config, matching), value)
 
 
 def _matched(row: Row, matching: Matching | None) -> Row:

@@ -18,15 +18,19 @@ from tasks.models import Round
 
 PREFIX = "column-"
 SHOWN = 20  # rows of a preview
-ENDINGS = ".jsonl,.ndjson,.csv,.tsv,.txt,.zip"
+ENDINGS = ".jsonl,.ndjson,.csv,.tsv,.xlsx,.xls,.ods,.txt,.zip"
 
 
 class UploadForm(forms.Form):
     """A file of contexts."""
 
     file = forms.FileField(
-        label=_("JSONL, CSV, TSV or plain text, or an archive of files with a table"),
-        help_text=_("A table or text in UTF-8, at most 20 MB; a .zip, at most 200 MB."),
+        label=_(
+            "JSONL, CSV, TSV, a spreadsheet or plain text, or an archive of files with a table"
+        ),
+        help_text=_(
+            "At most 20 MB, texts in UTF-8, of a spreadsheet the first sheet; a .zip: 200 MB."
+        ),
         widget=forms.ClearableFileInput(attrs={"accept": ENDINGS}),
     )
 

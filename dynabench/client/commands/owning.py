@@ -30,7 +30,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--license", help="of what is released, such as cc-by-4.0")
     parser = command(commands, "contexts", contexts, "bring a file of contexts into a round")
     _add_round(parser)
-    parser.add_argument("file", type=Path, metavar="FILE", help=".jsonl, .csv, .tsv or .txt")
+    parser.add_argument("file", type=Path, metavar="FILE", help="a table, text or archive")
     parser.add_argument("--dry-run", action="store_true", help="only tell what it would bring")
     parser.add_argument(
         "--skip-bad", action="store_true", help="store the good lines where others are bad"

@@ -22,7 +22,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("code", help="the task's code, such as nli")
         parser.add_argument(
-            "file", type=Path, help="a .jsonl, .csv, .tsv or .txt file in UTF-8, or a .zip of files"
+            "file",
+            type=Path,
+            help=".jsonl, .csv, .tsv, .xlsx, .xls, .ods, .txt, or a .zip of files",
         )
         parser.add_argument("--round", type=int, help="its number; default: the latest unfinished")
         parser.add_argument("--skip-bad", action="store_true", help="leave bad lines out")

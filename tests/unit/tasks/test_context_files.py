@@ -1,6 +1,7 @@
 """Rows of context files, and the words for those that cannot be stored."""
 
 import csv
+import datetime
 import io
 import json
 from dataclasses import replace
@@ -8,6 +9,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from openpyxl import Workbook
 
 from tasks.config.loading import load_config
 from tasks.contexts.files import (
@@ -176,7 +178,7 @@ def test_a_header_that_is_not_utf8_ends_the_reading():
 
 def test_another_kind_of_file_is_refused():
     with pytest.raises(FileError, match=r"name the file \.jsonl, \.csv, "):
-        read("{}", "contexts.xlsx")
+        read("{}", "contexts.pdf")
 
 
 def test_duplicates_name_the_first_line_or_the_round():
@@ -230,3 +232,48 @@ def test_what_is_written_is_read_from_both_formats(texts):
 def test_no_bytes_break_the_reader(raw, name):
     for item in read(raw, name):
         assert isinstance(item, Row | LineError)
+
+
+def sheet(*rows, title="First"):
+    book = Workbook()
+    book.active.title = title
+    for row in rows:
+        book.active.append(row)
+    book.create_sheet("Second").append(["nothing of this"])
+    file = io.BytesIO()
+    book.save(file)
+    return file.getvalue()
+
+
+def test_a_spreadsheet_is_a_table_by_its_rows():
+    table = sheet(
+        ["premise", "year", "source", "options", "tag", None],
+        ["The shop,\n\"so\", opened.", 1990, datetime.date(2026, 1, 31), '["x", "y"]', True],
+        [None],
+        ["It rained.", 2024.0, 0.5],
+        ["It snowed.", "late"],
+        ["It froze.", None, None, None, None, None, "stray"],
+    )  # fmt: skip
+    first = {"premise": 'The shop,\n"so", opened.', "year": 1990, "source": "2026-01-31",
+             "options": ["x", "y"], "tag": "true"}  # fmt: skip
+    good, other, *bad = read(table, "contexts.xlsx")
+    assert good == Row(2, first)
+    assert other == Row(4, {"premise": "It rained.", "year": 2024, "source": "0.5"})
+    assert [(one.line, type(one)) for one in bad] == [(5, LineError), (6, LineError)]
+    assert "`year`" in bad[0].message
+    found = summary_of(table, "contexts.xlsx", CONFIG, stored=())
+    assert (found.columns, found.new, found.error_count) == (
+        ["premise", "year", "source", "options", "tag"], 2, 2,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("data", [b"", b"premise\nA text.\n", sheet(["premise"])[:-400]])
+def test_what_is_no_spreadsheet_is_refused(data):
+    with pytest.raises(FileError):
+        read(data, "contexts.xlsx")
+
+
+def test_a_spreadsheet_names_the_column_that_it_lacks():
+    [error] = read(sheet(["year"], [1990]), "contexts.xlsx")
+    assert (error.line, "`premise`" in error.message) == (1, True)
+    assert read(sheet(), "contexts.ods") == []

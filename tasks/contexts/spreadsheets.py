@@ -1,0 +1,64 @@
+"""Tables in spreadsheets: the first sheet of a workbook, a row of it a row. Knows no database."""
+
+import datetime
+from collections.abc import Callable, Iterator
+from io import BytesIO
+from typing import Any
+
+from python_calamine import CalamineError, CalamineWorkbook
+
+from tasks.line_files import BadRow, FileError, LineError, Row, table_row
+
+ENDINGS = ("xlsx", "xls", "ods")
+MOST_CELLS = 5_000_000
+
+
+def first_sheet(data: bytes) -> list[list[str]]:
+    """The cells of the first sheet as texts, from its first row on.
+
+    Numbers are as short as JSON has them, times as ISO 8601; of a formula the value that was last
+    shown. Raises FileError.
+    """
+    try:
+        with CalamineWorkbook.from_filelike(BytesIO(data)) as workbook:
+            sheet = workbook.get_sheet_by_index(0)
+            if sheet.height * sheet.width > MOST_CELLS:
+                raise FileError("The first sheet has too many cells. Split it.")
+            rows = sheet.to_python(skip_empty_area=False)
+    except CalamineError as error:
+        raise FileError(
+            f"The file is no spreadsheet that can be read ({error}). Save it as .xlsx without a "
+            "password, or as .csv."
+        ) from None
+    return [[_text(cell) for cell in row] for row in rows]
+
+
+def read_sheet(
+    rows: list[list[str]],
+    header_of: Callable[[list[str]], list[str]],
+    value_of: Callable[[str, str], Any],
+) -> Iterator[Row | LineError]:
+    """Rows of a sheet whose first row names the columns; callbacks as in `read_csv`."""
+    if not rows:
+        return
+    width = max((place for place, cell in enumerate(rows[0], 1) if cell.strip()), default=0)
+    try:
+        header = header_of(rows[0][:width])
+    except BadRow as error:
+        yield LineError(1, str(error))
+        return
+    for line, cells in enumerate(rows[1:], 2):
+        if any(cell.strip() for cell in cells[width:]):
+            yield LineError(line, "a cell stands right of the last column that has a name; name it")
+        elif any(cells):
+            yield table_row(line, header, cells[:width], value_of)
+
+
+def _text(cell: Any) -> str:
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    if isinstance(cell, datetime.date | datetime.time):
+        return cell.isoformat()
+    return str(cell)
