@@ -298,6 +298,9 @@ LONG_JOBS = {
     "evaluation.jobs.run_training",
     "dynabench.demo.jobs.fill",
 }
+# They last as long as people ask, so a process does nothing else meanwhile.
+PRACTICE_JOB = "evaluation.jobs.serve_practice"
+PRACTICE_MODELS = env_int("PRACTICE_MODELS", 1)  # submitted models that people try at once; 0: none
 
 # Live target models
 MODEL_SERVER_URL = os.environ.get("MODEL_SERVER_URL") or "http://127.0.0.1:8100"

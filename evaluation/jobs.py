@@ -33,7 +33,16 @@ from evaluation.inference.precheck import (
     keep_predictions,
 )
 from evaluation.llm_judges.services import ask
-from evaluation.models import Dataset, Job, LlmJudge, Submission, TrainingRun, Upload
+from evaluation.models import (
+    Dataset,
+    Job,
+    LlmJudge,
+    PracticeRun,
+    Submission,
+    TrainingRun,
+    Upload,
+)
+from evaluation.practice.serve import serve
 from evaluation.queue import leases
 from evaluation.queue.attempt_keys import key_of
 from evaluation.queue.cleanup import tidy
@@ -123,6 +132,14 @@ def run_training(run_id: int) -> None:
 def ask_llm_judge(judge_id: int) -> None:
     """Ask a language model that judges about what people judged and models answered."""
     _work(claim(LlmJudge, judge_id), ask)
+
+
+def serve_practice(run_id: UUID) -> None:
+    """Keep a submitted model in the sandbox for who practises with it."""
+    _work(
+        claim(PracticeRun, run_id, ready_at=None),
+        lambda run: serve(run, shown_inputs(run.submission.task)[0]),
+    )
 
 
 def check_submission(submission_id: UUID) -> None:

@@ -82,6 +82,7 @@ urlpatterns = [
     ),
     path("m/<uuid:pk>/", model_views.model, name="model"),
     path("m/<uuid:pk>/try/", fooling.fool, name="model-fool"),
+    path("m/<uuid:pk>/try/start/", fooling.start, name="model-start"),
     path("m/<uuid:pk>/card/", model_views.card, name="model-card"),
     path("m/<uuid:pk>/anonymous/", model_views.anonymous, name="model-anonymous"),
     path("m/<uuid:pk>/embargo/", model_views.embargo, name="model-embargo"),

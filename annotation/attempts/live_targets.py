@@ -126,14 +126,17 @@ def answers_now(entries: Sequence[RoundTarget], inputs: Mapping[str, Any]) -> Se
 
 
 def answers_in_time(
-    targets: Sequence[LiveTarget], inputs: Mapping[str, Any], payers: Sequence[Payer]
+    targets: Sequence[LiveTarget],
+    inputs: Mapping[str, Any],
+    payers: Sequence[Payer],
+    seconds: float | None = None,
 ) -> Sequence[Prediction]:
     """The answers of models within the time that a page waits; raises EndpointError.
 
-    payers: of all of them, or none.
+    payers: of all of them, or none. seconds: to wait instead.
     """
     asked = call(targets, inputs, settings.LIVE_DEADLINE_SECONDS)
-    is_there = waited(asked)
+    is_there = waited(asked, seconds)
     if payers:
         note_spent(payers, asked)
     if not is_there:

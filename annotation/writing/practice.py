@@ -21,7 +21,6 @@ from django.views.decorators.http import require_http_methods
 from annotation.access import gate_is_shut
 from annotation.assignments.services import check_can_be_asked
 from annotation.attempts.live_targets import (
-    answers_in_time,
     answers_now,
     failure_of,
     model_inputs,
@@ -45,11 +44,11 @@ from tasks.models import Context, Round, RoundTarget, TargetModel, Task
 from tasks.permissions import can_try_out
 from tasks.selectors import targets_of
 from tasks.targets.endpoints.base import EndpointError, Prediction
-from tasks.targets.endpoints.live import LiveTarget
-from tasks.targets.spending_services import Payer
 
 Answered = tuple[Sequence[RoundTarget], Sequence[Prediction]]
 """Models, and what each of them says."""
+Answers = Callable[[Mapping[str, Any]], Sequence[Prediction]]
+"""Asks models; raises EndpointError and Refused."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class Opponent:
 
     round: Round
     entries: Callable[[], Sequence[RoundTarget]]
-    answers: Callable[[Mapping[str, Any]], Sequence[Prediction]]
+    answers: Answers
     url: str
     name: str = ""
 
@@ -77,16 +76,10 @@ class Opponent:
         return self.entries(), self.answers(inputs)
 
     @classmethod
-    def alone(
-        cls, task: Task, name: str, url: str, model: Callable[[], LiveTarget], payers: list[Payer]
-    ) -> "Opponent":
-        """One model, in no round, found anew for each call; payers: it, if it is a target."""
+    def alone(cls, task: Task, name: str, url: str, answers: Answers) -> "Opponent":
+        """One model, in no round, and how it is asked."""
         round = Round(task=task, number=0, show_target_name=True)
         entries = [RoundTarget(round=round, target=TargetModel(task=task, name=name))]
-
-        def answers(inputs: Mapping[str, Any]) -> Sequence[Prediction]:
-            return answers_in_time([model()], inputs, payers)
-
         return cls(round, lambda: entries, answers, url, name)
 
 
@@ -184,7 +177,7 @@ def _say(request: HttpRequest, opponent: Opponent, talk: Talk) -> None:
     assert config.talk is not None
     text = text.replace("\r\n", "\n").strip()
     talk.check(config.talk, text, at)
-    _check_tries(request)
+    check_tries(request)
     turns = talk.say(config.talk, text)
     context = config.practice_contexts[talk.place]
     try:
@@ -195,7 +188,7 @@ def _say(request: HttpRequest, opponent: Opponent, talk: Talk) -> None:
     talk.hear(str(answers[0].output[config.answer_field]))
 
 
-def _check_tries(request: HttpRequest) -> None:
+def check_tries(request: HttpRequest) -> None:
     """Raises CapReached when this address has used up its tries of the hour."""
     if is_used_up("try-out", get_adapter().get_client_ip(request)):
         said = ngettext(
@@ -233,7 +226,7 @@ def _answered(
     """
     round, config = opponent.round, opponent.round.task.config
     if config.talk is None:
-        _check_tries(request)
+        check_tries(request)
         context = config.practice_contexts[begun.place]
         return opponent.ask(model_inputs(round, context, inputs)), dict(inputs)
     turns = inputs[config.talk.name]

@@ -19,6 +19,8 @@ from django_q.tasks import async_task
 
 LONG = "long"
 """The key of messages that wait until no other message does."""
+APART = "practice"
+"""The key of messages that processes of their own take."""
 logger = logging.getLogger(__name__)
 _is_silent = False
 
@@ -41,12 +43,18 @@ def enqueue(function: str, *ids: int | UUID) -> None:
     (`evaluation.queue.leases.claim`), and `leases.sweep` rings again for rows that nobody claimed.
     """
     if not _is_silent:
-        async_task(function, *ids, cluster=LONG if function in settings.LONG_JOBS else None)
+        async_task(function, *ids, cluster=_key(function))
+
+
+def _key(function: str) -> str | None:
+    if function == settings.PRACTICE_JOB:
+        return APART
+    return LONG if function in settings.LONG_JOBS else None
 
 
 def is_empty() -> bool:
-    """Whether no message waits to be fetched by a worker."""
-    return not OrmQ.objects.exists()
+    """Whether no message waits to be fetched by a worker; those apart do not count."""
+    return not OrmQ.objects.exclude(key=APART).exists()
 
 
 def every_minute(function: str) -> None:
@@ -59,12 +67,13 @@ def ring_schedules() -> None:
     scheduler(broker=get_broker())
 
 
-def take() -> str | None:
+def take(*, apart: bool = False) -> str | None:
     """The oldest message, of long jobs last. It is then gone: nobody has to acknowledge it.
 
-    None: there is none.
+    apart: of those for processes of their own. None: there is none.
     """
     waiting = OrmQ.objects.filter(lock__lte=timezone.now())
+    waiting = waiting.filter(key=APART) if apart else waiting.exclude(key=APART)
     waiting = waiting.annotate(is_long=Q(key=LONG)).order_by("is_long", "pk")
     for pk, package in waiting.values_list("pk", "payload")[:10]:
         if OrmQ.objects.filter(pk=pk).delete()[0]:  # else another worker was faster

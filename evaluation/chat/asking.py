@@ -1,10 +1,13 @@
 """The endpoint of a submitted chat model, and the meter that holds it to its owner's cap."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from threading import get_ident
 from typing import Any
 
 from django.conf import settings
+from django.db import connection
 from django.db.models import F
 from django.utils.translation import gettext as _
 
@@ -12,12 +15,20 @@ from dynabench.lib.errors import Invalid
 from evaluation.chat.settings import ChatSettings, problem_of
 from evaluation.chat.shots import draw
 from evaluation.models import Submission
+from evaluation.sandbox.limits import Exceeded
 from evaluation.sandbox.meter import Meter
 from evaluation.task_shape import runnable
 from tasks.config.schema import TaskConfig
 from tasks.models import Task
-from tasks.targets.endpoints.base import QA_KIND, EndpointConfig, EndpointError
+from tasks.targets.endpoints.base import (
+    QA_KIND,
+    Endpoint,
+    EndpointConfig,
+    EndpointError,
+    Prediction,
+)
 from tasks.targets.endpoints.openai_chat import OpenAIChatEndpoint
+from tasks.targets.spending_services import SpentError
 
 
 def chat_endpoint(
@@ -59,6 +70,36 @@ def checked(task: Task, url: str, secret: str, chat: ChatSettings | None) -> Cha
     except EndpointError as error:
         raise Invalid(str(error), field="source") from None
     return chat
+
+
+class Capped:
+    """A chat model's endpoint for who practises: each call counts towards its owner's cap."""
+
+    def __init__(self, endpoint: Endpoint, submission: Submission) -> None:
+        self._endpoint, self._meter, self._maker = endpoint, meter_of(submission), get_ident()
+        self.info = endpoint.info
+
+    def predict(
+        self, batch: Sequence[Mapping[str, Any]], *, deadline_seconds: float
+    ) -> list[Prediction]:
+        """As that of an endpoint; raises SpentError, too. Writes, so not in a transaction."""
+        try:
+            self._meter.settle()
+            found = self._endpoint.predict(batch, deadline_seconds=deadline_seconds)
+            for said in found:
+                self._meter.note(said.usage)
+            return found
+        except Exceeded as over:
+            raise SpentError(over.ending.sentence, "busy", permanent=True) from None
+        except EndpointError as error:
+            if error.usage is not None:
+                self._meter.note(error.usage)
+            raise
+        finally:
+            with suppress(Exceeded):
+                self._meter.settle()
+            if get_ident() != self._maker:
+                connection.close()
 
 
 def meter_of(submission: Submission) -> Meter:

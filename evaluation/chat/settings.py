@@ -25,6 +25,7 @@ class ChatSettings:
     instructions and template: what is sent, whoever wrote it. shots: examples of the train split
     that are asked and answered before, drawn by shots_seed; shot_items: their rows, once drawn.
     perturbed: whether it is asked about perturbed examples too. most_cost: of all runs together.
+    is_open: whether others than its owner and their team may try to fool it, which counts as well.
     """
 
     model: str
@@ -39,6 +40,7 @@ class ChatSettings:
     price_out: float = 0.0
     most_cost: float | None = None
     perturbed: bool = False
+    is_open: bool = False
     shot_items: tuple[int, ...] = ()
 
     @classmethod

@@ -12,6 +12,7 @@ from evaluation.models.evaluation_sets import EvaluationSet, EvaluationSetVersio
 from evaluation.models.jobs import Job
 from evaluation.models.llm_judges import LlmJudge, LlmScore, LlmVerdict
 from evaluation.models.near_copies import NearCopy
+from evaluation.models.practice import PracticeHost, PracticeRun
 from evaluation.models.runs import EvaluationRun, Score
 from evaluation.models.submissions import Submission, Upload, UploadPiece
 from evaluation.models.teams import Team, TeamMember
@@ -29,6 +30,8 @@ __all__ = [
     "LlmScore",
     "LlmVerdict",
     "NearCopy",
+    "PracticeHost",
+    "PracticeRun",
     "PseudonymKey",
     "Score",
     "Submission",

@@ -9,10 +9,12 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from evaluation.models import EvaluationRun, Submission
+from evaluation.models import EvaluationRun, PracticeRun, Submission
 
 TEMPORARY = "dynabench-run-"
 BY_HAND = "hand"  # in place of a run's id: no row tells whether it still runs
+KINDS = (EvaluationRun, Submission, PracticeRun)
+"""The jobs that have containers."""
 LONG = timedelta(days=1)  # longer than any run
 
 
@@ -23,8 +25,8 @@ def installation() -> str:
     return hashlib.sha256(message.encode()).hexdigest()[:8]
 
 
-def key_of(job: EvaluationRun | Submission) -> str:
-    """The key of a claimed run's or check's container: of this attempt alone, as its lease is."""
+def key_of(job: EvaluationRun | Submission | PracticeRun) -> str:
+    """The key of a claimed job's container: of this attempt alone, as its lease is."""
     assert job.lease_token is not None
     return f"{installation()}-{job.pk.hex}-{job.lease_token.hex}"
 
@@ -45,6 +47,4 @@ def is_needed(key: str) -> bool:
         "lease_token": uuid.UUID(attempt),
         "lease_until__gte": timezone.now(),
     }
-    return any(
-        kind._default_manager.filter(**leased).exists() for kind in (EvaluationRun, Submission)
-    )
+    return any(kind._default_manager.filter(**leased).exists() for kind in KINDS)

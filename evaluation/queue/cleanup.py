@@ -54,7 +54,11 @@ def _containers() -> int:
 def _images() -> int:
     """Submitted images of which nothing waits or runs; a later run loads them again. No lock."""
     handed_in = Submission.objects.filter(kind=Submission.Kind.IMAGE).exclude(digest="")
-    under_way = Q(state__in=UNFINISHED) | Q(runs__state__in=UNFINISHED)
+    under_way = (
+        Q(state__in=UNFINISHED)
+        | Q(runs__state__in=UNFINISHED)
+        | Q(practice_runs__state__in=UNFINISHED)
+    )
     needed = set(handed_in.filter(under_way).values_list("digest", flat=True))
     idle = set(handed_in.values_list("digest", flat=True)) - needed
     try:

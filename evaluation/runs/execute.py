@@ -5,7 +5,7 @@ import logging
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -16,13 +16,9 @@ from django.core.files.storage import default_storage
 from django.db import transaction
 from django.utils.translation import gettext_noop
 
-from dynabench.lib.encryption import Unreadable, decrypt
 from dynabench.lib.scratch import scratch
-from evaluation.chat.asking import chat_endpoint, meter_of
-from evaluation.chat.settings import ChatSettings
-from evaluation.chat.shots import ShotsGone, shown
+from evaluation.chat.asking import meter_of
 from evaluation.contract import (
-    ENDPOINT_ADAPTERS,
     Answer,
     Beat,
     Evaluated,
@@ -43,6 +39,7 @@ from evaluation.models import EvaluationRun, Score, Submission
 from evaluation.models.runs import predictions_path
 from evaluation.queue import leases
 from evaluation.queue.attempt_keys import TEMPORARY, key_of
+from evaluation.runs.endpoints import CannotFetch, endpoint_for
 from evaluation.runs.model_cache import digest_of, kept, unpack
 from evaluation.runs.selectors import counting, is_remote
 from evaluation.runs.services import overdue
@@ -58,19 +55,13 @@ from evaluation.sets.shown_scores import may_show
 from evaluation.task_shape import runnable
 from tasks.media.selectors import for_models
 from tasks.models import TargetModel
-from tasks.targets.connect import endpoint_of, spec_of
-from tasks.targets.endpoints.base import QA_KIND, Endpoint, EndpointConfig, EndpointError
-from tasks.targets.endpoints.registry import build
+from tasks.targets.connect import spec_of
+from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.serving.errors import MisconfiguredError
 from tasks.targets.serving.spec import find_weights
-from tasks.targets.spending_services import Metered, Payer
 
 logger = logging.getLogger(__name__)
 Kind, Suite = Submission.Kind, EvaluationRun.Suite
-
-
-class CannotFetch(Exception):
-    """A submission is not there as it was checked; the message says why."""
 
 
 class NoPlainRun(Exception):
@@ -157,19 +148,29 @@ def model_of(
     job: the claimed run or check for which it is run. Not for predictions, which need no runner.
     Raises CannotFetch, EndpointError, ImageRefused, NoEngine and what `beat` raises.
     """
-    config = submission.task.config
-    with ExitStack() as stack:
-        if is_remote(submission):
-            yield runnable(config), remote_runner(submission)
-            return
-        if submission.kind == Kind.IMAGE:
-            adapter = submission.adapter
-            model = runnable(config, image=_image(submission, beat), adapter=adapter)
-        elif submission.target:
-            model = runnable(config, folder=_target_folder(submission.target))
-        else:
-            model = runnable(config, folder=stack.enter_context(_folder(submission, beat)))
+    if is_remote(submission):
+        yield runnable(submission.task.config), remote_runner(submission)
+        return
+    with fetched(submission, beat) as model:
         yield model, runner_for(model, key_of(job))
+
+
+@contextmanager
+def fetched(submission: Submission, beat: Beat) -> Iterator[Runnable]:
+    """The model of a submission that is not remote, on this machine, for as long as the block
+    lasts.
+
+    Raises CannotFetch, ImageRefused and what `beat` raises.
+    """
+    config = submission.task.config
+    if submission.kind == Kind.IMAGE:
+        image = _image(submission, beat)
+        yield runnable(config, image=image, adapter=submission.adapter)
+    elif submission.target:
+        yield runnable(config, folder=_target_folder(submission.target))
+    else:
+        with _folder(submission, beat) as folder:
+            yield runnable(config, folder=folder)
 
 
 def remote_runner(submission: Submission) -> Runner:
@@ -177,45 +178,6 @@ def remote_runner(submission: Submission) -> Runner:
     if submission.kind == Kind.CHAT:
         return EndpointRunner(endpoint_for(submission), CHAT_CALLS, meter_of(submission))
     return EndpointRunner(endpoint_for(submission))
-
-
-def endpoint_for(submission: Submission) -> Endpoint:
-    """The endpoint at which a submission, or the target that it stands for, is asked.
-
-    Raises EndpointError(misconfigured) and CannotFetch.
-    """
-    if submission.target:
-        return Metered(endpoint_of(submission.target), Payer(submission.target))
-    try:
-        secret = decrypt(submission.secret)
-    except Unreadable as error:
-        raise CannotFetch(f"The endpoint's secret cannot be read: {error}") from None
-    config = submission.task.config
-    if submission.kind == Kind.CHAT:
-        chat = ChatSettings.of(submission.chat)
-        try:
-            shots = shown(submission.task, chat)
-        except ShotsGone as error:
-            raise CannotFetch(str(error)) from None
-        return chat_endpoint(config, submission.source, secret, chat, shots)
-    component = config.component(config.answer_field)
-    is_span = component.type == "span"
-    asked = runnable(config)
-    return build(
-        ENDPOINT_ADAPTERS[submission.adapter],
-        EndpointConfig(
-            url=submission.source,
-            fields=asked.fields,
-            output=asked.output,
-            labels=asked.labels,
-            answer=component,
-            media=config.media_fields,
-            kind=QA_KIND if is_span else "remote",
-            secret=secret or None,
-            options={"passage_field": component.reference} if is_span else {},
-            allow_private_hosts=tuple(settings.SUBMISSION_PRIVATE_HOSTS),
-        ),
-    )
 
 
 def _target_folder(target: TargetModel) -> Path:

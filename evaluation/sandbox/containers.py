@@ -8,7 +8,7 @@ import logging
 import signal
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from http import HTTPStatus
@@ -23,7 +23,7 @@ from docker.types import LogConfig, Mount
 from evaluation.contract import Beat, Ending, Outcome, Runnable, Take
 from evaluation.sandbox.engine import EngineError, connect, engine
 from evaluation.sandbox.harness import shim
-from evaluation.sandbox.harness.arguments import shimmed, written
+from evaluation.sandbox.harness.arguments import STDIN, shimmed, written
 from evaluation.sandbox.images import ImageRefused
 from evaluation.sandbox.limits import Exceeded, Limits
 from evaluation.sandbox.monitor import LOOK_SECONDS, READ_BYTES, Monitor
@@ -86,11 +86,13 @@ class DockerRunner:
     """The sandbox of one attempt to run a model.
 
     key: names the attempt, and no other one on this engine; begin it with what tells installations
-    apart that share an engine (`list_ours`). Letters, digits, dashes.
+    apart that share an engine (`list_ours`). Letters, digits, dashes. more: what else the model is
+    asked, in whole lines, empty where nothing is; called five times a second while it runs. Then it
+    reads these instead of a file: a folder, or an image with our shim.
     """
 
-    def __init__(self, key: str) -> None:
-        self.key = key
+    def __init__(self, key: str, more: Callable[[], bytes] | None = None) -> None:
+        self.key, self._more = key, more
         self._engine = engine()
         self.name = "docker-runsc" if self._engine and self._engine.has_runsc else "docker"
 
@@ -99,6 +101,7 @@ class DockerRunner:
     ) -> Ending:
         """See `Runner`. No container is left, unless the engine is gone."""
         monitor = _Monitor(limits, take, beat, trusted=model.image is None)
+        monitor.more = self._more
 
         def watched() -> Ending:
             try:
@@ -137,7 +140,8 @@ class DockerRunner:
         inputs: Path,
     ) -> Ending:
         """Run it in a container of the image, which is gone at the end."""
-        inputs.chmod(0o644)  # for nobody, as whom the model runs
+        if not self._more:
+            inputs.chmod(0o644)  # for nobody, as whom the model runs
         options = self._options(image, model, inputs, monitor.limits)
         try:
             with monitor.refusals():
@@ -154,8 +158,11 @@ class DockerRunner:
         assert self._engine
         runsc = self._engine.has_runsc
         limits = replace(limits, cpus=min(limits.cpus, self._engine.cpus))
-        mounts = [Mount(INPUTS, str(inputs.resolve()), type="bind", read_only=True)]
-        entrypoint, command = _command(model, image.attrs["Config"], limits.threads)
+        mounts = []
+        if not self._more:
+            mounts.append(Mount(INPUTS, str(inputs.resolve()), type="bind", read_only=True))
+        source = STDIN if self._more else INPUTS
+        entrypoint, command = _command(model, image.attrs["Config"], source, limits.threads)
         if model.adapter != "jsonl":
             mounts.append(Mount(SHIM, str(Path(shim.__file__)), type="bind", read_only=True))
         if model.folder:
@@ -166,6 +173,7 @@ class DockerRunner:
             "labels": {LABEL: self.key},
             "entrypoint": entrypoint,
             "command": command,
+            "stdin_open": self._more is not None,
             "environment": {
                 "HOME": HOME,
                 "LANG": "C.UTF-8",
@@ -191,6 +199,8 @@ class DockerRunner:
 
 class _Monitor(Monitor):
     """Watches a run through the engine."""
+
+    more: Callable[[], bytes] | None = None
 
     @contextmanager
     def refusals(self) -> Iterator[None]:
@@ -239,10 +249,12 @@ class _Monitor(Monitor):
     def _read(self, output: socket.socket) -> Exceeded | None:
         """Take answers until the model has ended, or the limit that it exceeded before."""
         output.settimeout(LOOK_SECONDS)
-        frames = Frames()
+        frames, unsent = Frames(), b""
         try:
             while True:
                 self.look()
+                if self.more:
+                    unsent = _sent(output, unsent or self.more())
                 try:
                     data = output.recv(READ_BYTES)
                 except TimeoutError:
@@ -306,11 +318,11 @@ def _listening(client: docker.DockerClient, id: str) -> Iterator[_News]:
 
 @contextmanager
 def _attached(container: Container) -> Iterator[socket.socket]:
-    """Standard output and error of a container that has not begun yet.
+    """Standard streams of a container that has not begun yet.
 
     Must be closed before anything else is asked: the engine waits for who does not read.
     """
-    stream = container.attach_socket(params={"stdout": 1, "stderr": 1, "stream": 1})
+    stream = container.attach_socket(params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
     try:
         yield getattr(stream, "_sock", stream)  # with a timeout, its file could not be read on
     finally:
@@ -319,12 +331,20 @@ def _attached(container: Container) -> Iterator[socket.socket]:
         stream.close()
 
 
+def _sent(stream: socket.socket, data: bytes) -> bytes:
+    """What is left after sending what the other side takes now."""
+    with suppress(TimeoutError):
+        while data:
+            data = data[stream.send(data) :]
+    return data
+
+
 def _command(
-    model: Runnable, image: Mapping[str, Any], threads: int
+    model: Runnable, image: Mapping[str, Any], inputs: str, threads: int
 ) -> tuple[list[str] | None, list[str] | None]:
     """Entrypoint and command; None: the image's own."""
     if model.folder:
-        return None, written(model, folder=FOLDER, inputs=INPUTS, threads=threads)
+        return None, written(model, folder=FOLDER, inputs=inputs, threads=threads)
     if model.adapter != "jsonl":
-        return shimmed(model, image, shim=SHIM, inputs=INPUTS)
+        return shimmed(model, image, shim=SHIM, inputs=inputs)
     return None, None

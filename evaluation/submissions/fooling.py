@@ -1,36 +1,76 @@
 """“Try to fool it”: the task's write form against one model, in practice; nothing is stored."""
 
-from functools import partial
+import time
+from collections.abc import Mapping, Sequence
+from math import ceil
+from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_POST
 
-from annotation.attempts.live_targets import affordable, live_target
+from annotation.attempts.live_targets import affordable, answers_in_time, live_target
 from annotation.refusals import NotAllowed
-from annotation.writing.practice import Opponent, practise
+from annotation.writing.practice import Answers, Opponent, check_tries, practise
 from annotation.writing.uploads import LARGEST_BODY
 from annotation.writing.views import refusal
 from dynabench.lib.bodies import takes
+from dynabench.lib.htmx import render_page
+from dynabench.lib.refusals import as_message
+from evaluation.chat.asking import Capped
+from evaluation.chat.settings import ChatSettings
 from evaluation.models import Submission
+from evaluation.practice import services as practice
+from evaluation.practice.selectors import IN_SANDBOX, can_run, last_error, run_of, start_seconds
+from evaluation.runs.endpoints import CannotFetch, asked_as, endpoint_for
 from evaluation.submissions.visibility import Viewer, find_submission, shown_name
-from tasks.targets.endpoints.base import EndpointError
+from tasks.targets.endpoints.answers import members, read_output, read_prob, strict_json
+from tasks.targets.endpoints.base import EndpointError, Prediction
+from tasks.targets.endpoints.live import TargetFailed
 from tasks.targets.spending_services import Payer
 
 IMPORTED = "imported"
 """The adapter of models that answered before they came here; nobody can ask them."""
+Kind = Submission.Kind
 
 
 def can_be_asked(submission: Submission, viewer: Viewer) -> bool:
-    """Whether the model answers one example at once: a target, or an endpoint that was checked."""
+    """Whether the model can answer one example, at once or after a start, and this person may try.
+
+    Predictions were made elsewhere, and imported targets answered before they came here.
+    """
     target = submission.target
-    answers = target.adapter != IMPORTED if target else submission.kind == Submission.Kind.ENDPOINT
+    answers = target.adapter != IMPORTED if target else submission.kind != Kind.PREDICTIONS
     is_accepted = submission.state == Submission.State.DONE and not submission.withdrawn_at
-    may_try = submission.task.allow_try_out or viewer.is_inside
-    return answers and is_accepted and may_try
+    return answers and is_accepted and _may_try(submission, viewer)
+
+
+def _may_try(submission: Submission, viewer: Viewer) -> bool:
+    """A chat model costs its owner money, who decides whether others than their team may."""
+    is_theirs = viewer.is_owner or viewer.is_member
+    if submission.kind == Kind.CHAT and not ChatSettings.of(submission.chat).is_open:
+        return is_theirs
+    return submission.task.allow_try_out or viewer.is_inside
+
+
+def fooling_values(submission: Submission, viewer: Viewer) -> Mapping[str, bool]:
+    """Which button the model's page has, or whether it says that no engine is there."""
+    can_fool = can_be_asked(submission, viewer)
+    in_sandbox = can_fool and submission.kind in IN_SANDBOX
+    lacks_engine = in_sandbox and not can_run()
+    starts_first = in_sandbox and not lacks_engine
+    return {"can_fool": can_fool, "lacks_engine": lacks_engine, "starts_first": starts_first}
+
+
+def _find(request: HttpRequest, pk: UUID) -> tuple[Submission, Viewer]:
+    submission, viewer = find_submission(request, pk)
+    if not can_be_asked(submission, viewer):
+        raise Http404
+    return submission, viewer
 
 
 @takes(LARGEST_BODY)
@@ -38,25 +78,84 @@ def can_be_asked(submission: Submission, viewer: Viewer) -> bool:
 @require_http_methods(["GET", "POST"])
 def fool(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The write page against one model, for who may see the model and try the task."""
-    submission, viewer = find_submission(request, pk)
-    if not can_be_asked(submission, viewer):
-        raise Http404
+    submission, viewer = _find(request, pk)
+    if submission.kind in IN_SANDBOX:
+        run = run_of(submission)
+        if request.method == "GET" and not (run and run.is_ready):
+            return _not_ready(request, submission, viewer)
+        if "starting" in request.GET:  # asks the page that waited: now it is another one
+            return redirect("evaluation:model-fool", pk)
+        return practise(request, _opponent(submission, viewer, _asks_sandbox(submission)))
     try:
-        opponent = _opponent(submission, viewer)
-    except EndpointError as error:
+        return practise(request, _opponent(submission, viewer, _asks(submission, viewer)))
+    except (CannotFetch, EndpointError) as error:
         gone = _("This model cannot be asked now: %(why)s") % {"why": error}
         return refusal(request, NotAllowed(gone), submission.task)
-    return practise(request, opponent)
 
 
-def _opponent(submission: Submission, viewer: Viewer) -> Opponent:
-    """Raises EndpointError(misconfigured)."""
-    from evaluation.runs.execute import endpoint_for  # loads what only workers need else
+@login_not_required
+@require_POST
+def start(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Have the model started in the sandbox, which counts as a try."""
+    submission, _viewer = _find(request, pk)
+    if submission.kind not in IN_SANDBOX:
+        raise Http404
+    with as_message(request):
+        if run_of(submission) is None:
+            check_tries(request)
+        practice.start(submission)
+        return redirect("evaluation:model-fool", pk)
+    return redirect("evaluation:model", pk)
 
+
+def _not_ready(request: HttpRequest, submission: Submission, viewer: Viewer) -> HttpResponse:
+    """How far its start is, or the button that starts it."""
+    run, seconds = run_of(submission), start_seconds(submission)
+    values = {
+        "submission": submission,
+        "task": submission.task,
+        "name": shown_name(submission, viewer),
+        "run": run,
+        "seconds": seconds and ceil(seconds),
+        "error": "" if run else last_error(submission),
+        "lacks_engine": not can_run(),
+    }
+    return render_page(request, "evaluation/model_start.html", values, part="start")
+
+
+def _opponent(submission: Submission, viewer: Viewer, answers: Answers) -> Opponent:
     url = reverse("evaluation:model-fool", args=[submission.pk])
+    return Opponent.alone(submission.task, shown_name(submission, viewer), url, answers)
+
+
+def _asks(submission: Submission, viewer: Viewer) -> Answers:
+    """Asks a target or an endpoint. Raises EndpointError(misconfigured) and CannotFetch."""
     name, endpoint = shown_name(submission, viewer), endpoint_for(submission)
-    alone = partial(Opponent.alone, submission.task, name, url)
     if submission.target:
         payer = Payer(submission.target)
-        return alone(lambda: affordable(payer), [payer])
-    return alone(lambda: live_target(name, endpoint, f"submission-{submission.pk}"), [])
+        return lambda inputs: answers_in_time([affordable(payer)], inputs, [payer])
+    if submission.kind == Kind.CHAT:
+        endpoint = Capped(endpoint, submission)
+    model = live_target(name, endpoint, f"submission-{submission.pk}")
+    return lambda inputs: answers_in_time([model], inputs, [], practice.PATIENCE_SECONDS)
+
+
+def _asks_sandbox(submission: Submission) -> Answers:
+    """Asks the model in the sandbox, which is started again where it has ended meanwhile."""
+    asked = asked_as(submission.task.config)
+
+    def answers(inputs: Mapping[str, Any]) -> Sequence[Prediction]:
+        began, item = time.monotonic(), asked.select(inputs)
+        try:
+            found = members(
+                strict_json(practice.ask(practice.start(submission), item).encode()), ""
+            )
+            if found.get("output") is None:
+                raise EndpointError("The model does not answer this.", reason="refused")
+            output = read_output(asked, inputs, found["output"], first_place=True)
+            prob = read_prob(asked, found.get("prob"))
+        except EndpointError as error:
+            raise TargetFailed(submission.name, error) from None
+        return [Prediction(output, prob, time.monotonic() - began, {})]
+
+    return answers

@@ -25,7 +25,7 @@ from evaluation.runs.services import run_again
 from evaluation.sets.seen_in_training import trained_on
 from evaluation.submissions import services as submissions
 from evaluation.submissions.chat_form import CapForm
-from evaluation.submissions.fooling import can_be_asked
+from evaluation.submissions.fooling import fooling_values
 from evaluation.submissions.forms import AnonymousForm, CardForm, EmbargoForm
 from evaluation.submissions.near_copies import near_copies_of
 from evaluation.submissions.progress import progress_of, steps_of, with_wait
@@ -75,7 +75,7 @@ def model(request: HttpRequest, pk: UUID) -> HttpResponse:
         "site_url": settings.SITE_URL,
         "chat": told_chat(submission, viewer),
         "cap_form": CapForm(initial=submission.chat),
-        "can_fool": can_be_asked(submission, viewer),
+        **fooling_values(submission, viewer),
         **_results(submission, viewer, runs),
     }
     return render_page(request, "evaluation/model.html", values, part="job")
@@ -189,7 +189,10 @@ def _done(request: HttpRequest, pk: UUID, change: Callable[[], Any], said: str) 
     return redirect("evaluation:model", pk)
 
 
+_try = submissions.let_others_try
 ACTIONS: Mapping[str, tuple[Callable[..., Any], str]] = {
+    "open": (partial(_try, is_open=True), gettext_noop("Others may try to fool it now.")),
+    "close": (partial(_try, is_open=False), gettext_noop("Only you and your team may try it now.")),
     "publish": (submissions.publish, gettext_noop("The model is published.")),
     "unpublish": (submissions.unpublish, gettext_noop("The model is no longer public.")),
     "cancel": (submissions.cancel, gettext_noop("Pending work is cancelled.")),

@@ -30,6 +30,7 @@ from evaluation.models import (
     TeamMember,
     Upload,
 )
+from evaluation.practice import services as practice
 from evaluation.queue import leases
 from evaluation.runs.selectors import REMOTE
 from evaluation.sets.selectors import open_versions
@@ -175,6 +176,17 @@ def change_cap(*, submission: Submission, actor: User, most_cost: float) -> None
         message = _("Choose a number above 0, at most %(most)d.") % {"most": MOST_COST}
         raise Invalid(message, field="most_cost")
     _change(submission, actor, "cap", chat={**submission.chat, "most_cost": most_cost})
+
+
+@transaction.atomic
+def let_others_try(*, submission: Submission, actor: User, is_open: bool) -> None:
+    """Whether others than the owner and their team may try to fool a chat model. No lock.
+
+    Raises Refused.
+    """
+    if submission.kind != Kind.CHAT:
+        raise Refused(_("Only of a chat model its owner decides who may try it."))
+    _change(submission, actor, "practice", chat={**submission.chat, "is_open": is_open})
 
 
 def files_of(submission: Submission) -> QuerySet[Submission]:
@@ -391,6 +403,7 @@ def withdraw(*, submission: Submission, actor: User | None) -> None:
     if not found.update(withdrawn_at=timezone.now()):
         raise Refused(_("This model was withdrawn already."))
     _cancel(submission)
+    practice.stop(submission)
     gone = Submission.objects.select_related("upload").get(pk=submission.pk)
     files = [gone.file, *(run.predictions for run in gone.runs.exclude(predictions=""))]
     names = [str(file.name) for file in files if file]

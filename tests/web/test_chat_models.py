@@ -3,6 +3,7 @@
 # ruff: noqa: F811  (fixtures are named where they are used)
 
 import pytest
+from django.test import Client
 
 from dynabench.accounts.models import LogEntry
 from evaluation.chat.asking import meter_of
@@ -15,9 +16,7 @@ from evaluation.models import DatasetItem, EvaluationRun, Submission
 from evaluation.runs.execute import execute
 from evaluation.runs.services import claim_next, run_again
 from evaluation.sets.services import change_set
-from evaluation.submissions.fooling import can_be_asked
 from evaluation.submissions.services import change_cap
-from evaluation.submissions.visibility import Viewer
 from tasks.targets.endpoints.base import Usage
 from tests.support.chat_models import (  # noqa: F401
     CALL,
@@ -31,6 +30,7 @@ from tests.support.chat_models import (  # noqa: F401
 from tests.support.made_sets import make_set
 from tests.support.releases import closed, people, released  # noqa: F401
 from tests.support.submissions import url_of
+from tests.support.writing import ok, signed_in
 
 State = Submission.State
 
@@ -257,9 +257,31 @@ def test_a_download_of_a_sealed_sets_inputs_marks_it_once(task, client, version)
     assert version.exposed_at == first is not None
 
 
-def test_nobody_spends_its_owners_money_by_trying_it(task, alice, version, server):
-    submission = worked(hand_in(task, alice, server))
-    assert not can_be_asked(submission, Viewer(is_owner=True, is_task_owner=True))
+def test_its_owner_decides_who_may_try_it_and_each_try_counts_towards_the_cap(
+    transactional_db, task, version, alice, bob, server
+):
+    submission = worked(hand_in(task, alice, server, **PRICES, most_cost=1.0))
+    Submission.objects.update(is_published=True, spent=0)
+    mine, theirs = signed_in(alice), signed_in(bob)
+    url = url_of(submission, "try/")
+    for client in (theirs, Client()):
+        assert client.get(url).status_code == 404
+        assert 'id="try-to-fool"' not in ok(client.get(url_of(submission))).text
+    assert mine.get(url).status_code == 200
+    assert theirs.post(url_of(submission, "open/")).status_code == 404
+    mine.post(url_of(submission, "open/"))
+    page = ok(theirs.get(url))
+    shown = page.context["form"].initial
+    sent = {name: shown[name] for name in ("assignment", "goal", "attempt_key")}
+    said = ok(theirs.post(url, {**sent, "hypothesis": "It was open."}))
+    assert 'id="verdict"' in said.text
+    assert Submission.objects.get().spent == pytest.approx(CALL)
+    Submission.objects.update(spent=1.0)
+    calls = len(server.seen)
+    assert theirs.post(url, {**sent, "hypothesis": "It was shut."}).status_code == 503
+    assert len(server.seen) == calls
+    mine.post(url_of(submission, "close/"))
+    assert theirs.get(url).status_code == 404
 
 
 def test_two_workers_share_one_cap(task, alice, version, server):

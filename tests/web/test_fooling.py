@@ -108,16 +108,6 @@ def test_what_cannot_be_asked_has_no_such_page(model, state, as_alice):
         assert 'id="try-to-fool"' not in ok(as_alice.get(url_of(model))).text
 
 
-@pytest.mark.parametrize("kind", ["directory", "image", "hub"])
-def test_files_that_run_in_the_sandbox_say_why_they_cannot_be_tried(model, as_alice, kind):
-    assert 'id="not-tried"' not in ok(as_alice.get(url_of(model))).text
-    files = accepted_model(model.task, kind=kind, is_published=True)
-    assert as_alice.get(url_of(files, "try/")).status_code == 404
-    page = ok(as_alice.get(url_of(files))).text
-    assert 'id="not-tried"' in page
-    assert 'id="try-to-fool"' not in page
-
-
 def test_the_five_likeliest_labels_are_shown_and_the_rest_folded():
     rows = [Probability(f"label {n}", "1%", 1.0, False, ()) for n in range(21)]
     for shown in (rows, rows[:5]):

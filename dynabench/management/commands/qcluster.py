@@ -15,6 +15,7 @@ from django.db import Error, close_old_connections, connection, connections
 from dynabench.lib import queue
 from dynabench.lib.keeper import is_at_work, keep, must_end, pause
 from evaluation.jobs import sweep_all
+from evaluation.practice.serve import tell_host
 
 MESSAGES = 20  # that a worker answers before a fresh one takes its place
 POLL_SECONDS = 1.0
@@ -31,13 +32,26 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         connections.close_all()  # none is shared with the processes
         workers = range(1, settings.Q_CLUSTER["workers"] + 1)
-        keep({"sweeper": sweep_often} | {f"worker {n}": work for n in workers}, GRACE_SECONDS)
+        practice = range(1, settings.PRACTICE_MODELS + 1)
+        works: dict[str, Callable[[], None]] = {f"worker {n}": work for n in workers}
+        works |= {f"practice {n}": serve_practice for n in practice}
+        keep({"sweeper": sweep_often} | works, GRACE_SECONDS)
 
 
-def work() -> None:
+def serve_practice() -> None:
+    """The same with those that let people practise; this machine is told to be there for them."""
+
+    def take() -> str | None:
+        tell_host()
+        return queue.take(apart=True)
+
+    work(take)
+
+
+def work(take: Callable[[], str | None] = queue.take) -> None:
     """Answer messages, one after the other."""
     for _ in range(MESSAGES):
-        while (message := patiently(queue.take)) is None:
+        while (message := patiently(take)) is None:
             if not pause(POLL_SECONDS):
                 return
         is_at_work()

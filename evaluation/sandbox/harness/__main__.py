@@ -5,8 +5,8 @@ import sys
 
 from tasks.targets.serving.errors import ServingError
 
-from .answering import answers, read_examples
-from .arguments import read
+from .answering import all_answers, each_answer
+from .arguments import STDIN, read
 from .loading import load
 
 
@@ -14,12 +14,13 @@ def main() -> int:
     """0, or 1 when the model cannot be used; the last line of stderr then says why."""
     asked = read()
     # What a library prints must not get between the answers.
-    with os.fdopen(os.dup(1), "wb") as out, open(asked.input, "rb") as lines:
+    as_they_come = asked.input == STDIN
+    source = 0 if as_they_come else asked.input
+    with os.fdopen(os.dup(1), "wb") as out, open(source, "rb") as lines:
         os.dup2(2, 1)
         try:
             model = load(asked)
-            examples = list(read_examples(lines, model.codec))
-            for part in answers(examples, model.codec, model.backend, workers=model.workers):
+            for part in each_answer(lines, model) if as_they_come else all_answers(lines, model):
                 out.write(part)
                 out.flush()
         except ServingError as error:

@@ -11,6 +11,7 @@ from tasks.targets.serving.codecs import Codec, Logits
 from tasks.targets.serving.errors import BadRequestError, ServingError
 
 from .batches import Example, batches, pieces_at_once
+from .loading import Model
 
 
 def read_examples(lines: Iterable[bytes], codec: Codec) -> Iterator[Example]:
@@ -27,6 +28,22 @@ def read_examples(lines: Iterable[bytes], codec: Codec) -> Iterator[Example]:
             print(f"Line {number} is not answered: {error}", file=sys.stderr)
         else:
             yield Example(max(sizes), len(sizes), texts, id)
+
+
+def all_answers(lines: Iterable[bytes], model: Model) -> Iterator[bytes]:
+    """The answers to all examples, in the order that is quickest. Raises as the two it calls."""
+    examples = list(read_examples(lines, model.codec))
+    yield from answers(examples, model.codec, model.backend, workers=model.workers)
+
+
+def each_answer(lines: Iterable[bytes], model: Model) -> Iterator[bytes]:
+    """The answer to each example as soon as it comes; without an output where it cannot be read.
+
+    Raises as `all_answers`.
+    """
+    for line in lines:
+        declined = json.dumps({"id": json.loads(line)["id"], "output": None}) + "\n"
+        yield b"".join(all_answers([line], model)) or declined.encode()
 
 
 def answers(

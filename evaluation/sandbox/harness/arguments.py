@@ -6,6 +6,8 @@ from typing import Any
 
 from evaluation.contract import Runnable
 
+STDIN = "-"
+"""In place of a file of examples: each is answered as it comes, until standard input ends."""
 PORTS = {"dynalab": 8080, "dynabench2": 80}  # of their own images
 
 
@@ -42,7 +44,7 @@ def read(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         description="Answer the examples in a JSONL file with a model in Hugging Face's layout.",
     )
     parser.add_argument("--model", required=True, help="the model's folder")
-    parser.add_argument("--input", required=True, help='lines of {"id": …, "inputs": {…}}')
+    parser.add_argument("--input", required=True, help='lines of {"id": …, "inputs": {…}}, or -')
     parser.add_argument("--threads", type=int, default=1, help="each on a core of its own")
     parser.add_argument("--output", required=True, help="the field that is answered")
     parser.add_argument(

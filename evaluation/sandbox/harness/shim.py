@@ -5,6 +5,7 @@ Mounted into images of others, so: standard library only, and Python from 3.6 on
     python3 shim.py dynalab    PORT INPUT OUTPUT COMMAND…    POST /invocations, one example a call
     python3 shim.py dynabench2 PORT INPUT OUTPUT COMMAND…    POST /model/batch_evaluation, or single
 
+With - as INPUT each example on standard input is asked as it comes.
 COMMAND is the image's own. It is started, asked on loopback about every example and ended.
 OUTPUT is the field that is answered.
 """
@@ -32,8 +33,8 @@ class Server:
     def __init__(self, command: Sequence[str], port: int) -> None:
         self.port = port
         self.connection = http.client.HTTPConnection("127.0.0.1", port)
-        # What it prints must not get between the answers.
-        self.process = subprocess.Popen(command, stdout=sys.stderr)
+        # What it prints must not get between the answers, and the examples are not for it to read.
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr)
 
     def wait(self) -> None:
         """Until it listens; the sandbox ends what never does."""
@@ -113,12 +114,12 @@ def line(example: Json, answer: Any, output: str) -> bytes:
     return json.dumps({"id": example["id"], "output": said, "prob": prob}).encode() + b"\n"
 
 
-def batches(lines: BinaryIO) -> Iterator[List[Json]]:
-    """Examples, a batch at a time."""
+def batches(lines: BinaryIO, size: int) -> Iterator[List[Json]]:
+    """Examples, so many at a time."""
     batch = []
     for text in lines:
         batch.append(json.loads(text.decode()))
-        if len(batch) == BATCH:
+        if len(batch) == size:
             yield batch
             batch = []
     if batch:
@@ -131,8 +132,9 @@ def main(adapter: str, port: str, inputs: str, output: str, *command: str) -> in
     server = Server(command, int(port))
     try:
         server.wait()
-        with open(inputs, "rb") as lines:
-            for examples in batches(lines):
+        as_they_come = inputs == "-"
+        with open(0 if as_they_come else inputs, "rb") as lines:
+            for examples in batches(lines, 1 if as_they_come else BATCH):
                 answers = ask(server, examples)
                 for example, answer in zip(examples, answers):
                     sys.stdout.buffer.write(line(example, answer, output))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from evaluation.contract import Runnable
 from evaluation.sandbox.harness import arguments, shim
-from evaluation.sandbox.harness.answering import answers, read_examples
+from evaluation.sandbox.harness.answering import answers, each_answer, read_examples
 from evaluation.sandbox.harness.batches import BATCH_PIECES, BATCH_TOKENS, Example, batches
 from evaluation.sandbox.harness.loading import Model, load
 from tasks.targets.serving.errors import BadRequestError, MisconfiguredError, ServingError
@@ -119,6 +119,11 @@ def test_what_the_model_cannot_read_is_left_out_and_said(
     assert told.startswith("Line 1 ")
     assert "80 tokens" in told
     assert "river" not in told
+    inputs = {"premise": "a heron", "hypothesis": "a river"}
+    lines.append(json.dumps({"id": "y", "inputs": inputs}).encode())
+    declined, said = map(json.loads, each_answer(lines, model))  # where somebody waits for it
+    assert declined == {"id": "x", "output": None}
+    assert said == {"id": "y", **answered(model, lines[1:])["y"]}
 
 
 @pytest.mark.parametrize(

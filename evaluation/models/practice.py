@@ -1,0 +1,60 @@
+"""Submitted models that answer people who practise."""
+
+import uuid
+
+from django.db import models
+from django.db.models import Q
+
+from evaluation.models.jobs import Job
+from evaluation.models.submissions import Submission
+
+UNDER_WAY = Q(state__in=[Job.State.QUEUED, Job.State.RUNNING])
+
+
+class PracticeRun(Job):
+    """A submitted model that stays in the sandbox while people practise with it.
+
+    Nothing that they write is kept: a question stands here until its answer was read.
+    """
+
+    function = "evaluation.jobs.serve_practice"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    submission = models.ForeignKey(
+        Submission, on_delete=models.CASCADE, related_name="practice_runs"
+    )
+    slot = models.PositiveSmallIntegerField()  # one of those that the site has
+    deadline_at = models.DateTimeField()
+    ready_at = models.DateTimeField(null=True)  # since when it answers
+    asked_at = models.DateTimeField(null=True)  # the last question
+    question_id = models.UUIDField(null=True)  # of the one that is being answered
+    question = models.TextField(blank=True)
+    answer = models.TextField(blank=True)
+
+    class Meta(Job.Meta):
+        ordering = ["-queued_at"]
+        constraints = [
+            *Job.Meta.constraints,
+            models.UniqueConstraint(
+                fields=["submission"], condition=UNDER_WAY, name="practice_one_run"
+            ),
+            models.UniqueConstraint(fields=["slot"], condition=UNDER_WAY, name="practice_one_slot"),
+        ]
+
+    def __str__(self) -> str:
+        return f"practice with {self.submission}"
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it answers; one that begins again does not yet."""
+        return self.state == self.State.RUNNING and self.ready_at is not None
+
+
+class PracticeHost(models.Model):
+    """A machine that has a container engine and a process that waits for such runs."""
+
+    name = models.CharField(max_length=255, unique=True)
+    seen_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,41 @@
+"""Which submitted models run for who practises, and where they could."""
+
+from datetime import timedelta
+
+from django.conf import settings
+from django.utils import timezone
+
+from evaluation.models import PracticeHost, PracticeRun, Submission
+from evaluation.models.practice import UNDER_WAY
+from evaluation.runs.selectors import counting
+
+Kind = Submission.Kind
+IN_SANDBOX = (Kind.DIRECTORY, Kind.HUB, Kind.ROWS, Kind.IMAGE)
+"""The kinds whose files run in the sandbox alone."""
+SEEN = timedelta(minutes=3)
+"""For so long a machine that was seen is taken to be there."""
+
+
+def can_run() -> bool:
+    """Whether a machine with a container engine is there that runs models for who practises."""
+    since = timezone.now() - SEEN
+    return settings.PRACTICE_MODELS > 0 and PracticeHost.objects.filter(seen_at__gt=since).exists()
+
+
+def run_of(submission: Submission) -> PracticeRun | None:
+    """The model's run that is under way."""
+    under_way = submission.practice_runs.filter(UNDER_WAY, deadline_at__gt=timezone.now())
+    return under_way.first()
+
+
+def last_error(submission: Submission) -> str:
+    """Why its last run broke off; empty where it did not."""
+    ended = submission.practice_runs.exclude(UNDER_WAY).values_list("error", flat=True)
+    return ended.first() or ""
+
+
+def start_seconds(submission: Submission) -> float | None:
+    """How long the model took from its start to its first answer when it was evaluated."""
+    usages = counting(submission.runs.all()).values_list("usage", flat=True)
+    seconds = (usage.get("start_seconds") for usage in usages[:1])
+    return next(seconds, None)
