@@ -111,8 +111,8 @@ class _OpenCalls:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def finish(self) -> None:
-        """Wait for what is still answered, because it is paid for."""
-        wait(self._open, self._how.seconds)
+        """Wait for what is still answered, because it is paid for; what never began never ends."""
+        wait([call for call in self._open if not call.cancelled()], self._how.seconds)
 
     def _answered(self, lines: Sequence[bytes]) -> _Ended:
         examples = [json.loads(line) for line in lines]

@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
@@ -202,6 +204,24 @@ def test_tokens_prices_and_times_are_counted(examples: Path) -> None:
     assert (usage.tokens_in, usage.tokens_out) == (40_000, 400)
     assert usage.cost == pytest.approx(sum(paid)) == pytest.approx(0.044)
     assert (usage.latency_seconds, usage.latency_p95_seconds) == (0.1, 0.1)
+
+
+def test_a_paid_run_that_failed_waits_for_no_call_that_never_began(
+    examples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first of forty calls fails, and those after the second are cancelled."""
+    ended: list[Any] = []
+    monkeypatch.setattr(endpoint, "ThreadPoolExecutor", lambda _: ThreadPoolExecutor(1))
+    monkeypatch.setattr(endpoint, "wait", lambda *how: ended.append(wait(*how)) or ended[-1])
+    fail, over = failing(1, EndpointError("gone", "misconfigured", permanent=True)), Event()
+    remote = Remote(lambda batch: fail(batch) or over.wait())
+    calls = Calls(examples=1, at_once=40, seconds=0.1)
+    ending = EndpointRunner(remote, calls, Meter(1.0, 10.0)).run(
+        MODEL, examples, Limits(), take=lambda line: None, beat=lambda: None
+    )
+    over.set()
+    assert ending.outcome == Outcome.MODEL_ERROR
+    assert not any(call.cancelled() for call in ended[-1].not_done)
 
 
 def test_answers_of_no_use_are_counted_and_end_a_hopeless_run(examples: Path) -> None:
