@@ -4,6 +4,7 @@ A missing component leaves its tests out and names them at the end; with REQUIRE
 failure.
 """
 
+import gc
 import os
 import pickle
 import random
@@ -90,6 +91,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if missing:
             _left_out[missing[0]] = _left_out.get(missing[0], 0) + 1
             item.add_marker(pytest.mark.skip(reason=f"needs {COMPONENTS[missing[0]][0]}"))
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded stays: to look through it for garbage again and again takes long."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
