@@ -37,6 +37,7 @@ INSTALLED_APPS = [
     "dynabench",
     "dynabench.me",
     "dynabench.webhooks",
+    "dynabench.notices",
     "tasks",
     "annotation",
     "validation",

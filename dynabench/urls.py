@@ -8,6 +8,7 @@ from django.views.i18n import set_language
 
 from dynabench import download, health, pages, styleguide, task_pages
 from dynabench.accounts import views
+from dynabench.notices.views import off as digest_off
 from dynabench.own import new, proposals
 from tasks.media.views import media_file
 
@@ -45,6 +46,7 @@ urlpatterns = [
     path("account/tokens/", views.tokens, name="tokens"),
     path("account/tokens/<int:pk>/revoke/", views.token_revoke, name="token-revoke"),
     path("account/webhooks/", include("dynabench.webhooks.urls")),
+    path("notices/<str:token>/", digest_off, name="notices-off"),
     path("help/", views.help_page, name="help"),
     path("help/numbers/", pages.numbers, name="numbers"),
     path("dynabench-client.zip", download.client_zip, name="client"),

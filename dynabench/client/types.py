@@ -1543,7 +1543,11 @@ class Webhook(TypedDict):
     id: int
     task: str | None
     url: str
-    events: list[Literal["round.closed", "round.released", "submission.finished", "snapshot.made"]]
+    events: list[
+        Literal[
+            "round.closed", "round.released", "submission.finished", "notice.began", "snapshot.made"
+        ]
+    ]
     is_on: bool
     created_at: str
     failing_since: NotRequired[str | None]
@@ -1560,7 +1564,15 @@ class WebhookChange(TypedDict):
 
     url: NotRequired[str]
     events: NotRequired[
-        list[Literal["round.closed", "round.released", "submission.finished", "snapshot.made"]]
+        list[
+            Literal[
+                "round.closed",
+                "round.released",
+                "submission.finished",
+                "notice.began",
+                "snapshot.made",
+            ]
+        ]
     ]
     is_on: NotRequired[bool]
 
@@ -1569,7 +1581,11 @@ class WebhookNew(TypedDict):
     """Which events go where."""
 
     url: str
-    events: list[Literal["round.closed", "round.released", "submission.finished", "snapshot.made"]]
+    events: list[
+        Literal[
+            "round.closed", "round.released", "submission.finished", "notice.began", "snapshot.made"
+        ]
+    ]
     task: NotRequired[str | None]
 
 

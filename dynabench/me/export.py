@@ -24,6 +24,7 @@ from annotation.models import (
     TargetOutput,
 )
 from dynabench.accounts.models import Annotator, ApiToken, LogEntry, User
+from dynabench.notices.models import Digest
 from dynabench.webhooks.models import Webhook
 from evaluation.models import Submission, TeamMember, Upload
 from leaderboard.battles.release import own_battles
@@ -95,6 +96,7 @@ def _about(user: User) -> dict[str, Section]:
             task_code=F("task__code"),
         ),
         "follows": Follow.objects.filter(user=user).values("told_to", task_code=F("task__code")),
+        "digests": Digest.objects.filter(user=user).values("told_at", "is_off"),
         "tokens": ApiToken.objects.filter(user=user).values(
             "name", "prefix", "scopes", "created_at", "expires_at", "last_used_at"
         ),

@@ -7,6 +7,7 @@ from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 
 from annotation.models import Report
+from dynabench.notices.models import Notice
 from tasks.access import ANY, find_task
 from tasks.models import Round, Task
 from tasks.permissions import Person, can_moderate
@@ -30,4 +31,10 @@ def waiting(request: HttpRequest, task: Task) -> dict[str, Any]:
     if not can_moderate(request.user, task):
         return {}
     reports = Report.objects.filter(context__round__task=task, resolved_at=None)
-    return {"open_reports": reports.count(), "failing": failing(task)}
+    told_otherwise = [Notice.Kind.REPORTS, Notice.Kind.TARGET]
+    notices = task.notices.filter(ended_at=None).exclude(kind__in=told_otherwise)
+    return {
+        "open_reports": reports.count(),
+        "failing": failing(task),
+        "notices": notices.select_related("task").order_by("pk"),
+    }

@@ -62,7 +62,8 @@ def note_events() -> int:
     new = [
         Delivery(webhook=hook, due_at=now, **vars(one))
         for hook, one in wanted
-        if (hook.pk, one.key) not in known and may_know(hook.user, one.task, one.submission)
+        if (hook.pk, one.key) not in known
+        and may_know(hook.user, one.event, one.task, one.submission)
     ]
     Delivery.objects.bulk_create(new, ignore_conflicts=True)
     Webhook.objects.filter(pk__in=[hook.pk for hook in hooks]).update(looked_to=now)
@@ -105,7 +106,7 @@ def _claimed() -> Iterator[Delivery]:
     )
     for pk in list(due.order_by("due_at").values_list("pk", flat=True)[:LOOK]):
         if delivery := claim(pk):
-            if may_know(delivery.webhook.user, delivery.task, delivery.submission):
+            if may_know(delivery.webhook.user, delivery.event, delivery.task, delivery.submission):
                 yield delivery
             else:
                 _end(delivery, state=State.WITHHELD, data={})

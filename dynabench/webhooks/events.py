@@ -9,13 +9,15 @@ from django.conf import settings
 from django.urls import reverse
 
 from dynabench.accounts.models import User
+from dynabench.notices.models import Notice
+from dynabench.notices.said import address
 from dynabench.webhooks.models import Webhook
 from evaluation.models import Dataset, Submission
 from evaluation.submissions.selectors import ended
 from evaluation.submissions.visibility import viewer_of
 from leaderboard.models import Snapshot
 from tasks.models import Round, Task
-from tasks.permissions import can_see
+from tasks.permissions import can_moderate, can_see
 
 Event = Webhook.Event
 
@@ -37,18 +39,21 @@ class Happened:
 
 def happened(since: datetime) -> list[Happened]:
     """The events from a time on, the oldest first."""
-    found = [*_rounds(since), *_releases(since), *_submissions(since), *_snapshots(since)]
+    found = [*_rounds(since), *_releases(since), *_submissions(since)]
+    found += [*_snapshots(since), *_notices(since)]
     return sorted(found, key=lambda one: one.happened_at)
 
 
-def may_know(user: User, task: Task | None, submission: Submission | None) -> bool:
+def may_know(user: User, event: str, task: Task | None, submission: Submission | None) -> bool:
     """Whether the person may be told of something in the task, or of this model in it.
 
-    A model's owner, its team and the task's editors may know of it. No task: a test, for its own
-    person.
+    A model's owner, its team and the task's editors may know of it; of notices, those who run the
+    task. No task: a test, for its own person.
     """
     if not user.is_active or (task and not can_see(user, task)):
         return False
+    if event == Event.NOTICE_BEGAN:
+        return task is not None and can_moderate(user, task)
     if submission is None:
         return True
     viewer = viewer_of(user, submission)
@@ -128,6 +133,24 @@ def _snapshots(since: datetime) -> Iterator[Happened]:
                 "snapshot": one.number,
                 "url": _link("leaderboard:snapshot", code, one.number),
                 "api_url": _link("v1:snapshot", code, one.number),
+            },
+        )
+
+
+def _notices(since: datetime) -> Iterator[Happened]:
+    began = Notice.objects.filter(began_at__gte=since).select_related("task")
+    for one in began:
+        yield Happened(
+            event=Event.NOTICE_BEGAN,
+            key=f"{Event.NOTICE_BEGAN}:{one.pk}",
+            happened_at=one.began_at,
+            task=one.task,
+            data={
+                "task": one.task.code,
+                "kind": one.kind,
+                "round": one.round or None,
+                **one.numbers,
+                "url": settings.SITE_URL + address(one),
             },
         )
 

@@ -18,6 +18,7 @@ class Webhook(models.Model):
         ROUND_CLOSED = "round.closed", _("a round closed")
         ROUND_RELEASED = "round.released", _("a round's data was released")
         SUBMISSION_FINISHED = "submission.finished", _("a model was checked and evaluated")
+        NOTICE_BEGAN = "notice.began", _("a task of mine needs me")
         SNAPSHOT_MADE = "snapshot.made", _("a snapshot of a leaderboard was made")
 
     user = models.ForeignKey(

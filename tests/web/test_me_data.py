@@ -179,13 +179,14 @@ EXPORTED = {
     "validation.ownerdecision.owner", "validation.skip.validator",
     "validation.validation.validator", "webhooks.webhook.user",
     "leaderboard.battle.voter",
-    "leaderboard.releaseconsent.voter", "tasks.taskproposal.proposer",
+    "leaderboard.releaseconsent.voter", "notices.digest.user", "tasks.taskproposal.proposer",
 }  # fmt: skip
 LEFT_OUT = {
     "accounts.idempotentanswer.user": "for a day; what it says is exported where it belongs",
     "admin.logentry.user": "an action as an administrator, which is the site's record",
     "tasks.task.made_by": "an action in a task; in the log too",
     "tasks.taskproposal.decided_by": "an action as an administrator, which is the site's record",
+    "tasks.configversion.actor": "an action in a task; in the log too",
     "tasks.contextbatch.imported_by": "an action in a task; in the log too",
     "validation.gold.made_by": "an action in a task; in the log too",
     "evaluation.dataset.requested_by": "an action in a task; in the log too",

@@ -1,0 +1,55 @@
+"""What was noticed of tasks, and who was told of it."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
+
+from tasks.models import Task
+
+
+class Notice(models.Model):
+    """Something that a task's owners should know, from when it was noticed until it is over."""
+
+    class Kind(models.TextChoices):
+        CONTEXTS = "contexts", _("contexts run out")
+        JUDGING = "judging", _("judging lags")
+        BUDGET = "budget", _("a budget nears its end")
+        END = "end", _("a round ends soon")
+        TARGET = "target", _("a target fails")
+        REPORTS = "reports", _("reports wait")
+        MODELS = "models", _("models were submitted")
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="notices")
+    kind = models.CharField(max_length=10, choices=Kind)
+    round = models.PositiveIntegerField(default=0, help_text="Its number; 0: about the task.")
+    numbers = models.JSONField(
+        default=dict, help_text="What its sentence says; no names, no texts."
+    )
+    began_at = models.DateTimeField(db_default=Now())
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["task", "kind", "round"],
+                condition=Q(ended_at__isnull=True),
+                name="notice_one_open",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} in {self.task}"
+
+
+class Digest(models.Model):
+    """When a person was last told of the notices of their tasks, and whether they want to be."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
+    told_at = models.DateTimeField(null=True)
+    is_off = models.BooleanField(default=False)
+
+    def __str__(self) -> str:
+        return f"digest {self.pk}"

@@ -1,0 +1,63 @@
+"""A notice in words, and where one acts on it."""
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from dynabench.notices.models import Notice
+
+Kind = Notice.Kind
+
+
+def sentence(notice: Notice) -> str:
+    """What is the matter."""
+    values = {"round": notice.round, **notice.numbers}
+    count = notice.numbers.get("count", 0)
+    match Kind(notice.kind):
+        case Kind.CONTEXTS:
+            words = ngettext(
+                "Round %(round)d runs out of contexts: %(count)d of %(all)d has no example yet.",
+                "Round %(round)d runs out of contexts: %(count)d of %(all)d have no example yet.",
+                count,
+            )
+        case Kind.JUDGING:
+            words = ngettext(
+                "Judging lags in round %(round)d: %(count)d example has waited more than "
+                "%(days)d days.",
+                "Judging lags in round %(round)d: %(count)d examples have waited more than "
+                "%(days)d days.",
+                count,
+            )
+        case Kind.BUDGET:
+            words = _("Round %(round)d has used %(percent)d%% of its budget.")
+        case Kind.END:
+            words = _("Round %(round)d ends within two days.")
+        case Kind.TARGET:
+            words = ngettext("%(count)d target fails.", "%(count)d targets fail.", count)
+        case Kind.REPORTS:
+            words = ngettext("%(count)d report waits.", "%(count)d reports wait.", count)
+        case Kind.MODELS:
+            words = ngettext(
+                "%(count)d model was submitted within a week.",
+                "%(count)d models were submitted within a week.",
+                count,
+            )
+    return words % values
+
+
+def address(notice: Notice) -> str:
+    """The page where one acts on it. `notice.task` is read."""
+    code = notice.task.code
+    match Kind(notice.kind):
+        case Kind.CONTEXTS:
+            return reverse("own:contexts", args=[code, notice.round])
+        case Kind.JUDGING:
+            return f"{reverse('own:dashboard', args=[code])}?round={notice.round}"
+        case Kind.BUDGET | Kind.END:
+            return reverse("own:rounds", args=[code])
+        case Kind.TARGET:
+            return reverse("own:targets", args=[code])
+        case Kind.REPORTS:
+            return reverse("own:reports", args=[code])
+        case Kind.MODELS:
+            return reverse("leaderboard:board", args=[code])

@@ -1,0 +1,131 @@
+"""Notices come and go, and people are told of them once a day."""
+
+import logging
+from collections import defaultdict
+from datetime import timedelta
+
+from django.conf import settings
+from django.core import signing
+from django.core.cache import cache
+from django.core.mail import EmailMessage
+from django.db.models import Q
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from dynabench.accounts.models import User
+from dynabench.notices.facts import facts
+from dynabench.notices.models import Digest, Notice
+from dynabench.notices.rules import wanted
+from evaluation.submissions.emails import AWAY
+from tasks.models import TaskMember
+
+logger = logging.getLogger(__name__)
+EACH_SECONDS = 600
+A_DAY = timedelta(hours=24)
+TOLD_AT_ONCE = (Notice.Kind.TARGET, Notice.Kind.REPORTS)
+"""These have mails of their own (`tasks.targets.failures`, `annotation.mails`)."""
+ROLES = (TaskMember.Role.OWNER, TaskMember.Role.EDITOR, TaskMember.Role.MODERATOR)
+SALT = "notices.off"
+
+
+def renew_and_tell() -> None:
+    """What a worker does each minute: every ten minutes look at all tasks, then mail digests."""
+    if cache.add("notices:renewed", True, EACH_SECONDS):
+        renew_notices()
+        send_digests()
+
+
+def renew_notices() -> None:
+    """Open the notices that are due, renew their numbers, and end the others.
+
+    No lock: `notice_one_open` holds where two workers do it at once.
+    """
+    now = timezone.now()
+    due = {
+        (task, one.kind, one.round): one.numbers
+        for task, known in facts(now).items()
+        for one in wanted(known, now)
+    }
+    there = {
+        (one.task_id, one.kind, one.round): one for one in Notice.objects.filter(ended_at=None)
+    }
+    over = [one.pk for key, one in there.items() if key not in due]
+    Notice.objects.filter(pk__in=over).update(ended_at=now)
+    changed = [one for key, one in there.items() if key in due and one.numbers != due[key]]
+    for one in changed:
+        one.numbers = due[one.task_id, one.kind, one.round]
+    Notice.objects.bulk_update(changed, ["numbers"])
+    Notice.objects.bulk_create(
+        (
+            Notice(task_id=task, kind=kind, round=round, numbers=numbers)
+            for (task, kind, round), numbers in due.items()
+            if (task, kind, round) not in there
+        ),
+        ignore_conflicts=True,
+    )
+
+
+def send_digests() -> int:
+    """Mail the open notices that began since a person was last told, once a day; how many mails.
+
+    No lock: of several workers, the one whose update hits mails. While the mail server is away
+    nobody gets a mail; the next call tries again.
+    """
+    sent = 0
+    for user, notices in _untold().items():
+        mine, now = Digest.objects.get_or_create(user=user)[0], timezone.now()
+        fresh = [one for one in notices if not mine.told_at or one.began_at > mine.told_at]
+        rested = Q(told_at=None) | Q(told_at__lte=now - A_DAY)
+        row = Digest.objects.filter(rested, pk=mine.pk, is_off=False)
+        if not fresh or not row.update(told_at=now):
+            continue
+        try:
+            _mail(user, fresh).send()
+        except AWAY as error:
+            logger.error("The mail server is away; digests wait: %s", error)
+            Digest.objects.filter(pk=mine.pk).update(told_at=mine.told_at)
+            return sent
+        except Exception:  # mail servers fail in many ways, and the pages show it all
+            logger.exception("A digest could not be sent")
+        sent += 1
+    return sent
+
+
+def _untold() -> dict[User, list[Notice]]:
+    """The open notices of each person who may act on them."""
+    notices = defaultdict(list)
+    for one in Notice.objects.filter(ended_at=None).exclude(kind__in=TOLD_AT_ONCE).order_by("pk"):
+        notices[one.task_id].append(one)
+    members = TaskMember.objects.standing().filter(
+        task__in=notices, role__in=ROLES, user__is_active=True
+    )
+    found = defaultdict(list)
+    for member in members.select_related("user", "task").order_by("task__name"):
+        for one in notices[member.task_id]:
+            one.task = member.task
+            found[member.user].append(one)
+    return found
+
+
+def _mail(user: User, notices: list[Notice]) -> EmailMessage:
+    token = signing.dumps(user.pk, salt=SALT)
+    off = settings.SITE_URL + reverse("notices-off", args=[token])
+    values = {"notices": notices, "off": off, "site": settings.SITE_URL}
+    text = render_to_string("notices/digest.txt", values)
+    headers = {
+        "List-Unsubscribe": f"<{off}>",
+        "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
+    }
+    return EmailMessage(_("Your tasks need you"), text, None, [user.email], headers=headers)
+
+
+def person_of(token: str) -> User:
+    """Whose digest the link of a mail is about. Raises signing.BadSignature, User.DoesNotExist."""
+    return User.objects.get(pk=signing.loads(token, salt=SALT))
+
+
+def set_digest(*, user: User, is_off: bool) -> None:
+    """Send somebody digests, or none any more; no lock, the last one wins."""
+    Digest.objects.update_or_create(user=user, defaults={"is_off": is_off})

@@ -1,0 +1,135 @@
+"""Notices to owners: on their pages, once a day by mail, and to webhooks."""
+
+from datetime import timedelta
+from smtplib import SMTPServerDisconnected
+
+import pytest
+import time_machine
+from django.core import mail
+from django.core.mail import EmailMessage
+from django.test import Client
+from django.utils import timezone
+
+from annotation.models import Report
+from dynabench.accounts.services import annotator_of
+from dynabench.notices.models import Digest, Notice
+from dynabench.notices.services import renew_and_tell, renew_notices, send_digests
+from dynabench.webhooks.delivery import note_events
+from dynabench.webhooks.models import Delivery, Webhook
+from tasks.models import TaskMember
+from tests.support.factories import ContextFactory
+from tests.support.submissions import submission_of
+from tests.support.writing_aids import worked_example
+from validation.judging.services import fill_queue
+from validation.models import Consensus
+
+PAGE = "/own/nli/"
+
+
+def in_days(days):
+    return time_machine.travel(timezone.now() + timedelta(days=days), tick=False)
+
+
+@pytest.fixture
+def owner(nli, alice):
+    TaskMember.objects.create(task=nli.task, user=alice, role="owner")
+    return alice
+
+
+@pytest.fixture
+def lagging(nli, owner, bob):
+    """A round whose one context is used, with an example that waits for votes."""
+    nli.contexts.all().delete()
+    example = worked_example(nli, author=annotator_of(bob), context=ContextFactory(round=nli))
+    Consensus.objects.all().delete()
+    fill_queue(round=nli)
+    return example
+
+
+def open_ones():
+    found = Notice.objects.filter(ended_at=None).order_by("kind")
+    return [(one.kind, one.round, one.numbers) for one in found]
+
+
+def test_notices_begin_change_and_end(lagging, nli, bob):
+    submission_of(nli.task, bob)
+    Report.objects.create(annotator=annotator_of(bob), context=lagging.context, reason="broken")
+    renew_notices()
+    at_first = [
+        ("contexts", 1, {"count": 0, "all": 1}),
+        ("models", 0, {"count": 1}),
+        ("reports", 0, {"count": 1}),
+    ]
+    assert open_ones() == at_first
+    nli.max_collected = 1
+    nli.save()
+    ContextFactory(round=nli, fields={"premise": "Another one."})
+    with in_days(4):
+        renew_notices()
+    kinds = [kind for kind, *_ in open_ones()]
+    assert kinds == ["budget", "judging", "models", "reports"]
+    with in_days(8):
+        renew_notices()
+    assert [kind for kind, *_ in open_ones()] == ["budget", "judging", "reports"]
+    assert Notice.objects.exclude(ended_at=None).count() == 2
+
+
+def test_those_who_run_the_task_see_them(lagging, as_alice, nli, bob):
+    renew_notices()
+    [notice] = as_alice.get(PAGE).context["notices"]
+    page = as_alice.get(PAGE).text
+    assert notice.kind == "contexts"
+    assert 'href="/own/nli/rounds/1/contexts/"' in page
+    TaskMember.objects.create(task=nli.task, user=bob, role="viewer")
+    viewer = Client()
+    viewer.force_login(bob)
+    assert "notices" not in viewer.get(PAGE).context
+
+
+def test_a_digest_comes_once_a_day_and_is_switched_off_without_signing_in(lagging, owner, client):
+    renew_and_tell()
+    renew_and_tell()
+    [sent] = mail.outbox
+    assert sent.to == [owner.email]
+    assert "/own/nli/rounds/1/contexts/" in sent.body
+    assert send_digests() == 0
+    with in_days(4):
+        renew_notices()
+        assert send_digests() == 1
+    link = sent.extra_headers["List-Unsubscribe"].strip("<>").partition("/notices/")[2]
+    url = f"/notices/{link}"
+    assert (client.get(url).status_code, Digest.objects.get().is_off) == (200, False)
+    strict = Client(enforce_csrf_checks=True)
+    assert strict.post(url, {"List-Unsubscribe": "One-Click"}).status_code == 200
+    assert Digest.objects.get().is_off
+    Digest.objects.update(told_at=None)
+    assert send_digests() == 0
+    assert strict.post(url, {"digest": "on"}).status_code == 200
+    assert send_digests() == 1
+    assert client.get(url[:-4] + "AAA/").status_code == 404
+
+
+def test_a_digest_waits_for_the_mail_server(lagging, owner, monkeypatch):
+    def away(self):
+        raise SMTPServerDisconnected
+
+    with monkeypatch.context() as patched:
+        patched.setattr(EmailMessage, "send", away)
+        renew_and_tell()
+    assert Digest.objects.get().told_at is None
+    assert send_digests() == 1
+
+
+def test_webhooks_of_those_who_run_the_task_are_told(lagging, owner, bob):
+    now = timezone.now() - timedelta(minutes=1)
+    for user in (owner, bob):
+        Webhook.objects.create(
+            user=user, url="https://x.test", events=["notice.began"], secret="", on_since=now
+        )
+    renew_notices()
+    note_events()
+    [told] = Delivery.objects.all()
+    assert told.webhook.user == owner
+    assert {key: told.data[key] for key in ("task", "kind", "round", "count")} == {
+        "task": "nli", "kind": "contexts", "round": 1, "count": 0,
+    }  # fmt: skip
