@@ -38,6 +38,7 @@ INSTALLED_APPS = [
     "dynabench.me",
     "dynabench.webhooks",
     "dynabench.notices",
+    "dynabench.campaigns",
     "tasks",
     "annotation",
     "validation",

@@ -1,0 +1,81 @@
+"""Play a campaign of a task with simulated people, to plan with it."""
+
+import json
+from argparse import ArgumentParser
+from dataclasses import asdict
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from dynabench.campaigns.simulation import Plan, play
+from tasks.management.named import task_of
+from tasks.models import Round, Task
+from validation.decisions.consensus_rows import policy_of
+from validation.rules.claims import label_field
+from validation.rules.consensus import Policy
+
+PAY = {"example": 40, "validation": 15, "bonus": 100}
+"""What a judgement and so on costs where the task's latest round pays nothing."""
+
+
+class Command(BaseCommand):
+    help = (
+        "Play a campaign of a task in memory, with simulated people under the task's own rules: "
+        "how many careless judges are found, how exact vMER is, what it costs. Nothing is stored."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("code", help="the task's code, such as nli")
+        parser.add_argument("--people", type=int, default=200, help="how many judge")
+        parser.add_argument("--careless", type=float, default=0.15, help="share of them, 0 to 1")
+        parser.add_argument("--ring", type=int, default=6, help="how many of them answer alike")
+        parser.add_argument("--seed", type=int, default=0, help="the same seed, the same campaign")
+        for name, pay in PAY.items():
+            parser.add_argument(
+                f"--pay-{name}", type=int, metavar="CENTS",
+                help=f"default: what the latest round pays, or {pay} where it pays nothing",
+            )  # fmt: skip
+        parser.add_argument("--currency", default="EUR", help="that the pay is in; default: EUR")
+        parser.add_argument("--json", action="store_true", help="as one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        plan = plan_of(task_of(options["code"]), options)
+        played = {**asdict(play(plan, options["seed"])), "currency": options["currency"]}
+        if options["json"]:
+            self.stdout.write(json.dumps(played))
+            return
+        for name, value in played.items():
+            shown = f"{value:.3f}" if isinstance(value, float) else value
+            self.stdout.write(f"{name.replace('_', ' ')}: {shown}")
+
+
+def plan_of(task: Task, options: dict[str, Any]) -> Plan:
+    """What is asked for, by the task's rules. Raises CommandError."""
+    config = task.config
+    people, ring = options["people"], options["ring"]
+    if not 0 <= options["careless"] <= 1:
+        raise CommandError("--careless is a share: write a number from 0 to 1, such as 0.15.")
+    careless = round(people * options["careless"])
+    if ring < 0 or not 2 <= people <= 5000 or careless + ring >= people:
+        raise CommandError(
+            "Write 2 to 5000 for --people, of whom some are neither careless nor of the ring."
+        )
+    if config.kind != "examples":
+        raise CommandError(f"Nobody judges examples in {task.code}, which is an arena.")
+    latest = task.rounds.order_by("number").last()
+    policy = policy_of(latest) if latest else Policy.from_votes(config.validation.votes)
+    if policy.rule == "dawid-skene" or policy.most is None:
+        raise CommandError("The round's policy asks for no number of votes. Choose one that does.")
+    name = label_field(config)
+    labels = config.component(name).values if name else ()
+    return Plan(
+        people, careless, ring, labels, policy,
+        **{f"pay_{name}": _pay(name, options, latest) for name in PAY},
+    )  # fmt: skip
+
+
+def _pay(name: str, options: dict[str, Any], latest: Round | None) -> int:
+    asked: int | None = options[f"pay_{name}"]
+    if asked is not None:
+        return asked
+    return getattr(latest, f"pay_{name}", 0) or PAY[name]

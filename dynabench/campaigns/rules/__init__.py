@@ -1,0 +1,1 @@
+"""Pure rules of campaigns: evidence of careless work."""

@@ -1,0 +1,26 @@
+"""How many careless judges the evidence of campaigns finds, and how many honest ones it accuses."""
+
+from collections import Counter
+
+import pytest
+
+from dynabench.campaigns.simulation import Plan, play
+from validation.rules.consensus import Policy
+
+SEEDS = 20
+
+
+@pytest.mark.parametrize(
+    ("labels", "found", "accused"), [("abc", 0.9, 0.02), ("abcde", 0.9, 0.02), ("", 0.85, 0.022)]
+)
+def test_proposals(labels, found, accused):
+    plan, all_of = Plan(200, 30, 6, labels, Policy("n-equal", 3)), Counter()
+    for seed in range(SEEDS):
+        all_of.update(vars(play(plan, seed)))
+    shares = [all_of["careless_found"] / all_of["careless"], all_of["ring_found"] / all_of["ring"]]
+    wrongly = all_of["honest_proposed"] / all_of["honest"]
+    print(f"{len(labels) or 2} answers: {shares[0]:.3f} found, {shares[1]:.3f} of rings, "
+          f"{wrongly:.4f} accused; vMER {all_of['vmer'] / SEEDS:.3f} of "
+          f"{all_of['vmer_true'] / SEEDS:.3f}")  # fmt: skip
+    assert shares[0] >= found
+    assert wrongly <= accused

@@ -1,0 +1,101 @@
+"""Careless judges, copiers and rings, by votes alone; and campaigns that are played."""
+
+from collections import Counter
+
+import pytest
+
+from dynabench.campaigns.rules.evidence import LEAST, Cast, accuracies, copiers, proposals
+from dynabench.campaigns.simulation import Plan, play
+from validation.rules.consensus import Policy
+
+ITEMS = range(40)
+
+
+def truth(item):
+    return item % 3
+
+
+def said(judge, answer, *, items=ITEMS, at=0.0):
+    return [Cast(item, judge, answer(item), item + at) for item in items]
+
+
+def errs(every, start):
+    """Right but on each so many-th item."""
+    return lambda item: truth(item) if item % every != start else (truth(item) + 1) % 3
+
+
+CROWD = [vote for judge in range(5) for vote in said(judge, errs(7, judge))]
+
+
+def test_a_judge_near_chance_is_proposed_and_a_good_one_is_not():
+    votes = [*CROWD, *said(8, lambda item: 0)]
+    [found] = proposals(votes, {}, 3)
+    assert (found.judge, found.judged, found.copies) == (8, 40, ())
+    assert found.accuracy < found.bound < 0.6
+    shares = accuracies(CROWD, {}, 3)
+    assert all(0.8 < shares[judge] < 0.95 for judge in range(5))
+
+
+def test_nothing_is_said_of_few_judgements_or_without_votes():
+    few = said(8, lambda item: 0, items=range(LEAST - 1))
+    assert proposals([*CROWD, *few], {}, 3) == []
+    assert proposals(few, {}, 3) == []
+    assert proposals([], {}, 3) == []
+    assert accuracies([], {}, 3) == {}
+
+
+def test_gold_outweighs_the_others():
+    """Two of three agree on wrong answers; gold says who is right."""
+    votes = [*said(0, truth)]
+    votes += [vote for judge in (1, 2) for vote in said(judge, lambda item: (item + 1) % 3)]
+    gold = {item: truth(item) for item in ITEMS[::2]}
+    shares = accuracies(votes, gold, 3)
+    assert shares[0] > 0.9 > 0.3 > shares[1]
+
+
+def test_who_answers_later_copies():
+    source = said(5, errs(4, 1))
+    copy = [Cast(vote.item, 6, vote.answer, vote.at + 0.5) for vote in source]
+    assert copiers([*CROWD, *source, *copy], {}, 3) == {6: {5}}
+    before = [vote._replace(at=vote.at - 1) for vote in copy]
+    assert copiers([*CROWD, *source, *before], {}, 3) == {5: {6}}
+    [found] = proposals([*CROWD, *source, *copy], {}, 3)
+    assert (found.judge, found.copies, found.accuracy) == (6, [5], None)
+
+
+def test_a_ring_that_answers_alike_is_found_even_where_it_outvotes_the_others():
+    ring = [
+        Cast(item, judge, (item * 7 // 5) % 3, item + (judge + item) % 4)
+        for judge in range(20, 24)
+        for item in ITEMS
+    ]
+    found = copiers([*CROWD[:120], *ring], {}, 3)
+    assert set(found) == {20, 21, 22, 23}
+
+
+def test_two_who_are_always_right_are_no_copiers():
+    votes = [*CROWD, *said(8, truth), *said(9, truth, at=0.5)]
+    assert copiers(votes, {}, 3) == {}
+
+
+@pytest.mark.parametrize(
+    ("labels", "policy"),
+    [("abc", Policy("n-equal", 3)), ("abcde", Policy("at-least", 2, 3)), ("", Policy())],
+)
+def test_played_campaigns_find_the_careless_and_spare_the_honest(labels, policy):
+    plan = Plan(120, 18, 6, labels, policy, 40, 15, 100)
+    all_of = Counter()
+    for seed in range(3):
+        all_of.update(vars(play(plan, seed)))
+    assert (all_of["careless"], all_of["honest"], all_of["ring"]) == (54, 288, 18)
+    assert all_of["careless_found"] >= 0.8 * all_of["careless"]
+    assert all_of["honest_proposed"] <= 0.04 * all_of["honest"]
+    assert all_of["ring_found"] >= 0.5 * all_of["ring"]
+    assert 0.6 < all_of["vmer"] / all_of["vmer_true"] < 1
+    assert all_of["cost"] > 0
+
+
+def test_the_same_seed_plays_the_same_campaign():
+    plan = Plan(20, 3, 0, "ab", Policy("n-equal", 2))
+    assert play(plan, 4) == play(plan, 4) != play(plan, 5)
+    assert play(plan, 4).cost == 0
