@@ -8,4 +8,6 @@ if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dynabench.settings")
     from django.core.management import execute_from_command_line
 
-    execute_from_command_line(sys.argv)
+    from dynabench.lib.frames import with_room
+
+    with_room(execute_from_command_line)(sys.argv)

@@ -5,11 +5,13 @@ import os
 
 from django.core.wsgi import get_wsgi_application
 
+from dynabench.lib.frames import with_room
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dynabench.settings")
 # Leaderboards multiply matrices: each request by itself, the other cores are for other requests.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("PREPARE_STATEMENTS", "1")
-application = get_wsgi_application()
+application = with_room(get_wsgi_application())
 # What is loaded stays, and a request makes some ten thousand objects that go with it: look for
 # cycles rarely, and not among what stays.
 gc.freeze()

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from dynabench.lib.frames import with_room
 from tests.support import migrated, parts
 
 DATA = Path(os.environ.get("DYNABENCH_DATA") or Path(__file__).parents[2] / "shared" / "data")
@@ -97,6 +98,12 @@ def pytest_collection_finish() -> None:
     """What is loaded stays: to look through it for garbage again and again takes long."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> object:
+    main = session.config.pluginmanager.get_plugin("main")
+    return with_room(main.pytest_runtestloop)(session)
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
