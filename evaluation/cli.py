@@ -11,6 +11,8 @@ from typing import Any
 
 from django.conf import settings
 
+from evaluation.chat.asking import chat_endpoint
+from evaluation.chat.settings import settings_for
 from evaluation.contract import Answer, Evaluated, Outcome, Runnable, SetRow
 from evaluation.inference import precheck
 from evaluation.inference.evaluate import (
@@ -24,14 +26,18 @@ from evaluation.inference.exchange import Tell
 from evaluation.queue.attempt_keys import TEMPORARY, key_by_hand
 from evaluation.runs.execute import machine_limits
 from evaluation.runs.selectors import cost_cents
+from evaluation.sandbox.endpoint import EndpointRunner
+from evaluation.sandbox.limits import CHAT_CALLS
 from evaluation.sandbox.monitor import Runner
 from evaluation.scoring.paraphrase import KIND as PARAPHRASE
 from evaluation.scoring.paraphrase import Paraphrase, Paraphraser
 from evaluation.sets.parsing import SetFile, WrongLines
 from evaluation.sets.selectors import newest_versions, set_rows
+from evaluation.task_shape import runnable
 from tasks.line_files import FileError
 from tasks.media.selectors import for_models
 from tasks.models import Task
+from tasks.targets.endpoints.base import EndpointError
 
 Rows = Callable[[], Iterable[SetRow]]
 
@@ -90,6 +96,21 @@ def find_model(task: Task, model: str, runner: str | None) -> tuple[Runnable, Ru
         return precheck.find_model(task.config, model, runner, key_by_hand())
     except (precheck.Refused, precheck.NotNow) as error:
         raise CannotEvaluate(str(error)) from None
+
+
+def find_chat(
+    task: Task, url: str, model: str, instructions: str | None
+) -> tuple[Runnable, Runner]:
+    """The model of that name behind an OpenAI-compatible interface. Raises CannotEvaluate.
+
+    instructions: what it is told before each example; None: as a submission with the ready prompt.
+    """
+    chat = settings_for(task.config, model=model, instructions=instructions)
+    try:
+        endpoint = chat_endpoint(task.config, url, "", chat)
+    except EndpointError as error:
+        raise CannotEvaluate(f"--chat {url}: {error}") from None
+    return runnable(task.config), EndpointRunner(endpoint, CHAT_CALLS)
 
 
 def find_paraphrase(folder: str | None) -> Paraphrase | None:

@@ -13,6 +13,7 @@ from evaluation.inference.precheck import NO_ENGINE
 from evaluation.models import EvaluationRun
 from evaluation.sandbox import images
 from evaluation.sandbox.process import ProcessRunner
+from tests.support.chat_server import chat_server
 from tests.support.evaluations import LABELS, ScriptedRunner, set_version
 from tests.support.factories import TaskFactory
 from tests.support.serving_models import tiny_model, tiny_seq2seq
@@ -201,3 +202,14 @@ def test_a_suite_in_other_words(task, runner, tmp_path, monkeypatch):
 def test_there_must_be_a_model_that_paraphrases(runner, tmp_path):
     for folder in (tmp_path / "nowhere", tmp_path):
         assert refusal("--paraphrase", str(folder)).startswith("--paraphrase")
+
+
+def test_a_chat_model_is_asked_at_its_server(settings):
+    settings.SUBMISSION_PRIVATE_HOSTS = ["127.0.0.1"]
+    with chat_server({"m": lambda messages: "neutral"}) as server:
+        options = {"chat": server.url, "instructions": "Be brief.", "suites": "plain"}
+        report = json.loads(evaluate("--json", model="m", **options))
+    assert (report["outcome"], report["runner"]) == ("ok", "endpoint")
+    assert report["metrics"]["accuracy"]["value"] == pytest.approx(1 / 3)
+    assert all(body["messages"][0]["content"].startswith("Be brief.") for body in server.seen)
+    assert "--chat" in refusal(model="m", chat="ftp://127.0.0.1/v1")

@@ -12,8 +12,9 @@ from django.db import DatabaseError
 
 from evaluation import cli as by_hand
 from evaluation.cli import CannotEvaluate, outcome_of
-from evaluation.contract import MIB, Outcome
+from evaluation.contract import MIB, Outcome, Runnable
 from evaluation.models import EvaluationRun
+from evaluation.sandbox.monitor import Runner
 from tasks.management.named import task_of
 from tasks.models import Task
 
@@ -32,7 +33,12 @@ class Command(BaseCommand):
         parser.add_argument("--task", required=True, help="the task's code, such as nli")
         parser.add_argument("--dataset", required=True,
                             help="a set of the task, or a JSONL, CSV or Parquet file")  # fmt: skip
-        parser.add_argument("model", help="a folder of weights, or a Docker image")
+        parser.add_argument("model", help="a folder of weights, a Docker image, or with --chat "
+                            "the name that the server gives the model")  # fmt: skip
+        parser.add_argument("--chat", metavar="URL", help="the model is behind this base URL of an "
+                            "OpenAI-compatible server without a key")  # fmt: skip
+        parser.add_argument("--instructions", help="of --chat: what the model is told first; "
+                            "default: the task's name and labels")  # fmt: skip
         parser.add_argument("--runner", choices=["docker", "process"],
                             help="default: docker where an engine answers")  # fmt: skip
         parser.add_argument("--suites", help="plain,robustness,fairness; default: plain and those "
@@ -49,7 +55,7 @@ class Command(BaseCommand):
             suites = self._suites(task, options["suites"])
             examples = by_hand.find_examples(task, options["dataset"], options["limit"])
             paraphrase = by_hand.find_paraphrase(options["paraphrase"])
-            model, runner = by_hand.find_model(task, options["model"], options["runner"])
+            model, runner = self._model(task, options)
         except CannotEvaluate as error:
             raise CommandError(str(error), returncode=WRONG_CALL) from None
         report = by_hand.evaluate_by_hand(
@@ -71,6 +77,11 @@ class Command(BaseCommand):
             raise CannotEvaluate(
                 f"The database has no tasks yet ({error}). Run: manage.py quickstart --setup-only"
             ) from None
+
+    def _model(self, task: Task, options: Mapping[str, Any]) -> tuple[Runnable, Runner]:
+        if url := options["chat"]:
+            return by_hand.find_chat(task, url, options["model"], options["instructions"])
+        return by_hand.find_model(task, options["model"], options["runner"])
 
     def _suites(self, task: Task, text: str | None) -> list[str]:
         """The perturbed suites; the plain one, with which they are compared, is always run."""
