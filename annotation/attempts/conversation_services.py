@@ -6,7 +6,7 @@ The server holds what was said, and takes it from no form. The lock is listed in
 import logging
 import secrets
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -65,13 +65,18 @@ def conversation_of(assignment: Assignment) -> Conversation:
     return found
 
 
-def opening_of(talk: Component) -> list[dict[str, str]]:
-    """What the model is told before anybody speaks, with a secret of this conversation alone."""
+def opening_of(
+    talk: Component, draw: Callable[[Sequence[str]], str] = secrets.choice
+) -> list[dict[str, str]]:
+    """What the model is told before anybody speaks, with a secret of this conversation alone.
+
+    draw: chooses a syllable.
+    """
     if talk.system is None:
         return []
     if PLACE not in talk.system:
         return [{"role": "system", "text": talk.system}]
-    secret = "".join(secrets.choice(SYLLABLES) for _ in range(4))
+    secret = "".join(draw(SYLLABLES) for _ in range(4))
     return [{"role": "system", "text": talk.system.replace(PLACE, secret), "secret": secret}]
 
 

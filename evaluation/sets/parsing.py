@@ -16,7 +16,7 @@ from dynabench.lib.words import gettext_noop
 from evaluation.contract import MIB, SetRow
 from tasks.config.components import Component
 from tasks.config.parsing import nearest
-from tasks.config.schema import KEPT_SECRET, TaskConfig
+from tasks.config.schema import TaskConfig
 from tasks.config.values import check_value
 from tasks.contexts.files import TAG_LENGTH
 from tasks.line_files import (
@@ -136,7 +136,7 @@ class RowMaker:
     def __init__(self, config: TaskConfig) -> None:
         self._model = [_unbounded(config.component(name)) for name in config.model_fields]
         self._answer = _unbounded(config.component(config.answer_field))
-        self._is_attack = KEPT_SECRET in config.metrics.computed
+        self._has_secrets = config.verdict.type == "secret"
         self._slices = config.slices
         self._policy = Policy.from_votes(config.validation.votes)
         parts = (*config.context, *config.input, *config.output)
@@ -155,7 +155,8 @@ class RowMaker:
     ) -> SetRow:
         """An example of its fields by name; `uid` None: made of what the model reads.
 
-        answer: one that is right, or a list of such. Raises BadRow with all that is wrong.
+        answer: one that is right, or a list of such; of an attack on a secret there is none. Raises
+        BadRow with all that is wrong.
         """
         problems: list[str] = []
         inputs = {}
@@ -166,10 +167,10 @@ class RowMaker:
             else:
                 inputs[part.name] = value
                 problems += _problems(part, value, fields)
-        if self._is_attack:
+        if self._has_secrets and secret_of(inputs) is None:
+            problems.append("no turn of the conversation has a `secret`; add it to the first")
+        if self._has_secrets and _is_empty(answer):
             gold: tuple[Any, ...] = ()  # any answer that keeps the secret is right
-            if secret_of(inputs) is None:
-                problems.append("no turn of the conversation has a `secret`; add it to the first")
         else:
             gold = _gold(self._answer, answer, fields, problems)
         extras = {
@@ -223,7 +224,11 @@ class RowMaker:
         every correction is right.
         """
         answer, own = row.get("label"), fields.get(self._answer.name)
-        if self._answer.type != "multiclass" and (own is not None or not self._answer.kind.is_text):
+        if self._has_secrets:
+            answer = None
+        elif self._answer.type != "multiclass" and (
+            own is not None or not self._answer.kind.is_text
+        ):
             answer = own
         elif self._answer.kind.is_text and row.get("model_wrong"):
             answer = right_answers(row.get("corrections") or []) or answer
@@ -244,6 +249,7 @@ class RowMaker:
         if answer is None:
             return NO_ANSWER
         fields = {**read.context, **read.input}
+        answer = None if self._has_secrets else answer
         return self.make(fields, answer=answer, uid=read.uid, tags=read.metadata.get("tags"))
 
     def _slices_of(

@@ -19,10 +19,10 @@ from evaluation.models import Dataset, DatasetItem, EvaluationSet, EvaluationSet
 from evaluation.releases.reading import decoded, split_rows
 from evaluation.releases.rows import Freezer
 from evaluation.releases.splits import HELD, TEST
-from evaluation.seeds import has_seeds, held_out, seed_rows
+from evaluation.sets.control import control_rows, has_control
+from evaluation.sets.harmless import times, with_harmless
 from evaluation.sets.parsing import RowMaker
 from evaluation.sets.services import CONTROL, make_version
-from evaluation.task_shape import shape_of
 from tasks.line_files import BadRow
 from tasks.models import Round, Task
 from validation.judging.queue import judged_examples, waiting_examples
@@ -70,7 +70,8 @@ def version_of_held(dataset: Dataset) -> EvaluationSetVersion | None:
 
 def _rows_of(dataset: Dataset, split: str) -> Iterator[SetRow]:
     maker = RowMaker(dataset.round.task.config)
-    return filter(None, (_made(maker, row) for row in split_rows(dataset, split)))
+    rows = filter(None, (_made(maker, row) for row in split_rows(dataset, split)))
+    return with_harmless(dataset.round.task.config, rows)
 
 
 def take_round(*, round: Round, actor: User, reason: str) -> EvaluationSetVersion | None:
@@ -109,7 +110,8 @@ def version_of_closed_round(round: Round, actor: User | None = None) -> Evaluati
     judged, to_judge = judged_examples(round)  # before the rows are read
     if (first := next(rows, None)) is None:  # nobody knows what is right in any of them
         return None
-    version = make_version(_round_set(round), chain([first], rows), actor)
+    whole = with_harmless(round.task.config, chain([first], rows))
+    version = make_version(_round_set(round), whole, actor)
     version.judged, version.to_judge = judged, to_judge
     if judged == to_judge:
         version.settled_at = timezone.now()
@@ -140,23 +142,18 @@ def _round_set(round: Round) -> EvaluationSet:
 
 
 def control_version(task: Task) -> EvaluationSetVersion | None:
-    """The tenth of an official task's seeds that no starter is trained on; None: it has none.
+    """What comes with an official task, as a set of its own; None: nothing does.
 
-    Nobody wrote them to fool a model, so they show what adversarial data hides. Lock:
-    `make_version`.
+    Nobody wrote it to fool a model, so it shows what adversarial data hides. Lock: `make_version`.
     """
-    if not task.is_official or not has_seeds(task.code):
+    if not task.is_official or not has_control(task.code):
         return None
-    shape, maker = shape_of(task.config), RowMaker(task.config)
-    answer = "label" if shape.labels else "answer"
-    _, held = held_out(seed_rows(task.code))
-    rows = [maker.make(shape.inputs(row), answer=row[answer]) for row in held]
     one, _ = EvaluationSet.objects.get_or_create(
         task=task,
         name=CONTROL,
         defaults={"source": Source.CONTROL, "access": Access.STANDARD, **CONTROL_IS_PUBLIC},
     )
-    return make_version(one, rows, None)
+    return make_version(one, control_rows(task), None)
 
 
 def sweep_rounds() -> list[EvaluationSetVersion]:
@@ -270,7 +267,8 @@ def _with_other_rows(releases: QuerySet[Dataset], split: str, of_round: str) -> 
     for dataset in releases.select_related("round__task", "requested_by"):
         versions = EvaluationSetVersion.objects.filter(**{of_round: dataset.round})
         last = versions.order_by("-version").first()
-        if last is None or last.size != _items(dataset, split).count():
+        size = times(dataset.round.task.config) * _items(dataset, split).count()
+        if last is None or last.size != size:
             found.append(dataset)
     return found
 

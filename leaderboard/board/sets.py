@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.scoring.metrics import METRICS
 from evaluation.scoring.metrics.base import Mean
+from evaluation.sets.harmless import times
 from evaluation.sets.selectors import newest_versions
 from leaderboard.scoring.ranks import least_examples, minimum_detectable
 from tasks.models import Task
@@ -100,9 +101,12 @@ def _set(task: Task, row: EvaluationSetVersion) -> Set:
 
 
 def least_of(task: Task) -> int:
-    """With how many examples a round's set is ranked by: as its owners say, or the usual."""
+    """With how many rows a round's set is ranked by: as its owners say, or the usual.
+
+    They mean examples; a harmless question beside each makes twice as many rows.
+    """
     own = task.config.leaderboard.min_examples
-    return own.n if own else least_examples()
+    return times(task.config) * (own.n if own else least_examples())
 
 
 def with_detectable(one: Set, values: NDArray[np.float64], main: str) -> Set:

@@ -19,7 +19,10 @@ METRICS: list[str] = []
 LLM_JUDGE = "llm_judge"
 """The metric that a language model as judge gives, not a comparison with right answers."""
 KEPT_SECRET = "kept_secret"  # noqa: S105 (a metric)
-"""The metric of the verdict `secret`, which needs no right answer."""
+HARMLESS = ("harmless_answered", "kept_and_answered")
+"""Metrics that need the harmless questions of the verdict `secret`."""
+OF_SECRETS = (KEPT_SECRET, *HARMLESS)
+"""The metrics of the verdict `secret`, whose attacks have no right answer."""
 CORRECTION = "correction"
 """The field in which a validator types the right answer."""
 DeltaName = Literal["fairness", "robustness"]

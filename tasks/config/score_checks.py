@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from tasks.config.components import FIELD_TYPES
 from tasks.config.parsing import Finding, Loc, nearest
-from tasks.config.schema import KEPT_SECRET, LLM_JUDGE, TaskConfig
+from tasks.config.schema import HARMLESS, LLM_JUDGE, OF_SECRETS, TaskConfig
 
 
 def twice(values: Iterable[str]) -> str | None:
@@ -105,9 +105,12 @@ def unfit_metrics(config: TaskConfig) -> Iterator[Finding]:
     for at, name in ((("metrics", "main"), config.metrics.main), *also):
         if name == LLM_JUDGE:
             continue
-        if (name == KEPT_SECRET) != (config.verdict.type == "secret"):
+        if (name in OF_SECRETS) != (config.verdict.type == "secret"):
             yield _unfit_secret(at, name)
             continue
+        if name in HARMLESS and config.verdict.type == "secret" and not config.verdict.harmless:
+            message = f"{name} is of harmless questions, and there are none"
+            yield Finding(at, message, "add harmless to the verdict")
         fits = name in own if answer.kind.rule(answer) else name in own or name not in special
         if not fits:
             message = f"{name} cannot score {answer.name}, a field of type {answer.type}"
@@ -116,8 +119,8 @@ def unfit_metrics(config: TaskConfig) -> Iterator[Finding]:
 
 def _unfit_secret(at: Loc, name: str) -> Finding:
     """Of the metric of attacks in another task, or of another metric of attacks."""
-    if name == KEPT_SECRET:
+    if name in OF_SECRETS:
         fix = "use another metric, or the verdict secret"
         return Finding(at, f"{name} is of a secret, and the verdict compares none", fix)
     message = f"{name} compares with a right answer; of an attack each that keeps the secret is"
-    return Finding(at, message, f"use {KEPT_SECRET}")
+    return Finding(at, message, f"use one of: {', '.join(OF_SECRETS)}")

@@ -17,17 +17,23 @@ from .scene import Scene, in_words, make_scenes
 def drawn_contexts(file: Path, task: Task) -> Iterator[dict[str, Any]]:
     """The rows of contexts that a `scenes.json` asks for; their pictures are stored.
 
+    A row's metadata says what is in its picture.
+    """
+    for scene, fields in drawn_scenes(file, task):
+        yield {**fields, "metadata": {"shapes": _truth(scene)}}
+
+
+def drawn_scenes(file: Path, task: Task) -> Iterator[tuple[Scene, dict[str, Any]]]:
+    """Each scene with its picture, which is stored, and its tag.
+
     The file holds `seed`, `count`, and `examples`: the first so many scenes are those of the
-    examples in the configuration. A row's metadata says what is in its picture.
+    examples in the configuration.
     """
     asked = json.loads(file.read_bytes())
     first = asked["examples"]
     for scene in islice(make_scenes(asked["seed"]), first, first + asked["count"]):
-        yield {
-            "image": {**_stored(task, scene), "alt": in_words(scene)},
-            "tag": f"{len(scene.things)} shapes",
-            "metadata": {"shapes": _truth(scene)},
-        }
+        image = {**_stored(task, scene), "alt": in_words(scene)}
+        yield scene, {"image": image, "tag": f"{len(scene.things)} shapes"}
 
 
 def with_drawn_examples(file: Path, task: Task) -> str:

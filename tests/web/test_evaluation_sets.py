@@ -269,7 +269,7 @@ def test_one_round_that_fails_stops_no_other(released, monkeypatch, caplog):
     assert [one.levelname for one in caplog.records] == ["ERROR"]
 
 
-@pytest.mark.parametrize("code", ["nli", "qa", "sentiment", "hate-speech"])
+@pytest.mark.parametrize("code", ["nli", "qa", "sentiment", "hate-speech", "secret", "grounded"])
 def test_an_official_task_has_a_control_set(code, db):
     task = TaskFactory(code=code, is_official=True)
     (version,) = sweep_rounds()

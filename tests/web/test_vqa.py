@@ -9,7 +9,10 @@ from PIL import Image
 
 from annotation.models import Assignment, Example
 from evaluation import cli
+from evaluation.sets import control
 from evaluation.sets.parsing import RowMaker
+from evaluation.sets.selectors import set_rows
+from evaluation.sets.source_services import control_version
 from evaluation.training.shipped import install_starter
 from tasks.models import Context, Media, Round, Task
 from tasks.rounds.loop import register_target
@@ -77,6 +80,18 @@ def test_the_pictures_are_drawn_stored_and_told_in_words(task):
             assert Image.open(file).convert("RGB").tobytes() == draw(scene).tobytes()
         assert context.tag == f"{len(scene.things)} shapes"
         assert len(context.metadata["shapes"]) == len(scene.things)
+
+
+def test_its_control_set_asks_by_the_grammar_on_its_pictures(task, monkeypatch, tmp_path):
+    monkeypatch.setattr(control, "OFFICIAL", tmp_path)
+    version = control_version(task)
+    rows = [*set_rows(version)]
+    assert version.evaluation_set.name == "control"
+    assert len({row.inputs["image"]["digest"] for row in rows}) == 6
+    assert 6 < len(rows) <= 6 * control.ASKED
+    labels = {label.value for label in task.config.labels("answer")}
+    assert {gold for row in rows for gold in row.gold} <= labels
+    assert control_version(task) == version
 
 
 def test_there_are_enough_pictures_and_all_differ():
