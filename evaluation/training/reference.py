@@ -14,9 +14,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from evaluation.seeds import held_out, seed_rows
+from evaluation.training import reference_pictures
 from evaluation.training.fine_tune import Progress, train
 from evaluation.training.shipped import TOKENIZER, encoder, shipped_folder, unpack
-from evaluation.training.starters import STARTERS
+from evaluation.training.starters import PICTURE_STARTERS, STARTERS
 from tasks.targets.serving.spec import FIELDS, SPAN
 
 SMALL = {
@@ -61,17 +62,24 @@ ABOUT = {
     "frozen-encoder": "the whole encoder as it is, with a trained head",
     "starter": "the task's starter model: the whole encoder, fine-tuned",
 }
-"""All models of a pool, in words."""
+"""All models of a pool of texts, in words."""
+POOLS: Mapping[str, Mapping[str, str]] = {
+    **dict.fromkeys(STARTERS, ABOUT),
+    **dict.fromkeys(PICTURE_STARTERS, reference_pictures.ABOUT),
+}
+"""By official task the reference models that are folders of weights."""
 
 
 def build(code: str, name: str, folder: Path, progress: Progress, *, is_trained: bool) -> None:
-    """Write the folder of one of ABOUT's models for an official task; training takes minutes."""
+    """Write the folder of one of POOLS' models; training takes minutes."""
     import torch
 
     torch.set_num_threads(1)  # so that the weights do not depend on the number of cores
     if name == "starter":
         folder.mkdir()
         unpack(shipped_folder(code), folder)
+    elif code in PICTURE_STARTERS:
+        reference_pictures.build_pictures(name, folder, progress, is_trained=is_trained)
     elif name in BASELINES:
         _baseline(code, name, folder)
     else:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 COSTS: Mapping[str, bool] = {"throughput": True, "memory": False}
 """Metrics that are no shares, and whether more of them is better."""
-BASELINES = ("majority", "random")
+BASELINES = ("majority", "random", "constant", "echo")
 """Names of the models of a pool that answer without having learned anything."""
 PERFECT = 100.0
 ALIKE = 9

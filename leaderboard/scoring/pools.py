@@ -24,6 +24,11 @@ class Pool:
     rows: Table
     costs: int = 0
 
+    @property
+    def has_costs(self) -> bool:
+        """Whether its models are run here, so that a site can measure what they cost."""
+        return any(cost in row for row in self.rows.values() for cost in COSTS)
+
 
 def path_of(code: str) -> Path:
     """Where the pool of an official task lies."""

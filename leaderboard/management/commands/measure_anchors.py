@@ -31,9 +31,11 @@ class Command(BaseCommand):
         tasks = Task.objects.order_by("code")
         if options["codes"]:
             tasks = tasks.filter(code__in=options["codes"])
-        found = [task for task in tasks if shipped(task.code)]
+        found = [task for task in tasks if (pool := shipped(task.code)) and pool.has_costs]
         for code in {*options["codes"]} - {task.code for task in found}:
-            raise CommandError(f"No reference pool comes with {code!r}.")
+            raise CommandError(
+                f"No reference pool with speed and memory comes with {code!r}. Leave it out."
+            )
         for task in found:
             try:
                 runner, rows = self._measured(task, options["runner"])

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from evaluation import seeds
-from evaluation.training import shipped, starters
+from evaluation.training import reference, reference_pictures, shipped, starters
 from evaluation.training.pictures import (
     PictureOptions,
+    Sample,
     held_out_samples,
     picture_answers,
     samples,
@@ -137,3 +138,20 @@ def test_other_options_are_another_recipe(tiny: Path, monkeypatch: pytest.Monkey
     before = starters.recipe("vqa")
     monkeypatch.setattr(starters, "PICTURE_STARTERS", {"vqa": PictureOptions()})
     assert starters.recipe("vqa") != before
+
+
+def test_reference_models_without_learning_or_sight(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blind = reference_pictures.Shape({"steps": 2, "batch": 8, "layers": 1}, is_blind=True)
+    monkeypatch.setitem(reference_pictures.SHAPES, "question-only", blind)
+    monkeypatch.setattr(reference_pictures, "COUNTED", 400)
+    asked = [row.question for row in HELD[:20]]
+    same = [[Sample(scene, one) for one in asked] for scene in (HELD[0].scene, HELD[1].scene)]
+    found = {}
+    for name in ("majority", "random", "question-only"):
+        reference.build("vqa", name, tmp_path / name, lambda *_: None, is_trained=True)
+        found[name] = [picture_answers(tmp_path / name, rows) for rows in same]
+    assert len({answer for answers in found["majority"] for answer in answers}) == 1
+    assert len({*picture_answers(tmp_path / "random", HELD[:40])}) > 3
+    assert found["question-only"][0] == found["question-only"][1]
