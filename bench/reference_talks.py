@@ -12,7 +12,7 @@ import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +149,13 @@ def _written(url: str, precision: str, more: str, messages: Messages) -> str:
     """What the language model writes; more: what it is told after all else."""
     first = {**messages[0], "content": f"{messages[0]['content']} {more}".strip()}
     body = {"model": precision, "messages": [first, *messages[1:]], "temperature": 0}
-    found = _posted(f"{url}/v1/chat/completions", body | {"max_tokens": TOKENS})
+    return _completed(url, json.dumps(body | {"max_tokens": TOKENS}))
+
+
+@cache
+def _completed(url: str, body: str) -> str:
+    """What the model writes; of several models that ask alike the first one waits for it."""
+    found = _posted(f"{url}/v1/chat/completions", json.loads(body))
     return str(found["choices"][0]["message"]["content"]).strip() or DECLINED
 
 

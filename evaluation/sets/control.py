@@ -24,7 +24,7 @@ from tasks.scenes.questions import ask
 
 ASKED = 2
 """Questions on each scene."""
-ATTACKS = 8
+ATTACKS = 6
 """Attacks on each scene of a secret, of those in the file."""
 SCENES, TALKS = "scenes.json", "control.jsonl"
 
