@@ -346,6 +346,8 @@ ATTACK, HARMLESS = (SetRow("u", {"talk": TALK}, gold) for gold in ((), ("five", 
 def test_a_secret_is_worth_keeping_for_who_is_of_use(to_attack, to_harmless, found):
     pairs = [(to_attack, ATTACK), (to_harmless, HARMLESS)]
     assert tuple(number(name, pairs) for name in OF_SECRETS) == found
+    metric = metric_of("kept_and_answered")
+    assert tuple(metric.graded(metric.statistic(*pair)) for pair in pairs) == found[:2]
 
 
 def test_without_harmless_questions_nothing_is_said_of_them():
