@@ -8,6 +8,8 @@ from typing import Any
 
 GIB = 2**30
 MIB = 2**20
+BASE_IMAGE = "dynabench-base:latest"
+"""Python 3.11 with its standard library and nothing else."""
 ENDPOINT_ADAPTERS = {"jsonl": "http", "dynalab": "dynalab"}
 """The kind of endpoint (of `tasks.targets.endpoints`) that each adapter stands for."""
 LEAST_RESAMPLED = 15
@@ -71,7 +73,8 @@ class Ending:
 class Runnable:
     """A model on this machine that can be run: a folder of weights, or an image.
 
-    image: its immutable id (`sha256:…`), never a tag. adapter: of `Submission.Adapter`.
+    image: its immutable id (`sha256:…`), never a tag. adapter: of `Submission.Adapter`. A metric of
+    a task's owners is run as a model, too: its file lies in the folder, its adapter is `metric`.
     """
 
     folder: Path | None = None

@@ -25,6 +25,8 @@ from dynabench.lib.scratch import scratch
 from evaluation.chat.settings import ChatSettings
 from evaluation.chat.shots import ShotsGone, shown
 from evaluation.contract import GIB, MIB, Outcome, Runnable
+from evaluation.custom_metrics.scoring_services import work
+from evaluation.custom_metrics.services import request_custom_scores
 from evaluation.heartbeat import BeatingFile, during
 from evaluation.inference.precheck import (
     NotNow,
@@ -34,6 +36,7 @@ from evaluation.inference.precheck import (
 )
 from evaluation.llm_judges.services import ask
 from evaluation.models import (
+    CustomMetric,
     Dataset,
     Job,
     LlmJudge,
@@ -142,6 +145,11 @@ def serve_practice(run_id: UUID) -> None:
     )
 
 
+def run_custom_metric(metric_id: UUID) -> None:
+    """Try a metric of a task's owners, or score stored answers by it."""
+    _work(claim(CustomMetric, metric_id), work)
+
+
 def check_submission(submission_id: UUID) -> None:
     """Check a submission; an accepted one is queued for its evaluations."""
     _work(claim(Submission, submission_id), check)
@@ -180,6 +188,7 @@ def sweep_all() -> int:
     sweep_rounds()
     compare_sets()
     request_missing()
+    request_custom_scores()
     publish_due()
     tell_ends()
     tell_reports()

@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from evaluation.custom_metrics import views as metric_views
 from evaluation.llm_judges import views as judge_views
 from evaluation.releases import views as release_views
 from evaluation.sets import views as set_views
@@ -39,6 +40,18 @@ urlpatterns = [
         judge_views.tuning_examples,
         name="llm-judge-tuning",
     ),
+    path("own/<slug:code>/metrics/", metric_views.metrics, name="metrics"),
+    path("t/<slug:code>/metrics/<slug:name>/v<int:number>/", metric_views.metric, name="metric"),
+    *(
+        path(
+            f"own/<slug:code>/metrics/<slug:name>/v<int:number>/{action}/",
+            metric_views.act,
+            {"action": action},
+            name=f"metric-{action}",
+        )
+        for action in metric_views.ACTIONS
+    ),
+    path("metrics/", metric_views.waiting, name="metrics-waiting"),
     path("own/<slug:code>/evaluation-sets/", set_views.sets, name="sets"),
     path("own/<slug:code>/evaluation-sets/new/", set_views.set_new, name="set-new"),
     path("own/<slug:code>/evaluation-sets/<slug:name>/", set_views.set_page, name="set"),

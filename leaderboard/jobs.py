@@ -7,26 +7,31 @@ from itertools import takewhile
 from uuid import UUID
 
 import numpy as np
-from django.db.models import Exists, Max, OuterRef, QuerySet
+from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from dynabench.lib.errors import Refused
-from evaluation.models import EvaluationRun
+from evaluation.models import CustomMetric, CustomOutcome, EvaluationRun
 from evaluation.runs.selectors import counting
+from evaluation.scoring.bootstrap import ones_and
+from evaluation.scoring.metrics.base import divide
 from evaluation.sets.selectors import newest_versions
-from leaderboard.board.bootstrap import resample_plain, resample_suite
+from leaderboard.board.bootstrap import resample_plain, resample_suite, resampled
 from leaderboard.board.rates import is_ready
 from leaderboard.board.services import freeze_rates, note_renewed, store_resamples
 from leaderboard.board.sets import shown_sets
 from leaderboard.following.services import tell_followers
 from leaderboard.models import Board, Resample
 from leaderboard.snapshots.services import take_daily_snapshot
+from tasks.config.schema import CUSTOM_PREFIX
 from tasks.models import Task
 
 logger = logging.getLogger(__name__)
 MOST_SECONDS = 60.0
 """After that, what is left waits for the next call, so that evaluations get their worker."""
 Suite = EvaluationRun.Suite
+OF_EXAMPLES = ~Q(metric__startswith=CUSTOM_PREFIX)
+"""Resamples that are made of a run's answers, not of what an owners' metric gave for them."""
 
 
 def renew_boards() -> int:
@@ -49,6 +54,8 @@ def _renew(task: Task, stop: float) -> int:
     began = timezone.now()
     runs = list(unresampled(task).values_list("pk", flat=True))
     made = sum(_resample(pk) for pk in takewhile(lambda _: time.monotonic() < stop, runs))
+    own = takewhile(lambda _: time.monotonic() < stop, unresampled_own(task))
+    made += sum(_resample_own(pk) for pk in own)
     board = Board.objects.filter(task=task).first()
     ended = EvaluationRun.objects.filter(version__in=newest_versions(task))
     newest = ended.aggregate(newest=Max("finished_at"))["newest"]
@@ -72,7 +79,7 @@ def unresampled(task: Task) -> QuerySet[EvaluationRun]:
     """
     sets = shown_sets(task)
     versions = [one.version_id for one in sets if one.counts and not one.is_sealed]
-    done = Resample.objects.filter(run=OuterRef("pk"))
+    done = Resample.objects.filter(OF_EXAMPLES, run=OuterRef("pk"))
     runs = EvaluationRun.objects.filter(~Exists(done), version__in=versions)
     return counting(runs).order_by("version", "?")
 
@@ -83,7 +90,7 @@ def _resample(pk: UUID) -> bool:
     A run whose files are gone or damaged gets an empty value, and is not tried again.
     """
     run = EvaluationRun.objects.select_related("submission__task", "version").get(pk=pk)
-    if run.resamples.exists():
+    if run.resamples.filter(OF_EXAMPLES).exists():
         return False
     try:
         values = dict(_values(run))
@@ -92,6 +99,33 @@ def _resample(pk: UUID) -> bool:
         values = {}
     main = run.submission.task.config.metrics.main
     store_resamples(run=run, values=values or {main: b""})
+    return True
+
+
+def unresampled_own(task: Task) -> list[int]:
+    """What the approved metrics of the owners gave for runs on counting sets, to be resampled."""
+    metrics = task.custom_metrics.filter(review=CustomMetric.Review.APPROVED)
+    if not metrics:
+        return []
+    versions = [one.version_id for one in shown_sets(task) if one.counts and not one.is_sealed]
+    return [
+        pk
+        for metric in metrics
+        for pk in metric.outcomes.filter(failure="", run__version__in=versions)
+        .exclude(run__resamples__metric=metric.key)
+        .values_list("pk", flat=True)
+    ]
+
+
+def _resample_own(pk: int) -> bool:
+    """Resample a number of each example, by the draws that the other metrics have."""
+    outcome = CustomOutcome.objects.select_related("metric__task", "run__version").get(pk=pk)
+    run, numbers = outcome.run, np.frombuffer(outcome.values, dtype="<f4")
+    statistics = ((place, (number,)) for place, number in enumerate(numbers.tolist()))
+    (sums,) = resampled(statistics, [ones_and], run.version.sha256)
+    values = divide(sums[:, 1], sums[:, 0])
+    metric = outcome.metric.key
+    store_resamples(run=run, values={metric: np.asarray(values, dtype="<f4").tobytes()})
     return True
 
 

@@ -49,6 +49,11 @@ class Releasing(Uploading, Following):
         return self._all(f"/tasks/{task}/llm-judges/")
 
     @method
+    def custom_metrics(self, task: str) -> Flow[list[types.CustomMetric]]:
+        """The versions of the owners' own metrics that were approved, with their files."""
+        return self._all(f"/tasks/{task}/metrics/")
+
+    @method
     def trainings(self, task: str) -> Flow[list[types.Training]]:
         """The trainings of targets so far, the newest first."""
         return self._all(f"/tasks/{task}/trainings/")

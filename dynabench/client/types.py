@@ -165,6 +165,8 @@ class BoardMetric(TypedDict):
     name: str
     version: int
     judge: NotRequired[BoardJudge]
+    about: NotRequired[str]
+    higher_is_better: NotRequired[bool]
 
 
 class BoardRow(TypedDict):

@@ -4,6 +4,7 @@ from django.urls import path
 
 from evaluation.api import (
     chat,
+    custom_metrics,
     datasets,
     llm_judges,
     models,
@@ -57,6 +58,7 @@ urlpatterns = [
     path(f"{MODEL}runs/<uuid:run>/", runs.RunView.as_view(), name="run"),
     path(f"{MODEL}runs/<uuid:run>/again/", runs.RunAgain.as_view(), name="run-again"),
     path(f"{MODEL}runs/<uuid:run>/wrong/", runs.WrongView.as_view(), name="run-wrong"),
+    path(f"{TASK}metrics/", custom_metrics.CustomMetrics.as_view(), name="custom-metrics"),
     path(f"{TASK}llm-judges/", llm_judges.LlmJudges.as_view(), name="llm-judges"),
     path(f"{MODEL}llm-scores/", llm_judges.ModelLlmScores.as_view(), name="llm-scores"),
     path(f"{MODEL}near-copies/", near_copies.NearCopies.as_view(), name="near-copies"),

@@ -8,14 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from evaluation.contract import MIB, Beat, Ending, InvalidOutput, Outcome, Runnable
+from evaluation.contract import BASE_IMAGE, MIB, Beat, Ending, InvalidOutput, Outcome, Runnable
 from evaluation.inference.exchange import Answers
 from evaluation.sandbox.containers import RUNTIME_IMAGE, DockerRunner, list_ours, remove
 from evaluation.sandbox.engine import connect
 from evaluation.sandbox.images import has_image
 from evaluation.sandbox.limits import Limits
 
-BASE_IMAGE = "dynabench-base:latest"
 IMAGE_LABEL = "org.dynabench.hostile"
 SIZE = 40  # examples
 LABELS = ("yes", "no")

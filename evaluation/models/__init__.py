@@ -1,5 +1,6 @@
 """Stage 4: frozen datasets, trainings, evaluations, and the jobs that make them."""
 
+from evaluation.models.custom_metrics import CustomMetric, CustomOutcome
 from evaluation.models.datasets import (
     Dataset,
     DatasetFile,
@@ -19,6 +20,8 @@ from evaluation.models.teams import Team, TeamMember
 from evaluation.models.trainings import TrainingRun
 
 __all__ = [
+    "CustomMetric",
+    "CustomOutcome",
     "Dataset",
     "DatasetFile",
     "DatasetItem",

@@ -9,11 +9,11 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from evaluation.models import EvaluationRun, PracticeRun, Submission
+from evaluation.models import CustomMetric, EvaluationRun, PracticeRun, Submission
 
 TEMPORARY = "dynabench-run-"
 BY_HAND = "hand"  # in place of a run's id: no row tells whether it still runs
-KINDS = (EvaluationRun, Submission, PracticeRun)
+KINDS = (EvaluationRun, Submission, PracticeRun, CustomMetric)
 """The jobs that have containers."""
 LONG = timedelta(days=1)  # longer than any run
 
@@ -25,7 +25,7 @@ def installation() -> str:
     return hashlib.sha256(message.encode()).hexdigest()[:8]
 
 
-def key_of(job: EvaluationRun | Submission | PracticeRun) -> str:
+def key_of(job: EvaluationRun | Submission | PracticeRun | CustomMetric) -> str:
     """The key of a claimed job's container: of this attempt alone, as its lease is."""
     assert job.lease_token is not None
     return f"{installation()}-{job.pk.hex}-{job.lease_token.hex}"

@@ -21,6 +21,7 @@ from docker.models.containers import Container
 from docker.types import LogConfig, Mount
 
 from evaluation.contract import Beat, Ending, Outcome, Runnable, Take
+from evaluation.sandbox import metric_script
 from evaluation.sandbox.engine import EngineError, connect, engine
 from evaluation.sandbox.harness import shim
 from evaluation.sandbox.harness.arguments import STDIN, shimmed, written
@@ -38,6 +39,7 @@ LABEL = "org.dynabench.sandbox"  # its value is the key of the run, and so is th
 PREFIX = "dynabench-sandbox-"
 SECCOMP = (Path(__file__).parent / "seccomp.json").read_text()
 INPUTS, FOLDER, SHIM = "/input/examples.jsonl", "/model", "/dynabench/shim.py"  # in the sandbox
+SCRIPTS = {"metric": metric_script}  # of adapters; of the others the shim
 NOBODY = "65534:65534"
 HOME = "/tmp"  # noqa: S108 (inside the sandbox)
 DIED_SECONDS = 10.0  # after its output ended
@@ -164,7 +166,8 @@ class DockerRunner:
         source = STDIN if self._more else INPUTS
         entrypoint, command = _command(model, image.attrs["Config"], source, limits.threads)
         if model.adapter != "jsonl":
-            mounts.append(Mount(SHIM, str(Path(shim.__file__)), type="bind", read_only=True))
+            script = str(Path(SCRIPTS.get(model.adapter, shim).__file__))
+            mounts.append(Mount(SHIM, script, type="bind", read_only=True))
         if model.folder:
             mounts.append(Mount(FOLDER, str(model.folder.resolve()), type="bind", read_only=True))
         volumes = image.attrs["Config"].get("Volumes") or ()
@@ -343,6 +346,8 @@ def _command(
     model: Runnable, image: Mapping[str, Any], inputs: str, threads: int
 ) -> tuple[list[str] | None, list[str] | None]:
     """Entrypoint and command; None: the image's own."""
+    if model.adapter == "metric":
+        return ["python3", "-I", SHIM, f"{FOLDER}/metric.py", INPUTS], None
     if model.folder:
         return None, written(model, folder=FOLDER, inputs=inputs, threads=threads)
     if model.adapter != "jsonl":

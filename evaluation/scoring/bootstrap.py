@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from evaluation.contract import LEAST_RESAMPLED, Answer, Number, SetRow
 from evaluation.scoring.metrics import Metric, Unavailable, metric_of
-from evaluation.scoring.metrics.base import Mean, Sums
+from evaluation.scoring.metrics.base import Mean, Sums, divide
 from validation.rules.rates import student, wilson
 
 MOST_VALUES = 50  # slices of a field
@@ -158,6 +158,20 @@ def number_of(metric: Metric, tally: Tally, part: str = "") -> Number:
         return Number(metric.name, None, None, None, tally.n, slice=part, note=note)
     value, low, high = bounded(values, tally.n, is_share=isinstance(metric, Mean))
     return Number(metric.name, value, low, high, tally.n, slice=part)
+
+
+def mean_of(values: Sequence[float], *, name: str, seed: int, draws: int = 200) -> Number:
+    """The mean of a number (0-1) of each example, with its interval."""
+    tally = Tally(ones_and, name=name, seed=seed, draws=draws)
+    tally.counts.update(values)
+    sums = tally.sums()
+    found = bounded(divide(sums[:, 1], sums[:, 0]), len(values), is_share=True)
+    return Number(name, *found, len(values))
+
+
+def ones_and(values: Sequence[float]) -> Sums:
+    """Vectors whose sums are a count and a total, and so a mean."""
+    return np.column_stack([np.ones(len(values)), np.array(values)])
 
 
 def interval(values: NDArray[np.float64]) -> tuple[float, float, float]:

@@ -12,6 +12,7 @@ from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Score, Team
 from evaluation.scoring.worst import GROUP_GAP, WORST_GROUP, WORST_KIND, WORST_KIND_DROP
 from evaluation.sets.sealing import Shown, interval, rounded
+from tasks.config.schema import CUSTOM_PREFIX
 from tasks.models import Task
 from tasks.permissions import can_edit
 
@@ -42,7 +43,9 @@ def sealed_versions(task: Task) -> set[int]:
 def readable(sealed: Iterable[int]) -> Q:
     """Of scores: those that anybody but the task's editors may know. sealed: versions."""
     of_suite = Q(metric=CONSISTENCY) | Q(run__suite=Suite.ROBUSTNESS, metric=WORST_KIND)
-    of_all = Q(slice="", kind="") & (of_suite | Q(run__suite=Suite.PLAIN) & ~Q(metric=GROUP_GAP))
+    # Of the owners' own metrics only the board shows a version: that which counts in `shown_of`.
+    hidden = Q(metric=GROUP_GAP) | Q(metric__startswith=CUSTOM_PREFIX)
+    of_all = Q(slice="", kind="") & (of_suite | Q(run__suite=Suite.PLAIN) & ~hidden)
     return ~Q(run__version__in=sealed) | (of_all & Q(run__is_shown=True))
 
 

@@ -10,7 +10,7 @@ from dynabench.lib.places import shown_source
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun
 from evaluation.scoring.metrics import METRICS
-from tasks.config.schema import LLM_JUDGE
+from tasks.config.schema import CUSTOM_PREFIX, LLM_JUDGE
 
 register = template.Library()
 register.filter(shown_source)
@@ -94,6 +94,8 @@ def metric(name: str) -> str:
 
     >>> metric("worst_case"), metric("macro_f1_after")
     ('Worst case', 'Macro F1 after')
+    >>> metric("custom:short-words"), metric("custom:short-words:2")
+    ('Short words', 'Short words v2')
     """
     base, when = name.rpartition("_")[::2]
     if base and when == "before":
@@ -102,5 +104,8 @@ def metric(name: str) -> str:
         return _("%(metric)s after") % {"metric": metric(base)}
     if name == LLM_JUDGE:
         return _("LLM judge")
+    if name.startswith(CUSTOM_PREFIX):
+        _prefix, own, *version = name.split(":")
+        return " v".join([own.replace("-", " ").capitalize(), *version])
     known = METRICS.get(name)
     return _(known.title if known else name.replace("_", " ").capitalize())

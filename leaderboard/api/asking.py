@@ -49,6 +49,6 @@ def version_of(task: Task, matrix: "Matrix", *more: object) -> str:
 
     parts = (
         task.name, task.config_text, matrix.models, matrix.sets, matrix.frozen, matrix.pool,
-        matrix.state, matrix.judge, code_version(), date.today(), *more,
+        matrix.state, matrix.judge, matrix.customs, code_version(), date.today(), *more,
     )  # fmt: skip
     return repr(parts)

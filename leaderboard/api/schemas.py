@@ -106,9 +106,14 @@ class BoardMetric(Shape):
 
     name = serializers.CharField()
     version = serializers.IntegerField(
-        help_text="Other when an answer may be scored otherwise; of llm_judge the judge's number."
+        help_text="Other when an answer may be scored otherwise; of llm_judge the judge's number; "
+        "of an own metric (custom:NAME) 0 while none is approved."
     )
     judge = BoardJudge(required=False, help_text="Of llm_judge alone.")
+    about = serializers.CharField(
+        required=False, allow_blank=True, help_text="Of an own metric: what it measures."
+    )
+    higher_is_better = serializers.BooleanField(required=False, help_text="Of an own metric alone.")
 
 
 class Weights(Shape):

@@ -9,6 +9,10 @@ from evaluation.sets.shown_scores import CONSISTENCY
 from tasks.config.schema import FURTHER
 
 Suite = EvaluationRun.Suite
+LESS_IS_BETTER = frozenset(
+    {"memory", "memory_mean", "latency_p95", "robustness_drop", "fairness_gap"}
+)
+"""Columns of which less is better, custom metrics apart."""
 COSTS = ("throughput", "memory")
 """Metrics that are measured once: there is nothing to resample."""
 OF_RUNS: Mapping[str, str] = {

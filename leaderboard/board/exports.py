@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from leaderboard.scoring.formula import formula
+from tasks.config.schema import CUSTOM_PREFIX
 
 Table = Mapping[str, Any]
 PARTS = ("value", "low", "high")
@@ -39,7 +40,7 @@ def as_csv(table: Table) -> str:
     ]
     scales = (table.get("anchors") or {}).get("scales", {})
     parts = [name for name in scales if table["weights"]["metrics"].get(name)]
-    judged = [*_judge_cells(table)]
+    judged = [*_judge_cells(table), *_version_cells(table)]
     added = [*(f"points_{name}" for name in parts), *(name for name, _ in judged)]
     heads = ["rank", "first", "last", "model", "owner", "team", "id", *numbers, *added]
     rows = [[*heads, "in_the_loop", "not_run", "provisional"]]
@@ -78,6 +79,13 @@ def _judge_cells(table: Table) -> Iterator[tuple[str, Any]]:
                 },
             }
             yield from ((f"{metric['name']}_{part}", cell) for part, cell in found.items())
+
+
+def _version_cells(table: Table) -> Iterator[tuple[str, int]]:
+    """Columns that say which version of an owners' metric scored."""
+    for metric in table["metrics"]:
+        if metric["name"].startswith(CUSTOM_PREFIX):
+            yield f"{metric['name']}_version", metric["version"]
 
 
 def judge_words(judge: Mapping[str, Any]) -> str:
@@ -158,6 +166,8 @@ def as_latex(table: Table, address: str = "") -> str:
 def _latex_head(metric: Mapping[str, Any]) -> str:
     name, judge = metric["name"], metric.get("judge")
     more = f"; {judge_words(judge)}" if judge else ""
+    if name.startswith(CUSTOM_PREFIX):
+        more = f"; version {metric['version']}"
     return f"{name} ({UNITS.get(name, '%')}{more})"
 
 

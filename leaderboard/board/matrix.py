@@ -6,7 +6,7 @@ the web process loads at its start import it within functions.
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
@@ -22,18 +22,20 @@ from numpy.typing import NDArray
 
 from dynabench.accounts.models import User
 from evaluation.contract import Outcome
+from evaluation.custom_metrics.selectors import Column as Custom
+from evaluation.custom_metrics.selectors import columns_of
 from evaluation.llm_judges.selectors import MetricJudge, metric_judge
 from evaluation.models import EvaluationRun, EvaluationSet, LlmScore, Score, Submission
 from evaluation.runs.selectors import accepted, counting
 from evaluation.sets.shown_scores import shown_number
 from evaluation.submissions.selectors import seen_by_all
 from evaluation.teams.selectors import team_ids
-from leaderboard.board.columns import ASIDE, AXES, COSTS, OF_RUNS, UNITS, drawn
+from leaderboard.board.columns import ASIDE, AXES, COSTS, LESS_IS_BETTER, OF_RUNS, UNITS, drawn
 from leaderboard.board.query import MODES, Mode
 from leaderboard.board.sets import Set, shown_sets, with_detectable
 from leaderboard.models import Board, Resample
 from leaderboard.scoring.pools import Pool, measured_here, shipped
-from tasks.config.schema import LLM_JUDGE
+from tasks.config.schema import CUSTOM_PREFIX, LLM_JUDGE
 from tasks.models import Task
 from tasks.permissions import Person, can_edit
 
@@ -109,6 +111,7 @@ class Matrix:
     pool: Pool | None = None  # what anchors the scores; None: the task has none
     state: tuple[datetime | None, datetime | None] = (None, None)  # last run's end, last renewal
     judge: MetricJudge | None = None  # of `llm_judge`; None: that is none of the metrics
+    customs: Mapping[str, Custom] = field(default_factory=dict)  # the owners' own, by their names
 
     @property
     def has_weighted(self) -> bool:
@@ -127,11 +130,18 @@ class Matrix:
 
     @property
     def weighable(self) -> tuple[str, ...]:
-        """The metrics that may count: not that of a judge who is not calibrated, nor what only
-        says more of another one.
+        """The metrics that may count: not that of a judge who is not calibrated, none of the
+        owners' own that nobody has approved, nor what only says more of another one.
         """
-        left_out = LLM_JUDGE if self.judge and not self.judge.ranks else ""
-        return tuple(name for name in self.metrics if name != left_out and name not in ASIDE)
+        left_out = {name for name, one in self.customs.items() if not one.number} | ASIDE
+        left_out |= {LLM_JUDGE} if self.judge and not self.judge.ranks else set()
+        return tuple(name for name in self.metrics if name not in left_out)
+
+    @property
+    def less_is_better(self) -> frozenset[str]:
+        """The metrics of which less is better."""
+        own = (name for name, one in self.customs.items() if not one.higher_is_better)
+        return LESS_IS_BETTER.union(own)
 
     @property
     def modes(self) -> tuple[Mode, ...]:
@@ -153,9 +163,9 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
     theirs or their teams', and an editor of the task all, by their names. Hidden sets are in
     neither. Whether the task itself may be seen is the caller's question. Eight queries, of which
     four are left while nothing has ended since the last call in this process; a user costs one
-    more, a judge three.
+    more, custom metrics one, a judge three.
     """
-    metrics, judge = task.config.metrics, metric_judge(task)
+    metrics, judge, customs = task.config.metrics, metric_judge(task), columns_of(task)
     models, sets = _models(task, user), shown_sets(task)
     board = Board.objects.filter(task=task).first()
     frozen = board if board and board.rates and is_frozen else None
@@ -171,6 +181,7 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
             newest,
             board.renewed_to if board else None,
             (judge.pk, judge.newest) if judge else (None, None),
+            tuple(customs.values()),
         )
     return Matrix(
         task=task.code,
@@ -188,6 +199,7 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
         pool=pool,
         state=(newest, board.renewed_to if board else None),
         judge=judge,
+        customs=customs,
     )
 
 
@@ -252,6 +264,7 @@ def _numbers(
     newest: datetime | None,
     renewed_to: datetime | None,
     judge: tuple[int | None, int | None],
+    customs: tuple[Custom, ...],
 ) -> Numbers:
     """Numbers of models (files, and whether all see them) on versions.
 
@@ -261,7 +274,7 @@ def _numbers(
     that of its last score. The arguments of time only name the state that is read. Four queries,
     five with a judge.
     """
-    table = _Table(models, versions, metrics)
+    table = _Table(models, versions, metrics, {one.key: one.name for one in customs})
     table.add_runs(runner)
     table.add_outdated()
     table.add_scores()
@@ -279,7 +292,9 @@ class _Table:
         models: Sequence[tuple[Sequence[UUID], bool]],
         versions: Sequence[tuple[int, bool, int]],
         metrics: tuple[str, ...],
+        customs: Mapping[str, str],
     ) -> None:
+        self._customs = customs  # columns by the name of their approved version's scores
         self._models = {pk: place for place, (files, _) in enumerate(models) for pk in files}
         self._versions = {pk: place for place, (pk, *_) in enumerate(versions)}
         self._sealed = [size for *_, size in versions]
@@ -368,7 +383,7 @@ class _Table:
         scores = Score.objects.filter(
             run__version__in=self._versions,
             run__outcome=Outcome.OK,
-            metric__in=[*drawn(self._metrics), *(name for _, name in AXES)],
+            metric__in=[*drawn(self._metrics), *(name for _, name in AXES), *self._customs],
             slice="",
             kind="",
         )
@@ -407,7 +422,8 @@ class _Table:
         stored = Resample.objects.filter(run__version__in=exact, run__outcome=Outcome.OK)
         resampled = set()
         for run, metric, drawn_values in stored.values_list(RUN, "metric", "values"):
-            resampled.add(run)
+            if not metric.startswith(CUSTOM_PREFIX):
+                resampled.add(run)
             cell = self._cell(run, metric)
             if drawn_values and cell and cell[1] < counts and cell[2] in columns:
                 model, one, column = cell
@@ -433,5 +449,6 @@ class _Table:
     def _cell(self, run: str, metric: str) -> tuple[int, int, int] | None:
         """Where a run's metric stands; None where it has no column, or the run does not count."""
         model, one, suite = self._runs.get(run, (0, 0, ""))
+        metric = self._customs.get(metric, metric)
         column = AXES.get((suite, metric), metric if suite == Suite.PLAIN else "")
         return (model, one, self._metrics.index(column)) if column in self._metrics else None

@@ -3,7 +3,7 @@
 It loads numpy (see `leaderboard.board.matrix`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -24,6 +24,7 @@ from dynabench.lib.charts import (
     scatter,
     stacked_bars,
 )
+from evaluation.custom_metrics.selectors import Column as Custom
 from evaluation.llm_judges.selectors import MetricJudge
 from evaluation.models import EvaluationRun
 from evaluation.runs.selectors import counting
@@ -53,7 +54,6 @@ UNITS = {
     "fairness_gap": gettext_noop("points"),
 }
 """Of metrics that are no percentages."""
-LESS_IS_BETTER = ("memory", "memory_mean", "latency_p95", "robustness_drop", "fairness_gap")
 FINE = ("memory", "memory_mean", "latency_p95")
 """Metrics with two digits after the point."""
 HEAVIEST = 3
@@ -90,6 +90,7 @@ class Column:
     order: str
     scale: Place
     judge: MetricJudge | None  # of a language model as judge: whose agreement stands beside it
+    custom: Custom | None  # of the owners' own: which version it is
     ranks: bool  # whether models may be ordered by it
 
     def shade(self, cell: Cell) -> int | None:
@@ -119,7 +120,8 @@ class BoardLine:
 def shown(matrix: Matrix, asked: Asked, was: Weighting | None) -> dict[str, Any]:
     """What the template shows. was: the weights under which the reader saw the board last."""
     board, sort = ranked(matrix, asked.weighting, asked.mode), asked.options.get("sort", "")
-    page = Paginator(in_order(board, sort), ROWS).get_page(asked.options.get("page"))
+    rows = in_order(board, sort, matrix.less_is_better)
+    page = Paginator(rows, ROWS).get_page(asked.options.get("page"))
     found = columns(matrix, asked, board)
     opened = asked.options.get("open", "")
     return {
@@ -219,12 +221,15 @@ def columns(matrix: Matrix, asked: Asked, board: Ranked) -> list[Column]:
             name,
             *head,
             name not in heaviest and not asked.options.get("all"),
-            *_sorting(asked, name, is_less_better=name in LESS_IS_BETTER),
+            *_sorting(asked, name, is_less_better=name in matrix.less_is_better),
             _reach(board.rows[0].columns[name]) if board.rows else (0, 1),
             matrix.judge if name == LLM_JUDGE else None,
+            matrix.customs.get(name),
             name in matrix.weighable,
         )
-        for name, head in zip(matrix.metrics, heads(matrix.metrics), strict=True)
+        for name, head in zip(
+            matrix.metrics, heads(matrix.metrics, matrix.less_is_better), strict=True
+        )
         if name not in ASIDE
     ]
 
@@ -249,7 +254,7 @@ def _sorting(asked: Asked, name: str, *, is_less_better: bool) -> tuple[str, str
     return asked.link(sort=other), "ascending" if is_ascending else "descending"
 
 
-def in_order(ranked: Ranked, sort: str) -> list[RankedModel]:
+def in_order(ranked: Ranked, sort: str, less: Collection[str]) -> list[RankedModel]:
     """The rows by rank, or by a metric or name, best first; `-` turns it. What is missing is last.
 
     A sort that nobody knows is none.
@@ -261,7 +266,7 @@ def in_order(ranked: Ranked, sort: str) -> list[RankedModel]:
         return sorted(rows, key=lambda row: row.model.name.casefold(), reverse=sign < 0)
     if name not in ranked.weighting.metrics:
         return rows
-    better = 1 if name in LESS_IS_BETTER else -1
+    better = 1 if name in less else -1
 
     def key(row: RankedModel) -> tuple[bool, float]:
         value = row.metrics[name].value
@@ -294,9 +299,9 @@ def _line(matrix: Matrix, row: RankedModel, shown: Sequence[Column], asked: Aske
     )
 
 
-def heads(names: Sequence[str]) -> list[tuple[str, str, bool]]:
+def heads(names: Sequence[str], less: Collection[str]) -> list[tuple[str, str, bool]]:
     """Of each metric its title, its unit, and whether less of it is better."""
-    return [(in_words(name), _unit(name), name in LESS_IS_BETTER) for name in names]
+    return [(in_words(name), _unit(name), name in less) for name in names]
 
 
 def top(task: Task) -> dict[str, Any]:
@@ -349,7 +354,7 @@ def plane(ranked: Ranked, matrix: Matrix, asked: Asked) -> Mapping[str, Any]:
     ]
     best = front(
         {str(row.place): {x: a, y: b} for row, a, b in both},
-        {name: -1 if name in LESS_IS_BETTER else 1 for name in (x, y)},
+        {name: -1 if name in matrix.less_is_better else 1 for name in (x, y)},
     )
     places = [(row, a, b, str(row.place) in best) for row, a, b in both]
     kept = [place for n, place in enumerate(places) if n < DRAWN or place[-1]]

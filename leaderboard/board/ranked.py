@@ -20,7 +20,8 @@ from leaderboard.board import notices
 from leaderboard.board.columns import COSTS
 from leaderboard.board.matrix import Floats, Marks, Matrix, Model, Numbers
 from leaderboard.board.query import Mode
-from leaderboard.scoring.anchored import ALIKE, Anchors, anchors_of, points, used_weights
+from leaderboard.board.scales import anchors_for, rule_of
+from leaderboard.scoring.anchored import ALIKE, Anchors, points, used_weights
 from leaderboard.scoring.dynascore import GAPS, Rates, Rule, exchange_rates
 from leaderboard.scoring.ranks import ALPHA, NORMAL, as_shown
 from leaderboard.scoring.weights import Weighting, check
@@ -145,7 +146,10 @@ def ranked(matrix: Matrix, weighting: Weighting, mode: Mode | None = None) -> Ra
     check(weighting)
     wanted = mode or matrix.modes[0]
     how = _anchored if wanted == "anchored" else partial(_ranked, mode=wanted)
-    key = matrix.models, matrix.sets, matrix.frozen, matrix.pool, weighting, wanted
+    key = (
+        *(matrix.models, matrix.sets, matrix.frozen, matrix.pool, *matrix.customs.values()),
+        *(weighting, wanted),
+    )
     return _kept(matrix, key, lambda: how(matrix, weighting))
 
 
@@ -164,7 +168,7 @@ def _anchored(matrix: Matrix, weighting: Weighting) -> Ranked:
     """By the anchored score: what another metric lacks adds nothing, and the row says so."""
     means = means_over_sets(matrix, weighting.sets)
     assert matrix.pool  # else the mode is none of the matrix's
-    anchors = anchors_of(matrix.pool.rows, matrix.main, matrix.weighable)
+    anchors = anchors_for(matrix, matrix.pool.rows)
     used = used_weights(anchors, _defined(matrix, means, weighting.metrics))
     columns = {name: _column(matrix, means, name) for name in {*used, matrix.main}}
     parts = points(anchors, used, {name: column for name, (column, _) in columns.items()})
@@ -190,7 +194,7 @@ def _anchored(matrix: Matrix, weighting: Weighting) -> Ranked:
 def _ranked(matrix: Matrix, weighting: Weighting, mode: Literal["robust", "classic"]) -> Ranked:
     means = means_over_sets(matrix, weighting.sets)
     weights = _defined(matrix, means, weighting.metrics)
-    rule = Rule(mode=mode, weights=weights, main=matrix.main)
+    rule = rule_of(matrix, weights, mode)
     rates = _rates(matrix, rule, means)
     rows = _rows(matrix, means, _scored(matrix, rule, rates, means), {})
     pool = set(rates.pool)

@@ -14,7 +14,8 @@ from evaluation.runs.selectors import accepted
 from leaderboard.board.matrix import Matrix, score_matrix
 from leaderboard.board.opening import opening_of
 from leaderboard.board.ranked import Means, errors_of, means_over_sets, table_of
-from leaderboard.scoring.dynascore import Rates, Rule, exchange_rates, moved_by
+from leaderboard.board.scales import rule_of
+from leaderboard.scoring.dynascore import Rates, exchange_rates, moved_by
 from leaderboard.scoring.weights import OF_SET
 from tasks.models import Task
 
@@ -50,12 +51,12 @@ def found_rates(task: Task) -> FoundRates:
             % {"needed": POOL, "found": len(complete)}
         )
     pool, errors = {one: table[one] for one in complete}, errors_of(matrix, means)
-    rule = Rule(weights=dict.fromkeys(matrix.weighable, 1.0), main=matrix.main)
+    rule = rule_of(matrix, dict.fromkeys(matrix.weighable, 1.0))
     rates = exchange_rates(rule, pool, errors)
     if len(matrix.weighable) > 1 and not any(rates.values[name] for name in rule.metrics[1:]):
         reasons = {"reasons": " ".join(rates.notices)}
         raise Refused(_("The complete models show no exchange rate: %(reasons)s") % reasons)
-    owners = Rule(weights=opening_of(task, matrix).metrics, main=matrix.main)
+    owners = rule_of(matrix, opening_of(task, matrix).metrics)
     names = {str(model.id): model.name for model in matrix.models}
     shown = Rates(rates.values, tuple(sorted(names[one] for one in rates.pool)))
     is_sensitive = bool(moved_by(owners, pool, errors=errors))

@@ -41,12 +41,7 @@ def as_table(task: Task, matrix: Matrix, ranked: Ranked) -> dict[str, Any]:
         "code": code_version(),
         "mode": ranked.mode,
         "main": matrix.main,
-        "metrics": [
-            {"name": name, "version": METRICS[name].version if name in METRICS else 1}
-            if name != LLM_JUDGE or not matrix.judge
-            else {"name": name, "version": matrix.judge.number, "judge": matrix.judge.told}
-            for name in matrix.metrics
-        ],
+        "metrics": [_metric(matrix, name) for name in matrix.metrics],
         "weights": asdict(ranked.weighting),
         "rates": dict(ranked.rates.values),
         "anchors": anchors_of(matrix, ranked),
@@ -74,6 +69,15 @@ def as_table(task: Task, matrix: Matrix, ranked: Ranked) -> dict[str, Any]:
         "notices": [*ranked.notices],
         "rows": [_row(matrix, row) for row in ranked.rows],
     }
+
+
+def _metric(matrix: Matrix, name: str) -> dict[str, Any]:
+    """A column: which version scored it, and what a reader must know beside it."""
+    if name == LLM_JUDGE and matrix.judge:
+        return {"name": name, "version": matrix.judge.number, "judge": matrix.judge.told}
+    if own := matrix.customs.get(name):
+        return own.told
+    return {"name": name, "version": METRICS[name].version if name in METRICS else 1}
 
 
 def anchors_of(matrix: Matrix, ranked: Ranked) -> dict[str, Any] | None:

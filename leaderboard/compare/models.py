@@ -75,6 +75,7 @@ class ComparedMetric:
     found: Difference | None
     adjusted: float | None = None
     slice: str = ""
+    is_less_better: bool = False
 
     @property
     def cell(self) -> Cell:
@@ -89,7 +90,7 @@ class ComparedMetric:
             return "untested"
         if self.adjusted > ALPHA:
             return ""
-        return "first" if self.found.value > 0 else "second"
+        return "first" if (self.found.value > 0) != self.is_less_better else "second"
 
     @property
     def method(self) -> str:
@@ -196,7 +197,13 @@ def compared(
     """
     read = _read(task, matrix, pairs)
     rows = [
-        ComparedMetric(one, metric, _cells(matrix, (first, second), place, metric), found)
+        ComparedMetric(
+            one,
+            metric,
+            _cells(matrix, (first, second), place, metric),
+            found,
+            is_less_better=metric in matrix.less_is_better,
+        )
         for place, one in enumerate(matrix.sets)
         if one.version_id in pairs
         for metric in matrix.metrics

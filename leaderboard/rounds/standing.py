@@ -11,6 +11,7 @@ from statistics import median
 from django.utils.translation import gettext as _
 
 from dynabench.lib.charts import Place, reach
+from evaluation.custom_metrics.selectors import Column as Custom
 from evaluation.llm_judges.selectors import MetricJudge
 from evaluation.models import Submission
 from evaluation.templatetags.model_words import metric as in_words
@@ -41,6 +42,7 @@ class Metric:
     median: str
     is_better: bool | None
     judge: MetricJudge | None = None  # whose agreement with people stands beside it
+    custom: Custom | None = None  # of the owners' own: which version it is
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,8 @@ def standing_of(submission: Submission, user: Person) -> Standing | None:
 
 
 def _metrics(matrix: Matrix, row: RankedModel) -> Iterator[Metric]:
-    for name, (title, unit, is_less) in zip(matrix.metrics, heads(matrix.metrics), strict=True):
+    told = heads(matrix.metrics, matrix.less_is_better)
+    for name, (title, unit, is_less) in zip(matrix.metrics, told, strict=True):
         cell, column = row.metrics[name], row.columns[name]
         if name in ASIDE and cell.value is None:
             continue
@@ -91,7 +94,9 @@ def _metrics(matrix: Matrix, row: RankedModel) -> Iterator[Metric]:
         if cell.value is not None and middle is not None and cell.value != middle:
             is_better = (cell.value > middle) != is_less
         value, interval = texts(name, cell)
-        yield Metric(title, unit, value, interval, texts(name, Cell(middle))[0], is_better, judge)
+        shown = texts(name, Cell(middle))[0]
+        custom = matrix.customs.get(name)
+        yield Metric(title, unit, value, interval, shown, is_better, judge, custom)
 
 
 def _chart(submission: Submission, matrix: Matrix, row: RankedModel) -> str:

@@ -135,12 +135,17 @@ def _cited_by(snapshot: Snapshot) -> tuple[Callable[[Table, str], str], str, str
 
 def _lines(task: Task, table: Mapping[str, Any]) -> Mapping[str, Any]:
     """The rows in words, and the ids of those models that still have a page for everybody."""
+    from leaderboard.board.columns import LESS_IS_BETTER
     from leaderboard.board.page import heads, texts
     from leaderboard.board.ranked import Cell
 
-    names = [metric["name"] for metric in table["metrics"]]
-    judges = [metric.get("judge") for metric in table["metrics"]]
-    found = [(*head, judge) for head, judge in zip(heads(names), judges, strict=True)]
+    metrics = table["metrics"]
+    names = [metric["name"] for metric in metrics]
+    own = {metric["name"] for metric in metrics if not metric.get("higher_is_better", True)}
+    found = [
+        (*head, metric)
+        for head, metric in zip(heads(names, LESS_IS_BETTER | own), metrics, strict=True)
+    ]
     lines = [
         (
             row,

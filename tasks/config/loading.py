@@ -11,7 +11,7 @@ from tasks.config.checks import advice, findings, unfinished
 from tasks.config.components import FIELD_TYPES
 from tasks.config.messages import in_order, problems_of
 from tasks.config.parsing import ConfigError, Document, Finding, Problem, dump_yaml, read_yaml
-from tasks.config.schema import LLM_JUDGE, METRICS, TaskConfig
+from tasks.config.schema import CUSTOM, LLM_JUDGE, METRICS, TaskConfig
 from tasks.config.values import NEEDLESS, check_value, is_empty, missing_message
 
 _config: TypeAdapter[TaskConfig] = TypeAdapter(TaskConfig)
@@ -108,7 +108,10 @@ def json_schema() -> dict[str, Any]:
     component["properties"]["type"]["enum"] = list(FIELD_TYPES)
     metrics = schema["$defs"]["Metrics"]["properties"]
     metrics["main"]["enum"] = METRICS
-    metrics["also"]["items"]["enum"] = [*METRICS, LLM_JUDGE]
+    also = {"enum": [*METRICS, LLM_JUDGE]}
+    metrics["also"]["items"] = {
+        "anyOf": [also, {"type": "string", "pattern": f"^{CUSTOM.pattern}$"}]
+    }
     schema["$defs"]["Output"] = {
         **component,
         "required": ["name"],

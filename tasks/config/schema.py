@@ -3,6 +3,7 @@
 Everything else about tasks reads `TaskConfig`; docs/task-config.md explains each key to owners.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -18,6 +19,9 @@ METRICS: list[str] = []
 """The names of the metrics; the modules of `evaluation.scoring.metrics` fill it."""
 LLM_JUDGE = "llm_judge"
 """The metric that a language model as judge gives, not a comparison with right answers."""
+CUSTOM_PREFIX = "custom:"
+CUSTOM = re.compile(CUSTOM_PREFIX + r"[a-z][a-z0-9-]{0,39}")
+"""A metric that is a file of the task's owners, by its name among the task's."""
 KEPT_SECRET = "kept_secret"  # noqa: S105 (a metric)
 HARMLESS = ("harmless_answered", "kept_and_answered")
 """Metrics that need the harmless questions of the verdict `secret`."""
@@ -35,10 +39,17 @@ FURTHER: Mapping[str, tuple[str, ...]] = {
 """Columns of the leaderboard that say more of a metric and have no weight."""
 
 
+def may_lack(name: str) -> bool:
+    """Whether nobody may have scored it yet: it has no weight until then, and is never the main."""
+    return name == LLM_JUDGE or CUSTOM.fullmatch(name) is not None
+
+
 def _metric(name: str) -> str:
     known = (*METRICS, LLM_JUDGE)
-    if METRICS and name not in known:  # the check of a model scores nothing and loads none
-        raise PydanticKnownError("literal_error", {"expected": ", ".join(known)})
+    # The check of a model scores nothing and loads none.
+    if METRICS and name not in known and not CUSTOM.fullmatch(name):
+        expected = ", ".join((*known, "custom:NAME"))
+        raise PydanticKnownError("literal_error", {"expected": expected})
     return name
 
 
@@ -143,7 +154,12 @@ class Metrics(Part):
     @property
     def computed(self) -> tuple[str, ...]:
         """Those that an evaluation computes from answers and right answers."""
-        return tuple(name for name in (self.main, *self.also) if name != LLM_JUDGE)
+        return tuple(name for name in (self.main, *self.also) if not may_lack(name))
+
+    @property
+    def custom(self) -> tuple[str, ...]:
+        """Those that are files of the task's owners."""
+        return tuple(name for name in self.also if CUSTOM.fullmatch(name))
 
 
 class MinExamples(Part):

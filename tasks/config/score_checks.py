@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from tasks.config.components import FIELD_TYPES
 from tasks.config.parsing import Finding, Loc, nearest
-from tasks.config.schema import HARMLESS, LLM_JUDGE, OF_SECRETS, TaskConfig
+from tasks.config.schema import HARMLESS, LLM_JUDGE, OF_SECRETS, TaskConfig, may_lack
 
 
 def twice(values: Iterable[str]) -> str | None:
@@ -32,9 +32,10 @@ def scores(config: TaskConfig) -> Iterator[Finding]:
         if key not in metrics.names:
             at = ("leaderboard", "weights", key)
             yield Finding(at, f'"{key}" is not a metric of this task', nearest(key, metrics.names))
-    if weights and not any(weights[name] for name in weights if name != LLM_JUDGE):
-        message = f"all weights are 0, {LLM_JUDGE} apart, which may lose its own"
-        message = message if weights.get(LLM_JUDGE) else "all weights are 0"
+    if weights and not any(weights[name] for name in weights if not may_lack(name)):
+        others = " and ".join(name for name in weights if weights[name])
+        message = f"all weights are 0, {others} apart, which may lose its own"
+        message = message if others else "all weights are 0"
         yield Finding(("leaderboard", "weights"), message, "give at least one weight above 0")
     yield from _judged(config)
     fields = ["tag", "language", *(c.name for c in (*config.context, *config.input))]
@@ -75,11 +76,13 @@ def group_terms(config: TaskConfig) -> Iterator[Finding]:
 
 
 def _judged(config: TaskConfig) -> Iterator[Finding]:
-    """What is wrong with the metric of a language model as judge."""
+    """What is wrong with metrics that may lack: of a language model as judge, or of one's own."""
     metrics = config.metrics
-    if metrics.main == LLM_JUDGE:
+    if may_lack(metrics.main):
         fix = "name another metric as main, and this one in also"
-        message = f"{LLM_JUDGE} ranks only as long as its judge is calibrated"
+        message = f"{metrics.main} ranks only once a version of it is approved"
+        if metrics.main == LLM_JUDGE:
+            message = f"{LLM_JUDGE} ranks only as long as its judge is calibrated"
         yield Finding(("metrics", "main"), message, fix)
     if LLM_JUDGE not in metrics.also:
         if metrics.judge:
@@ -103,7 +106,7 @@ def unfit_metrics(config: TaskConfig) -> Iterator[Finding]:
     others = ", ".join(own) if answer.kind.rule(answer) else "one for any answer, such as accuracy"
     also = ((("metrics", "also", n), name) for n, name in enumerate(config.metrics.also))
     for at, name in ((("metrics", "main"), config.metrics.main), *also):
-        if name == LLM_JUDGE:
+        if may_lack(name):
             continue
         if (name in OF_SECRETS) != (config.verdict.type == "secret"):
             yield _unfit_secret(at, name)

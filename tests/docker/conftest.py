@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.attacks.bench import BASE_IMAGE, Bench
+from evaluation.attacks.bench import Bench
+from evaluation.contract import BASE_IMAGE
 from evaluation.sandbox.images import has_image
 
 ROOT = Path(__file__).parents[2]

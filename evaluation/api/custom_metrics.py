@@ -1,0 +1,42 @@
+"""Metrics of a task's owners, in the API: those whose numbers are shown."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import generics, serializers
+
+from dynabench.lib.api import Pages
+from evaluation.custom_metrics.selectors import PUBLIC
+from evaluation.models import CustomMetric
+from tasks.access import find_task
+
+
+class CustomMetricSerializer(serializers.ModelSerializer[CustomMetric]):
+    """A version of a metric that was approved."""
+
+    metric: Any = serializers.CharField(
+        source="key", help_text="The name of its scores: custom:NAME:VERSION."
+    )
+    version: Any = serializers.IntegerField(source="number")
+
+    class Meta:
+        model = CustomMetric
+        fields = read_only_fields = (
+            *("metric", "name", "version", "about", "higher_is_better", "review"),
+            *("source", "digest", "decided_at"),
+        )
+
+
+@extend_schema_view(get=extend_schema(operation_id="custom_metrics_list"))
+class CustomMetrics(generics.ListAPIView[CustomMetric]):
+    """The versions of a task's own metrics that were approved, with their files."""
+
+    is_public = True
+    serializer_class = CustomMetricSerializer
+    pagination_class = Pages
+    queryset = CustomMetric.objects.none()
+
+    def get_queryset(self) -> QuerySet[CustomMetric]:
+        task = find_task(self.request, self.kwargs["code"])
+        return task.custom_metrics.filter(PUBLIC)

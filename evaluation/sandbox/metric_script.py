@@ -1,0 +1,58 @@
+"""Scores answers with a file that a task's owners wrote, inside a container of its own.
+
+Standard library only. It writes a line for each example, `{"value": 0.5}`, or at the first error
+`{"error": "ZeroDivisionError: division by zero", "line": 12}` and nothing more.
+
+    python3 metric_script.py FILE INPUT
+"""
+
+import json
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+FILE = "metric.py"  # what the owner's file is called in errors
+NONE = "The file has no function score(gold, answer, example)."
+
+
+def loaded(source: str) -> Callable[[Any, Any, Any], Any]:
+    """The function `score` of a file. Raises TypeError, and whatever the file raises."""
+    space: dict[str, Any] = {"__name__": "metric"}
+    exec(compile(source, FILE, "exec"), space)  # noqa: S102 (what the container is for)
+    score = space.get("score")
+    if not callable(score):
+        raise TypeError(NONE)
+    return score  # type: ignore[no-any-return]
+
+
+def checked(value: Any) -> float:
+    """What a metric returned. Raises ValueError unless it is a number from 0 to 1."""
+    if not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise ValueError(f"score returned {value!r:.80}, which is no number from 0 to 1.")
+    return float(value)
+
+
+def told(error: BaseException) -> dict[str, Any]:
+    """An error and the line of the file that it came from; null: from no line of it."""
+    lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == FILE]
+    if isinstance(error, SyntaxError):
+        lines = [error.lineno]
+    return {"error": f"{type(error).__name__}: {error}"[:500], "line": lines[-1] if lines else None}
+
+
+def main(file: str, inputs: str) -> None:
+    """Score the examples of `inputs`, in their order."""
+    try:
+        with open(file, encoding="utf-8") as text:
+            score = loaded(text.read())
+        with open(inputs, encoding="utf-8") as lines:
+            for row in map(json.loads, lines):
+                value = checked(score(row["gold"], row["answer"], row["example"]))
+                print(json.dumps({"value": value}))
+    except BaseException as error:  # a file may leave by sys.exit, too
+        print(json.dumps(told(error)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

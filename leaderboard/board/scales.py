@@ -1,0 +1,33 @@
+"""On which scales a board's metrics count, the owners' own among them.
+
+It loads numpy (see `leaderboard.board.matrix`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Literal
+
+from leaderboard.board.matrix import Matrix
+from leaderboard.scoring.anchored import PERFECT, Anchors, Scale, anchors_of
+from leaderboard.scoring.dynascore import MEMORY_BUDGET, Rule, Table
+
+
+def anchors_for(matrix: Matrix, pool: Table) -> Anchors:
+    """The anchors of the pool; of the owners' own metrics, which no pool knows, 0 and 100 %."""
+    own = {
+        name: Scale(*((0.0, PERFECT) if one.higher_is_better else (PERFECT, 0.0)))
+        for name, one in matrix.customs.items()
+        if one.number
+    }
+    known = [name for name in matrix.weighable if name not in own]
+    found = anchors_of(pool, matrix.main, known)
+    return replace(found, scales={**found.scales, **own})
+
+
+def rule_of(
+    matrix: Matrix, weights: Mapping[str, float], mode: Literal["robust", "classic"] = "robust"
+) -> Rule:
+    """How a Dynascore is made of these weights. Raises ValueError for ones of no sense."""
+    own = (name for name, one in matrix.customs.items() if not one.higher_is_better)
+    budgets = {"memory": MEMORY_BUDGET, **dict.fromkeys(own, PERFECT)}
+    return Rule(mode=mode, weights=weights, main=matrix.main, budgets=budgets)
