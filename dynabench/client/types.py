@@ -403,6 +403,20 @@ class Conversation(TypedDict):
     left: int
 
 
+class CustomMetric(TypedDict):
+    """A version of a metric that was approved."""
+
+    metric: str
+    name: str
+    version: int
+    about: str
+    higher_is_better: bool
+    review: Literal["proposed", "approved", "refused", "retired"]
+    source: str
+    digest: str
+    decided_at: str | None
+
+
 class Dataset(TypedDict):
     """A released version of a round's data."""
 
