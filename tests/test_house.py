@@ -115,11 +115,12 @@ def places(rule, path):
         yield str(path.relative_to(ROOT)), number + 1, lines[number]
 
 
-def test_the_web_process_loads_no_model_library():
+def test_the_web_process_loads_no_model_library_and_no_client():
     code = (
         "import django, sys; django.setup(); import importlib; "
         "from django.conf import settings; importlib.import_module(settings.ROOT_URLCONF); "
-        "print([m for m in ('torch', 'transformers', 'onnxruntime', 'numpy') if m in sys.modules])"
+        "print([m for m in ('torch', 'transformers', 'onnxruntime', 'numpy', 'tqdm', "
+        "'dynabench.client') if m in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -18,7 +18,7 @@ from tests.support.factories import TaskFactory
 ROW = {"uid": "u1", "text": "The soup was warm.", "label": "positive"}
 # Bytes that reading 25,000 rows and writing a version of them may take beyond what is imported.
 # Some 90 MiB are enough for any number of such rows; to keep the texts would take 200 MB more.
-MEMORY = 150 * 2**20
+MEMORY = 100 * 2**20
 
 
 @pytest.fixture(autouse=True)
@@ -163,11 +163,11 @@ print(written.size, peak() - before)
 
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
 def test_memory_follows_the_uids_and_not_the_texts(ending, tmp_path):
-    """25,000 rows with 200 MB of texts, in a process whose peak is not this one's."""
+    """15,000 rows with 120 MB of texts, in a process whose peak is not this one's."""
     import pyarrow as pa
     import pyarrow.parquet
 
-    rows, path = 25_000, tmp_path / f"rows.{ending}"
+    rows, path = 15_000, tmp_path / f"rows.{ending}"
     texts = [f"{number} {'word ' * 1_600}" for number in range(rows)]
     if ending == "jsonl":
         with path.open("w") as file:

@@ -8,15 +8,6 @@ import pytest
 import dynabench
 
 
-def test_the_site_does_not_load_the_client():
-    code = (
-        "import os, sys, django; os.environ['DJANGO_SETTINGS_MODULE'] = 'dynabench.settings';"
-        "django.setup(); import dynabench.urls;"
-        "print([n for n in sys.modules if n.startswith(('dynabench.client', 'tqdm'))])"
-    )
-    assert _printed(code) == "[]"
-
-
 def test_the_client_does_not_load_django():
     code = (
         "import sys; from dynabench import DynabenchClient; DynabenchClient(); print("
