@@ -6,6 +6,7 @@ import subprocess
 import sys
 from http import HTTPStatus
 from io import StringIO
+from itertools import islice
 
 import pytest
 from django.conf import settings
@@ -16,7 +17,9 @@ from dynabench.management.commands.quickstart import Processes
 from evaluation.models import TrainingRun
 from evaluation.training.shipped import starter_folder
 from evaluation.training.starters import CODES
+from tasks import services
 from tasks.models import Round, RoundTarget, TargetModel, Task
+from tasks.scenes.contexts import drawn_contexts
 from tasks.services import install_official_tasks
 from tests.support.factories import scripted_target
 from tests.unit.tasks.endpoints.conftest import serve  # noqa: F401
@@ -103,8 +106,11 @@ def test_the_address_waits_for_starters_that_are_being_loaded(
 
 
 @pytest.fixture
-def installed(db):
-    """The official tasks as they are installed, each with a starter that answers by rule."""
+def installed(db, monkeypatch):
+    """The official tasks with few drawn pictures, each with a starter that answers by rule."""
+    monkeypatch.setattr(
+        services, "drawn_contexts", lambda *asked: islice(drawn_contexts(*asked), 5)
+    )
     install_official_tasks()
     for task in Task.objects.all():
         label = task.config.labels(task.config.answer_field)
