@@ -8,7 +8,7 @@ from typing import Any
 from evaluation.contract import Runnable
 from tasks.config.loading import dump_config
 from tasks.config.schema import TaskConfig
-from tasks.targets.serving.spec import FIELDS, PAIR, PICTURE, SEQUENCE, SPAN
+from tasks.targets.serving.spec import FIELDS, LOOKS, PAIR, PICTURE, SEQUENCE, SPAN
 
 PARTS = (
     *("version", "name", "language", "goal", "context", "input", "output", "verdict", "metrics"),
@@ -26,7 +26,7 @@ class Shape:
     """What the models of a task read and answer.
 
     fields: the task's names of what `FIELDS[kind]` calls text, or premise and hypothesis, or
-    question and passage, or image and question. labels: None for spans.
+    question and passage, or image and question, or image. labels: None for spans.
     """
 
     kind: str
@@ -42,12 +42,14 @@ class Shape:
 def runnable_shape_of(config: TaskConfig) -> Shape:
     """The shape of the models whose folders can be run for a task. Raises Untrainable.
 
-    Those that answer questions on pictures can be run, but not trained here.
+    Those that look at pictures can be run, but not trained as next targets.
     """
     answer, fields = config.component(config.answer_field), config.model_fields
     kinds = [config.media_fields.get(name, "text") for name in fields]
     if answer.type == "multiclass" and kinds == ["image", "text"]:
         return Shape(PICTURE, fields, answer.name, answer.values)
+    if answer.type == "multiclass" and kinds == ["image"]:
+        return Shape(LOOKS, fields, answer.name, answer.values)
     return shape_of(config)
 
 
@@ -75,8 +77,11 @@ def training_row(shape: Shape, fields: Mapping[str, Any], answer: Any) -> dict[s
 
     answer: a label, or a span as `{"text": …, "start": …}` or its text alone. It cannot teach
     when a text is missing or empty, the label is not the task's, or the span is not in the passage.
+    Of a picture alone the row has the digest.
     """
     texts = [fields.get(name) for name in shape.fields]
+    if shape.kind == LOOKS:
+        texts = [one.get("digest") if isinstance(one, Mapping) else None for one in texts]
     if not all(isinstance(text, str) and text.strip() for text in texts):
         return None
     row: dict[str, Any] = dict(zip(FIELDS[shape.kind], texts, strict=True))

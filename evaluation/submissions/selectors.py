@@ -118,9 +118,18 @@ def _of_config(task: Task) -> Iterator[Mapping[str, Any]]:
             yield values
 
 
+WHITE = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4//8/AAX+Av4N"
+    "70a4AAAAAElFTkSuQmCC"
+)
+"""A picture of one pixel."""
+
+
 def _of_contexts(task: Task) -> Iterator[Mapping[str, Any]]:
     """Contexts people were shown; what they wrote to them is not public, so it is a placeholder."""
     contexts = Context.objects.filter(round__task=task).order_by("pk")
     fields: Iterable[Mapping[str, Any]] = contexts.values_list("fields", flat=True)[:FIVE]
+    names, media = task.config.model_fields, task.config.media_fields
+    said = {name: WHITE for name, kind in media.items() if kind == "image"}
     for known in (*fields, {}):
-        yield {name: known.get(name, "An example.") for name in task.config.model_fields}
+        yield {name: known.get(name, said.get(name, "An example.")) for name in names}

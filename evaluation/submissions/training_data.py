@@ -1,7 +1,7 @@
 """Training data that people submit: its rows, and the one model that learns from them.
 
-The model is a linear layer over the sentence encoder, which stays as it is: what differs between
-two submissions is their rows alone.
+The model is a linear layer over features that stay as they are: the sentence encoder's, or those of
+pictures in `evaluation.training.looking`. What differs between two submissions is their rows alone.
 """
 
 import json
@@ -13,25 +13,26 @@ from evaluation.inference.precheck import Refused
 from evaluation.models import DatasetItem
 from evaluation.releases.reading import decoded, latest_datasets
 from evaluation.seeds import Row as TrainingRow
-from evaluation.task_shape import Shape, released_row, shape_of, training_row
+from evaluation.task_shape import Shape, released_row, runnable_shape_of, training_row
 from evaluation.training.row_files import NumberedRows
 from tasks.config.schema import TaskConfig
-from tasks.models import Task
+from tasks.models import Media, Task
+from tasks.targets.serving.spec import LOOKS
 
 
 def training_rows(task: Task, numbered: NumberedRows) -> list[TrainingRow]:
     """What a submission trains on: its own rows, and those of releases that it names by uid.
 
-    Raises Refused with the first line that is wrong; at least two labels are needed.
+    Rows of pictures hold the stored file. Raises Refused with the first line that is wrong; at
+    least two labels are needed.
     """
-    shape = shape_of(task.config)
-    uids = [str(row["uid"]) for _, row in numbered if row.keys() == {"uid"}]
+    shape = runnable_shape_of(task.config)
+    uids = [str(row["uid"]) for _, row in numbered if "uid" in row]
     released = _released(task, shape, uids)
-    rows = []
+    rows: list[TrainingRow] = []
     for line, row in numbered:
-        if row.keys() == {"uid"}:
-            found = released.get(str(row["uid"]))
-            problem = "no row of a train split that was released has this uid"
+        if "uid" in row:  # taken away, so that nobody has it twice
+            found, problem = _chosen(shape, row, released.pop(str(row["uid"]), None))
         else:
             found, problem = _own(shape, row)
         if found is None:
@@ -43,12 +44,30 @@ def training_rows(task: Task, numbered: NumberedRows) -> list[TrainingRow]:
 
 
 def _own(shape: Shape, row: Mapping[str, Any]) -> tuple[TrainingRow | None, str]:
+    if shape.kind == LOOKS:
+        return None, "a row names a picture by its uid in a release"
     names = [*shape.fields, shape.answer]
     if row.keys() != {*names}:
         return None, f"a row has {', '.join(names)} and nothing else, or only a uid"
     made = training_row(shape, row, row[shape.answer])
-    labels = ", ".join(shape.labels or ())
-    return made, f"each text must hold words, and {shape.answer} be one of {labels}"
+    return made, f"each text must hold words, and {_one_label(shape)}"
+
+
+def _chosen(
+    shape: Shape, row: Mapping[str, Any], released: TrainingRow | None
+) -> tuple[TrainingRow | None, str]:
+    """A released row, with another label where the submission says so."""
+    if released is None:
+        return None, "no row of a train split that was released has this uid, or it stands twice"
+    if not row.keys() <= {"uid", shape.answer}:
+        return None, f"beside the uid a row has {shape.answer} or nothing"
+    label = row.get(shape.answer, released["label"])
+    is_known = label in (shape.labels or ())
+    return {**released, "label": label} if is_known else None, _one_label(shape)
+
+
+def _one_label(shape: Shape) -> str:
+    return f"{shape.answer} must be one of {', '.join(shape.labels or ())}"
 
 
 def _released(task: Task, shape: Shape, uids: Sequence[str]) -> dict[str, TrainingRow]:
@@ -61,7 +80,16 @@ def _released(task: Task, shape: Shape, uids: Sequence[str]) -> dict[str, Traini
     )
     lines = (decoded(json.loads(line)) for line in items.values_list("line", flat=True))
     made = ((str(line["uid"]), released_row(shape, line)) for line in lines)
-    return {uid: row for uid, row in made if row}
+    rows: dict[str, TrainingRow] = {uid: row for uid, row in made if row}
+    return _with_files(task, rows) if shape.kind == LOOKS else rows
+
+
+def _with_files(task: Task, rows: Mapping[str, TrainingRow]) -> dict[str, TrainingRow]:
+    """The rows with the stored files of their pictures, without those whose file is gone."""
+    media = Media.objects.filter(task=task, digest__in={row["image"] for row in rows.values()})
+    files = {one.digest: one.file for one in media}
+    found = ((uid, row, files.get(row["image"])) for uid, row in rows.items())
+    return {uid: {**row, "image": file} for uid, row, file in found if file}
 
 
 def learn(config: TaskConfig, rows: Sequence[TrainingRow], folder: Path) -> None:
@@ -70,9 +98,13 @@ def learn(config: TaskConfig, rows: Sequence[TrainingRow], folder: Path) -> None
     Which rows decide the best epoch hangs on their places. It loads torch.
     """
     from evaluation.training.fine_tune import TrainingOptions, train
+    from evaluation.training.looking import learn_pictures
     from evaluation.training.shipped import encoder
 
-    shape = shape_of(config)
+    shape = runnable_shape_of(config)
+    if shape.kind == LOOKS:
+        learn_pictures([(row["image"], row["label"]) for row in rows], shape.labels or (), folder)
+        return
     about = "the rows of this submission"
     options = TrainingOptions(labels=shape.labels, epochs=4, frozen_layers=6, trained_on=about)
     train(

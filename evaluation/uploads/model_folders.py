@@ -12,7 +12,7 @@ from evaluation.task_shape import Shape, Untrainable, runnable_shape_of
 from evaluation.uploads.safetensors_headers import BadTensors, check_tensors
 from tasks.config.schema import TaskConfig
 from tasks.targets.serving.errors import MisconfiguredError
-from tasks.targets.serving.spec import LARGEST_JSON, PICTURE, SPAN, ModelSpec, open_folder
+from tasks.targets.serving.spec import LARGEST_JSON, LOOKS, PICTURE, SPAN, ModelSpec, open_folder
 
 MOST_BYTES = 20 * GIB
 PICKLED = (
@@ -27,7 +27,11 @@ CONFIGS = ("config.json", "tokenizer_config.json", "special_tokens_map.json")
 FILE_KEYS = re.compile(r"(?!special_tokens_map_file$)(.*_files?|vocab|merges)")
 """Under these transformers may open what a configuration names; the one left out it never opens,
 and models of some years ago still name a path of their maker's there."""
-HEADS = {SPAN: "ForQuestionAnswering", PICTURE: "ViltForQuestionAnswering"}
+HEADS = {
+    SPAN: "ForQuestionAnswering",
+    PICTURE: "ViltForQuestionAnswering",
+    LOOKS: "ForImageClassification",
+}
 SAVE = "model.save_pretrained(folder); tokenizer.save_pretrained(folder)"
 
 
@@ -41,16 +45,17 @@ def check_folder(folder: Path, config: TaskConfig) -> Path:
         shape = runnable_shape_of(config)
     except Untrainable:
         raise MisconfiguredError(
-            "A model's folder can be run for tasks with labels about texts or about one picture "
-            "and a question, and for tasks with an answer from a passage. Submit an image for this "
-            "one."
+            "A model's folder can be run for tasks with labels about texts, about one picture or "
+            "about one and a question, and for tasks with an answer from a passage. Submit an "
+            "image for this one."
         ) from None
     root = _root(folder)
     _check_files(root)
     about = read_object(root / "config.json")
     for name in CONFIGS:
         _check_config(root, name)
-    if not any(file for pattern in TOKENIZERS for file in root.glob(pattern)):
+    has_tokenizer = any(file for pattern in TOKENIZERS for file in root.glob(pattern))
+    if shape.kind != LOOKS and not has_tokenizer:
         raise MisconfiguredError(f"The tokenizer's files are missing. Save both: {SAVE}")
     _check_weights(root)
     _check_fits(root, about, shape)

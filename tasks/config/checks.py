@@ -315,8 +315,10 @@ def _training_rows(config: TaskConfig) -> Iterator[Finding]:
         return
     read = [config.component(name) for name in config.model_fields]
     answer = config.component(config.answer_field).type
-    if answer != "multiclass" or len(read) > 2 or not all(one.kind.is_text for one in read):
-        message = "what learns from rows reads one or two texts and chooses a label"
+    are_texts = len(read) <= 2 and all(one.kind.is_text for one in read)
+    is_picture = [one.type for one in read] == ["image"]
+    if answer != "multiclass" or not (are_texts or is_picture):
+        message = "what learns from rows reads one or two texts, or a picture, and chooses a label"
         yield Finding(("training_rows",), message, "remove training_rows")
 
 

@@ -64,21 +64,21 @@ def convert(yaml_text: str, *, name: str = "Imported task") -> Converted:
 def unfinished(given: Mapping[str, Any]) -> Iterator[Finding]:
     """What of a configuration of Dynabench 1.0 does not work here: some training files."""
     if "train_file_metric" in given and not _learns_from_rows(given):
-        message = "training files (DataPerf) are for one or two texts and a label here"
+        message = "training files (DataPerf) are for a picture, or one or two texts, and a label"
         fix = "leave it out; people then write examples, and models are scored on these"
         yield Finding(("train_file_metric",), message, fix)
 
 
 def _learns_from_rows(given: Mapping[str, Any]) -> bool:
-    """Whether people submit training files, of one or two texts and a label."""
+    """Whether people submit training files, of a picture or one or two texts, and a label."""
     lists = [value for key in ("context", "input") if isinstance(value := given.get(key), list)]
     fields = [one for some in lists for one in some]
     kinds = [one.get("type") for one in fields if isinstance(one, Mapping)]
-    texts = kinds.count("string")
+    read = sorted(str(kind) for kind in kinds if kind != "multiclass")
     return (
         "train_file_metric" in given
-        and kinds.count("multiclass") == 1
-        and (texts in (1, 2) and len(kinds) == len(fields) == texts + 1)
+        and len(kinds) == len(fields) == len(read) + 1
+        and read in (["image"], ["string"], ["string", "string"])
     )
 
 

@@ -3,15 +3,26 @@
 # ruff: noqa: F811  (fixtures are named where they are used)
 
 import json
+from itertools import islice
+from pathlib import Path
 
 import pytest
 from django.core.files.base import ContentFile
+from django.utils import timezone
 
+from annotation.models import Example
 from dynabench.lib.errors import Invalid
 from evaluation.jobs import check_submission
 from evaluation.models import Submission, Upload
+from evaluation.sets.source_services import sweep_rounds
 from evaluation.submissions.services import submit_model
 from evaluation.uploads.chunked import add_file
+from tasks.config.dynabench1 import convert
+from tasks.media.decoding import picture
+from tasks.media.services import store_decoded
+from tasks.scenes.drawing import png
+from tasks.scenes.scene import make_scenes
+from tests.support.factories import ContextFactory, RoundFactory, TaskFactory
 from tests.support.made_sets import make_set
 from tests.support.releases import (  # noqa: F401
     _own_storage,
@@ -20,7 +31,9 @@ from tests.support.releases import (  # noqa: F401
     people,
     released,
 )
+from validation.models import Consensus
 
+DATAPERF = Path(__file__).parents[1] / "fixtures" / "dynabench1" / "dataperf.yaml"
 MOST = 12
 GOOD = [
     {"premise": f"Ada has {n} cats.", "hypothesis": words, "label": label}
@@ -95,6 +108,62 @@ def test_rows_of_a_released_train_split_are_named_by_uid(task, closed, alice, mo
     assert learned[5]["hypothesis"] == GOOD[0]["hypothesis"]
     (test,) = lines(dataset, "test")[:1]
     assert "Line 9:" in submitted(task, alice, [*GOOD, {"uid": test["uid"]}], "Test").error
+
+
+@pytest.fixture
+def pictures(people):
+    """A closed round of pictures with labels, as Dynabench's contest of training files has them."""
+    config = convert(DATAPERF.read_text(), name="Pictures").config_yaml_text
+    task = TaskFactory(code="pictures", config_text=config)
+    round = RoundFactory(task=task, state="closed")
+    context = ContextFactory(round=round, fields={})
+    examples = []
+    for number, scene in enumerate(islice(make_scenes(3), 40)):
+        value = {**store_decoded(task=task, found=picture(png(scene))), "alt": "Shapes"}
+        inputs = {"image": value, "label": str(int(len(scene.things) > 5))}
+        examples.append(Example(
+            round=round, context=context, annotator=people[number % 8], inputs=inputs,
+            digest=str(number), outcome="undecided", shown_at=timezone.now(),
+        ))  # fmt: skip
+    Example.objects.bulk_create(examples)
+    Consensus.objects.bulk_create(
+        Consensus(
+            example=one, round=round, state="decided", votes=3, still_needed=0, is_verified=True,
+            verdict="correct", label=one.inputs["label"], decided_by="votes",
+        )
+        for one in examples
+    )  # fmt: skip
+    return round
+
+
+def test_pictures_of_a_release_are_chosen_by_uid_and_labelled_anew(pictures, alice, monkeypatch):
+    answered = []
+    monkeypatch.setattr("evaluation.jobs._answer_five", lambda *given: answered.append(given[1]))
+    dataset = released(pictures)
+    sweep_rounds()
+    uids = [row["uid"] for row in lines(dataset, "train")]
+    chosen = [*({"uid": uid} for uid in uids[:8]), {"uid": uids[8], "label": "1"}]
+    made = submitted(pictures.task, alice, chosen)
+    assert (made.state, made.outcome, made.error) == ("done", "ok", "")
+    assert made.runs.filter(suite="plain").count() == 1
+    assert [(model.fields, model.labels) for model in answered] == [(("image",), ("0", "1"))]
+
+
+def test_rows_of_pictures_are_refused_with_their_line(pictures, alice):
+    dataset = released(pictures)
+    uids = [row["uid"] for row in lines(dataset, "train")]
+    chosen = [{"uid": uid} for uid in uids[:8]]
+    url = "data:image/png;base64,"
+    for wrong, line in (
+        ([*chosen, {"uid": uids[0], "label": "1"}], 9),
+        ([*chosen, {"uid": lines(dataset, "test")[0]["uid"]}], 9),
+        ([*chosen, {"uid": uids[8], "label": "maybe"}], 9),
+        ([*chosen, {"uid": uids[8], "image": url}], 9),
+        ([{"image": url, "label": "0"}, *chosen], 1),
+    ):
+        refused = submitted(pictures.task, alice, wrong, name="Wrong")
+        assert refused.outcome == "rejected"
+        assert f"Line {line}:" in refused.error
 
 
 def test_each_task_takes_what_it_ranks(task, alice, as_alice):

@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 from .arrays import arrays_of, cut, packed_rows
 from .codecs import Logits, Piece
 from .errors import MisconfiguredError
-from .spec import PAIR, PICTURE, SEQUENCE, SPAN, WRITES, ModelFolder, ModelSpec, PictureSettings
+from .spec import (
+    LOOKS,
+    PAIR,
+    PICTURE,
+    SEQUENCE,
+    SPAN,
+    WRITES,
+    ModelFolder,
+    ModelSpec,
+    PictureSettings,
+)
 from .tokens import Tokens, keep_tokens, kept_tokens, read_tokens
 
 if TYPE_CHECKING:
@@ -26,6 +36,7 @@ HEADS = {
     PAIR: "AutoModelForSequenceClassification",
     SPAN: "AutoModelForQuestionAnswering",
     PICTURE: "ViltForQuestionAnswering",
+    LOOKS: "AutoModelForImageClassification",
 }
 ALIKE = 1.05  # on a CPU padding costs what tokens cost
 
@@ -167,9 +178,9 @@ def _logits_of(model: Any, folder: ModelFolder) -> "torch.nn.Module":
     import torch
 
     if folder.pictures:
-        from .vilt import PictureLogits
+        from .vilt import LooksLogits, PictureLogits
 
-        return PictureLogits(model).eval()
+        return (LooksLogits if folder.kind == LOOKS else PictureLogits)(model).eval()
 
     class Logits(torch.nn.Module):
         def __init__(self) -> None:

@@ -113,18 +113,20 @@ class PairCodec(LabelCodec):
 
 
 class PictureCodec(LabelCodec):
-    """A picture, stretched to the model's square, and a question on it."""
+    """A picture, stretched to the model's square, and a question on it where there is one."""
 
     def encode(self, row: Mapping[str, str]) -> list[Sight]:
         from .pictures import pixels_of  # models of texts need no Pillow
 
         assert self.pictures is not None
-        picture, question = self.fields
-        tokens = self._tokens(row[question])
-        self._room(question, tokens, least=0)
-        whole = self.tokenizer.post_process(tokens)
-        pixels = pixels_of(row[picture], picture, self.pictures)
-        return [Sight(whole.ids, whole.type_ids, pixels)]
+        picture, *asked = self.fields
+        ids, type_ids = [0], [0]  # a picture alone counts as one token
+        for question in asked:
+            tokens = self._tokens(row[question])
+            self._room(question, tokens, least=0)
+            whole = self.tokenizer.post_process(tokens)
+            ids, type_ids = whole.ids, whole.type_ids
+        return [Sight(ids, type_ids, pixels_of(row[picture], picture, self.pictures))]
 
 
 class SpanCodec(Codec):

@@ -12,13 +12,15 @@ from .errors import MisconfiguredError
 
 SEQUENCE, PAIR, SPAN = "sequence-classification", "pair-classification", "extractive-qa"
 PICTURE, WRITES = "visual-question-answering", "text-generation"
+LOOKS = "image-classification"
 FIELDS = {
     SEQUENCE: ("text",),
     PAIR: ("premise", "hypothesis"),
     SPAN: ("question", "passage"),
     PICTURE: ("image", "question"),
+    LOOKS: ("image",),
 }
-OUTPUTS = {SEQUENCE: "label", PAIR: "label", SPAN: "answer", PICTURE: "answer"}
+OUTPUTS = {SEQUENCE: "label", PAIR: "label", SPAN: "answer", PICTURE: "answer", LOOKS: "label"}
 PRECISIONS = {"onnx": ("fp32", "int8"), "torch": ("fp32", "bf16")}
 WRITING_PRECISIONS = ("int4", "int8", "fp32")
 PACKAGE = "package:"
@@ -68,7 +70,7 @@ class ModelFolder:
 
     `labels` are in the order of the logits, None for extractive QA; `max_length` counts tokens,
     None = the tokenizer's own limit. For pairs the first field is the context, for QA the second,
-    for questions on pictures the first is the picture; only these have `pictures`.
+    for questions on pictures the first is the picture. Kinds that look at one have `pictures`.
     """
 
     path: Path
@@ -112,7 +114,7 @@ def open_folder(spec: ModelSpec) -> ModelFolder:
         output=spec.output or settings.get("output") or OUTPUTS[kind],
         labels=None if kind == SPAN else _labels(spec, settings, config),
         max_length=spec.max_length or settings.get("max_length"),
-        pictures=_pictures(spec, path, config) if kind == PICTURE else None,
+        pictures=_pictures(spec, path, config, kind) if "image" in FIELDS[kind] else None,
     )
 
 
@@ -207,6 +209,8 @@ def _kind_of(spec: ModelSpec, config: Mapping[str, Any]) -> str:
     architecture = " ".join(config.get("architectures") or [])
     if "ViltForQuestionAnswering" in architecture:
         return PICTURE
+    if "ForImageClassification" in architecture:
+        return LOOKS
     if "ForQuestionAnswering" in architecture:
         return SPAN
     if "ForSequenceClassification" in architecture:
@@ -214,20 +218,23 @@ def _kind_of(spec: ModelSpec, config: Mapping[str, Any]) -> str:
     if "ForCausalLM" in architecture:
         return WRITES
     raise MisconfiguredError(
-        f"{spec.name}: architecture {architecture or 'unknown'!r} is no sequence classifier, "
-        "no extractive question answerer, no ViLT for questions on pictures and no language model."
+        f"{spec.name}: architecture {architecture or 'unknown'!r} is no classifier of texts or "
+        "pictures, no extractive question answerer, no ViLT for questions on pictures and no "
+        "language model."
     )
 
 
-def _pictures(spec: ModelSpec, path: Path, config: Mapping[str, Any]) -> PictureSettings:
+def _pictures(spec: ModelSpec, path: Path, config: Mapping[str, Any], kind: str) -> PictureSettings:
     """From config.json and preprocessor_config.json (ViLT's values if absent)."""
-    side = config.get("image_size")
-    if config.get("model_type") != "vilt" or not isinstance(side, int) or not 0 < side <= 1024:
-        raise MisconfiguredError(
-            f"{spec.name}: questions on pictures are answered by models of the type vilt with an "
-            f"image_size up to 1024, not by {config.get('model_type')} with {side}."
-        )
     preprocessor = _read(spec, path / "preprocessor_config.json", needed=False)
+    side = config.get("image_size") or _side(preprocessor)
+    is_known = kind != PICTURE or config.get("model_type") == "vilt"
+    if not is_known or type(side) is not int or not 0 < side <= 1024:
+        raise MisconfiguredError(
+            f"{spec.name}: a model that looks at pictures names a side up to 1024 as image_size in "
+            "config.json, or as size in preprocessor_config.json; questions on pictures are "
+            f"answered by models of the type vilt. This is {config.get('model_type')} with {side}."
+        )
     mean, std = (preprocessor.get(key, [0.5] * 3) for key in ("image_mean", "image_std"))
     if not _is_colour(mean) or not _is_colour(std):
         raise MisconfiguredError(
@@ -235,6 +242,12 @@ def _pictures(spec: ModelSpec, path: Path, config: Mapping[str, Any]) -> Picture
             "numbers each, above 0 and up to 1."
         )
     return PictureSettings(side, tuple(map(float, mean)), tuple(map(float, std)))
+
+
+def _side(preprocessor: Mapping[str, Any]) -> Any:
+    """The size of its pictures as a preprocessor names it; None where it does not."""
+    size = preprocessor.get("size")
+    return size.get("shortest_edge", size.get("height")) if isinstance(size, Mapping) else size
 
 
 def _is_colour(value: Any) -> bool:

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
 
 from .errors import MisconfiguredError
-from .spec import ModelFolder, ModelSpec
+from .spec import LOOKS, ModelFolder, ModelSpec
 
 LONGEST = 512  # tokens, for tokenizers that name no limit
 PACKED = ("places", "spots", "owners")  # see arrays.packed_rows
@@ -35,7 +36,12 @@ class Tokens:
 
 
 def read_tokens(spec: ModelSpec, model: ModelFolder) -> Tokens:
-    """The tokenizer of a model's folder; imports transformers. Raises MisconfiguredError."""
+    """The tokenizer of a model's folder; imports transformers. Raises MisconfiguredError.
+
+    A model that only looks at pictures has none, and gets one that is never asked.
+    """
+    if model.kind == LOOKS:
+        return Tokens(Tokenizer(WordLevel({"": 0}, "")), ("pixel_values",), 0, LONGEST)
     from transformers import AutoTokenizer
 
     folder = model.path

@@ -1,4 +1,4 @@
-"""ViLT for square pictures of one size, as a module that can be exported."""
+"""Models for square pictures of one size, as modules that can be exported."""
 
 from typing import Any
 
@@ -34,6 +34,18 @@ class PictureLogits(torch.nn.Module):
             pixel_mask=mask,
             **more,
         ).logits
+
+
+class LooksLogits(torch.nn.Module):
+    """From pixels [batch, 3, side, side] to logits [batch, labels]."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, pixel_values: torch.Tensor) -> Any:
+        """See the class."""
+        return self.model(pixel_values=pixel_values).logits
 
 
 def embedded(model: Any, pixel_values: torch.Tensor) -> torch.Tensor:

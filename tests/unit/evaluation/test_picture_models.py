@@ -17,7 +17,9 @@ from evaluation.task_shape import Untrainable, model_for, runnable_shape_of, sha
 from evaluation.training.pictures import held_out_samples
 from evaluation.training.shipped import install_starter
 from evaluation.uploads.model_folders import check_folder
+from tasks.config.dynabench1 import convert
 from tasks.config.loading import load_config
+from tasks.config.schema import TaskConfig
 from tasks.scenes.drawing import png
 from tasks.services import OFFICIAL
 from tasks.targets.serving.errors import MisconfiguredError
@@ -85,10 +87,15 @@ def test_the_harness_answers_as_the_model_server_does(
     assert sum(right) >= 0.7 * len(right)
 
 
-def test_the_example_of_the_client_fits_the_task(tmp_path: Path) -> None:
+DATAPERF = Path(__file__).parents[2] / "fixtures" / "dynabench1" / "dataperf.yaml"
+ALONE = load_config(convert(DATAPERF.read_text()).config_yaml_text)
+
+
+@pytest.mark.parametrize("config", [CONFIG, ALONE], ids=["asked", "alone"])
+def test_the_example_of_the_client_fits_the_task(tmp_path: Path, config: TaskConfig) -> None:
     (tmp_path / "make_model.py").write_bytes((EXAMPLES / "folder" / "make_model.py").read_bytes())
-    (tmp_path / "task.json").write_text(json.dumps(model_for(CONFIG)))
+    (tmp_path / "task.json").write_text(json.dumps(model_for(config)))
     lines = [json.dumps(each) for each in examples()[:5]]
     (tmp_path / "examples.jsonl").write_text("\n".join(lines))
     runpy.run_path(str(tmp_path / "make_model.py"), run_name="__main__")
-    assert check_folder(tmp_path / "model", CONFIG) == tmp_path / "model"
+    assert check_folder(tmp_path / "model", config) == tmp_path / "model"

@@ -91,7 +91,6 @@ def test_a_span_keeps_its_reference_and_threshold() -> None:
 
 
 def test_what_has_no_counterpart_is_named() -> None:
-    assert "train_file_metric" in imported("dataperf")[1][0]
     assert "sp_bleu" in imported("flores")[1][0]
     assert "target_answer_2" in imported("vqa")[1][0]
 
@@ -105,11 +104,17 @@ TEXT = {"name": "text", "type": "string"}
 LABEL = {"name": "label", "type": "multiclass", "labels": ["a", "b"]}
 
 
-def test_training_files_of_texts_become_training_rows() -> None:
-    given = {**BASE, "input": [TEXT, LABEL], "train_file_metric": {"type": "dataperf"}}
+@pytest.mark.parametrize("kind", ["string", "image"])
+def test_training_files_become_training_rows(kind: str) -> None:
+    read = {**TEXT, "type": kind}
+    given = {**BASE, "input": [read, LABEL], "train_file_metric": {"type": "dataperf"}}
     made = convert(json.dumps(given))
     assert load_config(made.config_yaml_text).training_rows == 1000
     assert not any("train_file_metric" in note for note in made.notes)
+    both = convert(
+        json.dumps({**given, "input": [read, {**read, "name": "two", "type": "image"}, LABEL]})
+    )
+    assert load_config(both.config_yaml_text).training_rows is None
 
 
 @pytest.mark.parametrize(

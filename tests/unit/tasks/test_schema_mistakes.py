@@ -196,14 +196,15 @@ training_rows: 100
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("type: text}", "type: image}"),
+        ("type: text}", "type: audio}"),
         ("type: multiclass, labels: [a, b]", "type: text"),
         ("- {name: text, type: text}", "- {name: x, type: text}\n  - {name: y, type: text}\n"
          "  - {name: z, type: text}"),
     ],
 )  # fmt: skip
-def test_training_rows_are_for_texts_and_labels(old: str, new: str) -> None:
-    assert load_config(LABELLED).training_rows == 100
+def test_training_rows_are_for_texts_or_a_picture_and_labels(old: str, new: str) -> None:
+    for text in (LABELLED, LABELLED.replace("type: text}", "type: image}")):
+        assert load_config(text).training_rows == 100
     text = LABELLED.replace(old, new).replace("main: accuracy", "main: exact_match")
     with pytest.raises(ConfigError) as caught:
         load_config(text)

@@ -15,6 +15,8 @@ from transformers import (
     PreTrainedTokenizerFast,
     ViltConfig,
     ViltForQuestionAnswering,
+    ViTConfig,
+    ViTForImageClassification,
     set_seed,
 )
 
@@ -27,6 +29,11 @@ MARKS = {
     "sep_token": "[SEP]",
 }
 """What the model knows them as; their ids are 0 to 3."""
+PICTURES = {
+    "visual-question-answering": (ViltConfig, ViltForQuestionAnswering),
+    "image-classification": (ViTConfig, ViTForImageClassification),
+}
+"""Models that look at pictures, by the task's kind."""
 
 
 def make_tokenizer(texts: list[str]) -> PreTrainedTokenizerFast:
@@ -65,8 +72,9 @@ def main() -> None:
     # The task's own labels, in the order of the model's logits; an answer from a passage has none.
     labels = task["labels"] or []
     named = {"id2label": dict(enumerate(labels)), "label2id": {v: n for n, v in enumerate(labels)}}
-    is_about_pictures = task["kind"] == "visual-question-answering"
-    config = (ViltConfig if is_about_pictures else BertConfig)(
+    text_head = BertForSequenceClassification if labels else BertForQuestionAnswering
+    config_class, head = PICTURES.get(task["kind"], (BertConfig, text_head))
+    config = config_class(
         vocab_size=len(tokenizer),
         hidden_size=64,
         num_hidden_layers=2,
@@ -75,11 +83,10 @@ def main() -> None:
         max_position_embeddings=LENGTH,
         initializer_range=0.5,
         **(named if labels else {}),
-        **({"image_size": 64, "patch_size": 16} if is_about_pictures else {}),
+        **({"image_size": 64, "patch_size": 16} if task["kind"] in PICTURES else {}),
     )
     set_seed(1)
-    head = BertForSequenceClassification if labels else BertForQuestionAnswering
-    model = (ViltForQuestionAnswering if is_about_pictures else head)(config)
+    model = head(config)
     model.save_pretrained(HERE / "model")  # config.json and model.safetensors
     tokenizer.save_pretrained(HERE / "model")  # tokenizer.json
 

@@ -1,0 +1,105 @@
+"""The model of tasks that rank training data of pictures.
+
+A residual network whose weights are drawn by a seed and never trained looks at a picture; its
+features are enough to compare data by, and nobody's pictures were trained on. A linear layer over
+them learns from the rows of a submission.
+"""
+
+import json
+from base64 import b64encode
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from tasks.targets.serving.pictures import pixels_of
+from tasks.targets.serving.spec import FIELDS, LOOKS, OUTPUTS, PictureSettings
+
+if TYPE_CHECKING:
+    import torch
+
+SETTINGS = PictureSettings(64, (0.5,) * 3, (0.5,) * 3)
+SEED = 0
+BATCH = 64
+PENALTY = 1e-2
+"""Of the squared weights of the linear layer, whose inputs have mean 0 and deviation 1."""
+
+
+class Stored(Protocol):
+    """A file of a picture."""
+
+    def open(self, mode: str) -> Any: ...
+
+
+def learn_pictures(rows: Sequence[tuple[Stored, str]], labels: Sequence[str], folder: Path) -> None:
+    """Write the folder of the model that learned from pictures with labels.
+
+    The same rows give the same weights on the same machine.
+    """
+    import torch
+    from transformers import ResNetConfig, ResNetForImageClassification
+
+    config = ResNetConfig(
+        embedding_size=64,
+        hidden_sizes=[128, 256],
+        depths=[1, 1],
+        layer_type="basic",
+        id2label=dict(enumerate(labels)),
+        label2id={label: number for number, label in enumerate(labels)},
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(SEED)
+        model = ResNetForImageClassification(config).eval()
+    features = torch.cat(
+        [_features(model, rows[first : first + BATCH]) for first in range(0, len(rows), BATCH)]
+    )
+    targets = torch.tensor([labels.index(label) for _, label in rows])
+    _fit(model.classifier[-1], features, targets)
+    model.save_pretrained(folder)
+    about = {
+        "kind": LOOKS,
+        "fields": FIELDS[LOOKS],
+        "output": OUTPUTS[LOOKS],
+        "labels": labels,
+        "trained_on": "the rows of this submission",
+    }
+    looks = {"size": SETTINGS.side, "image_mean": SETTINGS.mean, "image_std": SETTINGS.std}
+    for name, values in (("dynabench", about), ("preprocessor_config", looks)):
+        (folder / f"{name}.json").write_text(json.dumps(values, indent=2) + "\n")
+
+
+def _features(model: Any, rows: Sequence[tuple[Stored, str]]) -> "torch.Tensor":
+    """[rows, features], of the pictures as the model server reads them."""
+    import torch
+
+    pixels = []
+    for stored, _ in rows:
+        with stored.open("rb") as file:
+            pixels.append(pixels_of(b64encode(file.read()).decode(), "image", SETTINGS))
+    with torch.inference_mode():
+        seen: torch.Tensor = model.resnet(torch.from_numpy(np.stack(pixels))).pooler_output
+    return seen.flatten(1).clone()
+
+
+def _fit(layer: "torch.nn.Linear", features: "torch.Tensor", targets: "torch.Tensor") -> None:
+    """Fit a linear layer by logistic regression on standardised features, and fold these in."""
+    import torch
+
+    mean, deviation = features.mean(0), features.std(0, correction=0) + 1e-6
+    scaled = (features - mean) / deviation
+    weight = torch.zeros_like(layer.weight, requires_grad=True)
+    bias = torch.zeros_like(layer.bias, requires_grad=True)
+    optimizer = torch.optim.LBFGS([weight, bias], max_iter=100, line_search_fn="strong_wolfe")
+
+    def loss() -> "torch.Tensor":
+        optimizer.zero_grad()
+        value = torch.nn.functional.cross_entropy(scaled @ weight.T + bias, targets)
+        value = value + PENALTY * weight.square().sum()
+        value.backward()  # type: ignore[no-untyped-call]
+        return value
+
+    optimizer.step(loss)  # type: ignore[no-untyped-call]
+    with torch.no_grad():
+        layer.weight.copy_(weight / deviation)
+        layer.bias.copy_(bias - (weight / deviation) @ mean)

@@ -1,0 +1,116 @@
+"""The model that learns from submitted pictures: what it finds, in the sandbox and served."""
+
+import base64
+import json
+import time
+from argparse import Namespace
+from io import BytesIO
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluation.contract import Runnable
+from evaluation.runs.model_cache import digest_of
+from evaluation.sandbox.harness import arguments
+from evaluation.sandbox.harness.answering import each_answer
+from evaluation.sandbox.harness.loading import load
+from evaluation.submissions.selectors import WHITE
+from evaluation.task_shape import model_for, runnable_shape_of
+from evaluation.training.looking import learn_pictures
+from evaluation.uploads.model_folders import check_folder
+from tasks.config.dynabench1 import convert
+from tasks.config.loading import load_config
+from tasks.scenes.drawing import png
+from tasks.scenes.scene import make_scenes
+from tasks.targets.serving.errors import MisconfiguredError
+from tasks.targets.serving.registry import ServedModel
+from tasks.targets.serving.spec import LOOKS, ModelSpec
+from tests.support.serving_models import tiny_model
+
+SHAPE = Path(__file__).parents[2] / "fixtures" / "dynabench1" / "dataperf.yaml"
+CONFIG = load_config(convert(SHAPE.read_text()).config_yaml_text)
+SCENES = [*islice(make_scenes(5), 180)]
+LABELLED = [(png(scene), str(int(len(scene.things) > 5))) for scene in SCENES]
+"""Pictures of few shapes, and of many."""
+
+
+class InMemory:
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def open(self, mode: str) -> BytesIO:
+        return BytesIO(self.data)
+
+
+ROWS = [(InMemory(data), label) for data, label in LABELLED[:120]]
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("learned") / "model"
+    learn_pictures(ROWS, ("0", "1"), folder)
+    return folder
+
+
+def coded(data: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(data).decode()}"
+
+
+def asked(folder: Path) -> Namespace:
+    shape = runnable_shape_of(CONFIG)
+    model = Runnable(fields=shape.fields, output=shape.answer, labels=shape.labels)
+    return arguments.read(arguments.written(model, folder=str(folder), inputs="-", threads=1))
+
+
+def answers_to(pictures: list[str], model: Any) -> list[Any]:
+    lines = [
+        json.dumps({"id": str(number), "inputs": {"image": picture}}).encode()
+        for number, picture in enumerate(pictures)
+    ]
+    return [json.loads(line) for line in each_answer(lines, model)]
+
+
+def test_it_finds_what_its_rows_teach_and_the_server_answers_alike(
+    learned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # put back afterwards
+    assert check_folder(learned, CONFIG) == learned
+    assert model_for(CONFIG)["kind"] == LOOKS
+    held = LABELLED[120:]
+    said = answers_to([coded(data) for data, _ in held], load(asked(learned)))
+    right = [one["output"]["label"] == label for one, (_, label) in zip(said, held, strict=True)]
+    assert sum(right) >= 0.8 * len(right)
+    served = ServedModel(ModelSpec("looks", str(learned)), tmp_path / "cache", max_queued=8)
+    try:
+        row = {"image": coded(held[0][0])}
+        (answer,) = served.submit([row], deadline=time.monotonic() + 60).result(60)
+        assert answer.prob == pytest.approx(said[0]["prob"], abs=1e-3)
+    finally:
+        served.close()
+    declined, white = answers_to(["", WHITE], load(asked(learned)))
+    assert declined["output"] is None
+    assert white["output"]["label"] in ("0", "1")  # where a task has no picture to show
+
+
+def test_the_same_rows_give_the_same_weights_and_others_give_others(
+    learned: Path, tmp_path: Path
+) -> None:
+    def again(name: str, rows: Any) -> str:
+        learn_pictures(rows, ("0", "1"), tmp_path / name)
+        return digest_of(tmp_path / name, lambda: None)
+
+    assert again("same", ROWS) == digest_of(learned, lambda: None)
+    assert again("fewer", ROWS[:40]) != digest_of(learned, lambda: None)
+
+
+def test_folders_that_look_at_no_picture_are_refused(learned: Path, tmp_path: Path) -> None:
+    with pytest.raises(MisconfiguredError, match="ForImageClassification"):
+        check_folder(tiny_model(tmp_path / "bert", "sequence-classification"), CONFIG)
+    (learned / "preprocessor_config.json").rename(tmp_path / "kept.json")
+    try:
+        with pytest.raises(MisconfiguredError, match="size"):
+            check_folder(learned, CONFIG)
+    finally:
+        (tmp_path / "kept.json").rename(learned / "preprocessor_config.json")
