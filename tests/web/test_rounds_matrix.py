@@ -107,6 +107,16 @@ def test_the_gap_between_people_and_the_best_model(client, task, people):
     assert told["rounds"][2]["people_minus_loop"]["value"] == pytest.approx(25)
 
 
+def test_a_round_without_a_number_of_its_own_has_its_set_too(client, task, people, monkeypatch):
+    monkeypatch.setitem(PEOPLE, 0, PEOPLE[1])  # 0: imported, where the source has no rounds
+    task.rounds.filter(number=1).update(number=0)
+    fill_board(task)
+    told = client.get(URL, {"format": "json"}).json()
+    assert [(one["round"], one["set"]) for one in told["rounds"]] == [
+        (0, "round-1 v1"), (2, "round-2 v1"), (3, None),
+    ]  # fmt: skip
+
+
 def test_people_are_not_held_against_other_metrics(client, task, people):
     swapped = {"accuracy": "macro_f1", "macro_f1": "accuracy"}
     task.config_text = re.sub("|".join(swapped), lambda m: swapped[m[0]], task.config_text)

@@ -1,0 +1,267 @@
+"""Boards of many models for sentiment, NLI and hate speech, from an empty site to their figures.
+
+    python bench/board.py                   # all three: trains what is missing, then makes the site
+    python bench/board.py --quick           # a part of one task, under a minute
+    python bench/board.py --write           # also bench/boards.json, docs/boards.md and its plots
+    python bench/board.py --json            # print the figures as one object
+
+Weights and answers stay in HOME (default var/boards), so that a run that was broken off goes on.
+The site is made again each time, on SQLite: rounds are imported, their sets opened, every model
+submitted as files of predictions, evaluated, published and ranked, by the product's own services.
+The data (DYNABENCH_DATA, else ../shared/data) is other people's: figures alone leave HOME. See
+bench/README.md.
+"""
+
+import argparse
+import hashlib
+import io
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from bench.board_rows import DATA, FILES, TASKS, Row, Rows, file_of  # noqa: E402
+from bench.machine import machine, versions  # noqa: E402
+
+MOST_TRAIN, TESTED = 1000, 400
+QUICK_TRAIN, QUICK_TESTED = 200, 40
+SLOW = ("starter-int8", "minilm-int8", "language-model", "frozen")
+"""Kinds that --quick leaves out."""
+RUNS = {"SUBMISSIONS_PER_DAY": "1000", "LOG_LEVEL": "ERROR", "DEBUG": "0"}
+Answers = Mapping[str, Mapping[str, list[str]]]
+"""The labels by model and set, in the order of the set's rows."""
+
+
+def start(home: Path) -> None:
+    """Set Django up on an empty site in `home`; what models need stays there."""
+    home.mkdir(parents=True, exist_ok=True)
+    for old in ("site.sqlite3", "site.sqlite3-wal", "site.sqlite3-shm"):
+        (home / old).unlink(missing_ok=True)
+    for old in ("media", "spool"):
+        shutil.rmtree(home / old, ignore_errors=True)
+    os.environ |= RUNS | {
+        "DYNABENCH_HOME": str(home),
+        "DATABASE_URL": f"sqlite:///{home}/site.sqlite3",
+        "DJANGO_SETTINGS_MODULE": "dynabench.settings",
+    }
+    import django
+    from django.core.management import call_command
+
+    django.setup()
+    call_command("migrate", verbosity=0)
+
+
+class Site:
+    """One task of the site: its owner, rounds, sets and models."""
+
+    def __init__(self, rows: Rows, home: Path, *, quick: bool) -> None:
+        from dynabench.accounts.models import User, confirm_address
+        from tasks.config.loading import load_config
+
+        self.rows, self.home, self.quick = rows, home, quick
+        self.code = f"{rows.task}-board"
+        official = ROOT / "tasks" / "official" / rows.task / "task.yaml"
+        self.config = load_config(official.read_text())
+        self.owner = User.objects.filter(email="board@example.com").first()
+        if self.owner is None:
+            self.owner = User.objects.create_superuser("board@example.com", None)
+            confirm_address(self.owner)
+
+    def make(self) -> None:
+        """The task, its rounds with what people said, and its sets, all opened."""
+        import yaml
+
+        from evaluation.sets.services import change_set
+        from evaluation.sets.source_services import sweep_rounds
+        from tasks.config.loading import dump_config
+        from tasks.services import create_task
+
+        config = {
+            **yaml.safe_load(dump_config(self.config)),
+            "metrics": {"main": "accuracy"},
+            "leaderboard": {"weights": {"accuracy": 1, "throughput": 0, "memory": 0}},
+        }
+        if self.quick:
+            few = {"n": 1, "reason": "A quick run."}
+            config["leaderboard"]["min_examples"] = few
+        self.task, _ = create_task(code=self.code, config_text=json.dumps(config), actor=self.owner)
+        for name, rows in self.rows.tests.items():
+            self._store(name, rows)
+        sweep_rounds()
+        for one in self.task.evaluation_sets.all():
+            change_set(
+                evaluation_set=one, actor=self.owner, description="", access="scoring",
+                may_leave=True, answers_public=True,
+            )  # fmt: skip
+
+    def _store(self, name: str, rows: list[Row]) -> None:
+        """As a closed round where people voted, else as a set of its own."""
+        from django.core.management import call_command
+
+        file = self.home / f"{self.code}-{name}.jsonl"
+        file.write_text("".join(f"{json.dumps(row['line'])}\n" for row in rows))
+        with redirect_stdout(io.StringIO()):
+            if name.startswith("round-"):
+                call_command(
+                    "import_examples", str(file), f"--task={self.code}",
+                    f"--policy={self.rows.policy}", stderr=io.StringIO(),
+                )  # fmt: skip
+            else:
+                call_command(
+                    "add_evaluation_set", self.code, str(file), name=name, may_leave=True,
+                    answers_public=True,
+                )  # fmt: skip
+
+    def submit(self, name: str, about: str, said: Mapping[str, list[str]]) -> None:
+        """A model's answers to every set, checked, scored and published."""
+        from evaluation import jobs
+        from evaluation.models import EvaluationRun
+        from evaluation.sets.selectors import open_versions
+        from evaluation.submissions.services import Card, publish, submit_model
+        from evaluation.uploads.chunked import add_file
+
+        field = self.task.config.answer_field
+        for version in open_versions(self.task):
+            if (of := version.evaluation_set.name) not in said:
+                continue
+            lines = [
+                json.dumps({"id": row["uid"], "output": {field: label}}) + "\n"
+                for row, label in zip(self.rows.tests[of], said[of], strict=True)
+            ]
+            data = "".join(lines).encode()
+            made = submit_model(
+                task=self.task, owner=self.owner, kind="predictions", name=name,
+                upload=add_file(self.owner, "answers.jsonl", len(data), io.BytesIO(data)),
+                evaluation_set=version, card=Card(trained_on=about),
+            )  # fmt: skip
+            jobs.check_submission(made.pk)
+            made.refresh_from_db()
+            for run in EvaluationRun.objects.filter(submission=made):
+                jobs.evaluate_next(run.pk)
+            if not made.runs.filter(outcome="ok").exists():
+                raise SystemExit(f"{self.code}: {name} has no result on {of}: {made.error}")
+        publish(submission=made, actor=self.owner)
+
+    def board(self) -> dict[str, Any]:
+        """The public board and the page of rounds, as the site gives them out."""
+        from leaderboard.board.matrix import score_matrix
+        from leaderboard.board.tables import public_table
+        from leaderboard.jobs import renew_boards, unresampled
+        from leaderboard.rounds.matrix import as_json, rounds_of
+        from tasks.selectors import seen_rounds
+        from validation.statistics.cache import all_numbers
+
+        while unresampled(self.task).exists():
+            renew_boards()
+        renew_boards()
+        seen = seen_rounds([self.task])
+        matrix = score_matrix(self.task)
+        rounds = as_json(matrix, rounds_of(matrix, seen, all_numbers(seen)))
+        return {"board": public_table(self.task), "rounds": rounds["rounds"]}
+
+
+def measure(tasks: list[str], home: Path, *, quick: bool) -> dict[str, Any]:
+    """The figures of these tasks; texts are left out of them."""
+    from tqdm import tqdm
+
+    from bench.board_figures import adjust, figures
+    from bench.board_models import Maker
+    from bench.board_plan import entries
+    from dynabench.lib.queue import silence
+
+    sizes = (QUICK_TRAIN, QUICK_TESTED) if quick else (MOST_TRAIN, TESTED)
+    all_rows = {task: TASKS[task](*sizes) for task in tasks}
+    models = {
+        task: [e for e in entries([*rows.stages]) if not (quick and e.kind in SLOW)]
+        for task, rows in all_rows.items()
+    }
+    found = {}
+    with silence(), tqdm(total=2 * sum(map(len, models.values())) + len(tasks)) as bar:
+        for task, rows in all_rows.items():
+            site = Site(rows, home, quick=quick)
+            tell = lambda said: bar.set_postfix_str(said[:50])  # noqa: E731
+            maker = Maker(site.config, rows, home, quick, tell)
+            answers = {}
+            for entry in models[task]:
+                bar.set_description(f"{task}: {entry.name}")
+                answers[entry.name] = maker.answers_of(entry)
+                bar.update()
+            bar.set_description(f"{task}: the site")
+            site.make()
+            bar.update()
+            for entry in models[task]:
+                site.submit(entry.name, entry.trained_on, answers[entry.name])
+                bar.update()
+            found[task] = figures(rows, models[task], answers, site.board(), maker.seconds)
+    adjust(found)
+    return found
+
+
+def whole(tasks: list[str], home: Path, *, quick: bool) -> dict[str, Any]:
+    """The figures with what they rest on."""
+    from bench.board_models import PACKAGES
+
+    started = time.process_time()
+    found = measure(tasks, home, quick=quick)
+    models = [one for task in found.values() for one in task["models"]]
+    return {
+        "made_by": "python bench/board.py --write",
+        "machine": machine(),
+        "versions": versions(*PACKAGES),
+        "data_sha256": dict(_digests()),
+        "cpu_seconds": {
+            "models": round(sum(one["cpu_seconds"] for one in models)),
+            "this run": round(time.process_time() - started),
+        },
+        "tasks": found,
+    }
+
+
+def _digests() -> Iterator[tuple[str, str]]:
+    for name in FILES:
+        yield name, hashlib.sha256(file_of(name).read_bytes()).hexdigest()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--task", choices=TASKS, help="only this task")
+    parser.add_argument("--home", type=Path, default=ROOT / "var" / "boards")
+    parser.add_argument("--quick", action="store_true", help="a part of one task, fewer models")
+    parser.add_argument("--write", action="store_true", help="figures, page and plots")
+    parser.add_argument("--json", action="store_true", help="print one object")
+    given = parser.parse_args()
+    if lacking := [name for name in FILES if not file_of(name).exists()]:
+        parser.exit(2, f"{DATA} lacks {lacking[0]}.jsonl.gz. Set DYNABENCH_DATA to its folder.\n")
+    if given.write and (given.quick or given.task):
+        parser.exit(2, "--write is for all tasks in full.\n")
+    tasks = [given.task] if given.task else ["sentiment"] if given.quick else [*TASKS]
+    home = (given.home / "quick" if given.quick else given.home).resolve()
+    start(home)
+    results = whole(tasks, home, quick=given.quick)
+    if given.write:
+        from bench.board_page import FIGURES, write_page
+
+        FIGURES.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+        write_page(results)
+    if given.json:
+        print(json.dumps(results, indent=2, ensure_ascii=False))
+    else:
+        for task, each in results["tasks"].items():
+            print(f"\n{task}")
+            for one in each["models"]:
+                print(f"{one['rank']:>4} ({one['first']} to {one['last']}) {one['model']:28}"
+                      f"{one['score']['value']:6.1f}")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

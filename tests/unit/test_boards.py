@@ -1,0 +1,86 @@
+"""The boards of many models: who is tested on what nobody trained on, and what is asked of them."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.board_plan import asked, entries
+from bench.board_rows import TASKS, apart, clusters_of, row_of, sample
+
+
+def line(uid: str, text: str = "", **told: Any) -> dict[str, Any]:
+    about = {name: told.pop(name) for name in ("group", "contrast_uid") if name in told}
+    return {
+        "uid": uid, "context": {}, "input": {"text": text or uid}, "author": None,
+        "author_label": "hate", "validations": [], "metadata": about, **told,
+    }  # fmt: skip
+
+
+def test_a_label_is_what_three_of_five_people_chose_else_what_the_source_says():
+    votes = [{"label": label} for label in ("a", "b", "a", "c", "a")]
+    assert row_of(line("1", validations=votes))["label"] == "a"
+    assert row_of(line("1", validations=votes[1:] + votes[1:2]))["label"] is None
+    assert row_of(line("1", validations=votes[:2]))["label"] == "hate"
+
+
+@pytest.mark.parametrize(
+    ("train", "test"),
+    [
+        (line("1", "Same  TEXT"), line("2", "same text")),
+        (line("1", contrast_uid="2"), line("2", contrast_uid="1")),
+        (line("1", group="g"), line("2", group="g")),
+        (line("1", context={"prompt": "p"}), line("2", context={"prompt": "p"})),
+    ],
+    ids=["text", "pair", "group", "prompt"],
+)
+def test_what_is_close_to_a_test_is_not_trained_on(train, test):
+    far = row_of(line("3"))
+    stages, dropped = apart({"round 1": [row_of(train), far]}, {"any": [row_of(test)]}, most=9)
+    assert stages == {"round 1": [far]}
+    assert dropped == {"round 1": 1}
+
+
+@given(st.lists(st.integers(1, 4), min_size=2, max_size=30), st.integers(1, 40))
+def test_a_sample_has_whole_groups_and_never_fewer_rows(sizes, size):
+    rows = [
+        row_of(line(f"{group}-{n}", group=f"g{group}"))
+        for group, count in enumerate(sizes)
+        for n in range(count)
+    ]
+    taken = sample(rows, size)
+    groups = {row["group"] for row in taken}
+    assert taken == [row for row in rows if row["group"] in groups]
+    largest = max(sizes)
+    assert min(size, len(rows) - largest) <= len(taken) <= max(size - 1 + largest, size)
+    assert sample(rows[::-1], size) == taken[::-1]
+    assert (clusters_of(rows) is None) == (largest == 1)
+
+
+@pytest.mark.parametrize("stages", [("r1", "r2"), ("r1", "r2", "r3")])
+def test_twelve_models_of_four_kinds_and_every_question_is_about_two_of_them(stages):
+    models = entries(stages)
+    names = {one.name for one in models}
+    assert len(names) == len(models) >= 12
+    assert len({one.kind for one in models} - {"majority"}) >= 4
+    questions = asked(stages, [f"set {name}" for name in stages], ["a", "b"])
+    assert {one.question for one in questions} >= {"next", "own", "forgotten"}
+    assert {name for one in questions for name in (one.before, one.after)} <= names
+    for one in questions:  # no model is tested on the next round after training on it
+        if one.question == "next":
+            after = next(each for each in models if each.name == one.after)
+            learned = {f"set {name}" for step in after.steps for name in step}
+            assert not learned & {*one.sets}
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("task", TASKS)
+def test_real_rows_are_apart(task):
+    rows = TASKS[task](300, 385)
+    tested = {key for some in rows.tests.values() for row in some for key in row["keys"]}
+    trained = {key for some in rows.stages.values() for row in some for key in row["keys"]}
+    assert not tested & trained
+    assert {*rows.like} <= {*rows.tests}
+    assert len(rows.like) == len(rows.stages)
+    assert all(len(rows.tests[name]) >= 385 for name in rows.tests if name not in rows.long)
