@@ -6,6 +6,7 @@ python -m bench.board_page    # after a change of the words or of this file
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.sax.saxutils import escape
@@ -28,7 +29,7 @@ SHADES = {
     "starter-int8": "a", "people": "d",
 }  # fmt: skip
 """The colour of a kind's dot; others: b."""
-LEFT, PLOT, RIGHT, LINE, TOP = 300, 380, 60, 20, 34
+LEFT, PLOT, RIGHT, LINE, TOP = 370, 340, 60, 20, 34
 STYLE = """
 text{font:13px system-ui,sans-serif;fill:#1f2328}.grid{stroke:#8886}.zero{stroke:#888}
 .bar{stroke-width:2}.a{stroke:#0969da;fill:#0969da}.b{stroke:#7d5c00;fill:#7d5c00}
@@ -62,6 +63,7 @@ def write_page(results: Mapping[str, Any]) -> None:
 def page(results: Mapping[str, Any], text: str) -> str:
     """The page with the tables of these figures; text: the page as it is."""
     tables = {
+        "rows": rows_table(results["tasks"]),
         **{f"board {task}": board_table(of) for task, of in results["tasks"].items()},
         "changes": changes_table(results["tasks"]),
         "people": people_table(results["tasks"]),
@@ -72,6 +74,19 @@ def page(results: Mapping[str, Any], text: str) -> str:
         if count != 1:
             raise ValueError(f"{PAGE.name} needs the marker <!-- {name} --> once.")
     return text
+
+
+def rows_table(tasks: Mapping[str, Any]) -> str:
+    """How many rows of what."""
+
+    def counts(of: Mapping[str, int]) -> str:
+        return ", ".join(f"{name} {count:,}" for name, count in of.items())
+
+    rows = [
+        [NAMES[task], *(counts(of["rows"][part]) for part in ("train", "too_close", "test"))]
+        for task, of in tasks.items()
+    ]
+    return table(["task", "trained on", "left out, too close to a test", "tested on"], rows)
 
 
 def board_table(of: Mapping[str, Any]) -> str:
@@ -181,13 +196,22 @@ def pictures(results: Mapping[str, Any]) -> dict[str, str]:
     }
     return {
         "boards-models.svg": svg(models, "Accuracy in percent, mean of sets that count", (0, 100)),
-        "boards-rounds.svg": svg(asked, "Points of accuracy gained", (-30, 30)),
+        "boards-rounds.svg": svg(asked, "Points of accuracy gained", _around_0(asked)),
         "boards-people.svg": svg(people, "Accuracy in percent", (0, 100)),
     }  # fmt: skip
 
 
+def _around_0(panels: Panels) -> tuple[float, float]:
+    """A scale with 0 in the middle that has room for all whiskers, in steps of 20."""
+    ends = [
+        abs(dot.cell[end]) for dots in panels.values() for dot in dots for end in ("low", "high")
+    ]
+    most = 20 * ceil(max(ends, default=1) / 20)
+    return -most, most
+
+
 def _short(one: Mapping[str, Any]) -> str:
-    return f"{one['after']}".removeprefix("MiniLM, ")
+    return f"{one['before']} → {one['after']}".replace("MiniLM, ", "")
 
 
 def _model(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
