@@ -31,7 +31,7 @@ sys.path.insert(0, str(ROOT))
 from bench.board_rows import DATA, FILES, TASKS, Row, Rows, file_of  # noqa: E402
 from bench.machine import machine, versions  # noqa: E402
 
-MOST_TRAIN, TESTED = 1000, 400
+MOST_TRAIN, TESTED = 800, 400
 QUICK_TRAIN, QUICK_TESTED = 200, 40
 SLOW = ("starter-int8", "minilm-int8", "language-model", "frozen")
 """Kinds that --quick leaves out."""
