@@ -3,6 +3,7 @@
     python bench/board.py                   # all three: trains what is missing, then makes the site
     python bench/board.py --quick           # a part of one task, under a minute
     python bench/board.py --write           # also bench/boards.json, docs/boards.md and its plots
+    python bench/board.py --write --task nli    # of one task; those of the others stay
     python bench/board.py --json            # print the figures as one object
 
 Weights and answers stay in HOME (default var/boards), so that a run that was broken off goes on.
@@ -19,7 +20,6 @@ import json
 import os
 import shutil
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -205,29 +205,32 @@ def measure(tasks: list[str], home: Path, *, quick: bool) -> dict[str, Any]:
     return found
 
 
-def whole(tasks: list[str], home: Path, *, quick: bool) -> dict[str, Any]:
-    """The figures with what they rest on."""
+def with_origin(found: dict[str, Any]) -> dict[str, Any]:
+    """Each task's figures with what they rest on."""
     from bench.board_models import PACKAGES
 
-    started = time.process_time()
-    found = measure(tasks, home, quick=quick)
-    models = [one for task in found.values() for one in task["models"]]
-    return {
-        "made_by": "python bench/board.py --write",
-        "machine": machine(),
-        "versions": versions(*PACKAGES),
-        "data_sha256": dict(_digests()),
-        "cpu_seconds": {
-            "models": round(sum(one["cpu_seconds"] for one in models)),
-            "this run": round(time.process_time() - started),
-        },
-        "tasks": found,
-    }
+    about = {"machine": machine(), "versions": versions(*PACKAGES), "data_sha256": dict(_digests())}
+    for each in found.values():
+        seconds = sum(one["cpu_seconds"] for one in each["models"])
+        each |= about | {"cpu_seconds": round(seconds)}
+    return found
 
 
 def _digests() -> Iterator[tuple[str, str]]:
     for name in FILES:
         yield name, hashlib.sha256(file_of(name).read_bytes()).hexdigest()
+
+
+def write(found: dict[str, Any]) -> None:
+    """Put these tasks into the shipped figures, and make page and plots of all."""
+    from bench.board_figures import adjust
+    from bench.board_page import FIGURES, write_page
+
+    known = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
+    tasks = {task: one for task in TASKS if (one := found.get(task) or known.get(task))}
+    adjust(tasks)
+    FIGURES.write_text(json.dumps(tasks, indent=1, ensure_ascii=False) + "\n")
+    write_page(tasks)
 
 
 def main() -> None:
@@ -242,25 +245,22 @@ def main() -> None:
     given = parser.parse_args()
     if lacking := [name for name in FILES if not file_of(name).exists()]:
         parser.exit(2, f"{DATA} lacks {lacking[0]}.jsonl.gz. Set DYNABENCH_DATA to its folder.\n")
-    if given.write and (given.quick or given.task):
-        parser.exit(2, "--write is for all tasks in full.\n")
+    if given.write and given.quick:
+        parser.exit(2, "A quick run has no figures to ship; leave --write out.\n")
     tasks = [given.task] if given.task else ["sentiment"] if given.quick else [*TASKS]
     home = (given.home / "quick" if given.quick else given.home).resolve()
     start(home)
-    results = whole(tasks, home, quick=given.quick)
+    found = with_origin(measure(tasks, home, quick=given.quick))
     if given.write:
-        from bench.board_page import FIGURES, write_page
-
-        FIGURES.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
-        write_page(results)
+        write(found)
     if given.json:
-        print(json.dumps(results, indent=2, ensure_ascii=False))
+        print(json.dumps(found, indent=2, ensure_ascii=False))
     else:
-        for task, each in results["tasks"].items():
+        for task, each in found.items():
             print(f"\n{task}")
             for one in each["models"]:
                 print(f"{one['rank']:>4} ({one['first']} to {one['last']}) {one['model']:28}"
-                      f"{one['score']['value']:6.1f}")  # fmt: skip
+                      f"{one['accuracy']['value']:6.1f}")  # fmt: skip
 
 
 if __name__ == "__main__":

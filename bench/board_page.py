@@ -53,20 +53,20 @@ Panels = Mapping[str, Sequence[Dot]]
 """Dots under each other, by the heading above them."""
 
 
-def write_page(results: Mapping[str, Any]) -> None:
+def write_page(tasks: Mapping[str, Any]) -> None:
     """Replace what stands between the page's markers, and the plots."""
-    PAGE.write_text(page(results, PAGE.read_text()))
-    for name, svg in pictures(results).items():
-        (PICTURES / name).write_text(svg)
+    PAGE.write_text(page(tasks, PAGE.read_text()))
+    for name, plot in pictures(tasks).items():
+        (PICTURES / name).write_text(plot)
 
 
-def page(results: Mapping[str, Any], text: str) -> str:
+def page(tasks: Mapping[str, Any], text: str) -> str:
     """The page with the tables of these figures; text: the page as it is."""
     tables = {
-        "rows": rows_table(results["tasks"]),
-        **{f"board {task}": board_table(of) for task, of in results["tasks"].items()},
-        "changes": changes_table(results["tasks"]),
-        "people": people_table(results["tasks"]),
+        "rows": rows_table(tasks),
+        **{f"board {task}": board_table(of) for task, of in tasks.items()},
+        "changes": changes_table(tasks),
+        "people": people_table(tasks),
     }
     for name, table in tables.items():
         between = rf"(<!-- {name} -->\n).*?(\n<!-- end -->)"
@@ -114,7 +114,7 @@ def changes_table(tasks: Mapping[str, Any]) -> str:
             f"{one['before']} → {one['after']}",
             " ".join(one["sets"]) if len(one["sets"]) == 1 else "all that count",
             interval(one["points"], sign=True),
-            f"{one['p_holm']:.2g}",
+            f"{one['p_holm']:.2g}" if one["p_holm"] >= 0.001 else "< 0.001",
         ]
         for task, one in changes(tasks)
     ]
@@ -164,9 +164,8 @@ def _text(value: float, *, sign: bool) -> str:
     return f"{value:{'+' if sign else ''}.1f}".replace("-", "−")
 
 
-def pictures(results: Mapping[str, Any]) -> dict[str, str]:
+def pictures(tasks: Mapping[str, Any]) -> dict[str, str]:
     """The plots by file name."""
-    tasks = results["tasks"]
     models = {
         NAMES[task]: [
             Dot(one["model"], one["accuracy"], SHADES.get(one["kind"], "b")) for one in of["models"]
