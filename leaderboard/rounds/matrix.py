@@ -152,7 +152,8 @@ def rounds_of(matrix: Matrix, rounds: Sequence[Round], kept: Mapping[int, Kept])
     """
     prefetch_related_objects(rounds, "parents")
     by_number = {round.number: round for round in rounds}
-    sets = [(one.round, place, one) for place, one in enumerate(matrix.sets) if one.round is not None]
+    known = enumerate(matrix.sets)
+    sets = [(one.round, place, one) for place, one in known if one.round is not None]
     without = by_number.keys() - {number for number, _, _ in sets}
     places = [*sets, *((number, -1, None) for number in without)]
     columns = tuple(
