@@ -1,20 +1,20 @@
 """Who may enter a task's pages and its part of the API; for this stage and those after it."""
 
-from django.http import Http404, HttpRequest
+from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from rest_framework.request import Request
 
 from annotation import selectors
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
+from tasks.access import May, require
 from tasks.models import Context, Task
-from tasks.permissions import can_annotate
+from tasks.permissions import can_write
 
 
-def writer(request: HttpRequest | Request, task: Task) -> Annotator:
-    """The signed-in person's annotator, if they may write or judge for the task."""
-    if not can_annotate(request.user, task):
-        raise Http404
+def participant(request: HttpRequest | Request, task: Task, may: May = can_write) -> Annotator:
+    """The signed-in person's annotator, if they `may`; refuses others as `require` does."""
+    require(request.user, task, may)
     return annotator_of(request.user)  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""Examples and reports in the admin: read by a task's members, reports resolved by moderators."""
+"""Examples and reports in the admin: read by a task's members, reports resolved by reviewers."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from django.utils.html import format_html
 from annotation.models import Example, Report, TargetOutput
 from annotation.moderation import resolve_reports
 from tasks.admin.contexts import RoundFilter
-from tasks.admin.roles import MODERATORS, NOBODY, READERS, ByRole, RoleAdmin, person, shielded
+from tasks.admin.roles import NOBODY, READERS, REVIEWERS, ByRole, RoleAdmin, person, shielded
 from tasks.media.markup import in_words
 
 READ_ONLY = {"view": READERS, "add": NOBODY, "change": NOBODY, "delete": NOBODY}
@@ -109,7 +109,7 @@ class ReportAdmin(RoleAdmin):
     )
     actions = ["resolve"]
     to_task = "context__round__task"
-    may = {**READ_ONLY, "resolve": MODERATORS}
+    may = {**READ_ONLY, "resolve": REVIEWERS}
 
     def has_resolve_permission(self, request: HttpRequest) -> bool:
         return self.allows(request, "resolve")

@@ -1,4 +1,4 @@
-"""The mail to moderators about new reports."""
+"""The mail to reviewers about new reports."""
 
 from datetime import datetime, timedelta
 
@@ -12,14 +12,14 @@ from django.utils.translation import ngettext
 
 from annotation.models import Report
 from tasks.mails import mail_members
-from tasks.models import Task, TaskMember
+from tasks.models import Task
+from tasks.permissions import REVIEWERS
 
 PAUSE = timedelta(hours=1)
-MODERATORS = (TaskMember.Role.OWNER, TaskMember.Role.EDITOR, TaskMember.Role.MODERATOR)
 
 
 def tell_reports() -> int:
-    """Mail the moderators of tasks with new reports, once an hour for each task; how many tasks.
+    """Mail the reviewers of tasks with new reports, once an hour for each task; how many tasks.
 
     The sweep calls it. No lock: of several sweeps, the one whose update hits mails.
     """
@@ -47,5 +47,5 @@ def _tell(task: Task, now: datetime) -> bool:
         _("Read what they say, then keep or retire each passage:"),
         settings.SITE_URL + reverse("own:reports", args=[task.code]),
     ]
-    mail_members(task, MODERATORS, subject % values, "\n\n".join(lines) + "\n")
+    mail_members(task, REVIEWERS, subject % values, "\n\n".join(lines) + "\n")
     return True

@@ -327,7 +327,7 @@ class Report(models.Model):
     comment = models.CharField(max_length=500, blank=True)
     created_at = models.DateTimeField(db_default=Now())
     resolved_at = models.DateTimeField(null=True, blank=True)
-    told_at = models.DateTimeField(null=True, editable=False)  # when moderators were mailed
+    told_at = models.DateTimeField(null=True, editable=False)  # when reviewers were mailed
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["annotator", "context"], name="report_once")]

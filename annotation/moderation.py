@@ -1,4 +1,4 @@
-"""Writes of moderators: reports of contexts, and examples that are withdrawn."""
+"""Writes of reviewers: reports of contexts, and examples that are withdrawn."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -43,7 +43,7 @@ def hide_media_of(example: Example) -> None:
 def withdraw_example(*, example: Example, actor: User | None, reason: str) -> Example:
     """Retract an example even when it is judged or released; may be repeated. Locks the example.
 
-    For moderators, and for authors who delete their data. It leaves the numbers of its round at
+    For reviewers, and for authors who delete their data. It leaves the numbers of its round at
     once. A version that is released keeps it; the next version has a tombstone in its place.
     `reason` stands in the log and is never public. The caller checks who may do it.
     """

@@ -93,7 +93,7 @@ def _teasers(tasks: Sequence[Task]) -> dict[int, Teaser]:
     """By task: a failure that was released, else the first good example of its configuration."""
     config_of = {task.pk: task.config for task in tasks}
     found = {pk: teaser for pk, config in config_of.items() if (teaser := _shipped(config))}
-    for example in released_failures(tasks):
+    for example in released_failures([task for task in tasks if task.is_visible]):
         task = example.round.task_id
         found[task] = _failure(config_of[task], example)
     return found

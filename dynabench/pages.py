@@ -20,7 +20,7 @@ from dynabench.lib.markdown import render_markdown
 from leaderboard.people.next_steps import next_steps
 from leaderboard.snapshots.previews import tops_of
 from tasks.models import TaskGroup
-from tasks.permissions import is_offered_new_tasks
+from tasks.permissions import can_judge, can_write, is_offered_new_tasks, look_up_roles
 from tasks.selectors import groups_with, listed_tasks
 from validation.statistics.definitions import DEFINITIONS
 
@@ -29,6 +29,7 @@ from validation.statistics.definitions import DEFINITIONS
 def home(request: HttpRequest) -> HttpResponse:
     """All tasks that this person may see, by search and filters, and how to begin."""
     tasks = list(listed_tasks(request.user))
+    look_up_roles(request.user, tasks)
     cards = cards_of(tasks)
     search = request.GET.get("q", "").strip().lower()
     only_open, no_sensitive = request.GET.get("open"), request.GET.get("mild")
@@ -64,11 +65,12 @@ def _beginning(request: HttpRequest, cards: Sequence[Card]) -> dict[str, Any]:
         return {"taste": started(short.round, "home").values()} if short and short.round else {}
     tasks = [card.task.pk for card in cards if not card.task.is_sensitive]
     user = person(request)
+    judged = [card for card in cards if can_judge(user, card.task)]
     return {
         "can_offer_demo": user.is_superuser and not Example.objects.exists() and can_offer(user),
         "steps": next_steps(annotator_of(user), tasks),
-        "to_write": next((card.task for card in cards if card.is_open), None),
-        "to_judge": max(cards, key=lambda card: card.waiting, default=None),
+        "to_write": next((c.task for c in cards if c.is_open and can_write(user, c.task)), None),
+        "to_judge": max(judged, key=lambda card: card.waiting, default=None),
     }
 
 
@@ -83,6 +85,7 @@ def group(request: HttpRequest, slug: str) -> HttpResponse:
     found = get_object_or_404(TaskGroup, slug=slug)
     members = set(found.tasks.values_list("pk", flat=True))
     tasks = [task for task in listed_tasks(request.user) if task.pk in members]
+    look_up_roles(request.user, tasks)
     if not tasks and not request.user.is_superuser:
         raise Http404
     tops = tops_of(tasks)

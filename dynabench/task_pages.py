@@ -20,7 +20,7 @@ from tasks.access import ANY, find_task
 from tasks.config.schema import ShownExample, TaskConfig
 from tasks.media.markup import shown_value
 from tasks.models import Round, Task
-from tasks.permissions import can_edit, can_moderate
+from tasks.permissions import can_edit, can_review, can_take
 from tasks.selectors import groups_with, seen_rounds
 from tasks.targets.failures import failing
 from validation.judging.queue import JUDGED_STATES
@@ -44,7 +44,7 @@ def overview(request: HttpRequest, code: str) -> HttpResponse:
         **_frame(request, task, "overview"),
         "groups": groups_with([task]),
         "round": live,
-        "can_judge": any(round.state in JUDGED_STATES for round in rounds),
+        "is_judged": any(round.state in JUDGED_STATES for round in rounds),
         "can_edit": can_edit(request.user, task),
         "instructions": render_markdown(config.instructions),
         "description": render_markdown(live.description) if live else "",
@@ -57,7 +57,7 @@ def overview(request: HttpRequest, code: str) -> HttpResponse:
         **_first_models(task),
         "follows": task.followers.filter(user=request.user.pk).exists(),
     }
-    if values["can_moderate"]:
+    if values["can_review"]:
         values["failing"] = failing(task)
     return render(request, "tasks/overview.html", values)
 
@@ -68,7 +68,7 @@ def _frame(request: HttpRequest, task: Task, here: str) -> dict[str, Any]:
         "here": here,
         "task": task,
         "config": task.config,
-        "can_moderate": can_moderate(request.user, task),
+        "can_review": can_review(request.user, task),
     }
 
 
@@ -88,7 +88,8 @@ def rounds(request: HttpRequest, code: str) -> HttpResponse:
     task = find_task(request, code)
     seen = seen_rounds([task])
     numbered = _numbered(seen)
-    datasets, counted = latest_datasets(seen), {round.pk: kept for round, kept in numbered}
+    datasets = latest_datasets(seen) if can_take(request.user, task) else {}
+    counted = {round.pk: kept for round, kept in numbered}
     values = {
         **_frame(request, task, "rounds"),
         "rounds": [(round, counted.get(round.pk), datasets.get(round.pk)) for round in seen],
@@ -107,10 +108,11 @@ def rounds(request: HttpRequest, code: str) -> HttpResponse:
 def data(request: HttpRequest, code: str) -> HttpResponse:
     """What can be downloaded, who made it, and on what terms."""
     task = find_task(request, code, kinds=ANY)
-    about = task.config.about
+    about, takes = task.config.about, can_take(request.user, task)
     values = {
         **_frame(request, task, "data"),
-        "datasets": public_datasets(seen_rounds([task])),
+        "datasets": public_datasets(seen_rounds([task])) if takes else [],
+        "takes": takes,
         "people": render_markdown(about.people),
         "ethics": render_markdown(about.ethics),
     }

@@ -2,15 +2,18 @@
 
 from collections.abc import Callable, Collection
 
+from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
+from django.utils.translation import gettext as _
 from rest_framework.request import Request
 
 from dynabench.accounts.models import User
 from dynabench.accounts.people import person
 from tasks.models import Task
-from tasks.permissions import Person, can_edit, can_see
+from tasks.permissions import Person, can_edit, can_see, role_of
 
+May = Callable[[Person, Task], bool]
 ANY = ("examples", "arena")
 """The kinds of tasks."""
 
@@ -18,23 +21,36 @@ ANY = ("examples", "arena")
 def find_task(
     request: HttpRequest | Request,
     code: str,
-    may: Callable[[Person, Task], bool] = can_see,
+    may: May = can_see,
     *,
     kinds: Collection[str] = ("examples",),
 ) -> Task:
-    """The task, for those who `may`; for everybody else it is not there.
+    """The task, for those who `may`, as `require` says.
 
     kinds: of tasks that have what is asked for; ANY of them for what every task has.
     """
     task = get_object_or_404(Task, code=code)
-    if not may(request.user, task) or (kinds is not ANY and task.config.kind not in kinds):
+    require(request.user, task, may)
+    if kinds is not ANY and task.config.kind not in kinds:
         raise Http404
     return task
+
+
+def require(user: Person, task: Task, may: May) -> None:
+    """Raises PermissionDenied for a member whose role does not reach, Http404 for everybody else.
+
+    So outsiders do not learn what there is in a task besides what everybody sees.
+    """
+    if may(user, task):
+        return
+    if not user.is_superuser and role_of(user, task) is None:
+        raise Http404
+    raise PermissionDenied(_("Your role in this task does not allow this. Ask its owners."))
 
 
 def find_edited(
     request: HttpRequest | Request, code: str, *, kinds: Collection[str] = ("examples",)
 ) -> tuple[Task, User]:
-    """The task and its editor; for everybody else it is not there."""
+    """The task and its editor; refuses everybody else."""
     task = find_task(request, code, can_edit, kinds=kinds)
     return task, person(request)

@@ -115,12 +115,14 @@ class MemberQuerySet(models.QuerySet["TaskMember"]):
 class TaskMember(models.Model):
     """A user's role in a task; read it through `standing`."""
 
-    class Role(models.TextChoices):
-        OWNER = "owner"  # everything, members too
-        EDITOR = "editor"  # configuration, rounds, contexts, targets
-        MODERATOR = "moderator"  # reports, examples, validations
-        VIEWER = "viewer"  # reads what is not public
-        ANNOTATOR = "annotator"  # writes and judges, and reads no more than is public
+    class Role(models.TextChoices):  # what each may do: `tasks.roles`
+        OWNER = "owner"
+        EDITOR = "editor"
+        REVIEWER = "reviewer"
+        VIEWER = "viewer"
+        ANNOTATOR = "annotator"
+        WRITER = "writer"
+        JUDGE = "judge"
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="members")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)

@@ -1,4 +1,6 @@
-"""Who may do what with a task: one function for each question."""
+"""Who may do what with a task: one function for each question, answered by `tasks.roles`."""
+
+from collections.abc import Collection
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
@@ -6,10 +8,14 @@ from django.contrib.auth.models import AnonymousUser
 from dynabench.accounts.models import User
 from dynabench.accounts.people import has_confirmed_address
 from tasks.models import Generator, TargetModel, Task, TaskMember
+from tasks.roles import ADMINISTRATOR, PERSON, VISITOR, May, allowed, roles_that
 
 Person = User | AnonymousUser
-Role = TaskMember.Role
-READERS = frozenset(Role) - {Role.ANNOTATOR}
+JUDGES = roles_that(May.JUDGE)
+READERS = roles_that(May.READ)
+REVIEWERS = roles_that(May.REVIEW)
+EDITORS = roles_that(May.EDIT)
+OWNERS = roles_that(May.OWN)
 
 
 def role_of(user: Person, task: Task) -> str | None:
@@ -25,44 +31,82 @@ def role_of(user: Person, task: Task) -> str | None:
     return task.roles[user.pk]
 
 
+def look_up_roles(user: Person, tasks: Collection[Task]) -> None:
+    """Ask the user's roles in many tasks at once, for `role_of`; one query."""
+    if not user.is_authenticated:
+        return
+    members = TaskMember.objects.standing().filter(task__in=tasks, user=user)
+    roles = dict(members.values_list("task", "role"))
+    for task in tasks:
+        task.roles[user.pk] = roles.get(task.pk)
+
+
+def _may(user: Person, task: Task, what: May) -> bool:
+    """Whether the person may do this; what everybody may needs no query."""
+    if not user.is_active:
+        who = VISITOR
+    elif user.is_superuser:
+        who = ADMINISTRATOR
+    elif what in allowed(VISITOR, is_visible=task.is_visible):
+        return True
+    else:
+        who = role_of(user, task) or PERSON
+    return what in allowed(who, is_visible=task.is_visible)
+
+
 def can_see(user: Person, task: Task) -> bool:
     """Whether the task's page exists for this person."""
-    return task.is_visible or user.is_superuser or role_of(user, task) is not None
-
-
-def can_annotate(user: Person, task: Task) -> bool:
-    """Whether the person may write examples that are kept."""
-    return user.is_authenticated and user.is_active and can_see(user, task)
+    return _may(user, task, May.SEE)
 
 
 def can_try_out(user: Person, task: Task) -> bool:
     """Whether the person may try the model without anything being kept."""
-    return task.allow_try_out and can_see(user, task)
+    return task.allow_try_out and _may(user, task, May.TRY)
 
 
-def can_edit(user: Person, task: Task) -> bool:
-    """Whether the person may change configuration, rounds, contexts and targets."""
-    return user.is_superuser or role_of(user, task) in (Role.OWNER, Role.EDITOR)
+def can_take(user: Person, task: Task) -> bool:
+    """Whether the person may have what leaves the task: released files and the like."""
+    return _may(user, task, May.TAKE)
 
 
-def can_own(user: Person, task: Task) -> bool:
-    """Whether the person may name members and delete."""
-    return user.is_superuser or role_of(user, task) == Role.OWNER
+def can_submit(user: Person, task: Task) -> bool:
+    """Whether the person may submit models."""
+    return _may(user, task, May.SUBMIT)
 
 
-def can_moderate(user: Person, task: Task) -> bool:
-    """Whether the person may act on reports and examples."""
-    return user.is_superuser or role_of(user, task) in (Role.OWNER, Role.EDITOR, Role.MODERATOR)
-
-
-def can_read(user: Person, task: Task) -> bool:
-    """Whether the person may read what is not public, labels and votes among it."""
-    return user.is_superuser or role_of(user, task) in READERS
+def can_write(user: Person, task: Task) -> bool:
+    """Whether the person may write examples that are kept."""
+    return _may(user, task, May.WRITE)
 
 
 def can_judge(user: Person, task: Task) -> bool:
     """Whether the person may judge what others wrote: nobody who may read the labels is blind."""
-    return can_annotate(user, task) and not can_read(user, task)
+    return _may(user, task, May.JUDGE)
+
+
+def can_enter_judging(user: Person, task: Task) -> bool:
+    """Whether the person may judge, or learns why others do."""
+    return _may(user, task, May.JUDGE) or _may(user, task, May.READ)
+
+
+def can_read(user: Person, task: Task) -> bool:
+    """Whether the person may read what is not public, labels and votes among it."""
+    return _may(user, task, May.READ)
+
+
+def can_review(user: Person, task: Task) -> bool:
+    """Whether the person may act on reports and examples."""
+    return _may(user, task, May.REVIEW)
+
+
+def can_edit(user: Person, task: Task) -> bool:
+    """Whether the person may change configuration, rounds, contexts and targets."""
+    return _may(user, task, May.EDIT)
+
+
+def can_own(user: Person, task: Task) -> bool:
+    """Whether the person may name members, release and delete."""
+    return _may(user, task, May.OWN)
 
 
 def is_offered_new_tasks(user: Person) -> bool:

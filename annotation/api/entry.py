@@ -6,10 +6,12 @@ from django.urls import reverse as page_url
 from rest_framework.request import Request
 from rest_framework.reverse import reverse
 
-from annotation.access import gate_is_shut, writer
+from annotation.access import gate_is_shut, participant
 from dynabench.accounts.models import Annotator
 from dynabench.lib.errors import Refused
+from tasks.access import May
 from tasks.models import Task
+from tasks.permissions import can_write
 
 
 def is_program(request: Request) -> bool:
@@ -17,12 +19,14 @@ def is_program(request: Request) -> bool:
     return request.auth is not None
 
 
-def enter(request: Request, task: Task, check_programs: Callable[[Task], None]) -> Annotator:
+def enter(
+    request: Request, task: Task, check_programs: Callable[[Task], None], may: May = can_write
+) -> Annotator:
     """The person's annotator, past the task's gate and where programs may do this.
 
-    check_programs: raises ForPeople. Raises Http404, Refused.
+    check_programs: raises ForPeople. Raises Refused, and what `require` raises.
     """
-    annotator = writer(request, task)
+    annotator = participant(request, task, may)
     if is_program(request):
         check_programs(task)
     if gate_is_shut(request, task):

@@ -3,7 +3,6 @@
 from typing import Any
 
 from django.db.models import QuerySet
-from django.http import Http404
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import generics, serializers, status
@@ -16,11 +15,11 @@ from annotation.api.serializers import GivenContextSerializer, given_context
 from annotation.models import Report
 from annotation.moderation import report_context, resolve_reports
 from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken, User
-from dynabench.accounts.people import shown_name
+from dynabench.accounts.models import ApiToken
+from dynabench.accounts.people import person, shown_name
 from dynabench.lib.api import NewestFirst, read, wanted
-from tasks.access import find_task
-from tasks.permissions import can_moderate, can_read
+from tasks.access import find_task, require
+from tasks.permissions import can_read, can_review
 
 
 class NewReportSerializer(serializers.ModelSerializer[Report]):
@@ -100,9 +99,8 @@ class Resolve(APIView):
 
     @write("reports_resolve", None, ReportSerializer)
     def post(self, request: Request, pk: int) -> Response:
-        """Mark it as dealt with; twice is once. For moderators."""
-        report, user = get_object_or_404(shown(), pk=pk), request.user
-        if not (isinstance(user, User) and can_moderate(user, report.context.round.task)):
-            raise Http404
-        resolve_reports(reports=[report], actor=user)
+        """Mark it as dealt with; twice is once. For reviewers."""
+        report = get_object_or_404(shown(), pk=pk)
+        require(request.user, report.context.round.task, can_review)
+        resolve_reports(reports=[report], actor=person(request))
         return Response(ReportSerializer(shown().get(pk=pk)).data)

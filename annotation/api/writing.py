@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 from rest_framework.views import APIView
 
-from annotation.access import writer
+from annotation.access import participant
 from annotation.api.entry import enter, is_program
 from annotation.api.serializers import (
     AssignmentSerializer,
@@ -41,6 +41,7 @@ from dynabench.lib.errors import Refused
 from tasks.access import find_task
 from tasks.config.loading import validate_inputs
 from tasks.media.selectors import with_media
+from tasks.permissions import can_see
 
 
 class NoAnswer(Refused):
@@ -56,7 +57,7 @@ class GateView(APIView):
     def post(self, request: Request, code: str) -> Response:
         """Say that one has read the task's content warning and wants to go on."""
         task = find_task(request, code)
-        pass_gate(annotator=writer(request, task), task=task)
+        pass_gate(annotator=participant(request, task, can_see), task=task)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

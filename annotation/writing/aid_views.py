@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_POST
 
-from annotation.access import gate_is_shut, writer
+from annotation.access import gate_is_shut, participant
 from annotation.aids import suggestions
 from annotation.aids.example_gallery import open_worked
 from annotation.assignments.services import save_draft
@@ -37,7 +37,7 @@ NO_ANSWER = gettext_noop("The generator did not answer.")
 def support(request: HttpRequest, code: str) -> HttpResponse:
     """Give the help that `want` names; the typed text is kept as the draft."""
     task = find_task(request, code)
-    annotator = writer(request, task)
+    annotator = participant(request, task)
     if gate_is_shut(request, task):
         return redirect("annotation:gate", code=code)
     want = request.POST.get("want", "")

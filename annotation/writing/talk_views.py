@@ -6,7 +6,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods
 
-from annotation.access import gate_is_shut, writer
+from annotation.access import gate_is_shut, participant
 from annotation.assignments.services import assign
 from annotation.attempts import conversation_services
 from annotation.attempts.event_stream import stream_of
@@ -46,7 +46,7 @@ def talk(request: HttpRequest, code: str) -> HttpResponse:
     GET: the conversation as it is, for who waits for the answer.
     """
     task = find_task(request, code)
-    annotator = writer(request, task)
+    annotator = participant(request, task)
     if gate_is_shut(request, task):
         return redirect("annotation:gate", code=code)
     if task.config.talk is None:

@@ -8,7 +8,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from annotation.access import find_given, gate_is_shut, writer
+from annotation.access import find_given, gate_is_shut, participant
 from annotation.aids.saliency import saliency
 from annotation.assignments.services import assign, assign_next, pass_gate, save_draft
 from annotation.attempts import services
@@ -33,6 +33,7 @@ from dynabench.lib.errors import Refused
 from dynabench.lib.htmx import htmx_partial, render_page
 from tasks.access import ANY, find_task
 from tasks.models import Task
+from tasks.permissions import can_see
 from tasks.targets.endpoints.base import EndpointError
 
 # `for` of the gate's address; pages of later stages are known here by their names only.
@@ -57,7 +58,7 @@ def gate(request: HttpRequest, code: str) -> HttpResponse:
     wanted = AFTER_GATE.get(request.GET.get("for", first), "annotation:write")
     if request.method == "POST":
         if request.user.is_authenticated:
-            pass_gate(annotator=writer(request, task), task=task)
+            pass_gate(annotator=participant(request, task, can_see), task=task)
         else:
             request.session[f"gate-{task.pk}"] = True
         return redirect(wanted, code=code)
@@ -72,7 +73,7 @@ gate = login_not_required(require_http_methods(["GET", "POST"])(gate))
 def write(request: HttpRequest, code: str) -> HttpResponse:
     """Write one example against the round's targets."""
     task = find_task(request, code)
-    annotator = writer(request, task)
+    annotator = participant(request, task)
     if gate_is_shut(request, task):
         return redirect("annotation:gate", code=code)
     if request.method == "POST":
@@ -145,7 +146,7 @@ def _own_example(annotator: Annotator, uuid: UUID | None) -> Example | None:
 def write_next(request: HttpRequest, code: str) -> HttpResponse:
     """Another passage, another goal, or somebody's example to change, as the person asks."""
     task = find_task(request, code)
-    annotator, round = writer(request, task), live_round(task)
+    annotator, round = participant(request, task), live_round(task)
     if gate_is_shut(request, task):
         return redirect("annotation:gate", code=code)
     asked = request.POST.get("want", "")

@@ -1,4 +1,4 @@
-"""What moderators and owners say of examples and read of people, and how votes decide."""
+"""What reviewers and owners say of examples and read of people, and how votes decide."""
 
 from typing import Literal, Unpack
 
@@ -10,7 +10,7 @@ Kind = Literal["all", "no-consensus", "split", "flagged", "sample", "owner"]
 
 
 class Moderating(Asking):
-    """The methods for moderators."""
+    """The methods for reviewers."""
 
     @method
     def review(

@@ -9,7 +9,7 @@ from dynabench.client import types
 from dynabench.client.flow import Flow, method
 from dynabench.client.http import Asking
 
-Role = Literal["owner", "editor", "moderator", "viewer"]
+Role = Literal["owner", "editor", "reviewer", "viewer", "annotator", "writer", "judge"]
 
 
 class Owning(Asking):

@@ -742,7 +742,7 @@ class Member(TypedDict):
 
     id: int
     email: str
-    role: Literal["owner", "editor", "moderator", "viewer", "annotator"]
+    role: Literal["owner", "editor", "reviewer", "viewer", "annotator", "writer", "judge"]
     counts: bool
 
 
@@ -1268,7 +1268,7 @@ class FullTask(Task):
     about: TaskAbout
     created_at: str
     is_visible: bool
-    role: Literal["owner", "editor", "moderator", "viewer", "annotator"] | None
+    role: Literal["owner", "editor", "reviewer", "viewer", "annotator", "writer", "judge"] | None
 
 
 class MadeTask(FullTask):

@@ -61,7 +61,7 @@ def _problem_response(response: Response, error: Exception) -> Response:
     if isinstance(error, Http404):
         error = exceptions.NotFound()
     elif isinstance(error, DjangoDenied):
-        error = exceptions.PermissionDenied()
+        error = exceptions.PermissionDenied(str(error) or None)
     assert isinstance(error, exceptions.APIException)
     fields: dict[str, list[str]] = {}
     if isinstance(error, exceptions.ValidationError):

@@ -20,13 +20,13 @@ from dynabench.notices.models import Digest, Notice
 from dynabench.notices.rules import wanted
 from evaluation.submissions.emails import AWAY
 from tasks.models import TaskMember
+from tasks.permissions import REVIEWERS
 
 logger = logging.getLogger(__name__)
 EACH_SECONDS = 600
 A_DAY = timedelta(hours=24)
 TOLD_AT_ONCE = (Notice.Kind.TARGET, Notice.Kind.REPORTS)
 """These have mails of their own (`tasks.targets.failures`, `annotation.mails`)."""
-ROLES = (TaskMember.Role.OWNER, TaskMember.Role.EDITOR, TaskMember.Role.MODERATOR)
 SALT = "notices.off"
 
 
@@ -99,7 +99,7 @@ def _untold() -> dict[User, list[Notice]]:
     for one in Notice.objects.filter(ended_at=None).exclude(kind__in=TOLD_AT_ONCE).order_by("pk"):
         notices[one.task_id].append(one)
     members = TaskMember.objects.standing().filter(
-        task__in=notices, role__in=ROLES, user__is_active=True
+        task__in=notices, role__in=REVIEWERS, user__is_active=True
     )
     found = defaultdict(list)
     for member in members.select_related("user", "task").order_by("task__name"):

@@ -1,6 +1,5 @@
 """Who may enter an owner's pages."""
 
-from collections.abc import Callable
 from typing import Any
 
 from django.http import HttpRequest
@@ -8,27 +7,25 @@ from django.shortcuts import get_object_or_404
 
 from annotation.models import Report
 from dynabench.notices.models import Notice
-from tasks.access import ANY, find_task
+from tasks.access import ANY, May, find_task
 from tasks.models import Round, Task
-from tasks.permissions import Person, can_moderate
+from tasks.permissions import can_review
 from tasks.targets.failures import failing
 
-May = Callable[[Person, Task], bool]
 
-
-def owned_task(request: HttpRequest, code: str, may: May = can_moderate) -> Task:
-    """The task, for moderators or those who `may`; for everybody else it is not there."""
+def owned_task(request: HttpRequest, code: str, may: May = can_review) -> Task:
+    """The task, for reviewers or those who `may`; refuses everybody else."""
     return find_task(request, code, may, kinds=ANY)
 
 
-def owned_round(request: HttpRequest, code: str, number: int, may: May = can_moderate) -> Round:
+def owned_round(request: HttpRequest, code: str, number: int, may: May = can_review) -> Round:
     """A round of such a task."""
     return get_object_or_404(owned_task(request, code, may).rounds, number=number)
 
 
 def waiting(request: HttpRequest, task: Task) -> dict[str, Any]:
     """What waits for the person on the pages of the task: open reports, targets that fail."""
-    if not can_moderate(request.user, task):
+    if not can_review(request.user, task):
         return {}
     reports = Report.objects.filter(context__round__task=task, resolved_at=None)
     told_otherwise = [Notice.Kind.REPORTS, Notice.Kind.TARGET]

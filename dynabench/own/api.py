@@ -26,7 +26,7 @@ from dynabench.own.people import (
 from dynabench.own.second_opinion import SHOWN, otherwise
 from tasks.access import find_task
 from tasks.models import Round
-from tasks.permissions import can_moderate, can_read
+from tasks.permissions import can_read, can_review
 from validation.api.statistics import RateSerializer
 from validation.decisions.second_opinion import second_opinion
 from validation.rules.gold_check import Check
@@ -90,8 +90,8 @@ class OfPeople(APIView):
     throttle, throttles_reads = "export", True  # every example or vote is passed over
 
     def rounds(self, code: str) -> Sequence[Round]:
-        """Those that are meant, for moderators."""
-        rounds = find_task(self.request, code, can_moderate).rounds.all()
+        """Those that are meant, for reviewers."""
+        rounds = find_task(self.request, code, can_review).rounds.all()
         asked = wanted(PeopleQuery, self.request)
         return list(rounds.filter(number=asked["round"]) if asked else rounds)
 
@@ -105,7 +105,7 @@ class Authors(OfPeople):
         responses=AuthorSerializer(many=True),
     )
     def get(self, request: Request, code: str) -> Response:
-        """All authors by pseudonym, those first whose work needs a look; for moderators."""
+        """All authors by pseudonym, those first whose work needs a look; for reviewers."""
         body = [
             _person_body(one, labels_check=labels_check(one))
             for one in authors_of(self.rounds(code))
@@ -122,7 +122,7 @@ class Validators(OfPeople):
         responses=ValidatorSerializer(many=True),
     )
     def get(self, request: Request, code: str) -> Response:
-        """All validators by pseudonym, those first whose work needs a look; for moderators."""
+        """All validators by pseudonym, those first whose work needs a look; for reviewers."""
         body = [
             _person_body(one, agreement_check=agreement_check(one), skipped=skipped(one))
             for one in validators_of(self.rounds(code))
@@ -239,8 +239,8 @@ class SecondOpinionView(APIView):
 
     @extend_schema(operation_id="second_opinion_get", responses=SecondOpinionSerializer)
     def get(self, request: Request, code: str, number: int) -> Response:
-        """Whom the model believes, and where it says otherwise; for moderators."""
-        task = find_task(request, code, can_moderate)
+        """Whom the model believes, and where it says otherwise; for reviewers."""
+        task = find_task(request, code, can_review)
         round = get_object_or_404(task.rounds, number=number)
         return Response(SecondOpinionSerializer(_opinion(round)).data)
 

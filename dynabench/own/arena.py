@@ -19,7 +19,7 @@ from leaderboard.battles.voters import voters_of
 from leaderboard.models import Battle
 from tasks.access import find_task
 from tasks.models import TargetModel, Task
-from tasks.permissions import can_edit, can_moderate
+from tasks.permissions import can_edit, can_review
 from tasks.targets.connect import CONVERSING
 from tasks.targets.forms import SettingsForm
 from tasks.targets.spending_services import used_outside
@@ -87,7 +87,7 @@ def _page(request: HttpRequest, task: Task, **forms: Any) -> HttpResponse:
 def arena(request: HttpRequest, code: str) -> HttpResponse:
     """All of it; a POST adds a model."""
     if request.method != "POST":
-        return _page(request, _arena(request, code, can_moderate))
+        return _page(request, _arena(request, code, can_review))
     task = _arena(request, code)
     form = _model_form(request, task, request.POST)
     if form.is_valid():
@@ -131,7 +131,7 @@ def arena_gold_pair(request: HttpRequest, code: str, pk: int) -> HttpResponse:
 @require_POST
 def arena_conversation(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     """Publish a conversation that waits, or withhold it."""
-    task = _arena(request, code, can_moderate)
+    task = _arena(request, code, can_review)
     battle = get_object_or_404(task.battles.select_related("task"), pk=pk)
     with as_message(request):
         publish = "publish" in request.POST

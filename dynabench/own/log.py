@@ -11,14 +11,14 @@ from django.views.decorators.http import require_safe
 from dynabench.accounts.models import LogEntry
 from dynabench.own.access import owned_task
 from tasks.models import Task
-from tasks.permissions import can_moderate, can_own, can_read
+from tasks.permissions import can_own, can_read, can_review
 
 A_PAGE = 50
 PRIVATE = ("user",)
 """Keys that name an account; owners alone know the accounts of members."""
 PERSONAL = ("submission", "run", "weights", "webhook", "token", "person")
 """What people do with their own; who handed a model in may be kept secret."""
-OF_MODERATORS = ("gold", "consensus")
+OF_REVIEWERS = ("gold", "consensus")
 """What would tell a judge the answer."""
 
 
@@ -26,8 +26,8 @@ OF_MODERATORS = ("gold", "consensus")
 def log(request: HttpRequest, code: str) -> HttpResponse:
     """All that was done in the task, the newest first."""
     task = owned_task(request, code, can_read)
-    moderates = can_moderate(request.user, task)
-    hides = PERSONAL if moderates else PERSONAL + OF_MODERATORS
+    reviews = can_review(request.user, task)
+    hides = PERSONAL if reviews else PERSONAL + OF_REVIEWERS
     entries = entries_of(task).exclude(action__regex=rf"^({'|'.join(hides)})\.")
     entries = entries.select_related("actor").order_by("-pk")
     page = Paginator(entries, A_PAGE).get_page(request.GET.get("page"))
@@ -36,7 +36,7 @@ def log(request: HttpRequest, code: str) -> HttpResponse:
         (entry, [(name, value) for name, value in entry.data.items() if name not in hidden])
         for entry in page
     ]
-    values = {"task": task, "page": page, "entries": listed, "names": moderates}
+    values = {"task": task, "page": page, "entries": listed, "names": reviews}
     return render(request, "own/log.html", values)
 
 

@@ -14,8 +14,10 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
 from tasks.models import Task
+from tasks.permissions import Person, can_enter_judging, can_submit, can_write
 
 register = template.Library()
+DOORS = {"write": can_write, "judge": can_enter_judging, "submit": can_submit}
 
 
 @register.simple_block_tag
@@ -71,6 +73,18 @@ def door(context: Context, name: str, *args: Any) -> str:
     if context["user"].is_authenticated:
         return url
     return reverse("account_signup", query={"next": url})
+
+
+@register.simple_tag(takes_context=True)
+def offers(context: Context, task: Task, what: str) -> bool:
+    """Whether to lead the person to one of DOORS; strangers sign up on the way.
+
+    In a task that everybody sees no role is looked up for it.
+    """
+    user: Person = context["user"]
+    if task.is_visible and user.pk not in task.roles:
+        return True
+    return DOORS[what](user, task)
 
 
 @register.filter

@@ -17,7 +17,7 @@ from evaluation.submissions.selectors import ended
 from evaluation.submissions.visibility import viewer_of
 from leaderboard.models import Snapshot
 from tasks.models import Round, Task
-from tasks.permissions import can_moderate, can_see
+from tasks.permissions import can_review, can_see
 
 Event = Webhook.Event
 
@@ -53,7 +53,7 @@ def may_know(user: User, event: str, task: Task | None, submission: Submission |
     if not user.is_active or (task and not can_see(user, task)):
         return False
     if event == Event.NOTICE_BEGAN:
-        return task is not None and can_moderate(user, task)
+        return task is not None and can_review(user, task)
     if submission is None:
         return True
     viewer = viewer_of(user, submission)

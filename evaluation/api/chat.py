@@ -24,7 +24,7 @@ from evaluation.submissions.told_chat import told_chat
 from evaluation.submissions.visibility import Viewer, find_owned
 from tasks.access import find_task
 from tasks.config.schema import TaskConfig
-from tasks.permissions import can_annotate
+from tasks.permissions import can_submit
 
 Submit = ApiToken.Scope.SUBMIT
 
@@ -110,7 +110,7 @@ class EstimateView(APIView):
         """What the evaluations of a chat model will cost. Nobody is asked, nothing is stored."""
         from evaluation.chat.estimate import estimate  # loads numpy
 
-        task = find_task(request, code, can_annotate)
+        task = find_task(request, code, can_submit)
         found = estimate(task, settings_of(task.config, read(ChatSerializer, request)))
         return Response(EstimateSerializer(vars(found)).data)
 

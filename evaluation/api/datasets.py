@@ -20,9 +20,9 @@ from dynabench.lib.downloads import file_part, lines
 from evaluation.models import Dataset, DatasetFile
 from evaluation.operations.stored_files import opened
 from evaluation.releases.reading import find_dataset_file, standing_lines
-from tasks.access import find_task
+from tasks.access import find_task, require
 from tasks.api.tasks import OfTask
-from tasks.permissions import can_read
+from tasks.permissions import can_read, can_take
 
 Done = Dataset.State.DONE
 
@@ -69,6 +69,7 @@ class Datasets(OfTask, generics.ListAPIView[Dataset]):
     queryset = Dataset.objects.none()
 
     def get_queryset(self) -> QuerySet[Dataset]:
+        require(self.request.user, self.task, can_take)
         files = DatasetFile.objects.select_related("dataset__round__task")
         if not can_read(self.request.user, self.task):
             files = files.filter(is_public=True)

@@ -40,7 +40,7 @@ from evaluation.uploads.chunked import largest_of
 from tasks.access import find_task
 from tasks.api.tasks import OfTask
 from tasks.models import Task
-from tasks.permissions import can_annotate
+from tasks.permissions import can_submit
 
 Submit = ApiToken.Scope.SUBMIT
 KINDS = [kind for kind in Submission.Kind if kind != Submission.Kind.TARGET]
@@ -119,7 +119,7 @@ class TaskModels(OfTask, Models):
 
         409 with the code `quota` when you have submitted all models of a day.
         """
-        task = find_task(request, code, can_annotate)
+        task = find_task(request, code, can_submit)
         fields = read(NewModelSerializer, request)
         owner = person(request)
         annotator_of(owner)  # the public name of who submits
@@ -297,7 +297,7 @@ class QuotaView(APIView):
     @extend_schema(operation_id="quota_get", parameters=[QuotaQuery], responses=QuotaSerializer)
     def get(self, request: Request, code: str) -> Response:
         """How many models you may still submit to a task."""
-        task = find_task(request, code, can_annotate)
+        task = find_task(request, code, can_submit)
         user = person(request)
         team = team_of(user, wanted(QuotaQuery, request).get("team"))
         quota = remaining_quota(user, task, team)

@@ -37,7 +37,7 @@ from tasks.access import find_edited, find_task
 from tasks.api.tasks import OfTask
 from tasks.line_files import FileError
 from tasks.models import Round, Task
-from tasks.permissions import can_edit
+from tasks.permissions import can_edit, can_take
 
 Own = ApiToken.Scope.OWN
 
@@ -235,7 +235,7 @@ class Inputs(APIView):
 
         Of sets whose inputs may leave; of hidden ones for the task's editors.
         """
-        task = find_task(request, code)
+        task = find_task(request, code, can_take)
         is_editor = can_edit(request.user, task)
         leaving = newest_versions(task).filter(evaluation_set__may_leave=True)
         versions = leaving if is_editor else open_versions(task)
@@ -271,7 +271,7 @@ class CheckInputs(APIView):
     @extend_schema(operation_id="check_inputs_get", responses=CheckSerializer)
     def get(self, request: Request, code: str) -> Response:
         """The five examples that a new model is asked, and its limits, to check it at home."""
-        task = find_task(request, code)
+        task = find_task(request, code, can_take)
         body = {
             "inputs": shown_inputs(task),
             "model": model_for(task.config),

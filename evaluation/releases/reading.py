@@ -13,7 +13,7 @@ from evaluation.models import Dataset, DatasetFile, DatasetItem
 from evaluation.releases.rows import Freezer, Frozen, to_json
 from tasks.access import find_task
 from tasks.models import Round, Task
-from tasks.permissions import can_read
+from tasks.permissions import can_read, can_take
 
 DECODED = ("input_json", "output_json", "metadata_json")
 
@@ -91,8 +91,8 @@ def _standing(round: Round) -> Iterator[Sequence[Frozen]]:
 def find_dataset_file(
     request: HttpRequest | Request, code: str, number: int, version: int, name: str
 ) -> DatasetFile:
-    """A file of a released version; 404 for those who may not read the task or the file."""
-    task = find_task(request, code)
+    """A file of a released version; refuses those who may not have the task's files or this one."""
+    task = find_task(request, code, can_take)
     files = DatasetFile.objects.filter(
         dataset__round__task=task,
         dataset__round__number=number,

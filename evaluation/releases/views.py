@@ -37,7 +37,7 @@ from evaluation.releases.tools import tool_file
 from tasks.access import find_task
 from tasks.formats import TOOLS, file_name
 from tasks.models import Round
-from tasks.permissions import can_own, can_read
+from tasks.permissions import can_own, can_read, can_take
 
 Done = Dataset.State.DONE
 
@@ -97,8 +97,8 @@ def _asked(request: HttpRequest, round: Round, form: ReleaseForm) -> bool:
 @login_not_required
 @require_safe
 def datasets(request: HttpRequest, code: str, number: int) -> HttpResponse:
-    """The versions of a round's dataset for everybody who may see the task, newest first."""
-    task = find_task(request, code)
+    """The versions of a round's dataset for everybody who may have them, newest first."""
+    task = find_task(request, code, can_take)
     round = get_object_or_404(Round.objects.select_related("task"), task=task, number=number)
     is_member = can_read(request.user, task)
     done = round.datasets.filter(state=Done).prefetch_related("files").order_by("-version")

@@ -28,6 +28,7 @@ from evaluation.sets.shown_scores import shown_of
 from evaluation.sets.source_services import take_round
 from tasks.access import find_edited, find_task
 from tasks.models import Task
+from tasks.permissions import can_take
 from validation.judging.queue import waiting_examples
 
 Source = EvaluationSet.Source
@@ -143,7 +144,7 @@ def version_inputs(request: HttpRequest, code: str, name: str, version: int) -> 
 @require_safe
 def open_inputs(request: HttpRequest, code: str, pk: int) -> StreamingHttpResponse:
     """The inputs that a predictions file answers, as models read them."""
-    task = find_task(request, code)
+    task = find_task(request, code, can_take)
     version = get_object_or_404(open_versions(task), pk=pk)
     note_exposed(version)
     name = f"{code}-{version.evaluation_set.name}-v{version.version}.jsonl"

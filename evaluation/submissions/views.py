@@ -36,7 +36,7 @@ from evaluation.teams.selectors import teams_of
 from evaluation.uploads.chunked import PIECE_BYTES, add_file, discard, largest_of
 from tasks.access import find_task
 from tasks.models import Task
-from tasks.permissions import can_annotate, can_edit
+from tasks.permissions import can_edit, can_submit
 
 if TYPE_CHECKING:
     from evaluation.chat.estimate import Estimate
@@ -53,7 +53,7 @@ def _room(request: HttpRequest) -> int:
 @require_http_methods(["GET", "POST"])
 def submit(request: HttpRequest, code: str) -> HttpResponse:
     """First the kind, then what it needs; the check goes on on the model's own page."""
-    task = find_task(request, code, can_annotate)
+    task = find_task(request, code, can_submit)
     user = person(request)
     kind = request.POST.get("kind") or request.GET.get("kind", "")
     form, rules = None, _rules(user, task)

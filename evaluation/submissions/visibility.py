@@ -22,7 +22,7 @@ from evaluation.models import EvaluationRun, EvaluationSet, Submission
 from evaluation.submissions.selectors import all_submissions
 from evaluation.teams.selectors import team_ids
 from tasks.models import Task
-from tasks.permissions import Person, can_edit, can_see
+from tasks.permissions import Person, can_edit, can_see, can_take
 
 ANONYMOUS = gettext_noop("An anonymous model")
 KEPT_BACK = gettext_noop(
@@ -39,6 +39,7 @@ class Viewer:
     is_owner: bool  # submitted it
     is_task_owner: bool  # edits its task
     is_member: bool = False  # of the team for which it was submitted
+    may_take: bool = False  # what leaves the task
 
     @property
     def is_inside(self) -> bool:
@@ -60,7 +61,7 @@ def viewer_of(user: Person, submission: Submission) -> Viewer | None:
 
 def viewers(user: Person, task: Task) -> Callable[[Submission], Viewer]:
     """What the person is to each submission of one task; their teams are looked up when needed."""
-    is_task_owner = can_edit(user, task)
+    is_task_owner, may_take = can_edit(user, task), can_take(user, task)
 
     @cache
     def teams() -> frozenset[int]:
@@ -69,7 +70,8 @@ def viewers(user: Person, task: Task) -> Callable[[Submission], Viewer]:
 
     def viewer(one: Submission) -> Viewer:
         is_owner = isinstance(user, User) and one.owner_id == user.pk
-        return Viewer(is_owner, is_task_owner, one.team_id is not None and one.team_id in teams())
+        is_member = one.team_id is not None and one.team_id in teams()
+        return Viewer(is_owner, is_task_owner, is_member, may_take)
 
     return viewer
 
@@ -124,7 +126,7 @@ def as_seen(run: EvaluationRun, viewer: Viewer) -> EvaluationRun:
 def may_see_wrong(run: EvaluationRun, viewer: Viewer) -> bool:
     """Whether the person may read which answers were wrong, and with them the right ones.
 
-    The task's owners; everybody where a release has published both texts and labels.
+    The task's owners; all who may take a release that has published both texts and labels.
     """
     if run.suite != EvaluationRun.Suite.PLAIN or not run.predictions:
         return False
@@ -137,7 +139,7 @@ def may_see_wrong(run: EvaluationRun, viewer: Viewer) -> bool:
     return (
         version.size <= MOST_READ
         and may_see_scores(run, viewer)
-        and (viewer.is_task_owner or is_public)
+        and (viewer.is_task_owner or (is_public and viewer.may_take))
     )
 
 

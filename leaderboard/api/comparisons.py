@@ -15,7 +15,7 @@ from leaderboard.api.schemas import Compared
 from leaderboard.compare.views import SAME, SIDES, UNKNOWN, asked_page, places_of
 from tasks.access import find_task
 from tasks.models import Task
-from tasks.permissions import can_edit
+from tasks.permissions import can_edit, can_take
 
 if TYPE_CHECKING:  # it loads numpy
     from leaderboard.board.matrix import Matrix
@@ -47,13 +47,13 @@ class CompareView(APIView):
         task = find_task(request, code)
         matrix = matrix_for(request, task, "a", "b", "set", "page")
         pair = _pair(request, matrix)
-        is_editor = can_edit(request.user, task)
+        is_editor, takes = can_edit(request.user, task), can_take(request.user, task)
         name, page = request.query_params.get("set", ""), asked_page(request.query_params)
 
         def body() -> dict[str, Any]:
-            return _body(task, matrix, pair, name, page, is_editor=is_editor)
+            return _body(task, matrix, pair, name, page, is_editor=is_editor, takes=takes)
 
-        return versioned(request, version_of(task, matrix, is_editor), body)
+        return versioned(request, version_of(task, matrix, is_editor, takes), body)
 
 
 def _pair(request: Request, matrix: "Matrix") -> tuple[int, int]:
@@ -72,13 +72,20 @@ def _pair(request: Request, matrix: "Matrix") -> tuple[int, int]:
 
 
 def _body(
-    task: Task, matrix: "Matrix", pair: tuple[int, int], name: str, page: int, *, is_editor: bool
+    task: Task,
+    matrix: "Matrix",
+    pair: tuple[int, int],
+    name: str,
+    page: int,
+    *,
+    is_editor: bool,
+    takes: bool,
 ) -> dict[str, Any]:
     from leaderboard.compare.models import compared, example_page, runs_of
 
     pairs = runs_of(matrix, *pair)
     found = compared(task, matrix, *pair, pairs)
-    shown = example_page(task, pairs, name, page, is_editor=is_editor)
+    shown = example_page(task, pairs if takes else {}, name, page, is_editor=is_editor)
     return {
         "a": _model(matrix, pair[0]),
         "b": _model(matrix, pair[1]),

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from django.http import Http404
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
@@ -19,7 +18,7 @@ from leaderboard import models
 from leaderboard.board.opening import start_of
 from leaderboard.forks import services
 from leaderboard.scoring.weights import METRIC, MOST, SET, Weighting, WeightsError, check_names
-from tasks.access import find_task
+from tasks.access import find_task, require
 from tasks.permissions import can_edit
 
 
@@ -106,7 +105,7 @@ class ForkView(APIView):
         """Remove one's own weights, or as an editor of the task anybody's."""
         task, user = find_task(request, code), person(request)
         fork = generics.get_object_or_404(task.forks, name=name)
-        if fork.owner_id != user.pk and not can_edit(user, task):
-            raise Http404
+        if fork.owner_id != user.pk:
+            require(user, task, can_edit)
         services.delete_weights(weights=fork, actor=user)
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -14,7 +14,7 @@ from django.views.decorators.http import (
     require_safe,
 )
 
-from annotation.access import gate_is_shut, writer
+from annotation.access import gate_is_shut, participant
 from annotation.attempts.event_stream import stream_of
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
@@ -34,9 +34,9 @@ from leaderboard.battles.selectors import (
 )
 from leaderboard.battles.turn_services import begin_turn, keys_of, settle
 from leaderboard.models import Battle, Turn
-from tasks.access import find_task
+from tasks.access import find_task, require
 from tasks.models import Task
-from tasks.permissions import can_read
+from tasks.permissions import can_enter_judging, can_judge, can_read, can_take
 
 SOON = 0.2
 """Seconds that a page with a script waits for both answers, before it shows what comes."""
@@ -44,7 +44,7 @@ SOON = 0.2
 
 def _entered(request: HttpRequest, code: str) -> tuple[Task, Annotator]:
     task = find_task(request, code, kinds=("arena",))
-    return task, writer(request, task)
+    return task, participant(request, task, can_enter_judging)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -116,8 +116,9 @@ def vote(request: HttpRequest, code: str) -> HttpResponse:
     if not form.is_valid():
         return page.show(request, task, voter, open_battle(voter, task), status=422)
     mine, _ = _own_battle(request, form.cleaned_data.pop("battle"))
-    if mine.task_id != task.pk or can_read(request.user, task):
+    if mine.task_id != task.pk:
         raise Http404
+    require(request.user, task, can_judge)
     try:
         services.cast_vote(battle=mine, **form.cleaned_data)
     except Refused as error:
@@ -160,6 +161,6 @@ def consent(request: HttpRequest, code: str) -> HttpResponse:
 @require_safe
 def conversations(request: HttpRequest, code: str) -> StreamingHttpResponse:
     """The published conversations as JSON lines; members get the models' settings, too."""
-    task = find_task(request, code, kinds=("arena",))
+    task = find_task(request, code, can_take, kinds=("arena",))
     rows = released_lines(task, with_setup=can_read(request.user, task))
     return lines(rows, f"{code}-conversations.jsonl")

@@ -184,7 +184,7 @@ def readable(pairs: Mapping[int, Pair], *, is_editor: bool) -> dict[str, Pair]:
 
 def tells_gold(pair: Pair, *, is_editor: bool) -> bool:
     """Whether somebody may read the right answers: as of what each of the two got wrong."""
-    viewer = Viewer(is_owner=False, is_task_owner=is_editor)
+    viewer = Viewer(is_owner=False, is_task_owner=is_editor, may_take=True)
     return all(may_see_wrong(run, viewer) for run in pair)
 
 

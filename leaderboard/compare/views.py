@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 
 from tasks.access import find_task
 from tasks.models import Task
-from tasks.permissions import can_edit
+from tasks.permissions import can_edit, can_take
 
 if TYPE_CHECKING:  # it loads numpy
     from leaderboard.board.matrix import Matrix
@@ -83,8 +83,8 @@ def _compared(
     from leaderboard.compare.models import LEAST, compared, example_page, runs_of
 
     pairs, page = runs_of(matrix, *pair), asked_page(request.GET)
-    is_editor = can_edit(request.user, task)
-    examples = example_page(task, pairs, request.GET.get("set", ""), page, is_editor=is_editor)
+    is_editor, shown = can_edit(request.user, task), pairs if can_take(request.user, task) else {}
+    examples = example_page(task, shown, request.GET.get("set", ""), page, is_editor=is_editor)
     found = compared(task, matrix, *pair, pairs)
     return {
         "first": matrix.models[pair[0]],

@@ -17,7 +17,7 @@ from leaderboard.board.opening import start_of
 from leaderboard.board.query import Asked, asked
 from leaderboard.forks import services
 from leaderboard.scoring.weights import WeightsError
-from tasks.access import find_task
+from tasks.access import find_task, require
 from tasks.models import Task
 from tasks.permissions import can_edit
 
@@ -87,7 +87,7 @@ def fork_delete(request: HttpRequest, code: str, name: str) -> HttpResponse:
     fork = get_object_or_404(task.forks, name=name)
     if not isinstance(request.user, User):
         raise Http404
-    if fork.owner_id != request.user.pk and not can_edit(request.user, task):
-        raise Http404
+    if fork.owner_id != request.user.pk:
+        require(request.user, task, can_edit)
     services.delete_weights(weights=fork, actor=request.user)
     return redirect("leaderboard:forks", code)

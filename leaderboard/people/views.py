@@ -6,7 +6,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from rest_framework.request import Request
 
-from annotation.access import writer
+from annotation.access import participant
 from dynabench.accounts.models import Annotator
 from dynabench.lib.downloads import csv_file
 from leaderboard.people.activity import team_week
@@ -14,12 +14,13 @@ from leaderboard.people.ranking import Place, shown
 from leaderboard.people.standings import may_play, standings
 from tasks.access import find_task
 from tasks.models import Task
+from tasks.permissions import can_see
 
 
 def enter(request: HttpRequest | Request, code: str) -> tuple[Task, Annotator]:
     """The task and the person; sensitive tasks have no ranking, and paid people no place in one."""
     task = find_task(request, code)
-    me = writer(request, task)
+    me = participant(request, task, can_see)
     if task.is_sensitive or not may_play(me):
         raise Http404
     return task, me

@@ -6,7 +6,7 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -27,7 +27,7 @@ from leaderboard.models import Board, Snapshot
 from leaderboard.snapshots import services
 from leaderboard.snapshots.diff import what_changed
 from leaderboard.snapshots.previews import tops_of
-from tasks.access import ANY, find_edited, find_task
+from tasks.access import ANY, find_edited, find_task, require
 from tasks.models import Task
 from tasks.permissions import can_edit
 from tasks.selectors import listed_tasks
@@ -62,8 +62,7 @@ def snapshots(request: HttpRequest, code: str) -> HttpResponse:
     may_take = can_edit(request.user, task)
     form = SnapshotForm(request.POST if request.method == "POST" else None)
     if request.method == "POST":
-        if not may_take:
-            raise Http404
+        require(request.user, task, can_edit)
         if form.is_valid() and (made := _taken(request, task, form)):
             return redirect("leaderboard:snapshot", code, made.number)
     rows = task.snapshots.defer("table")

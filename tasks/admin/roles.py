@@ -17,15 +17,13 @@ from django.utils.text import Truncator
 from dynabench.accounts.people import person as person
 from dynabench.accounts.services import log
 from dynabench.lib.refusals import as_message
-from tasks import permissions
 from tasks.models import Task, TaskMember
+from tasks.permissions import EDITORS as EDITORS
+from tasks.permissions import OWNERS as OWNERS
+from tasks.permissions import READERS as READERS
+from tasks.permissions import REVIEWERS as REVIEWERS
 
-Role = TaskMember.Role
-OWNERS = frozenset({Role.OWNER})
-EDITORS = OWNERS | {Role.EDITOR}
-MODERATORS = EDITORS | {Role.MODERATOR}
-READERS = permissions.READERS
-NOBODY: frozenset[Role] = frozenset()
+NOBODY: frozenset[str] = frozenset()
 
 
 def roles_of(request: HttpRequest) -> Mapping[int, str]:

@@ -26,7 +26,7 @@ from tasks.media.decoding import MAX_BYTES
 from tasks.media.selectors import may_open
 from tasks.media.services import OFTEN, store_media
 from tasks.media.views import served
-from tasks.permissions import can_annotate
+from tasks.permissions import can_write
 
 LARGEST_JSON = MAX_BYTES * 4 // 3 + 2**16
 """Base64 takes four bytes for three."""
@@ -68,7 +68,7 @@ class NewMedia(APIView):
 
         What nothing names is deleted after a day.
         """
-        task = find_task(request, code, can_annotate)
+        task = find_task(request, code, can_write)
         asked = read(NewMediaSerializer, request)
         if asked["kind"] not in task.config.media_fields.values():
             raise serializers.ValidationError({"kind": ["The task has no field of this type."]})

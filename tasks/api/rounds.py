@@ -100,7 +100,7 @@ class _Rounds(OfTask):
 
 @extend_schema_view(get=extend_schema(operation_id="rounds_list"))
 class Rounds(_Rounds, generics.ListAPIView[Round]):
-    """The rounds that have opened; for those who moderate the task the planned ones too."""
+    """The rounds that have opened; for those who review the task the planned ones too."""
 
     @write("rounds_create", RoundPlanSerializer, {201: RoundSerializer})
     def post(self, request: Request, code: str) -> Response:

@@ -199,7 +199,7 @@ class RoundSerializer(serializers.ModelSerializer[Round]):
     )
     parents = serializers.SerializerMethodField(help_text="The rounds that it grew out of.")
     max_spent = serializers.IntegerField(
-        allow_null=True, help_text="In cents; this and the pay only for those who moderate."
+        allow_null=True, help_text="In cents; this and the pay only for those who review."
     )
     pay_example = serializers.IntegerField(allow_null=True)
     pay_validation = serializers.IntegerField(allow_null=True)

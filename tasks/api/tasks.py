@@ -27,7 +27,7 @@ from tasks.api.serializers import (
 from tasks.config.parsing import MAX_BYTES, ConfigError
 from tasks.making.services import make_own_task
 from tasks.models import Round, RoundTarget, Task, TaskGroup
-from tasks.permissions import can_make_tasks, can_moderate, role_of
+from tasks.permissions import can_make_tasks, can_review, role_of
 from tasks.selectors import PLANNED, known_rounds, listed_tasks
 from tasks.services import change_task, create_task
 
@@ -170,7 +170,7 @@ class OfTask(generics.GenericAPIView[Any]):
     @cached_property
     def knows(self) -> bool:
         """Whether the person may know what the owners planned."""
-        return can_moderate(self.request.user, self.task)
+        return can_review(self.request.user, self.task)
 
     def get_serializer_context(self) -> dict[str, Any]:
         return {**super().get_serializer_context(), "knows": self.knows}

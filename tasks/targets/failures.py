@@ -11,7 +11,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from tasks.mails import mail_members
-from tasks.models import TargetFailure, TargetModel, Task, TaskMember
+from tasks.models import TargetFailure, TargetModel, Task
+from tasks.permissions import EDITORS
 from tasks.targets.connect import secret_of
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.send_test import without_secret
@@ -19,7 +20,6 @@ from tasks.targets.send_test import without_secret
 FORGOTTEN = timedelta(hours=24)
 TOLD_AFTER = 3
 AGAIN_AFTER = timedelta(hours=24)
-OWNERS = (TaskMember.Role.OWNER, TaskMember.Role.EDITOR)
 
 
 def note_failure(target: TargetModel, error: EndpointError) -> None:
@@ -73,5 +73,5 @@ def _tell(failure: TargetFailure, now: datetime) -> bool:
         _("Meanwhile nobody gets a verdict. Mend the target, or pause the round, here:"),
         settings.SITE_URL + reverse("own:rounds", args=[task.code]),
     ]
-    mail_members(task, OWNERS, subject, "\n\n".join(lines) + "\n")
+    mail_members(task, EDITORS, subject, "\n\n".join(lines) + "\n")
     return True

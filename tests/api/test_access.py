@@ -16,15 +16,19 @@ from rest_framework.test import APIClient
 
 from dynabench.accounts.tokens import create_token
 from tasks.models import Task
+from tasks.roles import May, roles_that
 from tests.api.world import SCOPES
 from tests.support.api_routes import (
     address_of,
     routes,
     world,  # noqa: F401
 )
+from tests.support.roles import HEAD as HEAD_OF_ROLES
+from tests.support.roles import ROLES, answer, check, line, members_of
 
 KNOWN = Path(__file__).with_name("access.txt")
 WHO = ["anonymous", "other", "owner", "admin", *SCOPES]  # a scope: the owner's token with only it
+READ = roles_that(May.READ)
 HEAD = " " * 7 + " ".join(f"{who:9}" for who in WHO)
 
 
@@ -64,6 +68,30 @@ def test_every_address_answers_everybody_as_the_table_says(world, clients):
     if os.environ.get("UPDATE_ACCESS"):
         KNOWN.write_text("\n".join(found) + "\n")
     assert found == KNOWN.read_text().splitlines()
+
+
+def test_every_address_answers_each_role_of_a_hidden_task_as_the_table_says(world):
+    """Who takes part reads nothing: no text, label or vote of others but what is to be judged."""
+    members, found, members_only = members_of(world, APIClient), [HEAD_OF_ROLES], set()
+    for method, route in routes():
+        if not re.match(r"(tasks|examples|reports)/<", route):
+            continue
+        address, codes = address_of(world, route), []
+        for role in ROLES:
+            response = answer(members[role], method, address)
+            codes.append(response.status_code)
+            if f"By {world.other.pk}: " in said(response) and role not in READ:
+                members_only.add((role, route))
+        found.append(line(method, codes, route))
+    check(KNOWN.with_name("roles.txt"), found)
+    judging = "tasks/<slug:code>/judging/next/"
+    assert members_only == {("annotator", judging), ("judge", judging)}
+
+
+def said(response):
+    """The body as text."""
+    parts = response.streaming_content if response.streaming else [response.content]
+    return b"".join(parts).decode(errors="replace")
 
 
 def test_nothing_of_a_hidden_task_is_there_for_others(world, clients):

@@ -22,7 +22,7 @@ def put(client, text, version, **more):
 
 @pytest.mark.parametrize(
     ("role", "read", "write"),
-    [("owner", 200, 200), ("editor", 200, 200), ("moderator", 200, 404), ("viewer", 200, 404),
+    [("owner", 200, 200), ("editor", 200, 200), ("reviewer", 200, 403), ("viewer", 200, 403),
      (None, 404, 404)],
 )  # fmt: skip
 def test_who_may_read_and_write_it(api, alice, nli, role, read, write):

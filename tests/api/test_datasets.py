@@ -17,6 +17,7 @@ from tests.support.releases import (  # noqa: F401
     people,
     released,
 )
+from tests.support.roles import refused
 
 URL = "/api/v1/tasks/nli/datasets/"
 FILES = "/api/v1/tasks/nli/rounds/1/datasets/1/files/"
@@ -160,7 +161,7 @@ def test_what_no_release_can_be(api, alice, closed, told, field):
 def test_only_owners_release(api, anybody, alice, closed, role):
     if role:
         TaskMember.objects.create(task=closed.task, user=alice, role=role)
-    assert api.get(RELEASES).status_code == 404
-    assert api.post(RELEASES, {"license": "cc-by-4.0"}).status_code == 404
+    assert api.get(RELEASES).status_code == refused(role)
+    assert api.post(RELEASES, {"license": "cc-by-4.0"}).status_code == refused(role)
     assert anybody.get(RELEASES).status_code == 401
     assert not Dataset.objects.exists()

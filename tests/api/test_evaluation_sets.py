@@ -12,6 +12,7 @@ from tasks.models import TaskMember
 from tests.support.api_errors import error
 from tests.support.evaluations import nli_rows, set_version
 from tests.support.factories import RoundFactory, TaskFactory
+from tests.support.roles import refused
 
 URL = "/api/v1/tasks/nli/evaluation-sets/"
 ROWS = [
@@ -55,7 +56,7 @@ def sets(task):
 
 @pytest.mark.parametrize(
     ("role", "sees_hidden"),
-    [("owner", True), ("editor", True), ("moderator", False), ("viewer", False), (None, False)],
+    [("owner", True), ("editor", True), ("reviewer", False), ("viewer", False), (None, False)],
 )
 def test_who_sees_and_reads_what(api, alice, task, sets, role, sees_hidden):
     if role:
@@ -161,11 +162,11 @@ def test_a_file_that_is_not_here_wholly_or_too_large_makes_nothing(editor, alice
     assert (large.status_code, "too large" in error(large)["message"]) == (422, True)
 
 
-@pytest.mark.parametrize("role", ["moderator", "viewer", None, "stranger"])
+@pytest.mark.parametrize("role", ["reviewer", None, "stranger"])
 def test_only_editors_make_and_change_sets(api, anybody, alice, task, sets, role):
-    if role in ("moderator", "viewer"):
+    if role == "reviewer":
         TaskMember.objects.create(task=task, user=alice, role=role)
-    client, status = (anybody, 401) if role == "stranger" else (api, 404)
+    client, status = (anybody, 401) if role == "stranger" else (api, refused(role))
     upload = sent(alice)
     for answer in (
         client.post(URL, {"name": "mine", "upload": upload}),

@@ -23,23 +23,24 @@ from tests.support.owner_pages import (
 )
 from tests.support.policies import rederive
 from tests.support.query_counts import check, fill_review
+from tests.support.roles import refused
 from validation.models import Consensus, Validation
 from validation.rules.consensus import Policy
 
 TASK, ROUND = "/api/v1/tasks/nli/", "/api/v1/tasks/nli/rounds/1/"
-OF_MODERATORS = [f"{TASK}authors/", f"{TASK}validators/", f"{ROUND}second-opinion/"]
+OF_REVIEWERS = [f"{TASK}authors/", f"{TASK}validators/", f"{ROUND}second-opinion/"]
 
 
-@pytest.mark.parametrize("role", [None, "viewer", "moderator", "editor", "owner"])
+@pytest.mark.parametrize("role", [None, "viewer", "reviewer"])
 def test_who_may_read_what(bobs, bob, nli, role):
     if role:
         TaskMember.objects.create(task=nli.task, user=bob, role=role)
-    for url in OF_MODERATORS:
-        assert bobs.get(url).status_code == (404 if role in (None, "viewer") else 200)
+    for url in OF_REVIEWERS:
+        assert bobs.get(url).status_code == (200 if role == "reviewer" else refused(role))
     assert bobs.get(f"{ROUND}activity/").status_code == (200 if role else 404)
 
 
-@pytest.mark.parametrize("url", [*OF_MODERATORS, f"{ROUND}activity/"])
+@pytest.mark.parametrize("url", [*OF_REVIEWERS, f"{ROUND}activity/"])
 def test_without_an_account_or_the_scope_nothing_is_read(url, anybody, api_of, alice, nli):
     TaskMember.objects.create(task=nli.task, user=alice, role="owner")
     assert anybody.get(url).status_code == 401
@@ -84,7 +85,7 @@ def test_only_pseudonyms_leave(api, bob, nli, crowd):
     worker = Annotator.objects.create(pseudonym="nli:A1WORKERID", source="import")
     Example.objects.filter(annotator=crowd["bob"]).update(annotator=worker)
     Validation.objects.filter(validator=crowd["mallory"]).update(validator=worker)
-    for url in OF_MODERATORS:
+    for url in OF_REVIEWERS:
         text = api.get(url).text
         assert shown_name(worker) in text
         assert not [word for word in ("A1WORKERID", bob.email, "example.com") if word in text]
@@ -119,7 +120,7 @@ def test_nothing_that_was_not_measured_is_a_number(api, alice, nli):
 
 
 def test_the_second_opinion_tells_whom_it_believes(api, alice, nli, judged):
-    TaskMember.objects.create(task=nli.task, user=alice, role="moderator")
+    TaskMember.objects.create(task=nli.task, user=alice, role="reviewer")
     rederive(round=nli, policy=Policy("plurality"))
     wrong = Consensus.objects.filter(label="entailment").first()
     Consensus.objects.filter(pk=wrong.pk).update(label="neutral")
@@ -138,7 +139,7 @@ def test_the_second_opinion_tells_whom_it_believes(api, alice, nli, judged):
 
 
 def test_without_labels_there_is_no_second_opinion(api, alice, nli):
-    TaskMember.objects.create(task=nli.task, user=alice, role="moderator")
+    TaskMember.objects.create(task=nli.task, user=alice, role="reviewer")
     told = api.get(f"{ROUND}second-opinion/").json()
     assert told["reason"]
     assert told["labels"] == told["otherwise"] == told["validators"] == []

@@ -23,7 +23,7 @@ def fields(response):
 
 @pytest.mark.parametrize(
     ("role", "planned", "write"),
-    [("owner", True, 200), ("editor", True, 200), ("moderator", True, 404), ("viewer", False, 404),
+    [("owner", True, 200), ("editor", True, 200), ("reviewer", True, 403), ("viewer", False, 403),
      (None, False, 404)],
 )  # fmt: skip
 def test_who_may_know_and_change_what(api, alice, nli, role, planned, write):
@@ -34,7 +34,7 @@ def test_who_may_know_and_change_what(api, alice, nli, role, planned, write):
     assert found == ([1, 2] if planned else [1])
     assert api.get(f"{URL}2/").status_code == (200 if planned else 404)
     assert (api.get(f"{URL}1/").json()["pay_example"] is not None) == planned
-    assert api.post(URL, {}).status_code == (201 if write == 200 else 404)
+    assert api.post(URL, {}).status_code == (201 if write == 200 else write)
     assert api.patch(f"{URL}1/", {"description": "New"}).status_code == write
     assert api.post(f"{URL}1/state/", {"state": "paused"}).status_code == write
     assert (Round.objects.get(number=1).state == "paused") == (write == 200)

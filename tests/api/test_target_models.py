@@ -10,6 +10,7 @@ from tasks.models import TargetModel, TaskMember
 from tasks.targets import send_test
 from tasks.targets.endpoints.base import Prediction
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory, scripted_target
+from tests.support.roles import refused
 
 URL = "/api/v1/tasks/nli/target-models/"
 NEW = {"name": "mine", "adapter": "scripted", "url": "http://mine.test"}
@@ -50,19 +51,18 @@ def send(client, target, inputs=INPUTS):
 
 @pytest.mark.parametrize(
     ("role", "read", "write"),
-    [("owner", 200, True), ("editor", 200, True), ("moderator", 200, False),
-     ("viewer", 200, False), (None, 404, False)],
-)  # fmt: skip
+    [("editor", 200, True), ("reviewer", 200, False), (None, 404, False)],
+)
 def test_who_may_read_change_and_test_them(api, alice, nli, role, read, write):
     target = scripted_target(nli, label="neutral", prob=None)
     if role:
         TaskMember.objects.create(task=nli.task, user=alice, role=role)
     assert api.get(URL).status_code == read
-    assert api.post(URL, NEW).status_code == (201 if write else 404)
+    assert api.post(URL, NEW).status_code == (201 if write else refused(role))
     assert api.patch(f"{URL}{target.pk}/", {"revision": "v2"}).status_code == (
-        200 if write else 404
+        200 if write else refused(role)
     )
-    assert send(api, target).status_code == (200 if write else 404)
+    assert send(api, target).status_code == (200 if write else refused(role))
     assert TargetModel.objects.filter(revision="v2").exists() == write
 
 

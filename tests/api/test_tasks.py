@@ -149,7 +149,7 @@ def test_targets_have_the_names_that_people_read(anybody, api, alice, nli):
         {"round": 1, "name": "Model A"}, {"round": 1, "name": "Model B"}
     ]  # fmt: skip
     assert "secret" not in str(listed(anybody, url)).lower()
-    TaskMember.objects.create(task=nli.task, user=alice, role="moderator")
+    TaskMember.objects.create(task=nli.task, user=alice, role="reviewer")
     assert [one["name"] for one in listed(api, url)] == ["first", "second", "third"]
     assert "secret" not in str(listed(api, url)).lower()
     nli.state = "closed"
@@ -244,13 +244,13 @@ def test_nobody_else_makes_tasks(api, anybody, api_of, alice, nli):
 
 @pytest.mark.parametrize(
     ("role", "status"),
-    [("owner", 200), ("editor", 200), ("moderator", 404), ("viewer", 404), (None, 404)],
+    [("owner", 200), ("editor", 200), ("reviewer", 403), ("viewer", 403), (None, 404)],
 )
 def test_who_may_hide_a_task(api, alice, nli, role, status):
     if role:
         TaskMember.objects.create(task=nli.task, user=alice, role=role)
     assert api.patch(f"{URL}nli/", {"is_visible": False}).status_code == status
-    assert Task.objects.get().is_visible == (status == 404)
+    assert Task.objects.get().is_visible == (status != 200)
 
 
 def test_a_task_is_hidden_and_its_try_out_closed(api, anybody, alice, nli):

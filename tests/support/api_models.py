@@ -11,7 +11,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 State = Submission.State
 
-ROLES = ("owner", "task owner", "editor", "moderator", "viewer", "another", "stranger")
+ROLES = ("owner", "task owner", "editor", "reviewer", "viewer", "another", "stranger")
 
 INSIDE = ("owner", "task owner", "editor")
 

@@ -57,9 +57,9 @@ def person(role, alice, task):
     if role == "alice":
         return alice
     user = UserFactory(is_superuser=role == "superuser")
-    if role in ("owner", "moderator"):
+    if role in ("owner", "reviewer"):
         TaskMember.objects.create(task=task, user=user, role=role)
     return user
 
 
-ROLES = ["stranger", "somebody", "alice", "moderator", "owner", "superuser"]
+ROLES = ["stranger", "somebody", "alice", "reviewer", "owner", "superuser"]

@@ -40,7 +40,7 @@ def busy(nli, alice, bob):
 @pytest.fixture
 def crowd(nli, alice, bob):
     """Bob labels right, Carol wrong; of the validators Mallory always disagrees."""
-    TaskMember.objects.create(task=nli.task, user=alice, role="moderator")
+    TaskMember.objects.create(task=nli.task, user=alice, role="reviewer")
     carol = UserFactory()
     people = [annotator_of(UserFactory()) for _ in range(3)]
     mallory = annotator_of(UserFactory())

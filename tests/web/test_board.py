@@ -373,6 +373,6 @@ def test_boards_of_hidden_tasks_are_for_their_people(client, alice, task, models
         client.force_login(user)
     task.is_visible = False
     task.save(update_fields=["is_visible"])
-    expected = 200 if role in ("moderator", "owner", "superuser") else 404
+    expected = 200 if role in ("reviewer", "owner", "superuser") else 404
     for address in ADDRESSES.values():
         assert client.get(address).status_code == expected

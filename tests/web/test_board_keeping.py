@@ -68,7 +68,7 @@ def test_weights_are_saved_by_people_with_an_account_under_a_proper_name(client,
 
 
 @pytest.mark.parametrize(("role", "status"), [
-    ("stranger", 302), ("somebody", 404), ("moderator", 404),
+    ("stranger", 302), ("somebody", 404), ("reviewer", 404),
     ("alice", 302), ("owner", 302), ("superuser", 302),
 ])  # fmt: skip
 def test_who_removes_weights(client, alice, task, models, role, status):  # noqa: F811
@@ -76,7 +76,7 @@ def test_who_removes_weights(client, alice, task, models, role, status):  # noqa
     if user := person(role, alice, task):
         client.force_login(user)
     assert client.post(f"{FORKS}mine/delete/").status_code == status
-    assert Weights.objects.exists() == (role in ("stranger", "somebody", "moderator"))
+    assert Weights.objects.exists() == (role in ("stranger", "somebody", "reviewer"))
 
 
 def test_an_owner_takes_a_snapshot_that_stays(as_owner, models):
@@ -132,7 +132,7 @@ def test_kept_boards_have_no_secrets(client, alice, task, models, secrets, role)
     assert "Private" not in client.get("/t/nli/").text
     task.is_visible = False
     task.save(update_fields=["is_visible"])
-    expected = 200 if role in ("moderator", "owner", "superuser") else 404
+    expected = 200 if role in ("reviewer", "owner", "superuser") else 404
     for address in (page, f"{page}?format=csv", SNAPSHOTS, FORKS, EMBED):
         assert client.get(address).status_code == expected
 
@@ -161,7 +161,7 @@ def test_the_tasks_page_shows_the_first_three(client, task):  # noqa: F811
 
 
 @pytest.mark.parametrize(("role", "status"), [
-    ("stranger", 302), ("somebody", 404), ("moderator", 404), ("owner", 302), ("superuser", 302),
+    ("stranger", 302), ("somebody", 404), ("reviewer", 403), ("owner", 302), ("superuser", 302),
 ])  # fmt: skip
 def test_who_freezes_rates_anew(client, alice, task, models, role, status):  # noqa: F811
     if user := person(role, alice, task):

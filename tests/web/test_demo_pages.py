@@ -30,7 +30,7 @@ def owner(client, nli):
     return user
 
 
-@pytest.mark.parametrize("role", [None, "editor", "moderator", "viewer", "annotator"])
+@pytest.mark.parametrize("role", [None, "editor", "reviewer", "viewer", "annotator"])
 def test_it_is_there_for_owners_and_administrators_alone(role, client, nli):
     request_demo(None)
     user = UserFactory()

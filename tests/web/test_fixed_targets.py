@@ -291,7 +291,7 @@ def test_the_page_replaces_a_target(editor, opened, target):
 
 def test_others_do_not_replace_a_target(people, opened):  # noqa: F811
     url = reverse("own:round-replace", args=["nli", 1])
-    assert sign_in(people[Role.MODERATOR]).post(url).status_code in (403, 404)
+    assert sign_in(people[Role.REVIEWER]).post(url).status_code in (403, 404)
 
 
 # Opening asks

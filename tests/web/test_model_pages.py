@@ -59,7 +59,7 @@ def model(task, alice):
 # Who sees what
 
 
-ROLES = ["owner", "task owner", "editor", "moderator", "viewer", "somebody", "stranger"]
+ROLES = ["owner", "task owner", "editor", "reviewer", "viewer", "somebody", "stranger"]
 INSIDE = {"owner", "task owner", "editor"}
 TASK_OWNERS = {"task owner", "editor"}
 

@@ -75,19 +75,19 @@ def test_owners_make_gold_pairs(owner, task):
     assert "2 + 2?" in owner.get("/own/duel/arena/").text
 
 
-@pytest.mark.parametrize("role", [None, "annotator", "viewer", "moderator", "editor"])
+@pytest.mark.parametrize("role", [None, "annotator", "viewer", "reviewer", "editor"])
 def test_who_may_do_what(client, task, bob, role):
     pair = GoldPair.objects.create(task=task, prompt="p", good="g", broken="b")
     target = TargetModel.objects.first()
     if role:
         TaskMember.objects.create(task=task, user=bob, role=role)
     client.force_login(bob)
-    reads = role in ("moderator", "editor")
-    assert client.get("/own/duel/arena/").status_code == (200 if reads else 404)
+    reads, refused = role in ("reviewer", "editor"), 403 if role else 404
+    assert client.get("/own/duel/arena/").status_code == (200 if reads else refused)
     writes = [f"models/{target.pk}/", "gold/", f"gold/{pair.pk}/", ""]
     for path in writes:
         done = client.post(f"/own/duel/arena/{path}", {}).status_code
-        assert (done == 404) == (role != "editor"), path
+        assert (done == refused) == (role != "editor"), path
 
 
 def test_voters_who_fail_or_take_one_side_come_first(task):

@@ -28,7 +28,7 @@ def actions(nli, bob):
     ("role", "shown", "hidden"),
     [
         ("owner", ["carol@example.com", "bob@example.com", "gold.marked"], []),
-        ("moderator", ["bob@example.com", "gold.marked"], ["carol@example.com"]),
+        ("reviewer", ["bob@example.com", "gold.marked"], ["carol@example.com"]),
         ("viewer", ["member.added"], ["bob@example.com", "carol@example.com", "gold.marked"]),
     ],
 )

@@ -144,15 +144,14 @@ def test_a_task_with_verdicts_offers_no_dawid_skene(client, alice, qa):
     assert not RoundPolicy.objects.exists()
 
 
-@pytest.mark.parametrize("role", [None, "viewer", "moderator"])
-def test_only_editors_come_in(client, judged, role):
+@pytest.mark.parametrize(("role", "refused"), [(None, 404), ("reviewer", 403)])
+def test_only_editors_come_in(client, judged, role, refused):
     stranger = UserFactory()
     if role:
         TaskMember.objects.create(task=judged.task, user=stranger, role=role)
     client.force_login(stranger)
-    assert client.get(URL).status_code == 404
-    assert client.get(URL, STRICT).status_code == 404
-    assert client.post(URL, STRICT).status_code == 404
+    assert client.get(URL, STRICT).status_code == refused
+    assert client.post(URL, STRICT).status_code == refused
     assert RoundPolicy.objects.get().policy["rule"] == "at-least"
 
 

@@ -1,4 +1,4 @@
-"""Reports reach moderators: on their page, on the dashboard and by mail."""
+"""Reports reach reviewers: on their page, on the dashboard and by mail."""
 
 from datetime import timedelta
 
@@ -18,8 +18,8 @@ URL = "/own/nli/reports/"
 
 
 @pytest.fixture
-def moderator(as_alice, alice, nli):
-    TaskMember.objects.create(task=nli.task, user=alice, role="moderator")
+def reviewer(as_alice, alice, nli):
+    TaskMember.objects.create(task=nli.task, user=alice, role="reviewer")
     return as_alice
 
 
@@ -34,22 +34,22 @@ def said(round, user, **more):
     return report_context(annotator=annotator_of(user), context=context, **told)
 
 
-def test_a_moderator_without_the_admin_deals_with_reports(moderator, nli, report):
-    assert URL in moderator.get("/own/nli/").text
-    page = moderator.get(URL).text
+def test_a_moderator_without_the_admin_deals_with_reports(reviewer, nli, report):
+    assert URL in reviewer.get("/own/nli/").text
+    page = reviewer.get(URL).text
     assert "It ends in the middle." in page
     assert 'name="retire"' not in page
-    assert moderator.post(f"{URL}{report.pk}/", {"retire": "1"}).status_code == 404
-    assert moderator.post(f"{URL}{report.pk}/").status_code == 302
+    assert reviewer.post(f"{URL}{report.pk}/", {"retire": "1"}).status_code == 403
+    assert reviewer.post(f"{URL}{report.pk}/").status_code == 302
     assert Report.objects.get().resolved_at
-    assert "It ends in the middle." not in moderator.get(URL).text
-    assert "It ends in the middle." in moderator.get(f"{URL}?resolved").text
+    assert "It ends in the middle." not in reviewer.get(URL).text
+    assert "It ends in the middle." in reviewer.get(f"{URL}?resolved").text
 
 
-def test_an_editor_retires_the_passage(moderator, nli, report):
+def test_an_editor_retires_the_passage(reviewer, nli, report):
     TaskMember.objects.update(role="editor")
-    assert 'name="retire"' in moderator.get(URL).text
-    moderator.post(f"{URL}{report.pk}/", {"retire": "1"})
+    assert 'name="retire"' in reviewer.get(URL).text
+    reviewer.post(f"{URL}{report.pk}/", {"retire": "1"})
     report.refresh_from_db()
     assert (report.context.is_retired, bool(report.resolved_at)) == (True, True)
 
@@ -66,7 +66,7 @@ def test_who_reports_again_is_heard_again(nli, bob, report):
 
 
 def test_moderators_are_mailed_once_an_hour(
-    moderator, nli, report, bob, django_capture_on_commit_callbacks
+    reviewer, nli, report, bob, django_capture_on_commit_callbacks
 ):
     TaskMember.objects.create(task=nli.task, user=UserFactory(), role="viewer")
 

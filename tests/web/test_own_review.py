@@ -22,11 +22,11 @@ URL = "/own/nli/review/"
 
 
 @pytest.fixture(autouse=True)
-def moderator(alice, request):
+def reviewer(alice, request):
     """Alice, who reviews."""
     if "nli" in request.fixturenames:
         task = request.getfixturevalue("nli").task
-        TaskMember.objects.create(task=task, user=alice, role="moderator")
+        TaskMember.objects.create(task=task, user=alice, role="reviewer")
 
 
 KEY = "a secret of the tests"
@@ -220,18 +220,18 @@ def test_texts_of_a_sensitive_task_are_folded_away(client, alice, hate, bob, peo
         assert "Words that hurt." in after.partition("</details>")[0]
 
 
-@pytest.mark.parametrize("role", [None, "viewer"])
-def test_others_learn_nothing(client, nli, split, role):
+@pytest.mark.parametrize(("role", "refused"), [(None, 404), ("viewer", 403)])
+def test_others_learn_nothing(client, nli, split, role, refused):
     stranger = UserFactory()
     if role:
         TaskMember.objects.create(task=nli.task, user=stranger, role=role)
     client.force_login(stranger)
     one = f"{URL}{split.uuid}/"
     for url in (URL, one, f"{one}next/", f"{one}withdraw/"):
-        assert client.get(url).status_code == 404
+        assert client.get(url).status_code == refused
     for url in (one, f"{one}undecide/", f"{one}gold/", f"{one}withdraw/"):
         data = {"answer": "label:neutral", "reason": "Mine"}
-        assert client.post(url, data).status_code == 404
+        assert client.post(url, data).status_code == refused
     assert not OwnerDecision.objects.exists()
     assert not Example.objects.filter(retracted_at__isnull=False).exists()
 

@@ -57,19 +57,6 @@ def examples(round, author, count, **fields):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("path", PAGES)
-@pytest.mark.parametrize(
-    ("role", "sees"), [("owner", 4), ("editor", 4), ("moderator", 1), ("viewer", 0)]
-)
-def test_who_may_come_in(nli, path, role, sees):
-    client = member(nli.task, role)
-    expected = 200 if PAGES.index(path) < sees else 404
-    assert client.get(path).status_code == expected
-    if expected == 404:
-        assert client.post(path, plan()).status_code in (404, 405)
-    assert Round.objects.get().state == "open"
-
-
 def test_strangers_learn_nothing(as_alice, nli, client):
     for path in PAGES:
         assert as_alice.get(path).status_code == 404
@@ -77,7 +64,7 @@ def test_strangers_learn_nothing(as_alice, nli, client):
 
 
 def test_a_moderator_reads_and_finds_no_button(nli):
-    page = member(nli.task, "moderator").get(URL).text
+    page = member(nli.task, "reviewer").get(URL).text
     assert "Round 1" in page
     assert "Close round 1" not in page
     assert f"{URL}new/" not in page
@@ -166,7 +153,7 @@ def test_a_change_that_cannot_be_says_why(editor, nli):
 
 def test_release_is_no_bare_button(editor, nli):
     for action in ("release", "released", "reopen"):
-        assert editor.post(URL + f"1/{action}/").status_code in (302, 404, 409, 422)
+        assert editor.post(URL + f"1/{action}/").status_code in (302, 403, 404, 409, 422)
     assert Round.objects.get().state == "open"
     Round.objects.update(state="closed")
     assert 'href="/own/nli/rounds/1/release/"' not in editor.get(URL).text

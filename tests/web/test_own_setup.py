@@ -123,9 +123,9 @@ def test_who_leaves_a_task_sees_another_page(as_alice, owner):
 @pytest.mark.parametrize(
     ("role", "reads", "edits", "owns"),
     [
-        ("annotator", 404, 404, 404),
-        ("moderator", 200, 404, 404),
-        ("editor", 200, 200, 404),
+        ("annotator", 403, 403, 403),
+        ("reviewer", 200, 403, 403),
+        ("editor", 200, 200, 403),
         ("owner", 200, 200, 200),
     ],
 )
@@ -138,7 +138,7 @@ def test_who_may_come_in(as_alice, owner, nli, role, reads, edits, owns):
         assert as_alice.get(path).status_code == edits, path
     assert (as_alice.post(ACCESS, {}).status_code == 302) == (edits == 200)
     for path in (MEMBERS, f"{MEMBERS}{owner.pk}/"):
-        assert (as_alice.post(path, {}).status_code != 404) == (owns == 200), path
+        assert (as_alice.post(path, {}).status_code != 403) == (owns == 200), path
 
 
 def test_a_target_or_member_of_another_task_is_not_there(as_alice, owner, qa):

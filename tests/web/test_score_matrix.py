@@ -43,13 +43,13 @@ def task(db):
 @pytest.fixture
 def people(task, alice, bob):
     """By role: who hands models in, somebody else, and two members of the task."""
-    editor, moderator = UserFactory(), UserFactory()
+    editor, reviewer = UserFactory(), UserFactory()
     TaskMember.objects.create(task=task, user=editor, role=TaskMember.Role.EDITOR)
-    TaskMember.objects.create(task=task, user=moderator, role=TaskMember.Role.MODERATOR)
+    TaskMember.objects.create(task=task, user=reviewer, role=TaskMember.Role.REVIEWER)
     admin = UserFactory(is_superuser=True)
     return {
         "public": None, "visitor": AnonymousUser(), "alice": alice, "bob": bob, "editor": editor,
-        "moderator": moderator, "admin": admin,
+        "reviewer": reviewer, "admin": admin,
     }  # fmt: skip
 
 
@@ -81,7 +81,7 @@ ALL = ["known", "revealed", "masked", "draft", "masked draft"]
 @pytest.mark.parametrize(
     ("role", "names"),
     {
-        "public": PUBLIC, "visitor": PUBLIC, "bob": PUBLIC, "moderator": PUBLIC,
+        "public": PUBLIC, "visitor": PUBLIC, "bob": PUBLIC, "reviewer": PUBLIC,
         "alice": ALL, "editor": ALL, "admin": ALL,
     }.items(),
 )  # fmt: skip

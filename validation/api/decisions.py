@@ -1,11 +1,10 @@
-"""The API's views of the review queue, and of what moderators decide about examples."""
+"""The API's views of the review queue, and of what reviewers decide about examples."""
 
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
-from django.http import Http404
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import generics, serializers, status
@@ -18,11 +17,11 @@ from annotation.models import Example
 from annotation.moderation import withdraw_example
 from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken, User
-from dynabench.accounts.people import public_name
+from dynabench.accounts.people import person, public_name
 from dynabench.lib.api import NewestFirst, check_form, read, wanted
-from tasks.access import find_task
+from tasks.access import find_task, require
 from tasks.models import Round
-from tasks.permissions import can_moderate
+from tasks.permissions import can_review
 from validation.api.examples import shown
 from validation.api.serializers import (
     VOTE,
@@ -66,8 +65,8 @@ class ReviewSerializer(serializers.Serializer[Any]):
 class ReviewView(APIView):
     @extend_schema(operation_id="review_list", parameters=[ReviewQuery], responses=ReviewSerializer)
     def get(self, request: Request, code: str) -> Response:
-        """A twentieth of what is judged, and all disagreements, oldest first; for moderators."""
-        task = find_task(request, code, can_moderate)
+        """A twentieth of what is judged, and all disagreements, oldest first; for reviewers."""
+        task = find_task(request, code, can_review)
         asked = wanted(ReviewQuery, request)
         rounds = {
             round.pk: round
@@ -138,24 +137,23 @@ class WithdrawalSerializer(serializers.Serializer[Any]):
     reason = serializers.CharField(max_length=200, help_text="Kept in the log; never public.")
 
 
-class OfModerators(APIView):
-    """What moderators read of an example and do with it."""
+class OfReviewers(APIView):
+    """What reviewers read of an example and do with it."""
 
     write_scope = ApiToken.Scope.OWN
 
     def enter(self, uuid: UUID) -> tuple[Example, User]:
-        """The example, for those who moderate its task."""
+        """The example, for those who review its task."""
         rows = Example.objects.select_related("round__task")
-        example, user = get_object_or_404(rows, uuid=uuid), self.request.user
-        if not (isinstance(user, User) and can_moderate(user, example.round.task)):
-            raise Http404
-        return example, user
+        example = get_object_or_404(rows, uuid=uuid)
+        require(self.request.user, example.round.task, can_review)
+        return example, person(self.request)
 
 
-class DecisionView(OfModerators):
+class DecisionView(OfReviewers):
     @write("decisions_create", NewDecisionSerializer, {201: DecisionSerializer})
     def post(self, request: Request, uuid: UUID) -> Response:
-        """Decide over all votes; an earlier decision does not count any more. For moderators."""
+        """Decide over all votes; an earlier decision does not count any more. For reviewers."""
         example, owner = self.enter(uuid)
         asked = read(NewDecisionSerializer, request)
         form = DecisionForm(asked, decides=example)
@@ -168,15 +166,15 @@ class DecisionView(OfModerators):
 
     @write("decisions_withdraw", gives={204: None})
     def delete(self, request: Request, uuid: UUID) -> Response:
-        """Let the votes decide again. For moderators."""
+        """Let the votes decide again. For reviewers."""
         example, owner = self.enter(uuid)
         withdraw_override(example=example, owner=owner)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
 @extend_schema_view(get=extend_schema(operation_id="decisions_list"))
-class PastDecisions(OfModerators, generics.ListAPIView[OwnerDecision]):
-    """Every decision, withdrawn ones too, the newest first. For moderators."""
+class PastDecisions(OfReviewers, generics.ListAPIView[OwnerDecision]):
+    """Every decision, withdrawn ones too, the newest first. For reviewers."""
 
     serializer_class = PastDecisionSerializer
     pagination_class = NewestFirst
@@ -187,13 +185,13 @@ class PastDecisions(OfModerators, generics.ListAPIView[OwnerDecision]):
         return example.owner_decisions.select_related("owner__annotator")
 
 
-class WithdrawView(OfModerators):
+class WithdrawView(OfReviewers):
     @write("examples_withdraw", WithdrawalSerializer, {204: None})
     def post(self, request: Request, uuid: UUID) -> Response:
-        """Take it out of the round's numbers and of later releases; twice is once. For moderators.
+        """Take it out of the round's numbers and of later releases; twice is once. For reviewers.
 
         A version that is released keeps it.
         """
-        example, moderator = self.enter(uuid)
-        withdraw_example(example=example, actor=moderator, **read(WithdrawalSerializer, request))
+        example, reviewer = self.enter(uuid)
+        withdraw_example(example=example, actor=reviewer, **read(WithdrawalSerializer, request))
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -1,4 +1,4 @@
-"""The API's views of gold items: examples whose answer is known; for moderators alone."""
+"""The API's views of gold items: examples whose answer is known; for reviewers alone."""
 
 from typing import Any
 from uuid import UUID
@@ -13,8 +13,8 @@ from dynabench.accounts.api import write
 from dynabench.accounts.people import public_name
 from dynabench.lib.api import read
 from tasks.access import find_task
-from tasks.permissions import can_moderate
-from validation.api.decisions import OfModerators
+from tasks.permissions import can_review
+from validation.api.decisions import OfReviewers
 from validation.api.serializers import VOTE, VoteField
 from validation.judging import gold
 from validation.models import Gold
@@ -56,10 +56,10 @@ def shown() -> QuerySet[Gold]:
     return Gold.objects.select_related("example__round", "made_by__annotator")
 
 
-class GoldView(OfModerators):
+class GoldView(OfReviewers):
     @write("gold_mark", NewGoldSerializer, GoldSerializer)
     def put(self, request: Request, uuid: UUID) -> Response:
-        """Make a decided example gold, or explain it otherwise. For moderators."""
+        """Make a decided example gold, or explain it otherwise. For reviewers."""
         example, owner = self.enter(uuid)
         asked = read(NewGoldSerializer, request)
         made = gold.mark_gold(example=example, owner=owner, **asked)
@@ -67,7 +67,7 @@ class GoldView(OfModerators):
 
     @write("gold_unmark", gives={204: None})
     def delete(self, request: Request, uuid: UUID) -> Response:
-        """Make it an example like all others; the answers to it are deleted. For moderators."""
+        """Make it an example like all others; the answers to it are deleted. For reviewers."""
         example, owner = self.enter(uuid)
         gold.unmark_gold(example=example, owner=owner)
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -81,5 +81,5 @@ class GoldItems(generics.ListAPIView[Gold]):
     queryset = Gold.objects.none()
 
     def get_queryset(self) -> QuerySet[Gold]:
-        task = find_task(self.request, self.kwargs["code"], can_moderate)
+        task = find_task(self.request, self.kwargs["code"], can_review)
         return shown().filter(example__round__task=task, example__retracted_at__isnull=True)

@@ -23,6 +23,7 @@ from dynabench.lib.errors import Refused
 from tasks.access import find_task
 from tasks.config.schema import TaskConfig
 from tasks.models import Task
+from tasks.permissions import can_enter_judging
 from validation.api.serializers import (
     AfterwardsSerializer,
     ItemSerializer,
@@ -47,7 +48,7 @@ class JudgingView(APIView):
 
     def enter(self, code: str) -> tuple[Task, Annotator]:
         task = find_task(self.request, code)
-        return task, enter(self.request, task, services.check_programs_judge)
+        return task, enter(self.request, task, services.check_programs_judge, can_enter_judging)
 
 
 class NextView(JudgingView):
@@ -64,7 +65,7 @@ class NextView(JudgingView):
                 code="refresher",
             )
         if session.lease is None:
-            blind.check_is_blind(validator, task)
+            blind.check_may_judge(validator, task)
             if full := vote_caps.full_round(validator, task):
                 raise Refused(
                     f"You have given all votes that one person may give in round {full.number}.",
@@ -133,7 +134,7 @@ class OfExample(APIView):
         rows = Example.objects.select_related("round__task")
         example = get_object_or_404(rows, uuid=uuid)
         task = example.round.task
-        return example, enter(self.request, task, services.check_programs_judge)
+        return example, enter(self.request, task, services.check_programs_judge, can_enter_judging)
 
 
 class VotesView(OfExample):

@@ -10,7 +10,7 @@ from dynabench.accounts.models import Annotator
 from tasks.config.components import Component
 from tasks.config.schema import CORRECTION, TaskConfig
 from tasks.models import Task
-from tasks.permissions import can_read
+from tasks.permissions import can_judge, can_read
 from validation.judging import gold
 from validation.models import GoldAnswer, Validation, ValidatorAnswer, Verdict
 from validation.rules.claims import label_field
@@ -99,7 +99,14 @@ def reads_labels(validator: Annotator, task: Task) -> bool:
     return validator.user is not None and can_read(validator.user, task)
 
 
-def check_is_blind(validator: Annotator, task: Task) -> None:
-    """Raises NotBlind for those who may read the task's labels."""
+def may_judge(validator: Annotator, task: Task) -> bool:
+    """Whether the person's role lets them judge the task, blindly."""
+    return validator.user is None or can_judge(validator.user, task)
+
+
+def check_may_judge(validator: Annotator, task: Task) -> None:
+    """Raises NotBlind for those who may read the task's labels, NotAllowed by other roles."""
     if reads_labels(validator, task):
         raise NotBlind(_("You may read this task's labels, so others judge it."))
+    if not may_judge(validator, task):
+        raise NotAllowed(_("Your role in this task is not to judge."))

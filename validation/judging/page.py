@@ -20,7 +20,7 @@ from dynabench.lib.markdown import render_markdown
 from tasks.config.schema import TaskConfig
 from tasks.media.markup import shown_value
 from tasks.models import Task, parsed_config
-from tasks.permissions import can_moderate
+from tasks.permissions import can_review
 from validation.judging import blind, queue, vote_caps
 from validation.judging.forms import AfterForm, FlagForm, VoteForm, choices
 from validation.judging.services import JudgeSession
@@ -112,7 +112,7 @@ def page_values(
     if session.lease:
         return {**values, **_example_values(task, session.lease.example, form, flag_form)}
     if blind.reads_labels(validator, task):
-        may_review = can_moderate(validator.user, task)  # type: ignore[arg-type]
+        may_review = can_review(validator.user, task)  # type: ignore[arg-type]
         return {**values, "reads_labels": True, "may_review": may_review}
     return {
         **values,

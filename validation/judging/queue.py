@@ -16,7 +16,7 @@ from annotation.models import Example
 from dynabench.accounts.models import Annotator
 from dynabench.lib.days import midnight
 from tasks.models import Round, Task, TaskMember
-from tasks.permissions import READERS
+from tasks.permissions import JUDGES
 from tasks.selectors import listed_tasks
 from validation.models import Consensus, JudgeLease, QueueItem, Skip, Validation
 from validation.rules.sampling import is_judged
@@ -225,8 +225,9 @@ def other_queues(validator: Annotator, task: Task) -> Sequence[Task]:
         example__retracted_at__isnull=True,
         free__gt=0,
     )
-    read = TaskMember.objects.standing().filter(user=user, role__in=READERS).values("task")
-    others = listed_tasks(user).exclude(pk=task.pk).exclude(pk__in=read)
+    members = TaskMember.objects.standing().filter(user=user)
+    closed = members.exclude(role__in=JUDGES).values("task")
+    others = listed_tasks(user).exclude(pk=task.pk).exclude(pk__in=closed)
     return list(others.filter(Exists(waiting)))
 
 

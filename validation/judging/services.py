@@ -73,9 +73,9 @@ def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
 
     Avoids the author of the last one unless there is no other. Locks the item of the queue that it
     takes; items that others are taking are passed by. None: nothing to judge, or the validator has
-    given all votes that one person may give, or may read the labels.
+    given all votes that one person may give, or may not judge.
     """
-    if blind.reads_labels(validator, task):
+    if not blind.may_judge(validator, task):
         return None
     latest = queue.latest_lease(validator, task)
     if latest and latest.is_current:
@@ -302,7 +302,7 @@ def cast_validation(
     whether this one can be taken back. Raises NotHandedOut, TooLate, CapReached, ForPeople,
     NotBlind, NotAllowed.
     """
-    blind.check_is_blind(validator, example.round.task)
+    blind.check_may_judge(validator, example.round.task)
     if by_program:
         check_programs_judge(example.round.task)
     lease = _lease_of(validator, example)
@@ -391,7 +391,7 @@ def undo_validation(*, validator: Annotator, validation: Validation | GoldAnswer
     NotHandedOut, NotBlind, CapReached.
     """
     example, task = validation.example, validation.example.round.task
-    blind.check_is_blind(validator, task)
+    blind.check_may_judge(validator, task)
     lease = _lease_of(validator, example)
     _check_may_pass(validator, task)
     now = timezone.now()

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from annotation.access import gate_is_shut, writer
+from annotation.access import gate_is_shut, participant
 from annotation.models import Example
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
@@ -21,6 +21,7 @@ from dynabench.lib.errors import Refused
 from dynabench.lib.htmx import htmx_partial, render_page
 from tasks.access import find_task
 from tasks.models import Task
+from tasks.permissions import can_enter_judging
 from validation.judging import blind, gold, page, services
 from validation.judging.forms import AfterForm
 from validation.models import GoldAnswer, Validation
@@ -99,7 +100,7 @@ def _for_validators(view: Callable[..., HttpResponse]) -> Callable[..., HttpResp
     @functools.wraps(view)
     def entered(request: HttpRequest, code: str) -> HttpResponse:
         task = find_task(request, code)
-        validator = writer(request, task)
+        validator = participant(request, task, can_enter_judging)
         if gate_is_shut(request, task):
             return _gate(task)
         try:

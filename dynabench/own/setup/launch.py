@@ -7,8 +7,8 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from tasks.models import Context, Round, Task, TaskMember
-from tasks.permissions import can_edit
+from tasks.models import Context, Round, Task
+from tasks.permissions import JUDGES, can_edit
 from tasks.rounds.launch import Prepared, gaps
 from tasks.selectors import PLANNED
 
@@ -49,8 +49,7 @@ def launch_list(request: HttpRequest, task: Task, rounds: list[Round]) -> dict[s
 def _prepared(task: Task, round: Round) -> Prepared:
     judges = None
     if not task.is_visible:
-        role = TaskMember.Role.ANNOTATOR
-        judges = task.members.standing().filter(role=role).count()
+        judges = task.members.standing().filter(role__in=JUDGES).count()
     contexts = Context.objects.filter(round=round, is_retired=False).count()
     return Prepared(contexts, round.round_targets.count(), judges)
 

@@ -16,7 +16,7 @@ from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.lib.throttles import is_used_up
 from dynabench.own.access import owned_task
 from tasks.models import Task, TaskMember
-from tasks.permissions import can_edit, can_moderate, can_own
+from tasks.permissions import can_edit, can_own, can_review
 from tasks.services import account_of, change_members, change_task
 
 
@@ -51,7 +51,7 @@ class MemberForm(RoleForm):
 @require_http_methods(["GET", "POST"])
 def access(request: HttpRequest, code: str) -> HttpResponse:
     """Show the task to everybody or to its members alone; who they are."""
-    task = owned_task(request, code, can_moderate if request.method == "GET" else can_edit)
+    task = owned_task(request, code, can_review if request.method == "GET" else can_edit)
     form = SeenForm(
         request.POST if request.method == "POST" else None,
         initial={"is_visible": task.is_visible, "allow_try_out": task.allow_try_out},
@@ -94,7 +94,7 @@ def member_change(request: HttpRequest, code: str, pk: int) -> HttpResponse:
             change_members(task=task, actor=person(request), changed=[member])
             messages.success(request, _("Saved."))
     task.roles.clear()  # it may have been their own
-    return redirect("own:access", code) if can_moderate(request.user, task) else redirect("home")
+    return redirect("own:access", code) if can_review(request.user, task) else redirect("home")
 
 
 def _account(request: HttpRequest, email: str) -> Any:

@@ -1,4 +1,4 @@
-"""What moderators and owners say of examples, at the real API."""
+"""What reviewers and owners say of examples, at the real API."""
 
 import pytest
 

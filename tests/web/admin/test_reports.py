@@ -6,7 +6,7 @@ from django.test.utils import CaptureQueriesContext
 
 from annotation.models import Report
 from dynabench.accounts.models import LogEntry
-from tasks.admin.roles import MODERATORS
+from tasks.admin.roles import REVIEWERS
 from tasks.models import TaskMember
 from tests.support.factories import (
     RoundFactory,
@@ -31,8 +31,8 @@ def test_moderators_resolve_reports(people, own, foreign, role):
     chosen = {"action": "resolve", "_selected_action": [row.pk for row in rows]}
     sign_in(people[role]).post(list_url("annotation_report"), chosen)
     resolved = set(Report.objects.filter(resolved_at__isnull=False))
-    assert resolved == ({rows[0]} if role in MODERATORS else set())
-    assert LogEntry.objects.filter(action="reports.resolved").exists() == (role in MODERATORS)
+    assert resolved == ({rows[0]} if role in REVIEWERS else set())
+    assert LogEntry.objects.filter(action="reports.resolved").exists() == (role in REVIEWERS)
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -6,7 +6,7 @@ from django.urls import reverse
 
 from dynabench.accounts.models import LogEntry
 from tasks import permissions
-from tasks.admin.roles import EDITORS, MODERATORS, OWNERS
+from tasks.admin.roles import EDITORS, OWNERS, REVIEWERS
 from tasks.models import Round, TaskMember
 from tests.support.factories import (
     ContextFactory,
@@ -27,7 +27,7 @@ def test_the_sets_of_roles_are_those_of_the_permissions(people, nli):
     checks = {
         permissions.can_own: OWNERS,
         permissions.can_edit: EDITORS,
-        permissions.can_moderate: MODERATORS,
+        permissions.can_review: REVIEWERS,
     }
     for check, roles in checks.items():
         assert {role for role, person in people.items() if check(person, nli.task)} == roles

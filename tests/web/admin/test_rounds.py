@@ -106,7 +106,7 @@ def test_custom_pages_of_other_tasks_do_not_exist(editor, foreign):
     assert editor.get(reverse("admin:tasks_targetmodel_test", args=[target])).status_code == 404
 
 
-@pytest.mark.parametrize("role", [Role.MODERATOR, Role.VIEWER])
+@pytest.mark.parametrize("role", [Role.REVIEWER, Role.VIEWER])
 def test_custom_pages_need_the_role(people, own, role):
     client = sign_in(people[role])
     round, target = own["tasks_round"].pk, own["tasks_targetmodel"].pk

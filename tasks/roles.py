@@ -1,0 +1,68 @@
+"""What people may do in a task, by their role. docs/owners.md, "Roles", shows the same table."""
+
+from enum import StrEnum
+
+
+class May(StrEnum):
+    """Something that a person may do in a task."""
+
+    SEE = "see"
+    """Its page, numbers, boards and published models."""
+    TRY = "try"
+    """The models, where the task lets people try them."""
+    TAKE = "take"
+    """What leaves: released files, published conversations, examples of open evaluation sets."""
+    SUBMIT = "submit"
+    """Models."""
+    WRITE = "write"
+    JUDGE = "judge"
+    READ = "read"
+    """What is not public: examples, labels, votes, exports. Who reads labels never judges."""
+    REVIEW = "review"
+    """Examples, reports and the numbers about people."""
+    EDIT = "edit"
+    """Configuration, rounds, contexts, targets and evaluation sets."""
+    OWN = "own"
+    """Members and invitations, releases, and whether the task stays."""
+
+
+PERSON, VISITOR = "person", "visitor"
+"""Somebody without a role in the task: signed in, and not."""
+ADMINISTRATOR = "administrator"
+
+_SEES = frozenset({May.SEE, May.TRY})
+_PUBLIC = _SEES | {May.TAKE, May.SUBMIT}
+_VIEWER = _PUBLIC | {May.READ}
+_REVIEWER = _VIEWER | {May.WRITE, May.REVIEW}
+_EDITOR = _REVIEWER | {May.EDIT}
+_OWNER = _EDITOR | {May.OWN}
+
+TABLE = {
+    ADMINISTRATOR: _OWNER,
+    "owner": _OWNER,
+    "editor": _EDITOR,
+    "reviewer": _REVIEWER,
+    "viewer": _VIEWER,
+    "annotator": _SEES | {May.WRITE, May.JUDGE},
+    "writer": _SEES | {May.WRITE},
+    "judge": _SEES | {May.JUDGE},
+    PERSON: _PUBLIC | {May.WRITE, May.JUDGE},
+    VISITOR: _SEES | {May.TAKE},
+}
+"""The two last in a task that everybody sees."""
+
+
+def allowed(who: str, *, is_visible: bool) -> frozenset[May]:
+    """What `who`, a key of the table, may do in a task that everybody sees or only its members do.
+
+    What leaves a task that everybody sees is there for all of its members, too.
+    """
+    if who in (PERSON, VISITOR) and not is_visible:
+        return frozenset()
+    return TABLE[who] | (_PUBLIC if is_visible and who != VISITOR else frozenset())
+
+
+def roles_that(may: May) -> frozenset[str]:
+    """The roles of members who may do this in every task."""
+    members = TABLE.keys() - {ADMINISTRATOR, PERSON, VISITOR}
+    return frozenset(role for role in members if may in TABLE[role])
