@@ -8,6 +8,7 @@ from django.views.i18n import set_language
 
 from dynabench import download, health, pages, styleguide, task_pages
 from dynabench.accounts import views
+from dynabench.me import joining
 from dynabench.notices.views import off as digest_off
 from dynabench.own import new, proposals
 from tasks.media.views import media_file
@@ -33,6 +34,7 @@ urlpatterns = [
     path("", include("evaluation.urls")),
     path("", include("leaderboard.urls")),
     path("me/", include("dynabench.me.urls")),
+    path("join/<str:key>/", joining.join, name="join"),
     path("own/<slug:code>/", include("dynabench.own.urls")),
     path("new/", new.gallery, name="new"),
     path("new/proposals/", proposals.proposals, name="proposals"),

@@ -82,6 +82,7 @@ from evaluation.training.row_files import read_rows
 from evaluation.uploads import archives, image_archives
 from evaluation.uploads.chunked import UploadRefused, assemble, bytes_left, check_stored, discard
 from evaluation.uploads.model_folders import MOST_BYTES, check_folder, remove_macos_files
+from tasks.invitation_services import tidy_invitations
 from tasks.media.services import tidy_media, tidy_orphans
 from tasks.models import Task
 from tasks.targets.endpoints.base import EndpointError
@@ -207,7 +208,8 @@ def tidy_daily() -> int:
     if is_tidied():
         return 0
     deleted = [
-        tidy(MOST_TIDIED) for tidy in (tidy_people, tidy_assignments, tidy_media, tidy_orphans)
+        tidy(MOST_TIDIED)
+        for tidy in (tidy_people, tidy_assignments, tidy_media, tidy_orphans, tidy_invitations)
     ]
     if max(deleted) < MOST_TIDIED:
         note_tidied(sum(deleted))

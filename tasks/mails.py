@@ -22,7 +22,12 @@ def mail_members(task: Task, roles: Collection[str], subject: str, text: str) ->
 
 def mail_person(user: User, subject: str, text: str) -> None:
     """Mail a person, after the commit."""
-    transaction.on_commit(partial(_send, subject, text, user.email))
+    mail_address(user.email, subject, text)
+
+
+def mail_address(address: str, subject: str, text: str) -> None:
+    """Mail an address, after the commit."""
+    transaction.on_commit(partial(_send, subject, text, address))
 
 
 def _send(subject: str, text: str, address: str) -> None:

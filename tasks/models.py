@@ -20,6 +20,7 @@ from tasks.budgets import Budget
 from tasks.config.loading import load_config
 from tasks.config.schema import TaskConfig
 from tasks.config_version import ConfigVersion as ConfigVersion
+from tasks.invitation import Invitation as Invitation
 from tasks.proposal import CODE
 from tasks.proposal import TaskProposal as TaskProposal
 
@@ -128,6 +129,9 @@ class TaskMember(models.Model):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
     role = models.CharField(max_length=10, choices=Role)
     address = models.EmailField(blank=True, help_text="It was given to; empty: to the account.")
+    invitation = models.ForeignKey(
+        Invitation, models.SET_NULL, null=True, editable=False, related_name="members"
+    )
 
     objects = MemberQuerySet.as_manager()
 

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -20,6 +21,8 @@ from dynabench.env import sends_mail
 logger = logging.getLogger(__name__)
 
 MAIL = "account/email/"
+INVITATION = "invitation"
+"""The signed cookie with the key of the invitation by which somebody came to sign up."""
 ONLY_BY_MAIL = {"password_reset_key", "unknown_account"}
 """The mail is all that was asked for; without it there is nothing to go on with."""
 CONFIRMING = {"email_confirmation", "email_confirmation_signup", "account_already_exists"}
@@ -28,6 +31,11 @@ SAYS_IT_WAS_SENT = "account/messages/email_confirmation_sent.txt"
 
 class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
     """allauth's, which sends mails as far as they can be sent."""
+
+    def get_login_redirect_url(self, request: HttpRequest) -> str:
+        """Home; or the invitation by which the person came, also once a mail was confirmed."""
+        key = request.get_signed_cookie(INVITATION, default="")
+        return reverse("join", args=[key]) if key else str(super().get_login_redirect_url(request))
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
         """Send one, or tell the person that it could not be sent; notices are only logged."""

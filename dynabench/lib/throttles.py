@@ -16,7 +16,15 @@ from rest_framework.throttling import SimpleRateThrottle
 if TYPE_CHECKING:
     from rest_framework.views import APIView
 
-AN_HOUR = {"saliency": 20, "try-out": 20, "media": 120, "talk": 300, "members": 30, "test": 60}
+AN_HOUR = {
+    "saliency": 20,
+    "try-out": 20,
+    "media": 120,
+    "talk": 300,
+    "members": 30,
+    "test": 60,
+    "joining": 60,
+}
 """Uses by one person or address in a clock hour."""
 
 

@@ -16,7 +16,7 @@ from dynabench.own import (
     rounds,
 )
 from dynabench.own.second_opinion import second_opinion
-from dynabench.own.setup import contexts, members, targets
+from dynabench.own.setup import contexts, invitations, members, targets
 
 app_name = "own"
 urlpatterns = [
@@ -54,6 +54,12 @@ urlpatterns = [
     path("access/", members.access, name="access"),
     path("access/members/", members.member_add, name="member-add"),
     path("access/members/<int:pk>/", members.member_change, name="member-change"),
+    path("access/invitations/", invitations.invitations, name="invitations"),
+    path(
+        "access/invitations/<int:pk>/revoke/",
+        invitations.invitation_revoke,
+        name="invitation-revoke",
+    ),
     path("targets/", targets.targets, name="targets"),
     path("targets/new/", targets.target_add, name="target-add"),
     path("targets/<int:pk>/", targets.target_edit, name="target-edit"),

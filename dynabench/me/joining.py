@@ -1,0 +1,49 @@
+"""The page of an invitation: what the task is, and the button that makes one a member."""
+
+from allauth.account.adapter import get_adapter
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from dynabench.accounts.adapter import INVITATION
+from dynabench.accounts.people import person
+from dynabench.lib.refusals import as_message
+from dynabench.lib.throttles import is_used_up
+from tasks.invitation_services import accept, find
+from tasks.models import TaskMember
+
+
+@never_cache
+@login_not_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def join(request: HttpRequest, key: str) -> HttpResponse:
+    """Who is not signed in signs up or in first, and comes back, by a cookie if need be."""
+    user = request.user
+    who = user.pk if user.is_authenticated else get_adapter().get_client_ip(request)
+    if is_used_up("joining", who):
+        return render(request, "me/join.html", {"is_busy": True}, status=429)
+    if request.method == "POST" and user.is_authenticated:
+        with as_message(request):
+            task = accept(key=key, user=person(request))
+            messages.success(request, _("You are a member of this task."))
+            joined = redirect("task", task.code)
+            joined.delete_cookie(INVITATION)
+            return joined
+    invitation = find(key)
+    if invitation is None:
+        response = render(request, "me/join.html", status=410)
+        response.delete_cookie(INVITATION)
+        return response
+    role = TaskMember.Role(invitation.role)
+    response = render(request, "me/join.html", {"invitation": invitation, "role": role.label})
+    if not user.is_authenticated:
+        is_secure = settings.SESSION_COOKIE_SECURE
+        response.set_signed_cookie(
+            INVITATION, key, max_age=24 * 3600, secure=is_secure, httponly=True, samesite="Lax"
+        )
+    return response
