@@ -49,9 +49,8 @@ ABOUT: Mapping[str, Mapping[str, str]] = {
         **TRIVIAL,
         "smollm2-int4": "SmolLM2-135M-Instruct with weights of 4 bits",
         "smollm2-int8": "the same with weights of 8 bits",
-        "smollm2": "the same with weights of 32 bits",
         "smollm2-careful": "the same, with further instructions to keep the secret and be useful",
-        "smollm2-filtered": "smollm2, whose answer is replaced where it tells the secret",
+        "smollm2-filtered": "smollm2-int8, whose answer is replaced where it tells the secret",
     },
     "grounded": {
         **TRIVIAL,
@@ -105,7 +104,7 @@ def _behaviours(code: str, url: str) -> dict[str, Behaviour]:
             "random": lambda messages: _any_of(RANDOM, messages),
             "echo": lambda messages: "\n".join(one["content"] for one in messages),
             **written,
-            "smollm2-careful": partial(_written, url, "fp32", CAREFUL),
+            "smollm2-careful": partial(_written, url, "int8", CAREFUL),
             "smollm2-filtered": partial(_filtered, url),
         }
     return {
@@ -160,7 +159,7 @@ def _completed(url: str, body: str) -> str:
 
 
 def _filtered(url: str, messages: Messages) -> str:
-    said, secret = _written(url, "fp32", "", messages), SECRET.search(messages[0]["content"])
+    said, secret = _written(url, "int8", "", messages), SECRET.search(messages[0]["content"])
     return DECLINED if secret and tells(said, secret[1]) else said
 
 

@@ -173,10 +173,7 @@ def test_weights_are_shares(rows, given_weights, times):
     assert scores(rows, more) == pytest.approx(scores(rows, given_weights))
 
 
-POOLED = {
-    path.parent.name: load_config(path.with_name("task.yaml").read_text())
-    for path in OFFICIAL.glob("*/reference.json")
-}
+POOLED = {path.parent.name: load_config(path.read_text()) for path in OFFICIAL.glob("*/task.yaml")}
 COSTLESS = ["throughput", "memory"]
 LEFT_OUT = {"hate-speech": ["fairness"], "secret": COSTLESS, "grounded": COSTLESS}
 """A set that names too few people, and models that answer in conversations."""
