@@ -57,7 +57,7 @@ class Card:
 
 
 def cards_of(tasks: Sequence[Task]) -> list[Card]:
-    """A card for each task, sensitive ones last."""
+    """A card for each task: first where people write now, and sensitive ones after others."""
     latest = {round.task_id: round for round in seen_rounds(tasks)}
     rounds = list(latest.values())
     kept = headline_numbers(rounds)
@@ -65,7 +65,7 @@ def cards_of(tasks: Sequence[Task]) -> list[Card]:
     teasers = _teasers([task for task in tasks if not task.is_sensitive])
     sizes = sizes_of(tasks)
     cards = []
-    for task in sorted(tasks, key=lambda task: task.is_sensitive):
+    for task in tasks:
         round = latest.get(task.pk)
         known = kept.get(round.pk) if round else None
         cards.append(
@@ -79,7 +79,7 @@ def cards_of(tasks: Sequence[Task]) -> list[Card]:
                 size=sizes.get(task.pk),
             )
         )
-    return cards
+    return sorted(cards, key=lambda card: (not card.is_open, card.task.is_sensitive))
 
 
 def _wanted(round: Round, kept: Kept) -> list[Line]:

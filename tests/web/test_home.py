@@ -53,5 +53,11 @@ def test_sensitive_tasks_come_last_and_show_no_text(hate, nli):
     assert (first.task, last.task, last.teaser) == (nli.task, hate.task, None)
 
 
+def test_closed_tasks_come_last(hate, nli):
+    nli.state = "closed"
+    nli.save()
+    assert [card.task for card in cards_of([nli.task, hate.task])] == [hate.task, nli.task]
+
+
 def test_a_page_without_an_icon_gets_ours(client):
     assert client.get("/favicon.ico").url.endswith("favicon.svg")
