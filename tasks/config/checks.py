@@ -380,9 +380,22 @@ def unfinished(config: TaskConfig) -> Iterator[Finding]:
             yield Finding((*loc, "type"), message, f"use one of: {', '.join(types_of(place))}")
         else:
             yield from component.kind.unfinished(loc, component, groups)
+    yield from _unfit_outputs(config)
     yield from _unfit_rule(config)
     yield from _unfit_talk(config)
     yield from unfit_metrics(config)
+
+
+def _unfit_outputs(config: TaskConfig) -> Iterator[Finding]:
+    """A second answer, which no target is asked for, and a probability that is compared as one."""
+    answer, *others = [one.name for one in config.output if one.type != "prob"] or [""]
+    for index, output in enumerate(config.output):
+        if output.name in others:
+            message, fix = f"a model gives one answer, {answer}", f"remove {output.name}"
+            yield Finding(("output", index), message, fix)
+        elif output.type == "prob" and output.name in config.target_fields:
+            message = f"{output.name} says how sure a model is, and is no answer to compare"
+            yield Finding(("output", index), message, f"remove {output.name} here or in the input")
 
 
 def _unfit_rule(config: TaskConfig) -> Iterator[Finding]:
