@@ -1,4 +1,6 @@
-"""Inputs of every type from the form to the release, on a phone, with and without a script."""
+"""Fields of every type in every place from the form to the release, with and without a script."""
+
+import json
 
 import pytest
 from playwright.sync_api import expect
@@ -8,7 +10,8 @@ from tasks.models import Round, TaskMember
 from tests.browser.conftest import audit, submit_button, verdict, visit
 from tests.support import media
 from tests.support.factories import UserFactory, scripted_target
-from tests.support.field_walk import MEDIA, TEXT, Walk, kinds_in, opened, released
+from tests.support.field_walk import MEDIA, TASKS, TEXT, TURNS, Walk, opened, released
+from validation.models import Validation
 
 
 def without_returns(sent):
@@ -18,18 +21,16 @@ def without_returns(sent):
     return sent.replace("\r", "")
 
 
-def fill(page, walk):
-    """Fill in all fields of the form as the form would send them."""
-    page.locator("#id_text").fill(TEXT)
-    page.locator("[name=label][value=yes]").check()
+def fill(page, walk, prefix="a"):
+    """Fill in the fields of the walk as the form would send them."""
     for kind in walk.kinds:
-        name = f"a_{kind}"
+        name = f"{prefix}_{kind}"
         if kind in MEDIA:
             file = {"name": f"mine.{kind}", "mimeType": "text/html", "buffer": media.FILES[kind]}
             page.locator(f"[name={name}_file]").set_input_files(file)
             page.locator(f"[name={name}_alt]").fill(media.WORDS[kind])
             continue
-        sent = without_returns(walk.sent[name])
+        sent = without_returns(walk.sent[f"a_{kind}"])
         fields = page.locator(f"[name={name}]")
         kind_of_control = fields.first.evaluate("one => one.type")
         if kind_of_control in ("radio", "checkbox"):
@@ -42,49 +43,117 @@ def fill(page, walk):
             fields.first.fill(sent)
 
 
-@pytest.mark.parametrize("javascript", [True, False], ids=["script", "no-script"])
-def test_inputs_of_every_type_from_the_form_to_the_release(
-    javascript, alice, open_page, settings, tmp_path
-):
-    settings.MEDIA_ROOT = tmp_path
-    walk = Walk("input", kinds_in("input"), None, None)
-    round, _ = opened(walk.text)
-    scripted_target(round, label="no")
+def shows(page, walk, values):
+    """The page shows the values of these fields: words, pictures that are decoded, recordings."""
+    for name, value in values.items():
+        if name not in walk.config.media_fields:
+            words = walk.config.display(name, value)
+            expect(page.locator("main")).to_contain_text(words)
+            continue
+        file = page.locator(f"main [src='/media/{value['digest']}/']").first
+        expect(file).to_be_visible()
+        if walk.config.component(name).type == "image":
+            assert file.evaluate("one => one.decode().then(() => one.naturalWidth)") == 8
 
-    def go(user, path):
-        page = open_page(user, java_script_enabled=javascript)
-        page.set_viewport_size({"width": 320, "height": 640})
-        visit(page, path)
-        return page
 
-    def check(page):
-        if javascript:
-            audit(page)
-
-    page = go(alice, "/t/walk/write/")
-    fill(page, walk)
-    check(page)
+def write(page, walk, check):
+    """Write an example that fools the model, and say why."""
+    visit(page, f"/t/{walk.code}/write/")
+    shows(page, walk, walk.given)
+    if walk.is_talk:
+        page.get_by_label("Your turn").fill(TURNS[0]["text"])
+        page.locator("#send").click()
+        page.locator("[name=a_chat]").check()
+    else:
+        page.locator("#id_text").fill(TEXT)
+        if not walk.is_target:
+            page.locator("[name=label][value=yes]").check()
+    if walk.written and not walk.is_talk:
+        fill(page, walk)
+    if walk.place != "output":  # the same fields as in the input
+        check(page)
     submit_button(page).click()
     expect(verdict(page)).to_be_visible()
+    shows(page, walk, walk.wrong)
+    if walk.place == "metadata":
+        page.locator("#why summary").click()
+        fill(page, walk)
     check(page)
-    example = Example.objects.get()
+    if walk.is_talk:
+        page.locator("[name=model_right][value=no]").click()
+        expect(page.locator("[name=model_right]")).to_have_count(0)
+    if walk.place == "metadata":
+        page.locator("#why button:not([value])").click()
+        expect(page.locator("#why details > .hint")).to_be_visible()
+    example = Example.objects.get(round=walk.round)
     assert walk.written.items() <= example.inputs.items()
+    assert example.outcome == "fooled"
+    assert example.metadata == (walk.stored if walk.place == "metadata" else {})
+    return example
 
-    judge = go(UserFactory(), "/t/walk/judge/")
-    expect(judge.locator("#work")).to_contain_text(TEXT)
-    check(judge)
-    judge.locator('[name=answer][value="verdict:correct"]').click()
-    expect(judge.locator("#work")).not_to_contain_text(TEXT)
 
-    visit(page, "/me/")
-    page.locator("main summary", has_text=TEXT).click()
+def judge(page, walk, check):
+    """Say that it is right, and answer what is asked then."""
+    visit(page, f"/t/{walk.code}/judge/")
+    shows(page, walk, walk.given | walk.written)
+    if walk.place != "output":
+        check(page)
+    said = "incorrect" if walk.is_talk else "correct"  # of the model's answer, or the author's
+    page.locator(f'[name=answer][value="verdict:{said}"]').click()
+    given = {}
+    if walk.place == "metadata":
+        expect(page.locator("#after-title")).to_be_visible()
+        fill(page, walk, "after")
+        check(page)
+        page.get_by_role("button", name="Save and go on").click()
+        given = {name.replace("a_", "after_", 1): value for name, value in walk.stored.items()}
+    expect(page.locator("#nothing-to-judge")).to_be_visible()
+    assert Validation.objects.get(example__round=walk.round).metadata == given
+
+
+def release(page, walk, example, check):
+    """The owner reads everything, and the release holds it."""
+    visit(page, f"/own/{walk.code}/review/{example.uuid}/")
+    shows(page, walk, walk.stored | walk.wrong)
     check(page)
+    Round.objects.filter(pk=walk.round.pk).update(state="closed")
+    walk.round.refresh_from_db()
+    row, _ = released(walk.round)
+    assert json.loads(row["input_json"]) == example.inputs
+    visit(page, f"/t/{walk.code}/rounds/1/data/")
+    expect(page.get_by_role("link", name="train.jsonl")).to_be_visible()
 
-    owner = go(TaskMember.objects.get(task=round.task).user, f"/own/walk/review/{example.uuid}/")
-    expect(owner.locator("main")).to_contain_text(TEXT)
-    check(owner)
-    Round.objects.update(state="closed")
-    released(round)
-    visit(owner, "/t/walk/data/")
-    expect(owner.get_by_role("link", name="train.jsonl")).to_be_visible()
-    check(owner)
+
+@pytest.mark.parametrize("javascript", [True, False], ids=["script", "no-script"])
+@pytest.mark.parametrize("place", TASKS)
+def test_from_the_form_to_the_release(place, javascript, alice, open_page, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    walks = [Walk(place, kinds) for kinds in TASKS[place]]
+    for number, walk in enumerate(walks):
+        walk.code = f"walk{number}"
+        walk.round, _ = opened(walk.text, code=walk.code, **walk.given)
+        walk.config = walk.round.task.config
+        scripted_target(walk.round, walk.code, output=walk.wrong)
+
+    look = ("light", 320) if javascript else ("dark", 320)
+
+    def check(page):
+        audit(page, look)
+
+    owner = TaskMember.objects.filter(role="owner").first().user
+    mine, theirs, owners = (
+        open_page(user, java_script_enabled=javascript) for user in (alice, UserFactory(), owner)
+    )
+    examples = [write(mine, walk, check) for walk in walks]
+    for walk in walks:
+        judge(theirs, walk, check)
+    visit(mine, "/me/")
+    for row in mine.locator("main li summary").all():
+        row.click()
+    for walk in walks:
+        files = {name: walk.written[name] for name in {*walk.written} & {*walk.config.media_fields}}
+        shows(mine, walk, walk.wrong | files)
+    check(mine)
+    for walk, example in zip(walks, examples, strict=True):
+        release(owners, walk, example, check)
+    check(owners)

@@ -91,43 +91,6 @@ def test_a_probability_is_set_by_keyboard_and_shows_its_number(alice, page):
     assert Example.objects.get().inputs["sure"] == 0.31
 
 
-OFFERS = ["By bus,\nat six.", "On foot."]
-CANDIDATES = """
-version: 1
-name: Which way
-instructions: Write.
-goal: {text: Write something}
-context:
-  - {name: offers, type: candidates, label: Offers}
-input:
-  - {name: text, type: long_text, label: Your text}
-  - {name: best, type: candidates, label: The best, reference: offers}
-  - {name: order, type: candidates, label: Your order, reference: offers, rank: true}
-output: [best]
-verdict: {type: exact_match, fields: [best]}
-metrics: {main: accuracy}
-"""
-
-
-@pytest.mark.parametrize("javascript", [True, False], ids=["script", "no-script"])
-def test_candidates_are_chosen_and_ranked(javascript, alice, open_page):
-    open_round("way", CANDIDATES, {"offers": OFFERS}, output={"best": OFFERS[1]})
-    page = open_page(alice, java_script_enabled=javascript)
-    page.set_viewport_size({"width": 320, "height": 640})
-    visit(page, "/t/way/write/")
-    if javascript:
-        audit(page)
-    text_box(page).fill("Something.")
-    page.get_by_role("group", name="The best").get_by_label("By bus").check()
-    ranking = page.get_by_role("group", name="Your order")
-    ranking.get_by_label("By bus").select_option("2")
-    ranking.get_by_label("On foot").select_option("1")
-    submit_button(page).click()
-    expect(verdict(page)).to_be_visible()
-    inputs = Example.objects.get().inputs
-    assert (inputs["best"], inputs["order"]) == (OFFERS[0], OFFERS[::-1])
-
-
 PLACES = "Ada met Bo in Tarn. Ada left Tarn."
 MARKS = """
 version: 1

@@ -13,6 +13,7 @@ from django.core.management import call_command
 
 from annotation.models import Assignment, Example
 from annotation.selectors import resembling
+from dynabench.accounts.models import User
 from dynabench.me.export import export
 from evaluation.jobs import build_dataset, evaluate_next
 from evaluation.models import Score
@@ -77,6 +78,12 @@ WRONG = {  # type: what another model answers
     "prob": 0.9,
     "spans": [SPAN | {"tag": "time"}],
 }
+TALK = {  # where the input is a conversation
+    "input": [{"name": "a_chat", "type": "chat", "label": "The chat"}],
+    "output": [{"name": "reply", "type": "long_text", "label": "The reply"}],
+    "verdict": {"type": "ask_user"},
+    "metrics": {"main": "exact_match"},
+}
 RULES = {"ranking": "rank", "spans": "spans_f1"}  # of a target field, where equality is none
 METRICS = {"ranking": "pair_accuracy", "spans": "spans_f1"}
 COLUMNS = {"context": "context_json", "input": "input_json", "metadata": "metadata_json"}
@@ -136,10 +143,20 @@ def kinds_in(place):
     return [kind for kind in kinds if (place, kind) != ("input", "chat")]  # tests/web/test_chat.py
 
 
-def opened(text, **fields):
+TASKS = {
+    "context": [kinds_in("context")],
+    "input": [kinds_in("input"), ["chat"]],
+    "output": [[kind] for kind in kinds_in("output")],
+    "metadata": [kinds_in("metadata")],
+}
+"""By place the types of each task; a model gives one answer, and a task holds one conversation."""
+
+
+def opened(text, *, code="walk", **fields):
     """An open round of a task of that configuration, and a client of its owner."""
-    owner = UserFactory(email="owner@example.com")
-    task = Task.objects.create(code="walk", name="Walk", config_text=text)
+    email = "owner@example.com"
+    owner = User.objects.filter(email=email).first() or UserFactory(email=email)
+    task = Task.objects.create(code=code, name=code.title(), config_text=text)
     TaskMember.objects.create(task=task, user=owner, role="owner")
     round = Round.objects.create(task=task, number=1, state="open")
     for kind in MEDIA:
@@ -154,15 +171,18 @@ class Walk:
 
     place: str
     kinds: list[str]
-    author: Any
-    judge: Any
+    author: Any = None
+    judge: Any = None
     shown: str = ""  # the judge page
 
     @cached_property
     def text(self):
         text = json.loads(config_text(self.place, *self.kinds))
+        if self.is_talk:
+            del text["support"]
+            text |= TALK
         good = {
-            "context": {"passage": PASSAGE, "offers": OFFERS, **self.given},
+            "context": self.texts,
             "input": {"text": TEXT, "label": "yes", **self.written},
             "reason": "Good.",
         }
@@ -170,6 +190,19 @@ class Walk:
         good["input"] = {name: good["input"][name] for name in known}
         text["examples"] = {"good": [good]}
         return json.dumps(text, indent=1)
+
+    @property
+    def is_talk(self):
+        """The model's answer is a part of it, and no field of the form."""
+        return (self.place, self.kinds) == ("input", ["chat"])
+
+    @property
+    def wrong(self):
+        """What a model answers that is fooled, by field."""
+        if self.is_talk:
+            return {"reply": TURNS[1]["text"]}
+        kinds = self.kinds if self.is_target else ()
+        return {f"a_{kind}": WRONG.get(kind, "no") for kind in kinds} or {"label": "no"}
 
     @property
     def is_belief(self):
@@ -183,6 +216,8 @@ class Walk:
     @property
     def values(self):
         values = {} if self.is_belief else dict(VALUES)
+        if self.is_talk:
+            values["chat"] = ("", TURNS[:1])
         return {**values, **({"candidates": ("", OFFERS)} if self.place == "context" else {})}
 
     @property
@@ -201,6 +236,11 @@ class Walk:
         return self.stored if self.place == "context" else {}
 
     @property
+    def texts(self):
+        """The whole context."""
+        return {"passage": PASSAGE, "offers": OFFERS, **self.given}
+
+    @property
     def written(self):
         return self.stored if self.place in ("input", "output") else {}
 
@@ -211,6 +251,11 @@ class Walk:
         form = {"attempt_key": KEY, "assignment": Assignment.objects.get().pk, "goal": ""}
         form |= {"text": TEXT, "label": "yes"}
         return form | (self.sent if self.place in ("input", "output") else {})
+
+    @property
+    def words(self):
+        """What lists show of the example."""
+        return TURNS[0]["text"] if self.is_talk else TEXT
 
     @property
     def example(self):
@@ -231,7 +276,7 @@ def configuration(walk):
 
 def import_of_contexts(walk):
     """A file with the same fields; of the same text nothing new."""
-    fields = {"passage": PASSAGE, "offers": OFFERS, **walk.given}
+    fields = walk.texts
     cells = {n: v if isinstance(v, str) else json.dumps(v) for n, v in fields.items()}
     for ending in ("jsonl", "csv"):
         path = walk.folder / f"contexts.{ending}"
@@ -376,7 +421,7 @@ def import_of_history(walk):
     label = {"author_label": "yes"} if not walk.is_target else {"author_label": None}
     row = {
         "task": "walk", "round": 7, "uid": "u1", "author": "w1", "metadata": {},
-        "model_wrong": None, "context": {"passage": PASSAGE, "offers": OFFERS, **walk.given},
+        "model_wrong": None, "context": walk.texts,
         "input": {"text": TEXT, **walk.written}, "model_prediction": None,
         "validations": [{"worker": "w2", "verdict": "correct"}], **label,
     }  # fmt: skip

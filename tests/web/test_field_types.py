@@ -1,5 +1,6 @@
 """Every type of field that the check takes works from writing to the release; no other is taken."""
 
+import json
 import re
 from pathlib import Path
 
@@ -12,12 +13,24 @@ from tasks.config.checks import types_of
 from tasks.config.components import FIELD_TYPES, PLACES, FieldType, FormInput
 from tasks.config.loading import check_config, load_config
 from tasks.config.parsing import ConfigError
+from tasks.config.values import check_value
 from tasks.config_changes import refused_changes
 from tasks.models import Round, Task, TaskMember
 from tasks.services import create_task
 from tests.support import media
 from tests.support.factories import ContextFactory, scripted_target
-from tests.support.field_walk import MEDIA, OFFERS, VALUES, config_text, kinds_in, opened, walk
+from tests.support.field_walk import (
+    MEDIA,
+    OFFERS,
+    TASKS,
+    TYPES,
+    VALUES,
+    Walk,
+    config_text,
+    kinds_in,
+    opened,
+    walk,
+)
 from tests.support.writing import ok, signed_in
 from tests.web.conftest import HTMX
 
@@ -35,6 +48,19 @@ REFUSED = {place: [k for k in FIELD_TYPES if k not in types_of(place)] for place
 def test_what_the_check_takes_works_everywhere(place, kinds, alice, bob, settings, tmp_path):
     settings.MEDIA_ROOT = tmp_path
     walk(place, kinds, alice, bob, tmp_path)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_the_browser_walks_with_what_the_check_takes(place):
+    """tests/browser/test_every_field.py has a value of each type."""
+    tasks = [Walk(place, kinds) for kinds in TASKS[place]]
+    assert {TYPES.get(kind, kind) for one in tasks for kind in one.kinds} == {*types_of(place)}
+    for one in tasks:
+        config, problems = check_config(one.text)
+        assert config, problems
+        for name, value in one.stored.items():
+            assert not check_value(config.component(name), value, one.texts)
+        assert one.is_belief or {*one.stored} == {f"a_{kind}" for kind in one.kinds}
 
 
 @pytest.fixture
@@ -239,6 +265,14 @@ def test_people_give_one_probability(place, path):
     config, problems = check_config(text)
     assert config is None
     assert path in [one.path for one in problems if one.severity == "error"]
+
+
+@pytest.mark.parametrize("kind", ["text", "prob"])
+def test_what_a_model_answers_is_one_field(kind):
+    text = json.loads(config_text("input", kind))
+    config, problems = check_config(json.dumps(text | {"output": ["label", f"a_{kind}"]}))
+    assert config is None
+    assert [one.path for one in problems if one.severity == "error"] == ["output[1]"]
 
 
 @pytest.mark.django_db
