@@ -14,13 +14,13 @@ from dynabench.accounts.people import person, shown_name
 from dynabench.lib.refusals import as_form_error, as_message
 from leaderboard.battles import owner_services as services
 from leaderboard.battles.forms import LONGEST_PROMPT
-from leaderboard.battles.turn_services import LONGEST_ANSWER
 from leaderboard.battles.voters import voters_of
 from leaderboard.models import Battle
 from tasks.access import find_task
 from tasks.models import TargetModel, Task
 from tasks.permissions import can_edit, can_review
 from tasks.targets.connect import CONVERSING
+from tasks.targets.endpoints.live import LONGEST_ANSWER
 from tasks.targets.forms import SettingsForm
 from tasks.targets.spending_services import used_outside
 

@@ -5,11 +5,11 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from annotation.models import Example
+from annotation.models import Attempt, Example
 from evaluation.releases.rows import Freezer, releasable
-from tasks.models import Round, Task, TaskMember
+from tasks.models import Round, TargetModel, Task, TaskMember
 from tests.support.factories import ContextFactory, UserFactory, scripted_target
-from tests.support.writing import ok, signed_in
+from tests.support.writing import ok, open_form, signed_in
 from tests.web.conftest import HTMX
 from validation.decisions.consensus_rows import policy_of
 from validation.decisions.replay import replay
@@ -106,6 +106,17 @@ def test_a_release_names_the_models_answer_as_right_only_if_it_is(ask, alice, cl
     judges(written(alice, claim), answer)
     ((frozen,),) = Freezer(ask).chunks(releasable(ask))
     assert (frozen.row["label"], frozen.row["model_wrong"]) == (label, claim == "wrong")
+
+
+@pytest.mark.parametrize("said", ["  ", "on and on " * 5_000], ids=["nothing", "no end"])
+def test_what_is_no_answer_makes_no_example(ask, alice, said):
+    TargetModel.objects.update(options={"output": {"reply": said}})
+    client = signed_in(alice)
+    form = open_form(client, WRITE, question="Where does it stop?")
+    page = client.post(WRITE, form, **HTMX)
+    assert 'id="failed"' in page.text
+    assert not Example.objects.exists()
+    assert Attempt.objects.get().inputs == {"question": "Where does it stop?"}
 
 
 def test_what_judges_read_does_not_tell_what_the_author_says(ask, alice, bob):

@@ -143,6 +143,16 @@ def test_a_failed_answer_is_no_turn_and_what_was_said_stays(talks, alice):
     assert (len(now.turns), now.failure, now.said) == (2, "", "")
 
 
+@pytest.mark.parametrize("said", ["  ", "on and on " * 5_000], ids=["nothing", "no end"])
+def test_what_is_no_answer_is_no_turn(db, alice, said):
+    opened(output={"reply": said})
+    page = ok(say(signed_in(alice), "When?", **HTMX)).text
+    assert 'id="unanswered"' in page
+    assert re.search(r'name="say"[^>]*>When\?</textarea>', page)
+    now = Conversation.objects.get()
+    assert (now.turns, now.failure) == ([], "rubbish")
+
+
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
     monkeypatch.setattr(talk_views, "SOON", 5)

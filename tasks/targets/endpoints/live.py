@@ -15,12 +15,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction, Usage
+from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction, Usage, rubbish
 
 FAILURES_TO_OPEN = 3
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 PROBE_SECONDS = 10.0
 FORGET_SECONDS = 3600.0
+LONGEST_ANSWER = 30_000
+"""Characters of an answer that people read."""
 COUNTED = frozenset({"down", "slow", "rubbish", "misconfigured"})
 
 
@@ -211,7 +213,7 @@ def _call(
         target.breaker.enter(seconds)
     try:
         given = inputs if target.inputs is None else target.inputs
-        prediction = _answer(target, given, seconds)
+        prediction = _readable(_answer(target, given, seconds))
     except EndpointError as error:
         if target.breaker is not None:
             target.breaker.failed(error)
@@ -226,6 +228,16 @@ def _answer(target: LiveTarget, inputs: Mapping[str, Any], seconds: float) -> Pr
     if target.heard is not None and isinstance(endpoint, Writer):
         return endpoint.write(inputs, target.heard, deadline_seconds=seconds)
     return endpoint.predict([inputs], deadline_seconds=seconds)[0]
+
+
+def _readable(prediction: Prediction) -> Prediction:
+    """An answer that somebody can read; EndpointError(rubbish) of one that is empty or endless."""
+    for said in prediction.output.values():
+        if isinstance(said, str) and not 0 < len(said.strip()) <= LONGEST_ANSWER:
+            error = rubbish(f"The answer is empty, or longer than {LONGEST_ANSWER:,} characters.")
+            error.usage = prediction.usage
+            raise error
+    return prediction
 
 
 class _Together:
