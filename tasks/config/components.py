@@ -302,11 +302,13 @@ def plainly(kind: FieldType, component: Component, value: Any) -> str:
 def plain(value: Any) -> str:
     """Any value as people read it.
 
-    >>> plain([{"text": "red", "start": 0, "end": 3}, 2])
-    'red, 2'
+    >>> plain([{"text": "red", "start": 0, "end": 3}, 2, 0.0])
+    'red, 2, 0'
     """
     if value is None:
         return ""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
     if isinstance(value, Mapping) and "text" in value:
         return str(value["text"])
     return ", ".join(map(plain, value)) if isinstance(value, list | tuple) else str(value)

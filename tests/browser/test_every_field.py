@@ -153,6 +153,7 @@ def test_from_the_form_to_the_release(place, javascript, alice, open_page, setti
     for walk in walks:
         files = {name: walk.written[name] for name in {*walk.written} & {*walk.config.media_fields}}
         shows(mine, walk, walk.wrong | files)
+        expect(mine.locator("main")).to_contain_text(walk.words)
     check(mine)
     for walk, example in zip(walks, examples, strict=True):
         release(owners, walk, example, check)

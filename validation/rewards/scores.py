@@ -64,9 +64,9 @@ def _is_wrong(consensus: Consensus) -> bool:
 
 
 def written(config: TaskConfig, inputs: Mapping[str, object]) -> str:
-    """What a person wrote in free text, without the fields that the verdict compares."""
-    names = [c.name for c in config.input if c.kind.is_text]
-    return " ".join(str(inputs.get(n, "")) for n in names if n not in config.target_fields)
+    """What a person wrote in their own words, without the fields that the verdict compares."""
+    parts = (part for part in config.input if part.name not in config.target_fields)
+    return " ".join(filter(None, (part.kind.own_words(inputs.get(part.name)) for part in parts)))
 
 
 def _earlier_texts(author: Annotator, examples: Sequence[Example]) -> Mapping[int, list[str]]:
