@@ -76,6 +76,9 @@ def test_an_answer_streams_and_the_turn_that_failed_is_marked_by_keyboard(model,
     model.go_on.set()
     expect(turns(page)).to_have_count(2)
     expect(page.get_by_label("Your turn")).to_be_focused()
+    said = page.get_by_role("status")  # to screen readers alone: it stands below
+    expect(said).to_have_text("The model: It closed in 1941.")
+    assert said.bounding_box()["height"] <= 1
     model.say = ["Sorry, in 1931."]
     send(page, "Sure?", 4)
     page.get_by_role("button", name="Edit from here").nth(1).press("Enter")

@@ -93,7 +93,16 @@ def test_history_with_conversations_comes_in_and_is_released(talks, tmp_path):
     assert json.loads(found["input_json"])["talk"] == row()["input"]["talk"]
 
 
-@pytest.mark.parametrize("talk", ["When?", [{"role": "owl", "text": "Hoo"}], [{"role": "user"}]])
+@pytest.mark.parametrize(
+    "talk",
+    [
+        "When?",
+        [{"role": "owl", "text": "Hoo"}],
+        [{"role": "user"}],
+        [{"role": "user", "text": "When?"}] * 200,
+    ],
+    ids=["no list", "no role", "no text", "200 turns"],
+)
 def test_history_that_is_no_conversation_is_refused_by_line(talks, tmp_path, talk, capsys):
     with pytest.raises(CommandError):
         imported(
