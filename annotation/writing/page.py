@@ -262,7 +262,6 @@ def verdict(example: Example, config: Any, outputs: list[Any]) -> dict[str, Any]
     """The verdict in words and numbers, of a stored example or of a try-out."""
     answers = result_panel.answers(example, config, outputs)
     fooled = sum(answer.fooled is True for answer in answers)
-    goal_field = config.goal.field
     return {
         "panel": "annotation/_result.html",
         "outcome": example.outcome,
@@ -271,7 +270,7 @@ def verdict(example: Example, config: Any, outputs: list[Any]) -> dict[str, Any]
         "written": _written(config, example.inputs),
         "media": shown_media(config, example.inputs),
         "own_chance": result_panel.own_chance(answers),
-        "you_said": config.display(goal_field, example.goal) if goal_field else "",
+        "you_said": _said(config, example),
         "threshold": getattr(config.verdict, "threshold", None),
         "needed": config.validation.votes.needed,
     }
@@ -279,8 +278,18 @@ def verdict(example: Example, config: Any, outputs: list[Any]) -> dict[str, Any]
 
 def _written(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
     """What the author wrote, as the panel repeats it: a conversation with what the model said."""
-    talk = config.talk
-    return config.display(talk.name, inputs[talk.name]) if talk else written_text(config, inputs)
+    if talk := config.talk:
+        return config.display(talk.name, inputs[talk.name])
+    asked = {name: inputs[name] for name in {*inputs} - {*config.target_fields}}
+    return written_text(config, asked)
+
+
+def _said(config: TaskConfig, example: Example) -> str:
+    """The author's own answer, beside which the models' stand; empty: there is none."""
+    if config.goal.field:
+        return config.display(config.goal.field, example.goal)
+    answer = config.answer_field
+    return config.display(answer, example.inputs.get(answer))
 
 
 def show(

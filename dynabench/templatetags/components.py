@@ -45,6 +45,12 @@ def announce(context: Context, content: str) -> str:
     return format_html('<span hx-swap-oob="innerHTML:#status">{}</span>', said)
 
 
+@register.filter
+def stop(text: str) -> str:
+    """The full stop of a sentence that this text ends; none where it ends one itself."""
+    return "" if text.endswith((".", "!", "?", "…")) else "."
+
+
 @register.simple_block_tag
 def problem(content: str) -> SafeString:
     """The box above a form that says why it was refused. It takes the focus."""
