@@ -12,6 +12,8 @@ BASE_IMAGE = "dynabench-base:latest"
 """Python 3.11 with its standard library and nothing else."""
 ENDPOINT_ADAPTERS = {"jsonl": "http", "dynalab": "dynalab"}
 """The kind of endpoint (of `tasks.targets.endpoints`) that each adapter stands for."""
+LEAST_LOGPROB = -100_000.0
+"""Of a whole answer; no text that a model writes here is less likely."""
 LEAST_RESAMPLED = 15
 """Of fewer examples resamples are too much alike: see docs/statistics.md."""
 
@@ -38,7 +40,7 @@ class Usage:
     Seconds are of the wall clock: `seconds` from start to end, `start_seconds` until the first
     answer, `answer_seconds` from the first answer to the last. Bytes are of the whole sandbox.
     Tokens are those of prompts and answers, `cost` is in the currency of the owner's prices, and
-    latency is the time of one call: its median and 95th percentile.
+    latency is the time of one example asked alone: its median and 95th percentile.
     """
 
     seconds: float
@@ -70,11 +72,20 @@ class Ending:
 
 
 @dataclass(frozen=True)
+class Writing:
+    """How a language model writes: greedily, until it ends or one of the texts `stop` comes."""
+
+    max_tokens: int = 256
+    stop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Runnable:
     """A model on this machine that can be run: a folder of weights, or an image.
 
     image: its immutable id (`sha256:…`), never a tag. adapter: of `Submission.Adapter`. A metric of
     a task's owners is run as a model, too: its file lies in the folder, its adapter is `metric`.
+    writing: the folder is that of a language model.
     """
 
     folder: Path | None = None
@@ -83,6 +94,7 @@ class Runnable:
     fields: tuple[str, ...] = ()  # what the model reads, in order
     output: str = "label"  # the field that it answers
     labels: tuple[str, ...] | None = None
+    writing: Writing | None = None
 
 
 class InvalidOutput(Exception):
@@ -107,10 +119,16 @@ class SetRow:
 
 @dataclass(frozen=True)
 class Answer:
-    """A checked answer: the value of the task's answer field, and probabilities by label."""
+    """A checked answer: the value of the task's answer field, and probabilities by label.
+
+    logprob: natural logarithm of the probability of the whole text that was written; tokens: that
+    were read and written. Where they are told.
+    """
 
     value: Any
     prob: Mapping[str, float] | None = None
+    logprob: float | None = None
+    tokens: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,6 @@ from dynabench.lib.bounded import Bounds, OutOfBounds, bounded
 from dynabench.lib.encryption import decrypt
 from dynabench.lib.errors import Unavailable
 from dynabench.lib.scratch import scratch
-from evaluation.chat.settings import ChatSettings
-from evaluation.chat.shots import ShotsGone, shown
 from evaluation.contract import GIB, MIB, Outcome, Runnable
 from evaluation.custom_metrics.scoring_services import work
 from evaluation.custom_metrics.services import request_custom_scores
@@ -47,13 +45,13 @@ from evaluation.models import (
 )
 from evaluation.practice.serve import serve
 from evaluation.queue import leases
-from evaluation.queue.attempt_keys import key_of
 from evaluation.queue.cleanup import tidy
 from evaluation.queue.leases import Heartbeat, LeaseLost, claim, ready, sweep
 from evaluation.queue.subprocess_job import carry_out
 from evaluation.releases.build import make
 from evaluation.releases.services import release_held
-from evaluation.runs.execute import execute, machine_limits, remote_runner
+from evaluation.runs.endpoints import CannotFetch, identity_of, writing_of
+from evaluation.runs.execute import execute, local_runner, machine_limits, remote_runner
 from evaluation.runs.hub import fetch_public
 from evaluation.runs.model_cache import digest_of, pack
 from evaluation.runs.selectors import is_remote
@@ -65,7 +63,6 @@ from evaluation.runs.services import (
     ring_suites,
 )
 from evaluation.sandbox import images as sandbox_images
-from evaluation.sandbox.choose import runner_for
 from evaluation.sandbox.engine import engine
 from evaluation.sandbox.logs import redacted
 from evaluation.sandbox.monitor import Runner
@@ -81,10 +78,14 @@ from evaluation.task_shape import runnable
 from evaluation.training.row_files import read_rows
 from evaluation.uploads import archives, image_archives
 from evaluation.uploads.chunked import UploadRefused, assemble, bytes_left, check_stored, discard
-from evaluation.uploads.model_folders import MOST_BYTES, check_folder, remove_macos_files
+from evaluation.uploads.model_folders import (
+    MOST_BYTES,
+    check_folder,
+    check_writer,
+    remove_macos_files,
+)
 from tasks.invitation_services import tidy_invitations
 from tasks.media.services import tidy_media, tidy_orphans
-from tasks.models import Task
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.failures import tell_failures
 from tasks.targets.serving.errors import MisconfiguredError
@@ -106,6 +107,7 @@ REFUSALS = (
     archives.ArchiveRefused,
     sandbox_images.ImageRefused,
     MisconfiguredError,
+    CannotFetch,
 )
 
 
@@ -295,7 +297,7 @@ def _directory(submission: Submission, folder: Path, watch: Heartbeat) -> Arrive
     with assemble(_upload(submission), watch.beat) as path:
         bounded(partial(archives.unpack, path, model), UNPACKING, watch.beat)
     remove_macos_files(model)
-    return _weights(submission.task, model, folder, watch)
+    return _weights(submission, model, folder, watch)
 
 
 def _hub(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived:
@@ -303,17 +305,24 @@ def _hub(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived:
     left = bytes_left(submission.owner) if submission.owner else 0
     most = min(MOST_BYTES, left)
     model = during(lambda: fetch_public(spec, folder / "model", most), watch.beat)
-    return _weights(submission.task, model, folder, watch)
+    return _weights(submission, model, folder, watch)
 
 
-def _weights(task: Task, model: Path, folder: Path, watch: Heartbeat) -> Arrived:
+def _llm(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived:
+    return (_directory if submission.upload else _hub)(submission, folder, watch)
+
+
+def _weights(submission: Submission, model: Path, folder: Path, watch: Heartbeat) -> Arrived:
     """A folder of weights; what is kept of it is a plain tar."""
-    model = bounded(partial(check_folder, model, task.config), READING, watch.beat)
+    config, writing = submission.task.config, writing_of(submission)
+    look = partial(check_writer, model) if writing else partial(check_folder, model, config)
+    model = bounded(look, READING, watch.beat)
     kept = folder / "model.tar"
     with kept.open("wb") as file:
         pack(model, file, watch.beat)
-    digest = digest_of(model, watch.beat)
-    return Arrived(digest, kept.stat().st_size, kept, runnable(task.config, folder=model))
+    digest = identity_of(submission, digest_of(model, watch.beat))
+    asked = runnable(config, folder=model, writing=writing)
+    return Arrived(digest, kept.stat().st_size, kept, asked)
 
 
 def _rows(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived:
@@ -324,7 +333,7 @@ def _rows(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived:
     watch.begin(0.2, gettext_noop("learning from the rows"))
     model = folder / "model"
     during(lambda: learn(task.config, rows, model), watch.beat)
-    return _weights(task, model, folder, watch)
+    return _weights(submission, model, folder, watch)
 
 
 def _image(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived:
@@ -355,11 +364,7 @@ def _endpoint(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived
 
 
 def _chat(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived:
-    chat = ChatSettings.of(submission.chat)
-    try:
-        digest = chat.digest(submission.source, shown(submission.task, chat))
-    except ShotsGone as error:
-        raise Refused(str(error)) from None
+    digest = identity_of(submission, submission.source)
     return Arrived(digest, model=runnable(submission.task.config))
 
 
@@ -383,6 +388,7 @@ def _upload(submission: Submission) -> Upload:
 RECEIVE: Mapping[str, Callable[[Submission, Path, Heartbeat], Arrived]] = {
     Kind.DIRECTORY: _directory,
     Kind.HUB: _hub,
+    Kind.LLM: _llm,
     Kind.ROWS: _rows,
     Kind.IMAGE: _image,
     Kind.ENDPOINT: _endpoint,
@@ -407,4 +413,4 @@ def _answer_five(submission: Submission, model: Runnable, folder: Path, watch: H
 def _runner(submission: Submission, model: Runnable) -> Runner:
     if is_remote(submission):
         return remote_runner(submission)
-    return runner_for(model, key_of(submission))
+    return local_runner(submission, model, submission)

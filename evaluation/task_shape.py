@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluation.contract import Runnable
+from evaluation.contract import Runnable, Writing
 from tasks.config.loading import dump_config
 from tasks.config.schema import TaskConfig
 from tasks.targets.serving.spec import FIELDS, LOOKS, PAIR, PICTURE, SEQUENCE, SPAN
@@ -111,6 +111,7 @@ def runnable(
     folder: Path | None = None,
     image: str | None = None,
     adapter: str = "jsonl",
+    writing: Writing | None = None,
 ) -> Runnable:
     """A model with what the task asks of it: fields in order, answer field, labels."""
     return Runnable(
@@ -120,6 +121,7 @@ def runnable(
         fields=config.ordered_fields,
         output=config.answer_field,
         labels=labels_of(config),
+        writing=writing,
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
-ALLOWED = (".json", ".safetensors", ".txt", ".model", ".md")
+ALLOWED = (".json", ".safetensors", ".txt", ".model", ".md", ".jinja")
 """What transformers writes: configuration, weights without code in them, tokenizer, card."""
 NAMES = ("LICENSE", "NOTICE")
 SAVE = "model.save_pretrained(folder); tokenizer.save_pretrained(folder)"

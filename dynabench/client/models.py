@@ -100,6 +100,28 @@ class Models(Uploading, Following):
         return self._submit(task, "hub", name or Path(source), card, fields)
 
     @method
+    def submit_llm(
+        self,
+        model: str | Path,
+        task: str,
+        name: str | None = None,
+        chat: types.Chat | None = None,
+        team: str = "",
+        **card: Unpack[types.Card],
+    ) -> Flow[str]:
+        """Submit a language model that writes its answers on the server; the model's id.
+
+        model: its folder, an archive of it, or a hub id with its full commit, `org/name@COMMIT`.
+        chat: prompt, template, examples; left out, the task's own words.
+        """
+        fields: dict[str, Any] = {"chat": chat or {}, "team": team}
+        path = Path(model)
+        if path.exists():
+            return self._submit(task, "llm", name or path, card, fields, path)
+        fields["source"], _, fields["revision"] = str(model).partition("@")
+        return self._submit(task, "llm", name or Path(fields["source"]), card, fields)
+
+    @method
     def submit_endpoint(
         self,
         url: str,

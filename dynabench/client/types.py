@@ -237,7 +237,7 @@ class ChangedRate(TypedDict):
 class Chat(TypedDict):
     """How a chat model is asked; prices are of a million tokens."""
 
-    model: str
+    model: NotRequired[str]
     instructions: NotRequired[str]
     template: NotRequired[str]
     shots: NotRequired[int]
@@ -245,6 +245,8 @@ class Chat(TypedDict):
     temperature: NotRequired[float]
     seed: NotRequired[int | None]
     max_tokens: NotRequired[int]
+    stop: NotRequired[list[str]]
+    logprobs: NotRequired[bool]
     price_in: NotRequired[float]
     price_out: NotRequired[float]
     most_cost: NotRequired[float | None]
@@ -763,7 +765,9 @@ class Model(TypedDict):
     name: str
     owner: str
     team: str
-    kind: Literal["directory", "image", "predictions", "rows", "hub", "endpoint", "chat", "target"]
+    kind: Literal[
+        "directory", "image", "predictions", "rows", "hub", "llm", "endpoint", "chat", "target"
+    ]
     adapter: Literal["jsonl", "dynalab", "dynabench2"]
     evaluation_set: str | None
     state: Literal["queued", "running", "done", "failed", "lost", "cancelled"]
@@ -1397,6 +1401,8 @@ class ToldChat(TypedDict):
     temperature: float
     seed: int | None
     max_tokens: int
+    stop: list[str]
+    logprobs: bool
     price_in: float
     price_out: float
     most_cost: float | None

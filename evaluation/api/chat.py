@@ -15,6 +15,8 @@ from dynabench.lib.api import read
 from evaluation.chat.settings import (
     MOST_COST,
     MOST_SHOTS,
+    MOST_STOP,
+    MOST_STOPS,
     MOST_TEXT,
     ChatSettings,
     settings_for,
@@ -32,7 +34,9 @@ Submit = ApiToken.Scope.SUBMIT
 class ChatSerializer(serializers.Serializer[Any]):
     """How a chat model is asked; prices are of a million tokens."""
 
-    model = serializers.CharField(max_length=200, help_text="Its name on the server.")
+    model = serializers.CharField(
+        max_length=200, required=False, help_text="Its name on the server; llm: left out."
+    )
     instructions = serializers.CharField(
         max_length=MOST_TEXT,
         required=False,
@@ -55,6 +59,15 @@ class ChatSerializer(serializers.Serializer[Any]):
     temperature = serializers.FloatField(min_value=0, max_value=2, required=False)
     seed = serializers.IntegerField(min_value=0, required=False, allow_null=True)
     max_tokens = serializers.IntegerField(min_value=1, max_value=8192, required=False)
+    stop: Any = serializers.ListField(
+        child=serializers.CharField(max_length=MOST_STOP, trim_whitespace=False),
+        max_length=MOST_STOPS,
+        required=False,
+        help_text="Texts before which an answer ends.",
+    )
+    logprobs = serializers.BooleanField(
+        required=False, help_text="Ask for the log-probabilities of answers."
+    )
     price_in = serializers.FloatField(min_value=0, required=False, help_text="Of tokens read.")
     price_out = serializers.FloatField(min_value=0, required=False, help_text="Of tokens written.")
     most_cost = serializers.FloatField(
@@ -79,6 +92,8 @@ class ToldChatSerializer(serializers.Serializer[Any]):
     temperature = serializers.FloatField()
     seed = serializers.IntegerField(allow_null=True)
     max_tokens = serializers.IntegerField()
+    stop: Any = serializers.ListField(child=serializers.CharField())
+    logprobs = serializers.BooleanField()
     price_in = serializers.FloatField()
     price_out = serializers.FloatField()
     most_cost = serializers.FloatField(allow_null=True, help_text="For those inside.")
@@ -87,7 +102,7 @@ class ToldChatSerializer(serializers.Serializer[Any]):
 
 def settings_of(config: TaskConfig, told: dict[str, Any] | None) -> ChatSettings | None:
     """The settings that a body tells."""
-    return settings_for(config, **told) if told else None
+    return settings_for(config, **told | {"stop": (*told.get("stop", ()),)}) if told else None
 
 
 class EstimateSerializer(serializers.Serializer[Any]):

@@ -52,7 +52,9 @@ class NewModelSerializer(serializers.Serializer[Any]):
     kind = serializers.ChoiceField(KINDS)
     name = serializers.CharField(max_length=100, help_text="With its version.")
     upload = serializers.UUIDField(
-        required=False, allow_null=True, help_text="directory, predictions; image, unless `source`."
+        required=False,
+        allow_null=True,
+        help_text="directory, predictions; image, llm, unless `source`.",
     )
     source: Any = serializers.CharField(
         max_length=500,
@@ -61,7 +63,7 @@ class NewModelSerializer(serializers.Serializer[Any]):
         help_text="A hub id, an image `name@sha256:…`, or an endpoint's or a chat model's address.",
     )
     revision = serializers.CharField(
-        max_length=100, required=False, allow_blank=True, help_text="hub: the full commit."
+        max_length=100, required=False, allow_blank=True, help_text="hub, llm: the full commit."
     )
     adapter = serializers.ChoiceField(
         Submission.Adapter.choices, required=False, help_text="image, endpoint: how it is asked."
@@ -76,7 +78,7 @@ class NewModelSerializer(serializers.Serializer[Any]):
         write_only=True,
         help_text="endpoint, chat: a bearer token. Kept encrypted and never shown.",
     )
-    chat = ChatSerializer(required=False, help_text="chat: how it is asked.")
+    chat = ChatSerializer(required=False, help_text="chat, llm: how it is asked.")
     card = CardSerializer(required=False)
     team = serializers.CharField(
         max_length=60, required=False, allow_blank=True, help_text="A team of yours, by its name."

@@ -271,7 +271,8 @@ class Predictions(APIView):
     def get(self, request: Request, pk: UUID, name: str) -> HttpResponseBase:
         """Its answers on a set, a line each, as they are submitted: `{"id", "output", "prob"}`.
 
-        What it did not answer has the output null. Of the newest version that it was run on. Of
+        With `logprob` and `tokens` (read, written) where the model told them. What it did not
+        answer has the output null. Of the newest version that it was run on. Of
         sets whose inputs may leave; of others for the task's editors.
         """
         seen, viewer = seen_runs(request, pk)
@@ -290,4 +291,5 @@ def as_answers(run: EvaluationRun) -> Iterator[bytes]:
         for row in map(orjson.loads, rows):
             said = row["answer"]
             output = None if said is None else {field: said}
-            yield orjson.dumps({"id": row["uid"], "output": output, "prob": row["prob"]}) + b"\n"
+            told = {name: row[name] for name in ("prob", "logprob", "tokens") if name in row}
+            yield orjson.dumps({"id": row["uid"], "output": output, **told}) + b"\n"

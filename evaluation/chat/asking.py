@@ -12,7 +12,7 @@ from django.db.models import F
 from django.utils.translation import gettext as _
 
 from dynabench.lib.errors import Invalid
-from evaluation.chat.settings import ChatSettings, problem_of
+from evaluation.chat.settings import ChatSettings, problem_of, settings_for
 from evaluation.chat.shots import draw
 from evaluation.models import Submission
 from evaluation.sandbox.limits import Exceeded
@@ -58,17 +58,24 @@ def chat_endpoint(
     )
 
 
-def checked(task: Task, url: str, secret: str, chat: ChatSettings | None) -> ChatSettings:
-    """The settings of a chat model, with the rows of its examples drawn. Raises Invalid."""
-    if chat is None or not chat.model.strip():
-        raise Invalid(_("Enter the name that the server gives the model."), field="model")
-    if found := problem_of(task.config, chat):
+NOWHERE = "https://example.org"  # which is not asked
+
+
+def checked(
+    task: Task, url: str, secret: str, chat: ChatSettings | None, *, runs_here: bool = False
+) -> ChatSettings:
+    """The settings of a chat model, with the rows of its examples drawn. Raises Invalid.
+
+    runs_here: a language model that needs neither url nor secret.
+    """
+    chat = chat or settings_for(task.config)
+    if found := problem_of(task.config, chat, runs_here=runs_here):
         raise Invalid(_(found[1]) % found[2], field=found[0])
     chat = replace(chat, shot_items=draw(task, chat))
     try:
-        chat_endpoint(task.config, url, secret, chat)
+        chat_endpoint(task.config, NOWHERE if runs_here else url, secret, chat)
     except EndpointError as error:
-        raise Invalid(str(error), field="source") from None
+        raise Invalid(str(error), field="kind" if runs_here else "source") from None
     return chat
 
 

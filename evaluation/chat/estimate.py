@@ -7,7 +7,7 @@ from itertools import islice
 from statistics import fmean
 from typing import Any
 
-from evaluation.chat.asking import chat_endpoint, checked
+from evaluation.chat.asking import NOWHERE, chat_endpoint, checked
 from evaluation.chat.settings import ChatSettings
 from evaluation.chat.shots import shown
 from evaluation.contract import SetRow
@@ -20,7 +20,6 @@ from tasks.models import Task
 
 CHARACTERS = 4  # of a token, in English; other languages have fewer
 LOOKED_AT = 20  # examples of each set
-NOWHERE = "https://example.org"  # which is not asked
 AROUND = 12  # tokens of an answer besides a label
 
 

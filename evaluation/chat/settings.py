@@ -3,8 +3,9 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import chain
 from typing import Any
 
 from dynabench.lib.words import gettext_noop
@@ -13,6 +14,7 @@ from tasks.config.schema import TaskConfig
 MOST_SHOTS = 32
 MOST_TEXT = 20_000
 MOST_COST = 1_000_000
+MOST_STOPS, MOST_STOP = 4, 40
 PLACE = re.compile(r"\{(\w+)\}")
 Problem = tuple[str, str, Mapping[str, Any]]
 """The field, a sentence with named places, and what stands in them."""
@@ -26,9 +28,12 @@ class ChatSettings:
     that are asked and answered before, drawn by shots_seed; shot_items: their rows, once drawn.
     perturbed: whether it is asked about perturbed examples too. most_cost: of all runs together.
     is_open: whether others than its owner and their team may try to fool it, which counts as well.
+    stop: texts before which an answer ends. logprobs: whether a server is asked for them; what
+    runs here tells them always. A model that runs here has no server's name, price or
+    chance.
     """
 
-    model: str
+    model: str = ""
     instructions: str = ""
     template: str = ""
     shots: int = 0
@@ -41,6 +46,8 @@ class ChatSettings:
     most_cost: float | None = None
     perturbed: bool = False
     is_open: bool = False
+    stop: tuple[str, ...] = ()
+    logprobs: bool = False
     shot_items: tuple[int, ...] = ()
 
     @classmethod
@@ -48,7 +55,8 @@ class ChatSettings:
         """From a submission's column."""
         known = {one.name for one in fields(cls)}
         told = {name: value for name, value in stored.items() if name in known}
-        return cls(**{**told, "shot_items": tuple(told.get("shot_items", ()))})
+        lists = {name: tuple(told.get(name, ())) for name in ("stop", "shot_items")}
+        return cls(**told | lists)
 
     @property
     def is_paid(self) -> bool:
@@ -68,6 +76,8 @@ class ChatSettings:
             "temperature": self.temperature,
             "max_tokens": self.max_tokens,
             **({} if self.seed is None else {"seed": self.seed}),
+            **({"stop": [*self.stop]} if self.stop else {}),
+            **({"logprobs": True} if self.logprobs else {}),
             **({"examples": [dict(one) for one in shots]} if shots else {}),
         }
 
@@ -104,30 +114,56 @@ def task_instructions(config: TaskConfig) -> str:
     return "\n".join([about, *lines])
 
 
-def problem_of(config: TaskConfig, chat: ChatSettings) -> Problem | None:
+def problem_of(
+    config: TaskConfig, chat: ChatSettings, *, runs_here: bool = False
+) -> Problem | None:
     """The first thing that is wrong with the settings; None when nothing is."""
+    of_kind = _problems_here(config, chat) if runs_here else _problems_of_server(chat)
+    return next(chain(of_kind, _problems(config, chat)), None)
+
+
+def _problems_here(config: TaskConfig, chat: ChatSettings) -> Iterator[Problem]:
+    if config.media_fields:
+        yield "kind", gettext_noop("Language models that run here read texts only."), {}
+    for name in OF_SERVERS:
+        if getattr(chat, name):
+            sentence = gettext_noop("A language model that runs here has no %(name)s.")
+            yield name, sentence, {"name": name}
+
+
+def _problems_of_server(chat: ChatSettings) -> Iterator[Problem]:
+    if not chat.model.strip():
+        yield "model", gettext_noop("Enter the name that the server gives the model."), {}
+    if chat.is_paid and not chat.most_cost:
+        sentence = gettext_noop("Say at most how much all of its evaluations may cost together.")
+        yield "most_cost", sentence, {}
+    if chat.most_cost and not chat.is_paid:
+        sentence = gettext_noop("Enter what a million tokens cost, so that the cap can be held.")
+        yield "price_in", sentence, {}
+
+
+def _problems(config: TaskConfig, chat: ChatSettings) -> Iterator[Problem]:
     read = config.model_fields
     named = PLACE.findall(chat.template)
-    if lacking := [name for name in read if name not in named]:
-        sentence = gettext_noop("The template lacks {%(field)s}. Models read: %(fields)s.")
-        return "template", sentence, {"field": lacking[0], "fields": _places(read)}
-    if strange := [name for name in named if name not in read]:
-        sentence = gettext_noop("Models do not read {%(field)s}. They read: %(fields)s.")
-        return "template", sentence, {"field": strange[0], "fields": _places(read)}
+    for name in read:
+        if name not in named:
+            sentence = gettext_noop("The template lacks {%(field)s}. Models read: %(fields)s.")
+            yield "template", sentence, {"field": name, "fields": _places(read)}
+    for name in named:
+        if name not in read:
+            sentence = gettext_noop("Models do not read {%(field)s}. They read: %(fields)s.")
+            yield "template", sentence, {"field": name, "fields": _places(read)}
     for name, (low, high) in RANGES.items():
         value = getattr(chat, name)
         if value is not None and not low <= value <= high:
             sentence = gettext_noop("Choose a number from %(low)s to %(high)s.")
-            return name, sentence, {"low": low, "high": high}
-    if chat.is_paid and not chat.most_cost:
-        sentence = gettext_noop("Say at most how much all of its evaluations may cost together.")
-        return "most_cost", sentence, {}
-    if chat.most_cost and not chat.is_paid:
-        sentence = gettext_noop("Enter what a million tokens cost, so that the cap can be held.")
-        return "price_in", sentence, {}
-    return None
+            yield name, sentence, {"low": low, "high": high}
+    if len(chat.stop) > MOST_STOPS or not all(0 < len(one) <= MOST_STOP for one in chat.stop):
+        sentence = gettext_noop("Name at most %(n)d texts, of at most %(length)d characters each.")
+        yield "stop", sentence, {"n": MOST_STOPS, "length": MOST_STOP}
 
 
+OF_SERVERS = ("model", "temperature", "seed", "price_in", "price_out", "most_cost", "logprobs")
 RANGES = {
     "shots": (0, MOST_SHOTS),
     "shots_seed": (0, 2**31 - 1),

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from evaluation.contract import MIB, InvalidOutput
+from evaluation.contract import LEAST_LOGPROB, MIB, InvalidOutput
 from evaluation.sandbox.limits import Limits
 from evaluation.task_shape import labels_of
 from evaluation.uploads import eval_logs
@@ -68,18 +68,18 @@ def _of_harness(config: TaskConfig, path: Path) -> Iterator[bytes]:
             raise InvalidOutput(
                 f'{where}: "doc" has no "uid". Evaluate with the task that comes with the release.'
             )
-        yield _line(uid, *_chosen(config, doc, said, where), config)
+        yield _line(config, uid, *_chosen(config, doc, said, where))
 
 
 def _chosen(
     config: TaskConfig, doc: Mapping[str, Any], said: Sequence[Any], where: str
-) -> tuple[str | None, dict[str, float] | None]:
-    """The answer that the harness counted; of choices with their chances."""
+) -> tuple[str | None, dict[str, float] | None, float | None]:
+    """The answer that the harness counted; of choices with their chances and its likelihood."""
     choices = doc.get("choices")
     if choices is None:
         if not isinstance(said[0], str):
             raise InvalidOutput(f'{where}: "filtered_resps" should hold the text that was written.')
-        return _of_text(config, said[0]), None
+        return _of_text(config, said[0]), None, None
     labels = labels_of(config) or ()
     if not isinstance(choices, list) or {*map(str, choices)} != {*labels}:
         raise InvalidOutput(f"{where}: the choices are not the task's labels: {', '.join(labels)}.")
@@ -94,7 +94,7 @@ def _chosen(
     best = max(range(len(logs)), key=lambda place: logs[place])
     shares = [math.exp(log - logs[best]) for log in logs]
     chances = {name: share / sum(shares) for name, share in zip(choices, shares, strict=True)}
-    return choices[best], chances
+    return choices[best], chances, min(max(logs[best], LEAST_LOGPROB), 0.0)
 
 
 def _of_text(config: TaskConfig, text: str) -> str | None:
@@ -124,7 +124,7 @@ def _of_inspect(config: TaskConfig, path: Path) -> Iterator[bytes]:
         score = next(iter(scores.values()))
         said = score.get("answer") if isinstance(score, Mapping) else None
         answer = _of_text(config, said) if isinstance(said, str) else None
-        yield _line(str(row.get("id")), answer, None, config)
+        yield _line(config, str(row.get("id")), answer)
 
 
 def _object(data: bytes, where: str) -> dict[str, Any]:
@@ -140,8 +140,13 @@ def _object(data: bytes, where: str) -> dict[str, Any]:
 
 
 def _line(
-    uid: str, answer: str | None, prob: Mapping[str, float] | None, config: TaskConfig
+    config: TaskConfig,
+    uid: str,
+    answer: str | None,
+    prob: Mapping[str, float] | None = None,
+    logprob: float | None = None,
 ) -> bytes:
     """A line of a predictions file; an answer that is none has no output."""
     output = None if answer is None else {config.answer_field: answer}
-    return orjson.dumps({"id": uid, "output": output, "prob": prob}) + b"\n"
+    told = {} if logprob is None else {"logprob": logprob}
+    return orjson.dumps({"id": uid, "output": output, "prob": prob, **told}) + b"\n"

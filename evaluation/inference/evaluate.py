@@ -247,9 +247,16 @@ def _pairs(
 
 
 def prediction_line(uid: str, answer: Answer | None, **more: str) -> bytes:
-    """A line of a predictions file: `{"uid", "answer", "prob"}`; the answer null where missing."""
-    value, prob = (answer.value, answer.prob) if answer else (None, None)
-    return orjson.dumps({"uid": uid, **more, "answer": value, "prob": prob}) + b"\n"
+    """A line of a predictions file: `{"uid", "answer", "prob"}`; the answer null where missing.
+
+    With `logprob` and `tokens` where they are told.
+    """
+    said = answer or Answer(None)
+    told = {"logprob": said.logprob, "tokens": said.tokens}
+    told = {name: value for name, value in told.items() if value is not None}
+    return (
+        orjson.dumps({"uid": uid, **more, "answer": said.value, "prob": said.prob, **told}) + b"\n"
+    )
 
 
 def read_predictions(lines: Iterable[bytes]) -> Iterator[Answer | None]:

@@ -17,7 +17,7 @@ from typing import Any, NoReturn, TypeVar
 
 import orjson
 
-from evaluation.contract import Answer, InvalidOutput
+from evaluation.contract import LEAST_LOGPROB, Answer, InvalidOutput
 from evaluation.sandbox.limits import Limits
 from evaluation.task_shape import labels_of
 from tasks.config.field_types.chat import as_told
@@ -27,6 +27,8 @@ from tasks.config.values import check_answer
 MISSING_SHARE = 0.01  # fewer than this may be missing; they count as wrong
 SUM_TOLERANCE = 1e-3  # of probabilities, as docs/targets.md
 DIGITS = 4  # of a probability; more could carry a hidden message out
+KEYS = ("id", "output", "prob", "logprob", "tokens")
+MOST_TOKENS = 10_000_000
 SHOWN = 40  # characters of what the model wrote that a message repeats
 EVERY = 500  # examples between two looks at the clock
 _NO_ANSWER, _NO_USE = -1, -2  # in the place of an answer
@@ -135,13 +137,13 @@ class Answers:
         Raises InvalidOutput, which names the line's number and how to mend it.
         """
         self.lines += 1
-        position, value, prob = self._read(line)
-        if value is None:
+        position, said = self._read(line)
+        if said is None:
             self._starts[position] = _NO_USE
             self.useless += 1
             return
         try:
-            kept = orjson.dumps([value, prob])
+            kept = orjson.dumps([said.value, said.prob, said.logprob, said.tokens])
         except TypeError:
             self._refuse("it holds half of a surrogate pair.")
         self._file.write(kept)
@@ -183,24 +185,24 @@ class Answers:
             if start < 0:
                 yield None
             else:
-                value, prob = orjson.loads(os.pread(self._file.fileno(), length, start))
-                yield Answer(value, prob)
+                yield Answer(*orjson.loads(os.pread(self._file.fileno(), length, start)))
 
-    def _read(self, line: bytes) -> tuple[int, Any, dict[str, float] | None]:
-        """The position of the example, the value and the probabilities of an answer."""
+    def _read(self, line: bytes) -> tuple[int, Answer | None]:
+        """The position of the example and the answer; None: the model says that it has none."""
         if len(line) > self.line_bytes:
             self._refuse(f"it is longer than {self.line_bytes} bytes. Answer more briefly.")
-        answer = self._object(self._json(line), ("id", "output", "prob"), "the line")
+        answer = self._object(self._json(line), KEYS, "the line")
         position = self._example(answer.get("id"))
         if "output" in answer and answer["output"] is None:
-            return position, None, None
+            return position, None
         allowed = (self.output,) if self.labels else (self.output, "start", "end")
         output = self._object(answer.get("output"), allowed, '"output"')
         if self.output not in output:
             self._refuse(f'"output" lacks the field "{self.output}".')
         value = self._value(output[self.output])
         self._span(value, output.get("start"), output.get("end"))
-        return position, value, self._prob(answer.get("prob"))
+        prob, logprob = self._prob(answer.get("prob")), self._logprob(answer.get("logprob"))
+        return position, Answer(value, prob, logprob, self._tokens(answer.get("tokens")))
 
     def _json(self, line: bytes) -> Any:
         """The value of a line. Where no key can stand twice, for want of colons, the quick way."""
@@ -286,6 +288,24 @@ class Answers:
         if self.labels and not self._check and abs(total - 1) > SUM_TOLERANCE:
             self._refuse(f'the numbers of "prob" sum to {total:.4g}, not to 1.')
         return {key: round(float(p), DIGITS) for key, p in prob.items()}
+
+    def _logprob(self, logprob: Any) -> float | None:
+        """Rounded as probabilities are."""
+        if logprob is None:
+            return None
+        is_number = isinstance(logprob, int | float) and not isinstance(logprob, bool)
+        if not is_number or not LEAST_LOGPROB <= logprob <= 0:
+            self._refuse(f'"logprob" must be a number from {LEAST_LOGPROB} to 0, or null.')
+        return round(float(logprob), DIGITS)
+
+    def _tokens(self, tokens: Any) -> tuple[int, int] | None:
+        if tokens is None:
+            return None
+        if not isinstance(tokens, list) or [type(n) for n in tokens] != [int, int]:
+            self._refuse('"tokens" must be two whole numbers, read and written, or null.')
+        if not all(0 <= n <= MOST_TOKENS for n in tokens):
+            self._refuse(f'the numbers of "tokens" must lie in 0 to {MOST_TOKENS}.')
+        return tokens[0], tokens[1]
 
     def _refuse(self, problem: str) -> NoReturn:
         raise InvalidOutput(f"Line {self.lines}: {problem}") from None

@@ -72,6 +72,7 @@ class Submission(Job):
         PREDICTIONS = "predictions", _("a predictions file")
         ROWS = "rows", _("training rows, from which one model learns")
         HUB = "hub", _("a hub id with its revision")
+        LLM = "llm", _("a language model that writes its answers here")
         ENDPOINT = "endpoint", _("a remote endpoint")
         CHAT = "chat", _("a chat model behind an OpenAI-compatible interface")
         TARGET = "target", _("a target of the task")  # submitted by the platform itself
@@ -98,7 +99,7 @@ class Submission(Job):
     source = models.CharField(max_length=500, blank=True)  # hub id, image reference or address
     revision = models.CharField(max_length=100, blank=True)  # a full commit, or an image's digest
     secret = models.TextField(blank=True)  # encrypted bearer token of an endpoint
-    chat = models.JSONField(default=dict)  # of `evaluation.chat.settings.ChatSettings`
+    chat = models.JSONField(default=dict)  # of `evaluation.chat.settings.ChatSettings`; llm too
     spent = models.FloatField(default=0)  # on a chat model's calls, in the currency of its prices
     target = models.OneToOneField(
         TargetModel, on_delete=models.CASCADE, null=True, blank=True, related_name="submission"

@@ -1,17 +1,20 @@
 """How submitted models are asked over the network, and how their answers are read. No Docker."""
 
+from typing import Any
+
 from django.conf import settings
 
 from dynabench.lib.encryption import Unreadable, decrypt
 from evaluation.chat.asking import chat_endpoint
 from evaluation.chat.settings import ChatSettings
 from evaluation.chat.shots import ShotsGone, shown
-from evaluation.contract import ENDPOINT_ADAPTERS
+from evaluation.contract import ENDPOINT_ADAPTERS, Writing
 from evaluation.models import Submission
 from evaluation.task_shape import runnable
 from tasks.config.schema import TaskConfig
 from tasks.targets.connect import endpoint_of
 from tasks.targets.endpoints.base import QA_KIND, Endpoint, EndpointConfig
+from tasks.targets.endpoints.openai_chat import OpenAIChatEndpoint
 from tasks.targets.endpoints.registry import build
 from tasks.targets.spending_services import Metered, Payer
 
@@ -33,14 +36,40 @@ def endpoint_for(submission: Submission) -> Endpoint:
         raise CannotFetch(f"The endpoint's secret cannot be read: {error}") from None
     config = submission.task.config
     if submission.kind == Submission.Kind.CHAT:
-        chat = ChatSettings.of(submission.chat)
-        try:
-            shots = shown(submission.task, chat)
-        except ShotsGone as error:
-            raise CannotFetch(str(error)) from None
-        return chat_endpoint(config, submission.source, secret, chat, shots)
+        return asked_with(submission, submission.source, secret)
     asked = asked_as(config, submission.source, secret)
     return build(ENDPOINT_ADAPTERS[submission.adapter], asked)
+
+
+def asked_with(submission: Submission, url: str, secret: str = "") -> OpenAIChatEndpoint:
+    """What asks a chat model, or makes the prompts of a language model. Raises CannotFetch."""
+    chat = ChatSettings.of(submission.chat)
+    return chat_endpoint(submission.task.config, url, secret, chat, _shots(submission))
+
+
+def _shots(submission: Submission) -> list[dict[str, Any]]:
+    try:
+        return shown(submission.task, ChatSettings.of(submission.chat))
+    except ShotsGone as error:
+        raise CannotFetch(str(error)) from None
+
+
+def writing_of(submission: Submission) -> Writing | None:
+    """How a language model writes; None for other models."""
+    if submission.kind != Submission.Kind.LLM:
+        return None
+    chat = ChatSettings.of(submission.chat)
+    return Writing(chat.max_tokens, chat.stop)
+
+
+def identity_of(submission: Submission, where: str) -> str:
+    """The digest of a model: of its files, or with a prompt of them and all that it is asked with.
+
+    where: the digest of its files, or the address of a chat model. Raises CannotFetch.
+    """
+    if submission.kind not in (Submission.Kind.CHAT, Submission.Kind.LLM):
+        return where
+    return ChatSettings.of(submission.chat).digest(where, _shots(submission))
 
 
 def asked_as(config: TaskConfig, url: str = "", secret: str = "") -> EndpointConfig:

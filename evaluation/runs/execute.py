@@ -17,7 +17,7 @@ from django.db import transaction
 from django.utils.translation import gettext_noop
 
 from dynabench.lib.scratch import scratch
-from evaluation.chat.asking import meter_of
+from evaluation.chat.asking import NOWHERE, meter_of
 from evaluation.contract import (
     Answer,
     Beat,
@@ -39,7 +39,13 @@ from evaluation.models import EvaluationRun, Score, Submission
 from evaluation.models.runs import predictions_path
 from evaluation.queue import leases
 from evaluation.queue.attempt_keys import TEMPORARY, key_of
-from evaluation.runs.endpoints import CannotFetch, endpoint_for
+from evaluation.runs.endpoints import (
+    CannotFetch,
+    asked_with,
+    endpoint_for,
+    identity_of,
+    writing_of,
+)
 from evaluation.runs.model_cache import digest_of, kept, unpack
 from evaluation.runs.selectors import counting, is_remote
 from evaluation.runs.services import overdue
@@ -48,6 +54,7 @@ from evaluation.sandbox.choose import NO_ENGINE, NoEngine, has_engine, runner_fo
 from evaluation.sandbox.endpoint import EndpointRunner
 from evaluation.sandbox.limits import CHAT_CALLS, Limits
 from evaluation.sandbox.monitor import Runner
+from evaluation.sandbox.writing import WritingRunner
 from evaluation.scoring.metrics import METRICS
 from evaluation.sets.selectors import set_rows
 from evaluation.sets.services import note_exposed
@@ -152,7 +159,17 @@ def model_of(
         yield runnable(submission.task.config), remote_runner(submission)
         return
     with fetched(submission, beat) as model:
-        yield model, runner_for(model, key_of(job))
+        yield model, local_runner(submission, model, job)
+
+
+def local_runner(
+    submission: Submission, model: Runnable, job: EvaluationRun | Submission
+) -> Runner:
+    """What runs a model on this machine. Raises NoEngine and CannotFetch."""
+    runner = runner_for(model, key_of(job))
+    if submission.kind == Kind.LLM:
+        return WritingRunner(runner, asked_with(submission, NOWHERE))
+    return runner
 
 
 @contextmanager
@@ -170,7 +187,7 @@ def fetched(submission: Submission, beat: Beat) -> Iterator[Runnable]:
         yield runnable(config, folder=_target_folder(submission.target))
     else:
         with _folder(submission, beat) as folder:
-            yield runnable(config, folder=folder)
+            yield runnable(config, folder=folder, writing=writing_of(submission))
 
 
 def remote_runner(submission: Submission) -> Runner:
@@ -218,7 +235,7 @@ def _folder(submission: Submission, beat: Beat) -> AbstractContextManager[Path]:
     def fill(folder: Path) -> None:
         with submission.file.open("rb") as stored:
             unpack(stored, folder, beat)
-        if digest_of(folder, beat) != submission.digest:
+        if identity_of(submission, digest_of(folder, beat)) != submission.digest:
             raise CannotFetch(gettext_noop("The stored files are not those that were checked."))
 
     cache, most = settings.MODEL_CACHE, settings.MODEL_CACHE_BYTES

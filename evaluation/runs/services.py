@@ -42,7 +42,7 @@ def suites_of(submission: Submission, version: EvaluationSetVersion) -> tuple[st
         return (Suite.PLAIN,) if submission.evaluation_set_id == version.pk else ()
     if is_remote(submission) and not version.evaluation_set.may_leave:
         return ()
-    if submission.kind == Kind.CHAT and not submission.chat.get("perturbed"):
+    if submission.kind in (Kind.CHAT, Kind.LLM) and not submission.chat.get("perturbed"):
         return (Suite.PLAIN,)
     return (Suite.PLAIN, *submission.task.config.metrics.deltas)
 

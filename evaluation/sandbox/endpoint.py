@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from evaluation.contract import Beat, Ending, Outcome, Runnable, Take
+from evaluation.contract import LEAST_LOGPROB, Beat, Ending, Outcome, Runnable, Take
 from evaluation.sandbox.limits import CALLS, Calls, Exceeded, Limits
 from evaluation.sandbox.meter import Meter
 from evaluation.sandbox.monitor import LOOK_SECONDS, Monitor
@@ -120,12 +120,12 @@ class _OpenCalls:
         predictions = self._predictions([example["inputs"] for example in examples], notes)
         found = zip(examples, predictions, strict=True)
         answers = [
-            json.dumps({"id": example["id"], **_answer(said)})
+            answer_line(example["id"], said)
             for example, said in found
             if said or self._how.takes_unusable
         ]
         unusable = predictions.count(None) if self._how.takes_unusable else 0
-        return _Ended(_text(answers), _text(notes), unusable)
+        return _Ended(b"".join(answers), _text(notes), unusable)
 
     def _predictions(
         self, inputs: Sequence[Mapping[str, Any]], notes: list[str]
@@ -165,11 +165,16 @@ class _OpenCalls:
         return found
 
 
-def _answer(said: Prediction | None) -> dict[str, Any]:
-    """What a line says besides the id; an output that is null counts as a wrong answer."""
-    if said is None:
-        return {"output": None}
-    return {"output": dict(said.output), "prob": said.prob and dict(said.prob)}
+def answer_line(id: str, said: Prediction | None) -> bytes:
+    """The line of an answer; None is an output that is null, which counts as a wrong answer."""
+    told: dict[str, Any] = {"output": None}
+    if said is not None:
+        told = {"output": dict(said.output), "prob": said.prob and dict(said.prob)}
+        if said.logprob is not None:
+            told["logprob"] = max(said.logprob, LEAST_LOGPROB)
+        if said.usage and (said.usage.tokens_in or said.usage.tokens_out):
+            told["tokens"] = [said.usage.tokens_in, said.usage.tokens_out]
+    return json.dumps({"id": id, **told}).encode() + b"\n"
 
 
 def _text(lines: Sequence[str]) -> bytes:

@@ -1,6 +1,5 @@
 """Counts the tokens, the price and the latency of a run at an endpoint. Pure."""
 
-import math
 import threading
 from array import array
 from collections.abc import Callable
@@ -8,6 +7,7 @@ from dataclasses import replace
 
 from evaluation.contract import Ending, Outcome, Usage
 from evaluation.sandbox.limits import Exceeded
+from evaluation.sandbox.usage import Latency, latency
 from tasks.targets.endpoints.base import Usage as Tokens
 from tasks.targets.endpoints.base import misconfigured
 
@@ -77,19 +77,13 @@ class Meter:
 
     def usage(self, usage: Usage) -> Usage:
         """The same with what was counted."""
-        tokens, seconds = self._tokens, sorted(self._seconds)
+        tokens, known = self._tokens, Latency(usage.latency_seconds, usage.latency_p95_seconds)
+        called = latency(self._seconds) if self._seconds else known
         return replace(
             usage,
             tokens_in=tokens[0] if tokens else None,
             tokens_out=tokens[1] if tokens else None,
             cost=self.cost() if tokens and self.is_paid else None,
-            latency_seconds=_quantile(seconds, 0.5),
-            latency_p95_seconds=_quantile(seconds, 0.95),
+            latency_seconds=called.median,
+            latency_p95_seconds=called.p95,
         )
-
-
-def _quantile(ordered: list[float], share: float) -> float | None:
-    """The smallest value that this share of all values does not exceed; None without any."""
-    if not ordered:
-        return None
-    return ordered[math.ceil(share * len(ordered)) - 1]

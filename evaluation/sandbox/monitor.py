@@ -1,5 +1,6 @@
 """One run as it is watched, wherever the model runs: its answers, its log, its use, its end."""
 
+import json
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from typing import Protocol, TypeVar
 
 from evaluation.contract import Beat, Ending, InvalidOutput, Outcome, Runnable, Take
 from evaluation.heartbeat import BEAT_SECONDS, during
+from evaluation.sandbox.harness import singles
 from evaluation.sandbox.limits import Exceeded, Limits
 from evaluation.sandbox.logs import Tail
 from evaluation.sandbox.output import Lines
@@ -17,6 +19,7 @@ from evaluation.sandbox.usage import Pace, Sample
 
 LOOK_SECONDS = 0.2  # between two looks at clock, memory and output
 READ_BYTES = 65536
+SINGLES = f'{{"{singles.KEY}"'.encode()
 T = TypeVar("T")
 
 
@@ -110,6 +113,9 @@ class Monitor:
     def _answers(self, lines: Iterator[bytes]) -> None:
         count = 0
         for line in lines:
+            if self.trusted and line.startswith(SINGLES):
+                self.pace.alone = json.loads(line)[singles.KEY]
+                continue
             self._take(line)
             count += 1
         if count:

@@ -3,6 +3,8 @@
 Pure: reads files of the kernel, knows no Docker.
 """
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +19,22 @@ AHEAD = (
     "The model used {before:.0f} of its {cpu:.0f} processor seconds before its first answer, so it "
     "may have worked ahead: examples per second count the whole time."
 )
+
+
+class Latency(NamedTuple):
+    """Seconds of one example that is asked alone; None: none was."""
+
+    median: float | None
+    p95: float | None
+
+
+def latency(seconds: Iterable[float]) -> Latency:
+    """A quantile is the smallest value that this share of all values does not exceed."""
+    ordered = sorted(seconds)
+    median, p95 = (
+        ordered[math.ceil(share * len(ordered)) - 1] if ordered else None for share in (0.5, 0.95)
+    )
+    return Latency(median, p95)
 
 
 class Sample(NamedTuple):
@@ -98,6 +116,7 @@ class Pace:
     before: Sample | None = None  # when the first answer came
     now: Sample | None = None
     peak_bytes: int = 0
+    alone: list[float] = field(default_factory=list)  # seconds of examples that were asked alone
     samples: int = 0
     _byte_seconds: float = field(default=0.0, repr=False)
     _sampled: float | None = field(default=None, repr=False)
@@ -137,6 +156,7 @@ class Pace:
             warning = AHEAD.format(before=before, cpu=cpu)
         is_seen = self.samples >= LEAST_SAMPLES
         sampled = (self._sampled or 0.0) - self._since
+        alone = latency(self.alone)
         usage = Usage(
             seconds=end - self.start,
             start_seconds=None if self.first is None else self.first - self.start,
@@ -146,5 +166,7 @@ class Pace:
             peak_bytes=self.peak_bytes if is_seen else None,
             mean_bytes=round(self._byte_seconds / sampled) if is_seen else None,
             answers=self.answers,
+            latency_seconds=alone.median,
+            latency_p95_seconds=alone.p95,
         )
         return usage, warning

@@ -1,4 +1,4 @@
-"""The form with which a chat model behind an OpenAI-compatible interface is submitted."""
+"""The forms with which models that get a prompt are submitted: chat and language models."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -38,22 +38,10 @@ def _number(name: str, label: Any, help_text: Any, **more: Any) -> forms.Field:
     return field
 
 
-class ChatForm(SubmitForm):
-    """Address, key, prompt, examples, price and cap of a chat model."""
+class PromptForm(SubmitForm):
+    """Name, prompt, and examples of a model that is asked with messages."""
 
-    source = forms.CharField(
-        label=gettext_lazy("Base URL"),
-        max_length=500,
-        help_text=gettext_lazy("Such as https://api.example.org/v1; /chat/completions is added."),
-    )
-    secret = forms.CharField(
-        label=gettext_lazy("API key"),
-        required=False,
-        max_length=1000,
-        widget=forms.PasswordInput({"autocomplete": "off"}),
-        help_text=gettext_lazy("Sent with each call. Stored encrypted and never shown again."),
-    )
-    model = forms.CharField(label=gettext_lazy("Name of the model on the server"), max_length=200)
+    settings: tuple[str, ...] = ("template", "shots", "shots_seed", "max_tokens", "perturbed")
     prompt = forms.ChoiceField(
         label=gettext_lazy("Prompt"), choices=PROMPTS, widget=forms.RadioSelect, initial="task"
     )
@@ -78,28 +66,18 @@ class ChatForm(SubmitForm):
         gettext_lazy("Drawn from the train split alone; at most %(n)d.") % {"n": MOST_SHOTS},
     )
     shots_seed = _number("shots_seed", gettext_lazy("Seed of the draw"), "")
-    temperature = _number(
-        "temperature", gettext_lazy("Temperature"), gettext_lazy("0 if empty."),
-        kind=forms.FloatField,
-    )  # fmt: skip
-    seed = _number(
-        "seed", gettext_lazy("Seed of the model"), gettext_lazy("Sent if you enter one.")
-    )
     max_tokens = _number(
         "max_tokens", gettext_lazy("Most tokens of an answer"), gettext_lazy("256 if empty.")
     )
-    price_in = _number(
-        "price_in", gettext_lazy("Price of a million tokens read"),
-        gettext_lazy("In any currency; empty if it costs nothing."), kind=forms.FloatField,
-    )  # fmt: skip
-    price_out = _number(
-        "price_out", gettext_lazy("Price of a million tokens written"), "", kind=forms.FloatField
+    stop = forms.CharField(
+        label=gettext_lazy("Stop before"),
+        required=False,
+        max_length=1000,
+        widget=forms.Textarea({"rows": 2}),
+        help_text=gettext_lazy(
+            "Texts before which an answer ends, one a line; \\n is a line's end."
+        ),
     )
-    most_cost = _number(
-        "most_cost", gettext_lazy("Cap on the cost"),
-        gettext_lazy("Of all evaluations together, those of later rounds too."),
-        kind=forms.FloatField,
-    )  # fmt: skip
     perturbed = forms.BooleanField(
         label=gettext_lazy("Measure robustness and fairness too"),
         required=False,
@@ -131,17 +109,76 @@ class ChatForm(SubmitForm):
     @property
     def chat(self) -> ChatSettings:
         """The settings, once the form is valid."""
-        told = {name: self.cleaned_data[name] for name in SETTINGS}
+        told = {name: self.cleaned_data[name] for name in self.settings}
         told = {name: value for name, value in told.items() if value not in (None, "")}
         own = {"bare": "", "own": self.cleaned_data["instructions"]}
         told["instructions"] = own.get(self.cleaned_data["prompt"])
+        lines = self.cleaned_data["stop"].splitlines()
+        told["stop"] = tuple(line.replace("\\n", "\n") for line in lines if line)
         return settings_for(self.task.config, **told)
 
     @property
     def wanted(self) -> dict[str, Any]:
-        names = ("name", "source", "secret", "team")
+        names = ("name", "source", "revision", "secret", "team")
         named = {name: self.cleaned_data[name] for name in names if name in self.fields}
         return {"kind": self.kind, **named, "chat": self.chat}
+
+
+class LlmForm(PromptForm):
+    """Files, prompt and examples of a language model that runs here."""
+
+    field_order = ("name", "upload", "source", "revision")
+
+
+class ChatForm(PromptForm):
+    """Address, key, prompt, examples, price and cap of a chat model."""
+
+    settings = (
+        *PromptForm.settings,
+        *("model", "temperature", "seed", "price_in", "price_out", "most_cost", "logprobs"),
+    )
+    field_order = (
+        *("name", "source", "secret", "model", "prompt", "instructions", "template", "shots"),
+        *("shots_seed", "temperature", "seed", "max_tokens", "stop", "price_in", "price_out"),
+        *("most_cost", "logprobs", "perturbed"),
+    )
+    source = forms.CharField(
+        label=gettext_lazy("Base URL"),
+        max_length=500,
+        help_text=gettext_lazy("Such as https://api.example.org/v1; /chat/completions is added."),
+    )
+    secret = forms.CharField(
+        label=gettext_lazy("API key"),
+        required=False,
+        max_length=1000,
+        widget=forms.PasswordInput({"autocomplete": "off"}),
+        help_text=gettext_lazy("Sent with each call. Stored encrypted and never shown again."),
+    )
+    model = forms.CharField(label=gettext_lazy("Name of the model on the server"), max_length=200)
+    temperature = _number(
+        "temperature", gettext_lazy("Temperature"), gettext_lazy("0 if empty."),
+        kind=forms.FloatField,
+    )  # fmt: skip
+    seed = _number(
+        "seed", gettext_lazy("Seed of the model"), gettext_lazy("Sent if you enter one.")
+    )
+    logprobs = forms.BooleanField(
+        label=gettext_lazy("Ask for log-probabilities"),
+        required=False,
+        help_text=gettext_lazy("Kept with each answer. Some servers refuse to tell them."),
+    )
+    price_in = _number(
+        "price_in", gettext_lazy("Price of a million tokens read"),
+        gettext_lazy("In any currency; empty if it costs nothing."), kind=forms.FloatField,
+    )  # fmt: skip
+    price_out = _number(
+        "price_out", gettext_lazy("Price of a million tokens written"), "", kind=forms.FloatField
+    )
+    most_cost = _number(
+        "most_cost", gettext_lazy("Cap on the cost"),
+        gettext_lazy("Of all evaluations together, those of later rounds too."),
+        kind=forms.FloatField,
+    )  # fmt: skip
 
 
 class CapForm(forms.Form):
@@ -152,7 +189,5 @@ class CapForm(forms.Form):
     )
 
 
-SETTINGS = (
-    *("model", "template", "shots", "shots_seed", "temperature", "seed", "max_tokens"),
-    *("price_in", "price_out", "most_cost", "perturbed"),
-)
+FORMS = {Submission.Kind.CHAT: ChatForm, Submission.Kind.LLM: LlmForm}
+"""Of the kinds that get a prompt."""

@@ -35,6 +35,13 @@ KINDS = {
         _("A model on the hub"),
         _("Its id and a full commit; the files are fetched once."),
     ),
+    Kind.LLM: (
+        _("A language model"),
+        _(
+            "A folder or hub id with weights as safetensors and a chat template. Our server asks "
+            "it with your prompt and reads the answer in what it writes."
+        ),
+    ),
     Kind.PREDICTIONS: (
         _("A predictions file"),
         _(
@@ -102,11 +109,12 @@ class SubmitForm(forms.Form):
                 label=_("File"), required=False, help_text=FILES[kind]
             )
             # Needed, but it may have come in pieces before.
-            self.fields["upload"].widget.is_required_by_task = kind != Kind.IMAGE  # type: ignore[attr-defined]
+            is_needed = kind not in (Kind.IMAGE, Kind.LLM)
+            self.fields["upload"].widget.is_required_by_task = is_needed  # type: ignore[attr-defined]
             self.fields["upload_id"] = forms.UUIDField(
                 required=False, widget=forms.HiddenInput, label=_("Upload")
             )
-        if kind in (Kind.HUB, Kind.IMAGE, Kind.ENDPOINT):
+        if kind in SOURCES:
             self._add_source(kind)
 
     def _add_sets(self, task: Task) -> None:
@@ -119,11 +127,14 @@ class SubmitForm(forms.Form):
     def _add_source(self, kind: Submission.Kind) -> None:
         label, help_text = SOURCES[kind]
         self.fields["source"] = forms.CharField(
-            label=label, max_length=500, help_text=help_text, required=kind != Kind.IMAGE
+            label=label, max_length=500, help_text=help_text, required=kind not in FILES
         )
-        if kind == Kind.HUB:
+        if kind in (Kind.HUB, Kind.LLM):
             self.fields["revision"] = forms.CharField(
-                label=_("Commit"), max_length=100, help_text=_("All 40 hexadecimal digits.")
+                label=_("Commit"),
+                max_length=100,
+                help_text=_("All 40 hexadecimal digits."),
+                required=kind == Kind.HUB,
             )
         else:
             self.fields["adapter"] = forms.ChoiceField(
@@ -152,6 +163,9 @@ class SubmitForm(forms.Form):
 FILES = {
     Kind.DIRECTORY: _(".zip, .tar or .tar.gz of the folder. Weights as safetensors only."),
     Kind.IMAGE: _("What docker save writes. Or name the image below."),
+    Kind.LLM: _(
+        ".zip, .tar or .tar.gz of the folder, with the tokenizer. Or name a model on the hub below."
+    ),
     Kind.ROWS: _(
         "JSON lines: the fields that models read and their label, or {“uid”: …} of a row of a "
         "released train split."
@@ -163,6 +177,7 @@ FILES = {
 }
 SOURCES = {
     Kind.HUB: (_("Id on the hub"), _("Such as organisation/name.")),
+    Kind.LLM: (_("Or its id on the hub"), _("Such as organisation/name.")),
     Kind.IMAGE: (_("Or the image in a registry"), _("With its digest: registry/name@sha256:…")),
     Kind.ENDPOINT: (_("Address"), _("Such as https://example.org/model")),
 }

@@ -10,7 +10,7 @@ from tasks.config.schema import TaskConfig
 
 HUB_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 COMMIT = re.compile(r"[0-9a-f]{40}")
-KINDS = ("directory", "image", "hub", "predictions", "chat", "endpoint")
+KINDS = ("directory", "image", "hub", "llm", "predictions", "chat", "endpoint")
 PINNED_IMAGE = re.compile(r"[a-z0-9][\w.:/-]*@sha256:[0-9a-f]{64}")
 
 
@@ -38,7 +38,9 @@ def problem_of(
             return "upload", gettext_noop("Choose the file with the predictions (JSON lines).")
         case "predictions" if not has_set:
             return "evaluation_set", gettext_noop("Choose the set that the predictions are for.")
-        case "hub":
+        case "llm" if has_upload:
+            return None
+        case "hub" | "llm":
             return _hub(source, revision)
         case "image" if not has_upload and not PINNED_IMAGE.fullmatch(source):
             return "source", gettext_noop(

@@ -81,7 +81,7 @@ def submit_model(
     An upload that was submitted already gives its submission again. Predictions for a further set
     are a file of the model of that name (`files_of`). Raises Refused.
     """
-    settled = vars(checked(task, source, secret, chat)) if kind == Kind.CHAT else {}
+    settled = _settled(task, kind, source, secret, chat)
     _lock(owner, team)
     if task.config.kind == "arena":
         raise Refused(_("Nobody submits a model to an arena."), code="arena")
@@ -110,6 +110,15 @@ def submit_model(
     log(owner, "submission.handed_in", submission, kind=kind)
     enqueue(submission.function, submission.pk)
     return submission
+
+
+def _settled(
+    task: Task, kind: str, source: str, secret: str, chat: ChatSettings | None
+) -> dict[str, Any]:
+    """The settings of a model that gets a prompt; empty for others. Raises Invalid."""
+    if kind not in (Kind.CHAT, Kind.LLM):
+        return {}
+    return vars(checked(task, source, secret, chat, runs_here=kind == Kind.LLM))
 
 
 def _lock(owner: User, team: Team | None) -> None:

@@ -20,7 +20,7 @@ from dynabench.lib.refusals import as_form_error
 from evaluation.contract import GIB
 from evaluation.models import Submission, Upload
 from evaluation.sets.selectors import open_versions
-from evaluation.submissions.chat_form import ChatForm
+from evaluation.submissions.chat_form import FORMS, ChatForm
 from evaluation.submissions.forms import KINDS, SubmitForm
 from evaluation.submissions.near_copies import near_copies_in
 from evaluation.submissions.progress import progress_of
@@ -58,7 +58,7 @@ def submit(request: HttpRequest, code: str) -> HttpResponse:
     kind = request.POST.get("kind") or request.GET.get("kind", "")
     form, rules = None, _rules(user, task)
     if kind in kinds_of(task.config):
-        made = ChatForm if kind == Submission.Kind.CHAT else SubmitForm
+        made = FORMS.get(Submission.Kind(kind), SubmitForm)
         sent, teams = (request.POST or None, request.FILES or None), teams_of(user)
         form = made(task, Submission.Kind(kind), *sent, teams)
         is_sent = request.method == "POST" and form.is_valid()

@@ -49,6 +49,27 @@ def check_folder(folder: Path, config: TaskConfig) -> Path:
             "about one and a question, and for tasks with an answer from a passage. Submit an "
             "image for this one."
         ) from None
+    root, about = _looked_through(folder)
+    _check_fits(root, about, shape)
+    return root
+
+
+def check_writer(folder: Path) -> Path:
+    """The own folder of a language model, if it can be asked with messages: as `check_folder`."""
+    root, about = _looked_through(folder)
+    _check_head(about, "ForCausalLM")
+    settings = read_object(root / "tokenizer_config.json")
+    if not settings.get("chat_template") and not (root / "chat_template.jinja").is_file():
+        raise MisconfiguredError(
+            "The tokenizer has no chat template (`chat_template` in tokenizer_config.json, or "
+            "chat_template.jinja). Set tokenizer.chat_template to the one that the model was "
+            "trained with, and save the tokenizer again."
+        )
+    return root
+
+
+def _looked_through(folder: Path) -> tuple[Path, Mapping[str, Any]]:
+    """A model's own folder, in which nothing strange is, and what its config.json holds."""
     root = _root(folder)
     _check_files(root)
     about = read_object(root / "config.json")
@@ -58,8 +79,7 @@ def check_folder(folder: Path, config: TaskConfig) -> Path:
     if shape.kind != LOOKS and not has_tokenizer:
         raise MisconfiguredError(f"The tokenizer's files are missing. Save both: {SAVE}")
     _check_weights(root)
-    _check_fits(root, about, shape)
-    return root
+    return root, about
 
 
 def _check_config(root: Path, name: str) -> None:
@@ -175,14 +195,17 @@ def _check_weights(root: Path) -> None:
             ) from None
 
 
-def _check_fits(root: Path, about: Mapping[str, Any], shape: Shape) -> None:
-    head = HEADS.get(shape.kind, "ForSequenceClassification")
+def _check_head(about: Mapping[str, Any], head: str) -> None:
     architectures = about.get("architectures")
     if not isinstance(architectures, list) or not any(str(a).endswith(head) for a in architectures):
         raise MisconfiguredError(
             f"config.json: `architectures` names {architectures}; the task needs a model with "
             f"…{head}. Load it as {_loader(head)} and train or save it so."
         )
+
+
+def _check_fits(root: Path, about: Mapping[str, Any], shape: Shape) -> None:
+    _check_head(about, HEADS.get(shape.kind, "ForSequenceClassification"))
     spec = ModelSpec("The model", str(root), fields=shape.fields, output=shape.answer)
     try:
         opened = open_folder(spec)

@@ -12,10 +12,10 @@ from uuid import uuid4
 import docker
 import pytest
 
-from evaluation.contract import Ending, Outcome, Runnable
+from evaluation.contract import Ending, Outcome, Runnable, Writing
 from evaluation.sandbox.containers import DockerRunner
 from evaluation.sandbox.limits import Limits
-from tests.support.serving_models import KINDS, tiny_model
+from tests.support.serving_models import KINDS, says, tiny_model
 
 pytestmark = pytest.mark.docker
 ROOT = Path(__file__).parents[2]
@@ -141,6 +141,16 @@ def test_a_folder_is_answered(kind: str, tmp_path: Path) -> None:
             assert sum(answers[f"x{n}"]["prob"].values()) == pytest.approx(1)
         else:
             assert text[output["start"] : output["end"]] == output["answer"]
+
+
+def test_a_language_model_writes(tmp_path: Path) -> None:
+    folder = says(tmp_path / "model", "yes")
+    file = tmp_path / "examples.jsonl"
+    messages = [{"role": "user", "content": "A heron?"}]
+    file.write_text(json.dumps({"id": "x0", "messages": messages}) + "\n")
+    ending, answers = run(Runnable(folder=folder, fields=("text",), writing=Writing()), file)
+    assert ending.outcome == Outcome.OK, ending
+    assert (answers["x0"]["text"], answers["x0"]["finish"]) == ("yes", "stop")
 
 
 def test_a_folder_of_pickles_is_refused_in_words(tmp_path: Path) -> None:

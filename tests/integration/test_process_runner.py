@@ -53,6 +53,7 @@ def test_a_folder_is_answered_and_measured(model: Runnable, inputs: Path) -> Non
     assert usage.answers == 300
     assert 50 * MIB < usage.mean_bytes <= usage.peak_bytes
     assert usage.cpu_seconds > 0
+    assert 0 < usage.latency_seconds <= usage.latency_p95_seconds
     assert 0 < usage.start_seconds <= usage.seconds
     assert beats
     assert run(model, inputs)[1] == answers  # the same model, the same numbers

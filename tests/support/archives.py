@@ -2,6 +2,8 @@
 
 import io
 import tarfile
+import zipfile
+from pathlib import Path
 
 
 def tar_of(files, **changes):
@@ -15,3 +17,15 @@ def tar_of(files, **changes):
                 setattr(info, key, value)
             tar.addfile(info, io.BytesIO(data))
     return stream.getvalue()
+
+
+def zipped(folder: Path, **more: bytes) -> bytes:
+    """A zip of a folder, in which these files are others."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        for path in folder.iterdir():
+            if path.name not in more:
+                file.write(path, f"model/{path.name}")
+        for name, data in more.items():
+            file.writestr(f"model/{name}", data)
+    return archive.getvalue()

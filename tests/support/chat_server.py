@@ -49,6 +49,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send({"error": {"message": "as the test wants"}}, said)
             return
         choice = {"index": 0, "finish_reason": "stop", "message": {"content": said}}
+        if asked.get("logprobs"):
+            choice["logprobs"] = {"content": [{"logprob": -0.5}, {"logprob": -0.25}]}
         told = {"model": self.server.version or asked["model"], "choices": [choice]}
         if self.server.tokens:
             read, written = self.server.tokens

@@ -41,6 +41,49 @@ def tiny_seq2seq(folder: Path) -> Path:
     return folder
 
 
+CHAT_TEMPLATE = (
+    "{% for m in messages %}[{{ m.role }}] {{ m.content }} {{ eos_token }}{% endfor %}"
+    "{% if add_generation_prompt %}[assistant]{% endif %}"
+)
+
+
+def tiny_writer(folder: Path, *, seed: int = 0, template: str = CHAT_TEMPLATE) -> Path:
+    """A Llama of one layer with large random weights, that writes words of MiniLM's vocabulary."""
+    import torch
+    from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=30_522, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=32, initializer_range=1.0, max_position_embeddings=256,
+        eos_token_id=102, bos_token_id=101, pad_token_id=0,
+    )  # fmt: skip
+    LlamaForCausalLM(config).save_pretrained(folder)
+    tokenizer_files(folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.eos_token, tokenizer.chat_template = "[SEP]", template
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def says(folder: Path, word: str) -> Path:
+    """A model of `tiny_writer` that answers everything with this one word of the vocabulary."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    tiny_writer(folder)
+    model = AutoModelForCausalLM.from_pretrained(folder)
+    (token,) = AutoTokenizer.from_pretrained(folder).encode(word, add_special_tokens=False)
+    with torch.no_grad():
+        for name, weights in model.named_parameters():  # only the token itself counts
+            weights.fill_(float("norm" in name))
+        embedded, head = model.get_input_embeddings().weight, model.get_output_embeddings().weight
+        embedded[:, 0], embedded[token] = 1.0, torch.eye(16)[1]
+        head[token, 0] = head[102, 1] = 9.0  # 102: the end
+    model.save_pretrained(folder)
+    return folder
+
+
 def tiny_model(
     folder: Path,
     kind: str,

@@ -7,8 +7,6 @@ import io
 import json
 import shutil
 import tarfile
-import zipfile
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -31,6 +29,7 @@ from evaluation.submissions.selectors import shown_inputs
 from evaluation.submissions.services import cancel, submit_model, withdraw
 from evaluation.uploads.chunked import add_file
 from tasks.targets.serving import spec
+from tests.support.archives import zipped
 from tests.support.factories import ContextFactory, RoundFactory
 from tests.support.made_sets import (
     make_set,
@@ -59,17 +58,6 @@ def version(task):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tiny_model(tmp_path_factory.mktemp("tiny"), "pair-classification")
-
-
-def zipped(folder: Path, **more: bytes) -> bytes:
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as file:
-        for path in folder.iterdir():
-            if path.name not in more:
-                file.write(path, f"model/{path.name}")
-        for name, data in more.items():
-            file.writestr(f"model/{name}", data)
-    return archive.getvalue()
 
 
 def hand_in(task, owner, kind="directory", data=None, **told):

@@ -2,6 +2,8 @@
 
 # ruff: noqa: F811  (fixtures are named where they are used)
 
+import json
+
 import pytest
 from django.test import Client
 
@@ -21,6 +23,7 @@ from tasks.targets.endpoints.base import Usage
 from tests.support.chat_models import (  # noqa: F401
     CALL,
     PRICES,
+    TOKENS,
     _asks_this_machine,
     hand_in,
     server,
@@ -58,6 +61,15 @@ def test_it_is_asked_with_its_prompt_and_scored(task, alice, version, server):
     assert (usage["tokens_in"], usage["tokens_out"], usage["cost"]) == (6000, 60, None)
     assert 0 < usage["latency_seconds"] <= usage["latency_p95_seconds"]
     assert "k3y" not in submission.secret
+    assert "logprobs" not in server.seen[-1]
+
+
+def test_log_probabilities_are_kept_where_they_are_asked_for(task, alice, version, server, client):
+    submission = worked(hand_in(task, alice, server, logprobs=True))
+    client.force_login(alice)
+    reply = client.get(f"/api/v1/models/{submission.pk}/predictions/open/")
+    rows = [json.loads(line) for line in reply.getvalue().splitlines()]
+    assert [(row["logprob"], row["tokens"]) for row in rows] == [(-0.75, [*TOKENS])] * 6
 
 
 def test_what_it_is_asked_with_is_its_identity_and_its_price_is_not(task):

@@ -62,6 +62,7 @@ def _add_submit(commands: Any) -> None:
     what.add_argument("--predictions", metavar="FILE", help="JSON lines for --set")
     what.add_argument("--rows", metavar="FILE", help="training rows, as JSON lines")
     what.add_argument("--hub", metavar="ID@COMMIT", help="a model on the hub")
+    what.add_argument("--llm", metavar="MODEL", help="a language model: a folder, or ID@COMMIT")
     what.add_argument("--endpoint", metavar="URL", help="the address of a model that runs")
     what.add_argument("--chat", metavar="URL", help="the base URL of an OpenAI-compatible server")
     parser.add_argument("--task", required=True, help="the task's code, such as nli")
@@ -78,7 +79,7 @@ def _add_submit(commands: Any) -> None:
     parser.add_argument(
         "--secret-env", metavar="NAME", help="variable with the bearer token of the endpoint"
     )
-    _add_chat(parser.add_argument_group("chat models"))
+    _add_chat(parser.add_argument_group("chat models and, without prices, language models"))
     parser.add_argument("--publish", action="store_true", help="publish it once it has a score")
     parser.add_argument("--no-wait", action="store_true", help="do not wait for the scores")
 
@@ -92,6 +93,10 @@ def _add_chat(group: Any) -> None:
     group.add_argument("--temperature", type=float, help="default: 0")
     group.add_argument("--seed", type=int, help="sent with each request")
     group.add_argument("--max-tokens", type=int, help="of an answer; default: 256")
+    group.add_argument("--stop", action="append", help="a text before which an answer ends")
+    group.add_argument(
+        "--logprobs", action="store_true", default=None, help="ask for log-probabilities"
+    )
     group.add_argument("--price-in", type=float, help="of a million tokens read")
     group.add_argument("--price-out", type=float, help="of a million tokens written")
     group.add_argument("--most-cost", type=float, help="cap on all evaluations together")
@@ -160,6 +165,10 @@ def _hub(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
     return client.submit_hub(source, revision, args.task, args.name, **card)
 
 
+def _llm(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
+    return client.submit_llm(args.llm, args.task, args.name, _settings(args), **card)
+
+
 def _endpoint(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
     if not args.name:
         raise CommandError("Name the model with --name.", USAGE)
@@ -177,14 +186,14 @@ def _secret(args: argparse.Namespace) -> str:
 def _chat(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
     if not args.name:
         raise CommandError("Name the model with --name.", USAGE)
-    chat = _settings(args)
+    chat = _server_settings(args)
     return client.submit_chat(args.chat, args.task, args.name, chat, _secret(args), **card)
 
 
 def _estimate(client: DynabenchClient, args: argparse.Namespace) -> int:
     if not args.chat:
         raise CommandError("--estimate is for --chat.", USAGE)
-    found = client.estimate_chat(args.task, _settings(args))
+    found = client.estimate_chat(args.task, _server_settings(args))
     cost = "" if found["cost"] is None else f", about {found['cost']:.4f} in all"
     over = " That is more than the cap." if found["over_cap"] else ""
     tokens = f"{found['tokens_in']:,} tokens read, {found['tokens_out']:,} written"
@@ -192,10 +201,14 @@ def _estimate(client: DynabenchClient, args: argparse.Namespace) -> int:
     return 0
 
 
-def _settings(args: argparse.Namespace) -> types.Chat:
-    """How the chat model is asked, as far as the command says."""
+def _server_settings(args: argparse.Namespace) -> types.Chat:
     if not args.model:
         raise CommandError("Give the model's name on the server with --model.", USAGE)
+    return _settings(args)
+
+
+def _settings(args: argparse.Namespace) -> types.Chat:
+    """How the model is asked, as far as the command says."""
     told = {name: getattr(args, name) for name in CHAT}
     texts = {"instructions": args.prompt, "template": args.template}
     told |= {name: _text_of(path) for name, path in texts.items() if path}
@@ -210,7 +223,7 @@ def _text_of(path: str) -> str:
 
 
 CHAT = (
-    *("model", "shots", "shots_seed", "temperature", "seed", "max_tokens"),
+    *("model", "shots", "shots_seed", "temperature", "seed", "max_tokens", "stop", "logprobs"),
     *("price_in", "price_out", "most_cost", "perturbed"),
 )
 SUBMIT: dict[str, Submit] = {
@@ -219,6 +232,7 @@ SUBMIT: dict[str, Submit] = {
     "predictions": _predictions,
     "rows": _rows,
     "hub": _hub,
+    "llm": _llm,
     "endpoint": _endpoint,
     "chat": _chat,
 }

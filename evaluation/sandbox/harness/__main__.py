@@ -2,31 +2,54 @@
 
 import os
 import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from typing import BinaryIO
 
 from tasks.targets.serving.errors import ServingError
 
-from .answering import all_answers, each_answer
+from .answering import answers, each_answer, read_examples
 from .arguments import STDIN, read
-from .loading import load
+from .loading import load, load_writer
+from .singles import timed
+from .writing import read_prompts, texts
 
 
 def main() -> int:
     """0, or 1 when the model cannot be used; the last line of stderr then says why."""
     asked = read()
     # What a library prints must not get between the answers.
-    as_they_come = asked.input == STDIN
-    source = 0 if as_they_come else asked.input
+    source = 0 if asked.input == STDIN else asked.input
     with os.fdopen(os.dup(1), "wb") as out, open(source, "rb") as lines:
         os.dup2(2, 1)
         try:
-            model = load(asked)
-            for part in each_answer(lines, model) if as_they_come else all_answers(lines, model):
+            for part in _answered(asked, lines):
                 out.write(part)
                 out.flush()
         except ServingError as error:
             print(error, file=sys.stderr)
             return 1
     return 0
+
+
+def _answered(asked: Namespace, lines: BinaryIO) -> Iterator[bytes]:
+    """Lines of answers, or of texts where the model writes; then how long one takes alone.
+
+    Raises ServingError.
+    """
+    if asked.max_tokens:
+        writer = load_writer(asked)
+        examples = list(read_prompts(lines, writer))
+        yield from texts(examples, writer)
+        yield from timed(examples, lambda one: texts([one], writer))
+        return
+    model = load(asked)
+    if asked.input == STDIN:
+        yield from each_answer(lines, model)
+        return
+    examples = list(read_examples(lines, model.codec))
+    yield from answers(examples, model.codec, model.backend, workers=model.workers)
+    yield from timed(examples, lambda one: answers([one], model.codec, model.backend, workers=1))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ def written(model: Runnable, *, folder: str, inputs: str, threads: int) -> list[
         f"--output={model.output}",
         *(f"--field={name}" for name in model.fields),
         *(f"--label={label}" for label in model.labels or ()),
+        *([f"--max-tokens={model.writing.max_tokens}"] if model.writing else []),
+        *(f"--stop={text}" for text in (model.writing.stop if model.writing else ())),
     ]
 
 
@@ -38,7 +40,7 @@ def shimmed(
 
 
 def read(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """model, input, output, field, label; of the process when none are given."""
+    """Of the process when none are given; `written` says which there are."""
     parser = argparse.ArgumentParser(
         prog="evaluation.sandbox.harness",
         description="Answer the examples in a JSONL file with a model in Hugging Face's layout.",
@@ -51,4 +53,6 @@ def read(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         "--field", required=True, action="append", help="what the model reads, in order"
     )
     parser.add_argument("--label", action="append", help="what it may answer; none for spans")
+    parser.add_argument("--max-tokens", type=int, help="it writes texts of so many tokens at most")
+    parser.add_argument("--stop", action="append", default=[], help="text before which it stops")
     return parser.parse_args(arguments)

@@ -5,11 +5,13 @@ from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tasks.targets.serving.backends import Backend, TorchBackend, torch_model
+from tasks.targets.serving.backends import Backend, TorchBackend, read_model, torch_model
 from tasks.targets.serving.codecs import Codec, codec_for
 from tasks.targets.serving.errors import MisconfiguredError
-from tasks.targets.serving.spec import ModelSpec, open_folder
+from tasks.targets.serving.spec import WRITES, ModelFolder, ModelSpec, find_weights, open_folder
 from tasks.targets.serving.tokens import read_tokens
+
+from .writing import Writer
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,26 @@ def load(asked: Namespace) -> Model:
     return Model(codec, backend, min(asked.threads, backend.workers))
 
 
+def load_writer(asked: Namespace) -> Writer:
+    """The language model of a folder, on all threads. Raises MisconfiguredError."""
+    prepare()
+    import torch
+    from transformers import AutoTokenizer
+
+    spec = ModelSpec("The model", asked.model, backend="torch")
+    path, weights = find_weights(spec)
+    folder = ModelFolder(path, weights, WRITES, ("messages",), "text", None, None)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(
+            path, local_files_only=True, trust_remote_code=False, padding_side="left"
+        )
+    except Exception as error:  # transformers raises many kinds
+        raise MisconfiguredError(f"Its tokenizer cannot be loaded: {error}") from error
+    torch.set_num_threads(asked.threads)
+    model = read_model(spec, folder, torch.float32).eval()
+    return Writer(model, tokenizer, asked.max_tokens, asked.stop)
+
+
 def _as_the_task(labels: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:
     """The model's labels in their order, spelled as the task does. Raises MisconfiguredError."""
     spelling = {label.casefold(): label for label in asked}
@@ -71,6 +93,7 @@ def prepare() -> None:
     from transformers.utils import logging
 
     logging.disable_progress_bar()
+    logging.set_verbosity_error()
 
 
 if __name__ == "__main__":  # while the image is built: compiles what a start will import

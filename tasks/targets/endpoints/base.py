@@ -32,7 +32,8 @@ def summed(usages: Iterable[Usage | None]) -> Usage | None:
 class Prediction:
     """One answer: output by field name, probability by label, seconds for this one example.
 
-    usage: what the call came to, where the target may cost money.
+    usage: what the call came to, where the target may cost money. logprob: natural logarithm of
+    the probability of all that was written, where it is told.
     """
 
     output: Mapping[str, Any]
@@ -40,6 +41,7 @@ class Prediction:
     seconds: float
     fingerprint: Mapping[str, Any]
     usage: Usage | None = None
+    logprob: float | None = None
 
 
 @dataclass(frozen=True)

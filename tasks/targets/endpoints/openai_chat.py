@@ -1,6 +1,7 @@
 """The adapter for chat models behind the /chat/completions interface."""
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -40,6 +41,7 @@ SPENDING = (
     *("requests_a_day", "tokens_a_day", "requests_a_round", "tokens_a_round"),
 )
 """Options that change no answer, so they may change while a round runs."""
+MOST_STOPS = 4
 A_ROUND = ("requests_a_round", "tokens_a_round")
 
 # Servers (URL, model) seen to refuse `response_format`, so that each is tried once a process.
@@ -52,7 +54,8 @@ class OpenAIChatEndpoint(JsonEndpoint):
     In a conversation (CHAT) it gets the messages as they are, after its instructions alone.
 
     Options: model; instructions (what to decide, in words); template (with {field}, each replaced
-    by the field between tags); max_tokens; temperature; seed; structured (auto, always, never: JSON
+    by the field between tags); max_tokens; temperature; seed; stop (texts, at most 4, before which
+    an answer ends); logprobs (ask for those of the tokens); structured (auto, always, never: JSON
     schema answers; texts are always asked for plainly); examples (asked and answered before, each
     with the fields and the answer). The SPENDING options bind whoever asks (`targets.spending`).
     """
@@ -60,7 +63,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
     OPTIONS = frozenset(
         {
             *("model", "instructions", "template", "max_tokens", "temperature", "seed"),
-            *("structured", "examples", *SPENDING),
+            *("structured", "examples", "stop", "logprobs", *SPENDING),
         }
     )
     RETRY = CAREFUL
@@ -91,6 +94,8 @@ class OpenAIChatEndpoint(JsonEndpoint):
             raise misconfigured("The option 'structured' is auto, always or never.")
         if self._writes:
             self._structured = "never"
+        self._stop = _stops(config)
+        self._tells_chances: bool = config.option("logprobs", bool, False)
         self._examples: list[Any] = config.option("examples", list, [])
         known = {*config.fields, config.output}
         if not all(_is_example(one, known) for one in self._examples):
@@ -108,7 +113,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
         found: list[Prediction] = []
         for item in inputs:
             try:
-                found.append(self._predicted(item, self._complete(item, clock)))
+                found.append(self.read(item, self._complete(item, clock)))
             except EndpointError as error:
                 error.usage = summed([*(one.usage for one in found), error.usage])
                 raise
@@ -129,9 +134,10 @@ class OpenAIChatEndpoint(JsonEndpoint):
             if deltas.has_begun:
                 error.usage = _usage(deltas.told) or _estimated(payload["messages"], deltas.text)
             raise
-        return replace(self._predicted(inputs, answer), seconds=clock.used())
+        return replace(self.read(inputs, answer), seconds=clock.used())
 
-    def _predicted(self, item: Mapping[str, Any], sent: Any) -> Prediction:
+    def read(self, item: Mapping[str, Any], sent: Any) -> Prediction:
+        """The prediction in a server's reply about an example. Raises EndpointError."""
         answer = members(sent, "The answer")
         usage = _usage(answer) or Usage(0, 0)
         try:
@@ -149,7 +155,8 @@ class OpenAIChatEndpoint(JsonEndpoint):
             for key in ("model", "system_fingerprint")
             if isinstance(answer.get(key), str)
         }
-        return Prediction(output, None, 0.0, self._fingerprint(told))
+        fingerprint = self._fingerprint(told)
+        return Prediction(output, None, 0.0, fingerprint, logprob=_logprob(answer))
 
     def _fingerprint(self, told: Mapping[str, str]) -> dict[str, str]:
         """What answers: the server's words for it, and how it is asked."""
@@ -166,8 +173,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
     def _prompt(self) -> str:
         """The digest of everything in a request that does not come from the example."""
         asked = [self._instructions(), self._template, self._response_format({})]
-        if self._examples:
-            asked.append(self._examples)
+        asked += [one for one in (self._examples, self._stop) if one]
         return sha256(json.dumps(asked).encode()).hexdigest()
 
     def _complete(self, item: Mapping[str, Any], clock: Clock) -> Any:
@@ -193,7 +199,13 @@ class OpenAIChatEndpoint(JsonEndpoint):
             "temperature": self._temperature,
             "max_tokens": self._max_tokens,
             **({} if self._seed is None else {"seed": self._seed}),
+            **({"stop": self._stop} if self._stop else {}),
+            **({"logprobs": True} if self._tells_chances else {}),
         }
+
+    def asked(self, item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """`messages` about an example of which the model may see its fields alone."""
+        return self.messages(self._config.select(item))
 
     def messages(self, item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """What the model is sent about an example."""
@@ -339,6 +351,14 @@ class OpenAIChatEndpoint(JsonEndpoint):
         return EndpointInfo(self._model, self._config.kind, fingerprint)
 
 
+def _stops(config: EndpointConfig) -> list[str]:
+    """The option 'stop'. Raises EndpointError(misconfigured)."""
+    stop: list[Any] = config.option("stop", list, [])
+    if len(stop) > MOST_STOPS or not all(isinstance(one, str) and one for one in stop):
+        raise misconfigured(f"The option 'stop' is a list of at most {MOST_STOPS} texts.")
+    return stop
+
+
 def _is_example(one: Any, known: set[str]) -> bool:
     is_whole = isinstance(one, Mapping) and set(one) == known
     return is_whole and all(isinstance(value, str) for value in one.values())
@@ -354,6 +374,17 @@ def _usage(answer: Mapping[str, Any]) -> Usage | None:
         return None
     is_sound = min(read, written) >= 0 and max(read, written) < 10**9
     return Usage(read, written) if is_sound else None
+
+
+def _logprob(answer: Mapping[str, Any]) -> float | None:
+    """The sum of the log-probabilities of the tokens of the first choice; None: not told."""
+    told = answer["choices"][0].get("logprobs")
+    tokens = told.get("content") if isinstance(told, Mapping) else None
+    if not isinstance(tokens, list) or not tokens:
+        return None
+    logs = [one.get("logprob") for one in tokens if isinstance(one, Mapping)]
+    known = [float(log) for log in logs if isinstance(log, int | float) and log <= 0]
+    return math.fsum(known) if len(known) == len(tokens) else None
 
 
 def _estimated(messages: Sequence[Mapping[str, Any]], text: str) -> Usage:

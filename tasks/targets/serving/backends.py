@@ -37,6 +37,7 @@ HEADS = {
     SPAN: "AutoModelForQuestionAnswering",
     PICTURE: "ViltForQuestionAnswering",
     LOOKS: "AutoModelForImageClassification",
+    WRITES: "AutoModelForCausalLM",
 }
 ALIKE = 1.05  # on a CPU padding costs what tokens cost
 
@@ -140,7 +141,7 @@ class TorchBackend:
         return cut(logits.float().cpu().numpy(), batch)
 
 
-def _read_model(spec: ModelSpec, folder: ModelFolder, precision: Any) -> Any:
+def read_model(spec: ModelSpec, folder: ModelFolder, precision: Any) -> Any:
     """The transformers model of a folder, whole. Raises MisconfiguredError."""
     import transformers
 
@@ -203,7 +204,7 @@ def _logits_of(model: Any, folder: ModelFolder) -> "torch.nn.Module":
 
 def torch_model(spec: ModelSpec, folder: ModelFolder) -> "torch.nn.Module":
     """The model as transformers runs it, in its precision: from padded arrays to logits."""
-    return _logits_of(_read_model(spec, folder, _precision(spec)), folder)
+    return _logits_of(read_model(spec, folder, _precision(spec)), folder)
 
 
 def _precision(spec: ModelSpec) -> "torch.dtype":
@@ -222,7 +223,7 @@ def _unpadded(spec: ModelSpec, folder: ModelFolder) -> tuple["torch.nn.Module", 
     tokens = read_tokens(spec, folder)
     if folder.pictures or (spec.backend == "torch" and torch.cuda.is_available()):
         return torch_model(spec, folder), tokens
-    model = _read_model(spec, folder, torch.float32)
+    model = read_model(spec, folder, torch.float32)
     packed = pack(_logits_of(model, folder), model, tokens.pad)
     if packed:
         return packed.to(_precision(spec)), tokens.packed()

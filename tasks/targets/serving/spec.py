@@ -27,7 +27,7 @@ PACKAGE = "package:"
 """Before the name of an installed package whose GGUF file is the model."""
 PICKLE = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 # Weights without code in them, and what a tokenizer needs; nothing else is fetched from a hub.
-HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
+HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
 LARGEST_JSON = 8 * 2**20  # of a model's configuration, settings or list of weights
 
 

@@ -37,6 +37,18 @@ def test_answers_come_back_in_the_order_of_the_ids():
     assert (answers.lines, answers.answered, answers.missing()) == (2, 2, 1)
 
 
+def test_log_probabilities_and_tokens_are_kept_and_bounded():
+    answers = labelled(size=2)
+    answers.take(line("e0", logprob=-0.123456, tokens=[400, 3]))
+    answers.take(line("e1", logprob=None))
+    assert list(answers.in_order()) == [Answer("yes", None, -0.1235, [400, 3]), Answer("yes")]
+    wrongs = [("logprob", bad) for bad in (0.1, "0", True, -1e9)]
+    wrongs += [("tokens", bad) for bad in (3, [1], [1.0, 2], [-1, 2], [1, 10**9])]
+    for key, bad in wrongs:
+        with pytest.raises(InvalidOutput, match=key):
+            labelled().take(line("e0", **{key: bad}))
+
+
 def test_an_answer_of_no_use_is_given_once_and_counts_as_wrong():
     answers, useless = labelled(size=3), b'{"id": "e1", "output": null}'
     answers.take(useless)

@@ -88,6 +88,7 @@ def test_of_choices_the_likeliest_with_the_chance_of_each(tmp_path):
     (line,) = read(NLI, path)
     assert (line["id"], line["output"]) == ("a", {"label": "neutral"})
     assert line["prob"] == pytest.approx({"entailment": 0.2, "neutral": 0.5, "contradiction": 0.3})
+    assert line["logprob"] <= 0
 
 
 @given(st.lists(st.lists(st.floats(-900, 0), min_size=3, max_size=3), min_size=1, max_size=5))

@@ -195,7 +195,7 @@ def test_the_pins_of_the_runtime_image_are_ours() -> None:
         return set(re.findall(r"^\w[\w-]*==\S+", (ROOT / name).read_text(), re.M))
 
     runtime = pins("requirements-runtime.txt")
-    assert len(runtime) == 6
+    assert len(runtime) == 7
     assert runtime <= pins("requirements.txt") | pins("requirements-web.txt")
 
 

@@ -1,0 +1,36 @@
+"""How long one example takes that is asked alone, when all are answered and the model is warm."""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+
+from .batches import Example
+
+EXAMPLES, SECONDS = 40, 10.0  # so many are asked, as far as there is time
+LEAST = 10  # fewer tell nothing
+KEY = "single_seconds"
+"""Of the line after the answers."""
+
+
+def timed(
+    examples: Sequence[Example],
+    answer: Callable[[Example], Iterable[bytes]],
+    clock: Callable[[], float] = time.perf_counter,
+) -> Iterator[bytes]:
+    """A line with the seconds of each of the first examples, which come in random order; or none.
+
+    The answers are dropped.
+    """
+    if len(examples) < LEAST:
+        return
+    took, end = list[float](), clock() + SECONDS
+    for example in islice(examples, EXAMPLES):
+        begun = clock()
+        if begun > end:
+            break
+        for _ in answer(example):
+            pass
+        took.append(round(clock() - begun, 6))
+    if len(took) >= LEAST:
+        yield json.dumps({KEY: took}).encode() + b"\n"

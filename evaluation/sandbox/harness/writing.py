@@ -1,0 +1,184 @@
+"""From lines of messages to lines of texts, by a language model that writes greedily."""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
+from functools import partial
+from typing import Any
+
+from tasks.targets.serving.errors import BadRequestError, ServingError
+
+from .batches import Example, batches
+
+STOP_TOKENS = 160  # in which the longest text to stop at lies, whatever its letters
+Messages = Sequence[dict[str, Any]]
+
+
+class Writer:
+    """A causal language model with its tokenizer.
+
+    It always takes the likeliest token, whatever its folder says of sampling. A text ends with the
+    model's own end, at `max_tokens` or before one of the texts `stop`.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any, max_tokens: int, stop: Sequence[str]) -> None:
+        from transformers import GenerationConfig
+
+        self._model, self._tokenizer, self._stop = model, tokenizer, [*stop]
+        self._room = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+        self._ends = _ends(model, tokenizer)
+        if tokenizer.pad_token is None:
+            tokenizer.pad_token = tokenizer.eos_token or tokenizer.convert_ids_to_tokens(0)
+        self._generation = GenerationConfig(
+            do_sample=False,
+            max_new_tokens=max_tokens,
+            eos_token_id=sorted(self._ends) or None,
+            pad_token_id=tokenizer.pad_token_id,
+        )
+        model.generation_config = GenerationConfig()  # that of the folder may ask for anything
+
+    def prompt(self, messages: Messages) -> str:
+        """The text that the answer follows, by the tokenizer's chat template.
+
+        No text can end a turn or begin another. A template that knows no system message gets it
+        before the first question. Raises BadRequestError.
+        """
+        turns = [{**one, "content": self._harmless(one["content"])} for one in messages]
+        try:
+            try:
+                return self._rendered(turns)
+            except Exception:  # whatever a template may do
+                return self._rendered(_without_system(turns))
+        except Exception as error:
+            raise BadRequestError(f"the chat template takes no such messages ({error}).") from None
+
+    def _rendered(self, turns: Messages) -> str:
+        return str(
+            self._tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+        )
+
+    def _harmless(self, text: str) -> str:
+        for token in self._tokenizer.all_special_tokens:
+            if len(token) > 1:
+                text = text.replace(token, f"{token[0]} {token[1:]}")
+        return text
+
+    def size(self, prompt: str) -> int:
+        """Its tokens. Raises BadRequestError where the model could not read it and answer."""
+        size = len(self._tokenizer(prompt, add_special_tokens=False)["input_ids"])
+        if self._room and size >= self._room:
+            raise BadRequestError(f"it has {size} tokens, but the model reads {self._room}.")
+        return size
+
+    def write(self, prompts: Sequence[str]) -> list[dict[str, Any]]:
+        """What follows each prompt: `text`, `finish` (stop, length), `tokens`, `logprob` of all."""
+        import torch
+        from transformers import LogitsProcessorList, StoppingCriteriaList
+
+        read = self._tokenizer(
+            list(prompts), add_special_tokens=False, padding=True, return_tensors="pt"
+        )
+        size = read["input_ids"].shape[1]
+        how, chances = copy(self._generation), _Chances()
+        if self._room:
+            how.max_new_tokens = min(how.max_new_tokens, self._room - size)
+        with torch.inference_mode():
+            found = self._model.generate(
+                input_ids=read["input_ids"],
+                attention_mask=read["attention_mask"],
+                generation_config=how,
+                logits_processor=LogitsProcessorList([chances]),
+                stopping_criteria=StoppingCriteriaList([partial(self._stops, size)]),
+            )
+        sizes = read["attention_mask"].sum(1).tolist()
+        each = zip(found[:, size:].tolist(), zip(*chances.steps, strict=True), sizes, strict=True)
+        return [self._told(tokens, logs, size) for tokens, logs, size in each]
+
+    def _stops(self, size: int, tokens: Any, scores: Any, **more: Any) -> Any:
+        """Which rows hold a text to stop at behind their prompt of this size."""
+        late = tokens[:, max(size, tokens.shape[1] - STOP_TOKENS) :]
+        ends = [self._text(row) for row in late.tolist()]
+        return late.new_tensor([any(stop in end for stop in self._stop) for end in ends]).bool()
+
+    def _text(self, tokens: list[int]) -> str:
+        return str(self._tokenizer.decode(tokens, skip_special_tokens=True))
+
+    def _told(self, tokens: list[int], logs: Sequence[float], size: int) -> dict[str, Any]:
+        """One text; what stands behind its end fills the batch up."""
+        end = next((n for n, token in enumerate(tokens) if token in self._ends), None)
+        own = tokens if end is None else tokens[:end]
+        text = self._text(own)
+        places = [place for stop in self._stop if (place := text.find(stop)) >= 0]
+        if places:
+            text = text[: min(places)]
+            own = self._until(own)
+        written = len(own) + (end is not None and not places)
+        return {
+            "text": text,
+            "finish": "stop" if places or end is not None else "length",
+            "tokens": [size, written],
+            "logprob": round(sum(logs[:written]), 4),
+        }
+
+    def _until(self, tokens: list[int]) -> list[int]:
+        """The tokens up to the one with which a text to stop at was whole."""
+        for count in range(1, len(tokens)):
+            if any(stop in self._text(tokens[:count]) for stop in self._stop):
+                return tokens[:count]
+        return tokens
+
+
+class _Chances:
+    """Notes, at each step, the log-probability of the token that will be taken in each row."""
+
+    def __init__(self) -> None:
+        self.steps: list[list[float]] = []
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        self.steps.append(scores.float().log_softmax(-1).amax(-1).tolist())
+        return scores
+
+
+def _without_system(turns: Messages) -> Messages:
+    """The same, with the system message at the head of the first question."""
+    first, *others = turns
+    if first["role"] != "system" or not others:
+        return turns
+    content = f"{first['content']}\n\n{others[0]['content']}"
+    return [{**others[0], "content": content}, *others[1:]]
+
+
+def _ends(model: Any, tokenizer: Any) -> set[int]:
+    """The tokens that end a text, by the folder's settings and its tokenizer."""
+    named = getattr(model.generation_config, "eos_token_id", None)
+    ends = {named} if isinstance(named, int) else {*(named or ())}
+    return {*ends, tokenizer.eos_token_id} - {None}
+
+
+def read_prompts(lines: Iterable[bytes], writer: Writer) -> Iterator[Example]:
+    """The prompts of `{"id", "messages"}`; what the model cannot read is left out, and said."""
+    for number, line in enumerate(lines, 1):
+        asked = json.loads(line)
+        try:
+            prompt = writer.prompt(asked["messages"])
+            size = writer.size(prompt)
+        except BadRequestError as error:
+            print(f"Line {number} is not answered: {error}", file=sys.stderr)
+        else:
+            yield Example(size, 1, (prompt,), asked["id"])
+
+
+def texts(examples: Sequence[Example], writer: Writer) -> Iterator[bytes]:
+    """What it writes, a line each, one batch after another. Raises ServingError."""
+    for batch in batches(examples):
+        try:
+            found = writer.write([example.texts[0] for example in batch])
+        except Exception as error:  # whatever a model's configuration may lead to
+            size = f"{len(batch)} examples of up to {batch[0].size} tokens"
+            raise ServingError(
+                f"The model failed on {size}: {type(error).__name__}: {error}"
+            ) from error
+        rows = zip(batch, found, strict=True)
+        lines = (json.dumps({"id": example.id, **told}) + "\n" for example, told in rows)
+        yield "".join(lines).encode()
