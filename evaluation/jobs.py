@@ -27,6 +27,7 @@ from evaluation.custom_metrics.scoring_services import work
 from evaluation.custom_metrics.services import request_custom_scores
 from evaluation.heartbeat import BeatingFile, during
 from evaluation.inference.precheck import (
+    FIVE,
     NotNow,
     Refused,
     answer_five,
@@ -68,6 +69,7 @@ from evaluation.sandbox.logs import redacted
 from evaluation.sandbox.monitor import Runner
 from evaluation.sets.seen_in_training import compare_sets
 from evaluation.sets.selectors import input_rows
+from evaluation.sets.services import note_shown
 from evaluation.sets.source_services import sweep_rounds
 from evaluation.submissions.emails import tell_ends
 from evaluation.submissions.near_copy_services import note_near_copies
@@ -399,6 +401,8 @@ RECEIVE: Mapping[str, Callable[[Submission, Path, Heartbeat], Arrived]] = {
 
 def _answer_five(submission: Submission, model: Runnable, folder: Path, watch: Heartbeat) -> None:
     """Have the model answer five examples that may be shown. Raises Refused and NotNow."""
+    if is_remote(submission):
+        note_shown(submission.task, FIVE)
     answer_five(
         submission.task.config,
         model,

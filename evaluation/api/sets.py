@@ -23,12 +23,20 @@ from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import JSON_LINES, read
 from dynabench.lib.downloads import lines
 from dynabench.lib.errors import Refused
+from evaluation.inference.precheck import FIVE
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.sandbox.limits import CHECK_SECONDS
 from evaluation.sets.forms import LARGEST
 from evaluation.sets.parsing import SetFile, WrongLines
 from evaluation.sets.selectors import input_lines, newest_versions, open_versions
-from evaluation.sets.services import ABOUT, change_set, create_set_of, make_version, note_exposed
+from evaluation.sets.services import (
+    ABOUT,
+    change_set,
+    create_set_of,
+    make_version,
+    note_exposed,
+    note_shown,
+)
 from evaluation.sets.source_services import take_round
 from evaluation.submissions.selectors import shown_inputs
 from evaluation.task_shape import model_for, text_for_models
@@ -272,6 +280,7 @@ class CheckInputs(APIView):
     def get(self, request: Request, code: str) -> Response:
         """The five examples that a new model is asked, and its limits, to check it at home."""
         task = find_task(request, code, can_take)
+        note_shown(task, FIVE)
         body = {
             "inputs": shown_inputs(task),
             "model": model_for(task.config),

@@ -35,7 +35,7 @@ from evaluation.inference.evaluate import (
     read_predictions,
     score_file,
 )
-from evaluation.models import EvaluationRun, Score, Submission
+from evaluation.models import EvaluationRun, EvaluationSet, Score, Submission
 from evaluation.models.runs import predictions_path
 from evaluation.queue import leases
 from evaluation.queue.attempt_keys import TEMPORARY, key_of
@@ -71,6 +71,10 @@ logger = logging.getLogger(__name__)
 Kind, Suite = Submission.Kind, EvaluationRun.Suite
 
 
+class NoConsent(Exception):
+    """The set's inputs may not leave any more; the message says so."""
+
+
 class NoPlainRun(Exception):
     """There is nothing to compare a perturbed run with; the message says why."""
 
@@ -92,7 +96,8 @@ def execute(run: EvaluationRun) -> None:
 def evaluated(run: EvaluationRun, folder: Path, heartbeat: leases.Heartbeat) -> Evaluated:
     """Fetch the model, ask it and score its answers; nothing is stored.
 
-    Raises NoEngine, NoPlainRun, CannotFetch, EndpointError, ImageRefused, Overdue and LeaseLost.
+    Raises NoEngine, NoPlainRun, NoConsent, CannotFetch, EndpointError, ImageRefused, Overdue and
+    LeaseLost.
     """
     submission, rows = run.submission, partial(set_rows, run.version)
     task, config = submission.task, submission.task.config
@@ -103,6 +108,7 @@ def evaluated(run: EvaluationRun, folder: Path, heartbeat: leases.Heartbeat) -> 
             return score_file(question, lines, heartbeat.tell, folder)
     plain = None if run.suite == Suite.PLAIN else _plain_run(run)
     if is_remote(submission):
+        _check_consent(run)
         note_exposed(run.version)
     fetching = partial(heartbeat.tell, 0, gettext_noop("fetching the model"))
     with model_of(submission, run, fetching) as (model, runner):
@@ -115,6 +121,14 @@ def evaluated(run: EvaluationRun, folder: Path, heartbeat: leases.Heartbeat) -> 
     if has_died and not has_engine():
         raise NoEngine(NO_ENGINE)
     return found
+
+
+def _check_consent(run: EvaluationRun) -> None:
+    """Raises NoConsent where the owners took back, while the run waited, that inputs may leave."""
+    if not EvaluationSet.objects.filter(versions=run.version, may_leave=True).exists():
+        raise NoConsent(
+            gettext_noop("The set's inputs may not leave this site any more, so nobody was asked.")
+        )
 
 
 def _plain_run(run: EvaluationRun) -> EvaluationRun:
@@ -290,7 +304,7 @@ def _store_failure(run: EvaluationRun, error: Exception) -> None:
     match error:
         case NoEngine():
             leases.wait(run, str(error))
-        case NoPlainRun():
+        case NoPlainRun() | NoConsent():
             leases.fail(run, str(error), outcome=Outcome.INFRASTRUCTURE)
         case leases.Overdue():
             leases.fail(run, **overdue())

@@ -18,7 +18,7 @@ from dynabench.lib.errors import Refused
 from dynabench.lib.scratch import scratch
 from evaluation.contract import SetRow
 from evaluation.models import Dataset, EvaluationSet, EvaluationSetVersion
-from evaluation.sets.selectors import latest_version
+from evaluation.sets.selectors import latest_version, open_versions
 from evaluation.sets.writing import Written, write_set
 from tasks.models import Task
 
@@ -98,6 +98,15 @@ def note_exposed(version: EvaluationSetVersion, actor: User | None = None) -> No
         first = EvaluationSetVersion.objects.filter(pk=version.pk, exposed_at=None)
         if first.update(exposed_at=timezone.now()):
             log(actor, "evaluation_set.exposed", version)
+
+
+def note_shown(task: Task, count: int) -> None:
+    """Note that so many of the first examples that may leave did: see `note_exposed`."""
+    for version in open_versions(task):
+        if count <= 0:
+            return
+        note_exposed(version)
+        count -= version.size
 
 
 def create_set_of(rows: Iterable[SetRow], **about: Any) -> EvaluationSetVersion:

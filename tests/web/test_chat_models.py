@@ -259,6 +259,28 @@ def test_a_sealed_set_is_asked_with_consent_alone_and_marked(task, alice, versio
     assert LogEntry.objects.filter(action="evaluation_set.exposed").count() == 2  # and `open`
 
 
+def test_consent_that_was_taken_back_counts_for_what_waits(task, alice, version, server):
+    other = make_set(task, "other", may_leave=True)
+    submission = hand_in(task, alice, server)
+    check_submission(submission.pk)
+    type(other).objects.filter(pk=other.pk).update(exposed_at=None)
+    about = {"access": "scoring", "answers_public": False, "description": ""}
+    change_set(evaluation_set=other.evaluation_set, actor=alice, may_leave=False, **about)
+    asked = len(server.seen)
+    worked(submission)
+    assert len(server.seen) == asked + version.size
+    run = submission.runs.get(version=other)
+    assert (run.state, run.outcome) == (State.FAILED, Outcome.INFRASTRUCTURE)
+    other.refresh_from_db()
+    assert other.exposed_at is None
+
+
+def test_the_five_examples_of_the_check_mark_their_set(task, alice, version, server):
+    check_submission(hand_in(task, alice, server).pk)
+    version.refresh_from_db()
+    assert version.exposed_at is not None
+
+
 def test_a_download_of_a_sealed_sets_inputs_marks_it_once(task, client, version):
     client.get(f"/t/nli/sets/{version.pk}/inputs/")
     version.refresh_from_db()
