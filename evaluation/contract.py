@@ -85,7 +85,8 @@ class Runnable:
 
     image: its immutable id (`sha256:…`), never a tag. adapter: of `Submission.Adapter`. A metric of
     a task's owners is run as a model, too: its file lies in the folder, its adapter is `metric`.
-    writing: the folder is that of a language model.
+    writing: the folder is that of a language model. lora: the folder of what is added to its
+    weights. gpu: the number of the one that its container gets.
     """
 
     folder: Path | None = None
@@ -95,6 +96,8 @@ class Runnable:
     output: str = "label"  # the field that it answers
     labels: tuple[str, ...] | None = None
     writing: Writing | None = None
+    lora: Path | None = None
+    gpu: str = ""
 
 
 class InvalidOutput(Exception):

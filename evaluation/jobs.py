@@ -53,6 +53,7 @@ from evaluation.releases.build import make
 from evaluation.releases.services import release_held
 from evaluation.runs.endpoints import CannotFetch, identity_of, writing_of
 from evaluation.runs.execute import execute, local_runner, machine_limits, remote_runner
+from evaluation.runs.folders import equipped
 from evaluation.runs.hub import fetch_public
 from evaluation.runs.model_cache import digest_of, pack
 from evaluation.runs.selectors import is_remote
@@ -64,6 +65,7 @@ from evaluation.runs.services import (
     ring_suites,
 )
 from evaluation.sandbox import images as sandbox_images
+from evaluation.sandbox.choose import NoEngine
 from evaluation.sandbox.engine import engine
 from evaluation.sandbox.logs import redacted
 from evaluation.sandbox.monitor import Runner
@@ -79,6 +81,7 @@ from evaluation.submissions.training_data import learn, training_rows
 from evaluation.task_shape import runnable
 from evaluation.training.row_files import read_rows
 from evaluation.uploads import archives, image_archives
+from evaluation.uploads.adapters import check_adapter, is_adapter
 from evaluation.uploads.chunked import UploadRefused, assemble, bytes_left, check_stored, discard
 from evaluation.uploads.model_folders import (
     MOST_BYTES,
@@ -244,8 +247,9 @@ def check(submission: Submission) -> None:
             watch.begin(0.1, gettext_noop("reading the submission"))
             arrived = RECEIVE[submission.kind](submission, folder, watch)
             if arrived.model:
-                watch.begin(0.5, gettext_noop("answering five examples"))
-                _answer_five(submission, arrived.model, folder, watch)
+                with equipped(submission, arrived.model, watch.beat) as model:
+                    watch.begin(0.5, gettext_noop("answering five examples"))
+                    _answer_five(submission, model, folder, watch)
             watch.begin(0.9, gettext_noop("storing it"))
             _accept(submission, arrived, watch)
     except leases.LeaseLost:
@@ -254,7 +258,7 @@ def check(submission: Submission) -> None:
         _refuse(submission, refused)
     except EndpointError as error:
         _refuse(submission, Refused(str(error)))
-    except (NotNow, Unavailable) as reason:
+    except (NotNow, NoEngine, Unavailable) as reason:
         leases.wait(submission, str(reason))
     except Exception as error:
         logger.exception("%s", submission)
@@ -317,7 +321,12 @@ def _llm(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived:
 def _weights(submission: Submission, model: Path, folder: Path, watch: Heartbeat) -> Arrived:
     """A folder of weights; what is kept of it is a plain tar."""
     config, writing = submission.task.config, writing_of(submission)
-    look = partial(check_writer, model) if writing else partial(check_folder, model, config)
+    if submission.base:
+        look: Callable[[], Path] = partial(check_adapter, model)
+    elif writing:
+        look = partial(_writer, model)
+    else:
+        look = partial(check_folder, model, config)
     model = bounded(look, READING, watch.beat)
     kept = folder / "model.tar"
     with kept.open("wb") as file:
@@ -325,6 +334,12 @@ def _weights(submission: Submission, model: Path, folder: Path, watch: Heartbeat
     digest = identity_of(submission, digest_of(model, watch.beat))
     asked = runnable(config, folder=model, writing=writing)
     return Arrived(digest, kept.stat().st_size, kept, asked)
+
+
+def _writer(folder: Path) -> Path:
+    if is_adapter(folder):
+        raise MisconfiguredError("This is an adapter. Name its base when you submit it.")
+    return check_writer(folder)
 
 
 def _rows(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived:

@@ -71,14 +71,16 @@ class Models(Uploading, Following):
         task: str,
         name: str | None = None,
         adapter: str = "jsonl",
+        gpus: int = 0,
         team: str = "",
         **card: Unpack[types.Card],
     ) -> Flow[str]:
         """Submit an image: a file of `docker save`, or `registry/name@sha256:…`; the model's id.
 
-        adapter: how it is asked: `jsonl`, `dynalab` or `dynabench2`.
+        adapter: how it is asked: `jsonl`, `dynalab` or `dynabench2`. gpus: 1, if the site has any.
         """
-        fields, path = {"adapter": adapter, "team": team}, Path(image)
+        fields: dict[str, Any] = {"adapter": adapter, "gpus": gpus, "team": team}
+        path = Path(image)
         if path.is_file():
             return self._submit(task, "image", name or path, card, fields, path)
         path = Path(str(image).partition("@")[0])
@@ -106,15 +108,16 @@ class Models(Uploading, Following):
         task: str,
         name: str | None = None,
         chat: types.Chat | None = None,
+        base: str = "",
         team: str = "",
         **card: Unpack[types.Card],
     ) -> Flow[str]:
         """Submit a language model that writes its answers on the server; the model's id.
 
         model: its folder, an archive of it, or a hub id with its full commit, `org/name@COMMIT`.
-        chat: prompt, template, examples; left out, the task's own words.
+        chat: prompt, template, examples; left out, the task's own words. base: of an adapter.
         """
-        fields: dict[str, Any] = {"chat": chat or {}, "team": team}
+        fields: dict[str, Any] = {"chat": chat or {}, "base": base, "team": team}
         path = Path(model)
         if path.exists():
             return self._submit(task, "llm", name or path, card, fields, path)

@@ -1395,6 +1395,7 @@ class ToldChat(TypedDict):
     model: str
     instructions: str
     template: str
+    base: str
     shots: int
     shots_seed: int
     shot_uids: list[str]

@@ -37,7 +37,7 @@ CHUNK = 200
 MODEL = (
     *("id", "name", "kind", "source", "revision", "state", "outcome", "queued_at", "withdrawn_at"),
     *("description", "languages", "trained_until", "license", "paper_url", "parameters"),
-    *("is_published", "publish_on", "anonymous_until", "chat"),
+    *("is_published", "publish_on", "anonymous_until", "chat", "base", "gpus"),
 )
 Section = Mapping[str, Any] | Iterable[Mapping[str, Any]]
 

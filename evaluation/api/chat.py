@@ -84,6 +84,7 @@ class ToldChatSerializer(serializers.Serializer[Any]):
     model = serializers.CharField(help_text="Empty while the model is anonymous.")
     instructions = serializers.CharField()
     template = serializers.CharField()
+    base = serializers.CharField(help_text="Of an adapter; else empty.")
     shots = serializers.IntegerField()
     shots_seed = serializers.IntegerField()
     shot_uids = serializers.ListField(

@@ -79,6 +79,15 @@ class NewModelSerializer(serializers.Serializer[Any]):
         help_text="endpoint, chat: a bearer token. Kept encrypted and never shown.",
     )
     chat = ChatSerializer(required=False, help_text="chat, llm: how it is asked.")
+    base = serializers.CharField(
+        max_length=200,
+        required=False,
+        allow_blank=True,
+        help_text="llm: of a LoRA adapter, `org/name@commit` or a language model's id here.",
+    )
+    gpus = serializers.IntegerField(
+        min_value=0, max_value=1, required=False, help_text="image: that it runs on."
+    )
     card = CardSerializer(required=False)
     team = serializers.CharField(
         max_length=60, required=False, allow_blank=True, help_text="A team of yours, by its name."

@@ -98,6 +98,8 @@ class Submission(Job):
     upload = models.OneToOneField(Upload, on_delete=models.SET_NULL, null=True, blank=True)
     source = models.CharField(max_length=500, blank=True)  # hub id, image reference or address
     revision = models.CharField(max_length=100, blank=True)  # a full commit, or an image's digest
+    base = models.CharField(max_length=200, blank=True)  # of an adapter: hub id@commit, or a model
+    gpus = models.PositiveSmallIntegerField(default=0)  # that it asks for
     secret = models.TextField(blank=True)  # encrypted bearer token of an endpoint
     chat = models.JSONField(default=dict)  # of `evaluation.chat.settings.ChatSettings`; llm too
     spent = models.FloatField(default=0)  # on a chat model's calls, in the currency of its prices

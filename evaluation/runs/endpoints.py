@@ -69,6 +69,7 @@ def identity_of(submission: Submission, where: str) -> str:
     """
     if submission.kind not in (Submission.Kind.CHAT, Submission.Kind.LLM):
         return where
+    where = f"{where} on {submission.base}" if submission.base else where
     return ChatSettings.of(submission.chat).digest(where, _shots(submission))
 
 

@@ -5,7 +5,7 @@ import logging
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -43,10 +43,9 @@ from evaluation.runs.endpoints import (
     CannotFetch,
     asked_with,
     endpoint_for,
-    identity_of,
     writing_of,
 )
-from evaluation.runs.model_cache import digest_of, kept, unpack
+from evaluation.runs.folders import equipped, kept_folder
 from evaluation.runs.selectors import counting, is_remote
 from evaluation.runs.services import overdue
 from evaluation.sandbox import images
@@ -191,17 +190,20 @@ def fetched(submission: Submission, beat: Beat) -> Iterator[Runnable]:
     """The model of a submission that is not remote, on this machine, for as long as the block
     lasts.
 
-    Raises CannotFetch, ImageRefused and what `beat` raises.
+    Raises CannotFetch, NoEngine, ImageRefused and what `beat` raises.
     """
     config = submission.task.config
     if submission.kind == Kind.IMAGE:
-        image = _image(submission, beat)
-        yield runnable(config, image=image, adapter=submission.adapter)
+        image = runnable(config, image=_image(submission, beat), adapter=submission.adapter)
+        with equipped(submission, image, beat) as model:
+            yield model
     elif submission.target:
         yield runnable(config, folder=_target_folder(submission.target))
     else:
-        with _folder(submission, beat) as folder:
-            yield runnable(config, folder=folder, writing=writing_of(submission))
+        with kept_folder(submission, beat) as folder:
+            model = runnable(config, folder=folder, writing=writing_of(submission))
+            with equipped(submission, model, beat) as whole:
+                yield whole
 
 
 def remote_runner(submission: Submission) -> Runner:
@@ -239,21 +241,6 @@ def _image(submission: Submission, beat: Beat) -> str:
             f"The image is {found} now, but {submission.digest} was checked. Submit it again."
         )
     return found
-
-
-def _folder(submission: Submission, beat: Beat) -> AbstractContextManager[Path]:
-    """The checked files of a model, in this machine's cache."""
-    if not submission.file:
-        raise CannotFetch(gettext_noop("The model's files are gone."))
-
-    def fill(folder: Path) -> None:
-        with submission.file.open("rb") as stored:
-            unpack(stored, folder, beat)
-        if identity_of(submission, digest_of(folder, beat)) != submission.digest:
-            raise CannotFetch(gettext_noop("The stored files are not those that were checked."))
-
-    cache, most = settings.MODEL_CACHE, settings.MODEL_CACHE_BYTES
-    return kept(cache, submission.digest, fill, most, beat)
 
 
 def store(run: EvaluationRun, found: Evaluated) -> None:

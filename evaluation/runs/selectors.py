@@ -1,8 +1,11 @@
 """Reads of runs and of the models that take part in a task."""
 
-from django.conf import settings
-from django.db.models import Exists, OuterRef, QuerySet
+from uuid import UUID
 
+from django.conf import settings
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from dynabench.accounts.models import User
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, Submission
 from tasks.models import Task
@@ -20,6 +23,13 @@ def is_remote(submission: Submission) -> bool:
     """Whether its examples leave this installation: to an endpoint that is not ours."""
     target = submission.target
     return bool(target.url) if target else submission.kind in REMOTE
+
+
+def base_named(task: Task, owner: User | None, pk: UUID) -> Submission | None:
+    """The whole language model of a task to which the owner of an adapter may add it."""
+    mine = Q(is_published=True) | Q(owner=owner, owner__isnull=False)
+    whole = accepted(task).filter(mine, kind=Submission.Kind.LLM, base="")
+    return whole.filter(pk=pk).first()
 
 
 def counting(runs: QuerySet[EvaluationRun]) -> QuerySet[EvaluationRun]:

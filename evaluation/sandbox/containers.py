@@ -9,7 +9,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import docker
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.models.containers import Container
-from docker.types import LogConfig, Mount
+from docker.types import DeviceRequest, LogConfig, Mount
 
 from evaluation.contract import Beat, Ending, Outcome, Runnable, Take
 from evaluation.sandbox import metric_script
@@ -40,6 +40,8 @@ PREFIX = "dynabench-sandbox-"
 SECCOMP = (Path(__file__).parent / "seccomp.json").read_text()
 INPUTS, FOLDER, SHIM = "/input/examples.jsonl", "/model", "/dynabench/shim.py"  # in the sandbox
 SCRIPTS = {"metric": metric_script}  # of adapters; of the others the shim
+LORA = "/adapter"
+ON_GPU = "-gpu"
 NOBODY = "65534:65534"
 HOME = "/tmp"  # noqa: S108 (inside the sandbox)
 DIED_SECONDS = 10.0  # after its output ended
@@ -102,6 +104,8 @@ class DockerRunner:
         self, model: Runnable, inputs: Path, limits: Limits, *, take: Take, beat: Beat
     ) -> Ending:
         """See `Runner`. No container is left, unless the engine is gone."""
+        if model.gpu and not self.name.endswith(ON_GPU):  # nobody compares it with processors
+            self.name += ON_GPU
         monitor = _Monitor(limits, take, beat, trusted=model.image is None)
         monitor.more = self._more
 
@@ -128,10 +132,15 @@ class DockerRunner:
         except ImageNotFound:
             sentence = NO_IMAGE if model.image else NO_RUNTIME
             return Ending(Outcome.INFRASTRUCTURE, sentence=sentence)
-        if model.folder:
-            with readable(model.folder, inputs.parent, monitor.patiently) as folder:
-                return self._in(client, monitor, image, replace(model, folder=folder), inputs)
-        return self._in(client, monitor, image, model, inputs)
+        with ExitStack() as stack:
+
+            def seen(folder: Path | None) -> Path | None:
+                if folder is None:
+                    return None
+                return stack.enter_context(readable(folder, inputs.parent, monitor.patiently))
+
+            model = replace(model, folder=seen(model.folder), lora=seen(model.lora))
+            return self._in(client, monitor, image, model, inputs)
 
     def _in(
         self,
@@ -168,8 +177,9 @@ class DockerRunner:
         if model.adapter != "jsonl":
             script = str(Path(SCRIPTS.get(model.adapter, shim).__file__))
             mounts.append(Mount(SHIM, script, type="bind", read_only=True))
-        if model.folder:
-            mounts.append(Mount(FOLDER, str(model.folder.resolve()), type="bind", read_only=True))
+        for target, folder in ((FOLDER, model.folder), (LORA, model.lora)):
+            if folder:
+                mounts.append(Mount(target, str(folder.resolve()), type="bind", read_only=True))
         volumes = image.attrs["Config"].get("Volumes") or ()
         return {
             "name": PREFIX + self.key,
@@ -197,6 +207,7 @@ class DockerRunner:
             "log_config": LogConfig(type="none"),  # we keep the end of it
             "init": True,
             "runtime": "runsc" if runsc else None,
+            "device_requests": _devices(model.gpu),
         }
 
 
@@ -271,6 +282,11 @@ class _Monitor(Monitor):
                         self.wrote(part)
         except Exceeded as error:
             return error
+
+
+def _devices(gpu: str) -> list[DeviceRequest]:
+    """What makes NVIDIA's container toolkit show one GPU and no other."""
+    return [DeviceRequest(device_ids=[gpu], capabilities=[["gpu"]])] if gpu else []
 
 
 def _made(client: docker.DockerClient, image: str, options: dict[str, Any]) -> Container:
@@ -349,7 +365,8 @@ def _command(
     if model.adapter == "metric":
         return ["python3", "-I", SHIM, f"{FOLDER}/metric.py", INPUTS], None
     if model.folder:
-        return None, written(model, folder=FOLDER, inputs=inputs, threads=threads)
+        lora = LORA if model.lora else ""
+        return None, written(model, folder=FOLDER, inputs=inputs, threads=threads, lora=lora)
     if model.adapter != "jsonl":
         return shimmed(model, image, shim=SHIM, inputs=inputs)
     return None, None

@@ -43,6 +43,7 @@ class ProcessRunner:
             folder=str(model.folder.resolve()),
             inputs=str(inputs.resolve()),
             threads=limits.threads,
+            lora=str(model.lora.resolve()) if model.lora else "",
         )
         with tempfile.TemporaryDirectory() as home, _started(arguments, home, limits) as process:
             monitor.started()

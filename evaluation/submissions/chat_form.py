@@ -119,7 +119,7 @@ class PromptForm(SubmitForm):
 
     @property
     def wanted(self) -> dict[str, Any]:
-        names = ("name", "source", "revision", "secret", "team")
+        names = ("name", "source", "revision", "secret", "base", "team")
         named = {name: self.cleaned_data[name] for name in names if name in self.fields}
         return {"kind": self.kind, **named, "chat": self.chat}
 
@@ -127,7 +127,16 @@ class PromptForm(SubmitForm):
 class LlmForm(PromptForm):
     """Files, prompt and examples of a language model that runs here."""
 
-    field_order = ("name", "upload", "source", "revision")
+    field_order = ("name", "upload", "source", "revision", "base")
+    base = forms.CharField(
+        label=gettext_lazy("Base of an adapter"),
+        required=False,
+        max_length=200,
+        help_text=gettext_lazy(
+            "If the folder holds a LoRA adapter: organisation/name@commit, or the id of a language "
+            "model of this task."
+        ),
+    )
 
 
 class ChatForm(PromptForm):

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.db.models import QuerySet
 from django.utils.datastructures import MultiValueDict
 from django.utils.translation import gettext_lazy as _
@@ -142,6 +143,12 @@ class SubmitForm(forms.Form):
                 choices=Adapter.choices if kind == Kind.IMAGE else ENDPOINT_ADAPTERS,
                 widget=forms.RadioSelect,
                 initial=Adapter.JSONL,
+            )
+        if kind == Kind.IMAGE:
+            self.fields["gpus"] = forms.BooleanField(
+                label=_("Run on a GPU"),
+                required=False,
+                help_text=_("This site has %(n)d of them.") % {"n": settings.EVALUATION_GPUS},
             )
         if kind == Kind.ENDPOINT:
             self.fields["secret"] = forms.CharField(

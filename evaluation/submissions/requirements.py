@@ -14,6 +14,20 @@ KINDS = ("directory", "image", "hub", "llm", "predictions", "chat", "endpoint")
 PINNED_IMAGE = re.compile(r"[a-z0-9][\w.:/-]*@sha256:[0-9a-f]{64}")
 
 
+PINNED_HUB_ID = re.compile(f"{HUB_ID.pattern}@{COMMIT.pattern}")
+
+
+def gpu_problem(kind: str, gpus: int, site_has: int) -> str:
+    """Why a model gets no GPU; empty when it may have so many, or asks for none."""
+    if gpus == 0:
+        return ""
+    if kind != "image":
+        return gettext_noop("Only images run on a GPU: ours has torch for the CPU alone.")
+    if not site_has:
+        return gettext_noop("This site has no GPU.")
+    return "" if gpus == 1 else gettext_noop("A model gets one GPU at most.")
+
+
 def kinds_of(config: TaskConfig) -> tuple[str, ...]:
     """What people may submit to a task."""
     return ("rows",) if config.training_rows else KINDS

@@ -19,7 +19,6 @@ from dynabench.accounts.services import log
 from dynabench.lib.encryption import encrypt
 from dynabench.lib.errors import Invalid, Refused
 from dynabench.lib.queue import enqueue
-from evaluation.chat.asking import checked
 from evaluation.chat.settings import MOST_COST, ChatSettings
 from evaluation.contract import Outcome
 from evaluation.models import (
@@ -32,10 +31,8 @@ from evaluation.models import (
 )
 from evaluation.practice import services as practice
 from evaluation.queue import leases
-from evaluation.runs.selectors import REMOTE
-from evaluation.sets.selectors import open_versions
+from evaluation.submissions.checks import check_sources, settled_chat
 from evaluation.submissions.quota import WINDOW, Caps, Charge, Entry, Quota, charge_of, quota_of
-from evaluation.submissions.requirements import kinds_of, problem_of
 from evaluation.teams.selectors import place_of
 from evaluation.uploads.chunked import discard
 from tasks.models import Task
@@ -73,6 +70,8 @@ def submit_model(
     evaluation_set: EvaluationSetVersion | None = None,
     secret: str = "",
     chat: ChatSettings | None = None,
+    base: str = "",
+    gpus: int = 0,
     card: Card = Card(),
     team: Team | None = None,
 ) -> Submission:
@@ -81,28 +80,17 @@ def submit_model(
     An upload that was submitted already gives its submission again. Predictions for a further set
     are a file of the model of that name (`files_of`). Raises Refused.
     """
-    settled = _settled(task, kind, source, secret, chat)
+    settled = settled_chat(task, kind, source, secret, chat)
     _lock(owner, team)
     if task.config.kind == "arena":
         raise Refused(_("Nobody submits a model to an arena."), code="arena")
     if upload and (known := _of_upload(upload, task, owner)):
         return known
     submission = Submission(
-        task=task,
-        owner=owner,
-        team=team,
-        requested_by=owner,
-        kind=kind,
-        name=name,
-        upload=upload,
-        source=source,
-        revision=revision,
-        adapter=adapter,
-        evaluation_set=evaluation_set,
-        secret=encrypt(secret),
-        chat=settled,
-        **vars(card),
-    )
+        task=task, owner=owner, team=team, requested_by=owner, kind=kind, name=name, upload=upload,
+        source=source, revision=revision, adapter=adapter, base=base, gpus=gpus, chat=settled,
+        evaluation_set=evaluation_set, secret=encrypt(secret), **vars(card),
+    )  # fmt: skip
     _check(submission, owner)
     files = files_of(submission)  # of the same model
     submission.anonymous_until = files.aggregate(until=Max("anonymous_until"))["until"]
@@ -110,15 +98,6 @@ def submit_model(
     log(owner, "submission.handed_in", submission, kind=kind)
     enqueue(submission.function, submission.pk)
     return submission
-
-
-def _settled(
-    task: Task, kind: str, source: str, secret: str, chat: ChatSettings | None
-) -> dict[str, Any]:
-    """The settings of a model that gets a prompt; empty for others. Raises Invalid."""
-    if kind not in (Kind.CHAT, Kind.LLM):
-        return {}
-    return vars(checked(task, source, secret, chat, runs_here=kind == Kind.LLM))
 
 
 def _lock(owner: User, team: Team | None) -> None:
@@ -132,7 +111,7 @@ def _lock(owner: User, team: Team | None) -> None:
 
 
 def _check(submission: Submission, owner: User) -> None:
-    _check_source(submission)
+    check_sources(submission)
     _check_name(submission)
     check_quota(submission.task, owner, submission.team)
 
@@ -144,33 +123,6 @@ def _of_upload(upload: Upload, task: Task, owner: User) -> Submission | None:
     if upload.owner_id != owner.pk or Submission.objects.filter(upload=upload).exists():
         raise Invalid(_("Upload the file again."), field="upload")
     return None
-
-
-def _check_source(submission: Submission) -> None:
-    task, kind, version = submission.task, submission.kind, submission.evaluation_set
-    if kind not in kinds_of(task.config):
-        raise Invalid(_("This task takes: %s.") % ", ".join(kinds_of(task.config)), field="kind")
-    found = problem_of(
-        kind,
-        source=submission.source,
-        revision=submission.revision,
-        adapter=submission.adapter,
-        has_upload=submission.upload is not None,
-        has_set=version is not None,
-        private_hosts=settings.SUBMISSION_PRIVATE_HOSTS,
-    )
-    if found:
-        raise Invalid(_(found[1]), field=found[0])
-    if version and not open_versions(task).filter(pk=version.pk).exists():
-        message = _(
-            "Predictions are for the newest version of a set whose inputs may be downloaded."
-        )
-        raise Invalid(message, field="evaluation_set")
-    if kind in REMOTE and not task.evaluation_sets.filter(may_leave=True).exists():
-        raise Invalid(
-            _("No set of this task may be sent to an endpoint. Submit the model itself."),
-            field="kind",
-        )
 
 
 @transaction.atomic

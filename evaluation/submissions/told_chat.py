@@ -21,6 +21,7 @@ def told_chat(submission: Submission, viewer: Viewer) -> dict[str, Any] | None:
         **vars(chat),
         "model": chat.model if is_inside or not submission.is_anonymous else "",
         "shot_uids": uids_of(chat, MOST_SHOTS),
+        "base": submission.base,
         "most_cost": chat.most_cost if is_inside else None,
         "spent": submission.spent if is_inside else None,
     }

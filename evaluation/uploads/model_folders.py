@@ -54,10 +54,16 @@ def check_folder(folder: Path, config: TaskConfig) -> Path:
     return root
 
 
-def check_writer(folder: Path) -> Path:
-    """The own folder of a language model, if it can be asked with messages: as `check_folder`."""
+def check_base(folder: Path) -> Path:
+    """The own folder of a language model that adapters are added to: as `check_folder`."""
     root, about = _looked_through(folder)
     _check_head(about, "ForCausalLM")
+    return root
+
+
+def check_writer(folder: Path) -> Path:
+    """The own folder of a language model, if it can be asked with messages: as `check_folder`."""
+    root = check_base(folder)
     settings = read_object(root / "tokenizer_config.json")
     if not settings.get("chat_template") and not (root / "chat_template.jinja").is_file():
         raise MisconfiguredError(
@@ -71,7 +77,7 @@ def check_writer(folder: Path) -> Path:
 def _looked_through(folder: Path) -> tuple[Path, Mapping[str, Any]]:
     """A model's own folder, in which nothing strange is, and what its config.json holds."""
     root = _root(folder)
-    _check_files(root)
+    check_files(root)
     about = read_object(root / "config.json")
     for name in CONFIGS:
         _check_config(root, name)
@@ -135,7 +141,8 @@ def _own(root: Path, pattern: str) -> list[Path]:
     return [path for path in found if not {*path.relative_to(root).parts} & {*FROM_MACOS}]
 
 
-def _check_files(root: Path) -> None:
+def check_files(root: Path) -> None:
+    """Raises MisconfiguredError for pickles, code, and too many bytes."""
     size = 0
     for path in _own(root, "*"):
         name = path.relative_to(root).as_posix()

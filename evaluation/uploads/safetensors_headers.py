@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from evaluation.contract import MIB
 
@@ -21,12 +21,25 @@ SIZES = {
 }
 
 
+class _Tensor(NamedTuple):
+    """Its first and last offset, and its shape."""
+
+    first: int
+    last: int
+    shape: tuple[int, ...]
+
+
 class BadTensors(ValueError):
     """A file is no safetensors file; the message says where it breaks the format."""
 
 
 def check_tensors(path: Path) -> list[str]:
     """The names of the tensors in a file. Raises BadTensors."""
+    return sorted(shapes(path))
+
+
+def shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """The shape of each tensor in a file, by its name. Raises BadTensors."""
     with path.open("rb") as file:
         start = file.read(8)
         length = int.from_bytes(start, "little")
@@ -35,18 +48,18 @@ def check_tensors(path: Path) -> list[str]:
         header = _header(file.read(length))
     size = path.stat().st_size - 8 - length
     end = 0
-    for name, (first, last) in sorted(header.items(), key=lambda tensor: tensor[1]):
+    for name, (first, last, _) in sorted(header.items(), key=lambda tensor: tensor[1]):
         if first != end:
             what = "overlaps the one before it" if first < end else "leaves a hole before it"
             raise BadTensors(f"the tensor {name[:100]!r} {what}")
         end = last
     if end != size:
         raise BadTensors(f"its tensors take {end} bytes, but {size} follow the header")
-    return sorted(header)
+    return {name: tensor.shape for name, tensor in header.items()}
 
 
-def _header(data: bytes) -> dict[str, tuple[int, int]]:
-    """First and last offset of each tensor, by its name."""
+def _header(data: bytes) -> dict[str, "_Tensor"]:
+    """Each tensor by its name."""
     try:
         header = json.loads(data, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
@@ -57,7 +70,7 @@ def _header(data: bytes) -> dict[str, tuple[int, int]]:
         raise BadTensors("its `__metadata__` is no object")
     if not header:
         raise BadTensors("it holds no tensor")
-    return {name: _offsets(name, about) for name, about in header.items()}
+    return {name: _tensor(name, about) for name, about in header.items()}
 
 
 def _once(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
@@ -67,7 +80,7 @@ def _once(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
     return found
 
 
-def _offsets(name: str, about: Any) -> tuple[int, int]:
+def _tensor(name: str, about: Any) -> "_Tensor":
     about = about if isinstance(about, Mapping) else {}
     dtype, shape, offsets = (about.get(key) for key in ("dtype", "shape", "data_offsets"))
     if not isinstance(dtype, str) or dtype not in SIZES:
@@ -76,7 +89,7 @@ def _offsets(name: str, about: Any) -> tuple[int, int]:
         raise BadTensors(f"the tensor {name[:100]!r} lacks a shape or its two offsets")
     if offsets[1] - offsets[0] != prod(shape) * SIZES[dtype]:
         raise BadTensors(f"the tensor {name[:100]!r} has offsets that do not fit its shape")
-    return offsets[0], offsets[1]
+    return _Tensor(offsets[0], offsets[1], tuple(shape))
 
 
 def _whole(values: Any) -> bool:

@@ -47,14 +47,16 @@ CHAT_TEMPLATE = (
 )
 
 
-def tiny_writer(folder: Path, *, seed: int = 0, template: str = CHAT_TEMPLATE) -> Path:
+def tiny_writer(
+    folder: Path, *, seed: int = 0, template: str = CHAT_TEMPLATE, hidden_size: int = 16
+) -> Path:
     """A Llama of one layer with large random weights, that writes words of MiniLM's vocabulary."""
     import torch
     from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(seed)
     config = LlamaConfig(
-        vocab_size=30_522, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+        vocab_size=30_522, hidden_size=hidden_size, num_hidden_layers=1, num_attention_heads=2,
         intermediate_size=32, initializer_range=1.0, max_position_embeddings=256,
         eos_token_id=102, bos_token_id=101, pad_token_id=0,
     )  # fmt: skip

@@ -382,8 +382,13 @@ def test_s14_what_people_hand_in_runs_without_any_network(tmp_path):
     """That it holds against attacks is shown in tests/docker."""
     runner = DockerRunner.__new__(DockerRunner)
     runner.key, runner._engine = "key", SimpleNamespace(has_runsc=False, cpus=2)
+    runner._more = None
     image = SimpleNamespace(attrs={"Config": {"Cmd": ["model"]}})
     told = runner._options(image, Runnable(image="x"), tmp_path, Limits())
+    assert told["device_requests"] == []
+    on_gpu = runner._options(image, Runnable(image="x", gpu="1"), tmp_path, Limits())
+    (gpu,) = on_gpu["device_requests"]
+    assert (gpu["DeviceIDs"], gpu["Capabilities"]) == (["1"], [["gpu"]])
     assert (told["network_mode"], told["network_disabled"]) == ("none", True)
     built = [path for path in CODE if "images.build(" in path.read_text()]
     assert built == [ROOT / "evaluation/attacks/bench.py"]  # the attacks, which are ours

@@ -79,6 +79,8 @@ def _add_submit(commands: Any) -> None:
     parser.add_argument(
         "--secret-env", metavar="NAME", help="variable with the bearer token of the endpoint"
     )
+    parser.add_argument("--base", help="of a LoRA adapter: org/name@COMMIT, or a model's id here")
+    parser.add_argument("--gpu", action="store_true", help="run the image on a GPU of the site")
     _add_chat(parser.add_argument_group("chat models and, without prices, language models"))
     parser.add_argument("--publish", action="store_true", help="publish it once it has a score")
     parser.add_argument("--no-wait", action="store_true", help="do not wait for the scores")
@@ -147,7 +149,8 @@ def _image(client: DynabenchClient, args: argparse.Namespace, card: Named) -> st
             f"{args.image}; then: dynabench submit --image model.tar --task {args.task}",
             USAGE,
         )
-    return client.submit_image(args.image, args.task, args.name, args.adapter, **card)
+    name, how, gpus = args.name, args.adapter, int(args.gpu)
+    return client.submit_image(args.image, args.task, name, how, gpus, **card)
 
 
 def _predictions(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
@@ -166,7 +169,8 @@ def _hub(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
 
 
 def _llm(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
-    return client.submit_llm(args.llm, args.task, args.name, _settings(args), **card)
+    chat, base = _settings(args), args.base or ""
+    return client.submit_llm(args.llm, args.task, args.name, chat, base, **card)
 
 
 def _endpoint(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:

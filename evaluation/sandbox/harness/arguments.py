@@ -11,8 +11,10 @@ STDIN = "-"
 PORTS = {"dynalab": 8080, "dynabench2": 80}  # of their own images
 
 
-def written(model: Runnable, *, folder: str, inputs: str, threads: int) -> list[str]:
-    """The arguments for a model; `folder` and `inputs` are paths where the harness runs."""
+def written(
+    model: Runnable, *, folder: str, inputs: str, threads: int, lora: str = ""
+) -> list[str]:
+    """The arguments for a model; folder, inputs and lora are paths where the harness runs."""
     return [
         f"--model={folder}",
         f"--input={inputs}",
@@ -20,6 +22,7 @@ def written(model: Runnable, *, folder: str, inputs: str, threads: int) -> list[
         f"--output={model.output}",
         *(f"--field={name}" for name in model.fields),
         *(f"--label={label}" for label in model.labels or ()),
+        *([f"--lora={lora}"] if lora else []),
         *([f"--max-tokens={model.writing.max_tokens}"] if model.writing else []),
         *(f"--stop={text}" for text in (model.writing.stop if model.writing else ())),
     ]
@@ -54,5 +57,6 @@ def read(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--label", action="append", help="what it may answer; none for spans")
     parser.add_argument("--max-tokens", type=int, help="it writes texts of so many tokens at most")
+    parser.add_argument("--lora", help="the folder of an adapter that is added to the weights")
     parser.add_argument("--stop", action="append", default=[], help="text before which it stops")
     return parser.parse_args(arguments)

@@ -4,6 +4,7 @@ import os
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from tasks.targets.serving.backends import Backend, TorchBackend, read_model, torch_model
 from tasks.targets.serving.codecs import Codec, codec_for
@@ -11,6 +12,7 @@ from tasks.targets.serving.errors import MisconfiguredError
 from tasks.targets.serving.spec import WRITES, ModelFolder, ModelSpec, find_weights, open_folder
 from tasks.targets.serving.tokens import read_tokens
 
+from .lora import merge
 from .writing import Writer
 
 
@@ -60,14 +62,20 @@ def load_writer(asked: Namespace) -> Writer:
     spec = ModelSpec("The model", asked.model, backend="torch")
     path, weights = find_weights(spec)
     folder = ModelFolder(path, weights, WRITES, ("messages",), "text", None, None)
+    own = asked.lora and (Path(asked.lora) / "tokenizer_config.json").is_file()
+    how = {"local_files_only": True, "trust_remote_code": False, "padding_side": "left"}
     try:
-        tokenizer = AutoTokenizer.from_pretrained(
-            path, local_files_only=True, trust_remote_code=False, padding_side="left"
-        )
+        tokenizer = AutoTokenizer.from_pretrained(asked.lora if own else path, **how)
     except Exception as error:  # transformers raises many kinds
         raise MisconfiguredError(f"Its tokenizer cannot be loaded: {error}") from error
     torch.set_num_threads(asked.threads)
     model = read_model(spec, folder, torch.float32).eval()
+    if asked.lora:
+        merge(model, Path(asked.lora))
+    if not tokenizer.chat_template:
+        raise MisconfiguredError("No tokenizer, the adapter's or the base's, has a chat template.")
+    if len(tokenizer) > model.get_input_embeddings().num_embeddings:
+        raise MisconfiguredError("The tokenizer has more tokens than the model.")
     return Writer(model, tokenizer, asked.max_tokens, asked.stop)
 
 

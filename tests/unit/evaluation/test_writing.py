@@ -39,7 +39,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def writer(folder: Path, max_tokens: int = 6, stop: tuple[str, ...] = ()) -> Writer:
-    return load_writer(Namespace(model=str(folder), threads=1, max_tokens=max_tokens, stop=stop))
+    return load_writer(
+        Namespace(model=str(folder), lora=None, threads=1, max_tokens=max_tokens, stop=stop)
+    )
 
 
 def written(writer: Writer, *questions: str) -> dict[str, dict[str, Any]]:

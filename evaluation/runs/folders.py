@@ -1,0 +1,97 @@
+"""Folders of submitted models on this machine, and the bases of adapters."""
+
+import fcntl
+import hashlib
+import tempfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from uuid import UUID
+
+from django.conf import settings
+from django.utils.translation import gettext_noop
+
+from evaluation.contract import Beat, Runnable
+from evaluation.heartbeat import during
+from evaluation.models import Submission
+from evaluation.runs.endpoints import CannotFetch, identity_of
+from evaluation.runs.hub import fetch_public
+from evaluation.runs.model_cache import digest_of, kept, unpack
+from evaluation.runs.selectors import base_named
+from evaluation.sandbox.choose import NoEngine
+from evaluation.uploads.model_folders import MOST_BYTES, check_base
+from tasks.targets.serving.errors import MisconfiguredError
+from tasks.targets.serving.spec import ModelSpec
+
+
+def kept_folder(submission: Submission, beat: Beat) -> AbstractContextManager[Path]:
+    """The checked files of a model, in this machine's cache."""
+    if not submission.file:
+        raise CannotFetch(gettext_noop("The model's files are gone."))
+
+    def fill(folder: Path) -> None:
+        with submission.file.open("rb") as stored:
+            unpack(stored, folder, beat)
+        if identity_of(submission, digest_of(folder, beat)) != submission.digest:
+            raise CannotFetch(gettext_noop("The stored files are not those that were checked."))
+
+    cache, most = settings.MODEL_CACHE, settings.MODEL_CACHE_BYTES
+    return kept(cache, submission.digest, fill, most, beat)
+
+
+@contextmanager
+def equipped(submission: Submission, model: Runnable, beat: Beat) -> Iterator[Runnable]:
+    """The model with what it asks for besides its files, for as long as the block lasts: a GPU; of
+    an adapter the base.
+
+    Raises NoEngine, CannotFetch, Unavailable and what `beat` raises.
+    """
+    with ExitStack() as stack:
+        if submission.gpus:
+            model = replace(model, gpu=stack.enter_context(_free_gpu()))
+        if submission.base:
+            base = stack.enter_context(_base(submission, beat))
+            model = replace(model, folder=base, lora=model.folder)
+        yield model
+
+
+@contextmanager
+def _free_gpu() -> Iterator[str]:
+    """The number of a GPU of this machine that nobody else has meanwhile. Raises NoEngine.
+
+    A lock of the kernel, which also lets go of it when this process is killed.
+    """
+    places: Path = settings.MODEL_CACHE / "gpus"
+    places.mkdir(parents=True, exist_ok=True)
+    for number in range(settings.EVALUATION_GPUS):
+        with (places / str(number)).open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            yield str(number)
+            return
+    raise NoEngine(gettext_noop("It waits for a free GPU."))
+
+
+def _base(submission: Submission, beat: Beat) -> AbstractContextManager[Path]:
+    """The files of a model of this site, or of a hub id at its commit."""
+    if "@" not in submission.base:
+        found = base_named(submission.task, submission.owner, UUID(submission.base))
+        if found is None:
+            raise CannotFetch(gettext_noop("The adapter's base was withdrawn."))
+        return kept_folder(found, beat)
+
+    def fill(folder: Path) -> None:
+        source, _, revision = submission.base.partition("@")
+        try:
+            with tempfile.TemporaryDirectory(dir=folder.parent) as made:
+                spec = ModelSpec("The adapter's base", source, revision)
+                during(lambda: fetch_public(spec, Path(made, "base"), MOST_BYTES), beat)
+                check_base(Path(made, "base")).replace(folder)
+        except MisconfiguredError as error:
+            raise CannotFetch(str(error)) from None
+
+    name = f"base-{hashlib.sha256(submission.base.encode()).hexdigest()}"
+    return kept(settings.MODEL_CACHE, name, fill, settings.MODEL_CACHE_BYTES, beat)

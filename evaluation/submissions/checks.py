@@ -1,0 +1,91 @@
+"""What a submission names besides its name: whether its kind takes it and the site has it."""
+
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+
+from dynabench.lib.errors import Invalid
+from evaluation.chat.asking import checked
+from evaluation.chat.settings import ChatSettings
+from evaluation.models import Submission
+from evaluation.runs.selectors import REMOTE, base_named
+from evaluation.sets.selectors import open_versions
+from evaluation.submissions.requirements import (
+    PINNED_HUB_ID,
+    gpu_problem,
+    kinds_of,
+    problem_of,
+)
+from tasks.models import Task
+
+Kind = Submission.Kind
+
+
+def settled_chat(
+    task: Task, kind: str, source: str, secret: str, chat: ChatSettings | None
+) -> dict[str, Any]:
+    """The settings of a model that gets a prompt; empty for others. Raises Invalid."""
+    if kind not in (Kind.CHAT, Kind.LLM):
+        return {}
+    return vars(checked(task, source, secret, chat, runs_here=kind == Kind.LLM))
+
+
+def check_sources(submission: Submission) -> None:
+    """Raises Invalid, which names the field."""
+    _check_source(submission)
+    _check_base(submission)
+    _check_gpus(submission)
+
+
+def _check_source(submission: Submission) -> None:
+    task, kind, version = submission.task, submission.kind, submission.evaluation_set
+    if kind not in kinds_of(task.config):
+        raise Invalid(_("This task takes: %s.") % ", ".join(kinds_of(task.config)), field="kind")
+    found = problem_of(
+        kind,
+        source=submission.source,
+        revision=submission.revision,
+        adapter=submission.adapter,
+        has_upload=submission.upload is not None,
+        has_set=version is not None,
+        private_hosts=settings.SUBMISSION_PRIVATE_HOSTS,
+    )
+    if found:
+        raise Invalid(_(found[1]), field=found[0])
+    if version and not open_versions(task).filter(pk=version.pk).exists():
+        message = _(
+            "Predictions are for the newest version of a set whose inputs may be downloaded."
+        )
+        raise Invalid(message, field="evaluation_set")
+    if kind in REMOTE and not task.evaluation_sets.filter(may_leave=True).exists():
+        raise Invalid(
+            _("No set of this task may be sent to an endpoint. Submit the model itself."),
+            field="kind",
+        )
+
+
+def _check_base(submission: Submission) -> None:
+    base, kind = submission.base, submission.kind
+    if not base:
+        return
+    if kind != Kind.LLM:
+        raise Invalid(_("Only an adapter of a language model has a base."), field="base")
+    if PINNED_HUB_ID.fullmatch(base):
+        return
+    try:
+        found = base_named(submission.task, submission.owner, UUID(base))
+    except ValueError:
+        found = None
+    if found is None:
+        message = _(
+            "Enter the base as organisation/name@commit with all 40 digits, or the id of a whole "
+            "language model of this task that is published or yours."
+        )
+        raise Invalid(message, field="base")
+
+
+def _check_gpus(submission: Submission) -> None:
+    if found := gpu_problem(submission.kind, submission.gpus, settings.EVALUATION_GPUS):
+        raise Invalid(_(found), field="gpus")
