@@ -40,8 +40,8 @@ def invite(
     addresses = list(dict.fromkeys(address.lower() for address in addresses))
     _lock_owned(task, actor, len(addresses))
     there = task.members.filter(user__email__in=addresses).values_list("user__email", flat=True)
-    if there := ", ".join(there):
-        said = _("They are members already: %(addresses)s") % {"addresses": there}
+    if known := ", ".join(there):
+        said = _("They are members already: %(addresses)s") % {"addresses": known}
         raise Invalid(said, field="addresses")
     now = timezone.now()
     open_ones(task).filter(address__in=addresses).update(revoked_at=now)

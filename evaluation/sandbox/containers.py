@@ -175,7 +175,7 @@ class DockerRunner:
         source = STDIN if self._more else INPUTS
         entrypoint, command = _command(model, image.attrs["Config"], source, limits.threads)
         if model.adapter != "jsonl":
-            script = str(Path(SCRIPTS.get(model.adapter, shim).__file__))
+            script = str(SCRIPTS.get(model.adapter, shim).__file__)
             mounts.append(Mount(SHIM, script, type="bind", read_only=True))
         for target, folder in ((FOLDER, model.folder), (LORA, model.lora)):
             if folder:

@@ -49,7 +49,7 @@ def check_folder(folder: Path, config: TaskConfig) -> Path:
             "about one and a question, and for tasks with an answer from a passage. Submit an "
             "image for this one."
         ) from None
-    root, about = _looked_through(folder)
+    root, about = _looked_through(folder, has_tokenizer=shape.kind != LOOKS)
     _check_fits(root, about, shape)
     return root
 
@@ -74,15 +74,14 @@ def check_writer(folder: Path) -> Path:
     return root
 
 
-def _looked_through(folder: Path) -> tuple[Path, Mapping[str, Any]]:
+def _looked_through(folder: Path, *, has_tokenizer: bool = True) -> tuple[Path, Mapping[str, Any]]:
     """A model's own folder, in which nothing strange is, and what its config.json holds."""
     root = _root(folder)
     check_files(root)
     about = read_object(root / "config.json")
     for name in CONFIGS:
         _check_config(root, name)
-    has_tokenizer = any(file for pattern in TOKENIZERS for file in root.glob(pattern))
-    if shape.kind != LOOKS and not has_tokenizer:
+    if has_tokenizer and not any(file for pattern in TOKENIZERS for file in root.glob(pattern)):
         raise MisconfiguredError(f"The tokenizer's files are missing. Save both: {SAVE}")
     _check_weights(root)
     return root, about
