@@ -1,10 +1,15 @@
 """“Try to fool it”: targets and submitted endpoints, pictures too, with and without a script."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from django.db import connections
 from playwright.sync_api import expect
 
+from evaluation.jobs import serve_practice
+from evaluation.models import PracticeRun
+from evaluation.practice.services import note_host
 from evaluation.runs.services import ensure_targets
 from tasks.models import Round, Task
 from tests.browser.conftest import (
@@ -19,6 +24,7 @@ from tests.browser.conftest import (
 from tests.support import media
 from tests.support.evaluations import accepted_model
 from tests.support.factories import scripted_target
+from tests.support.practice import scripted_engine
 from tests.support.submissions import url_of
 from tests.support.talks import CONFIG, SCRIPT
 
@@ -109,3 +115,34 @@ def test_a_conversation_and_an_endpoint_that_is_down(anybody):
     expect(anybody.locator("#failed")).to_be_visible()
     expect(text_box(anybody)).to_have_value("Keep this text.")
     looked_at(anybody)
+
+
+def test_a_model_of_the_sandbox_is_started_and_tried(anybody, monkeypatch):
+    model = accepted_model(make_round("nli").task, is_published=True)
+    visit(anybody, url_of(model))
+    expect(anybody.locator("#not-tried")).to_be_visible()
+    looked_at(anybody)
+    note_host("here")
+    visit(anybody, url_of(model))
+    anybody.get_by_role("button", name="Try to fool it").click()
+    expect(anybody.locator("#starting")).to_be_visible()
+    looked_at(anybody)
+    scripted_engine(monkeypatch).pause = 0.1
+    with ThreadPoolExecutor(1) as pool:
+        served = pool.submit(serve_to_the_end, PracticeRun.objects.get().pk)
+        text_box(anybody).fill("The shop was open.")  # the page goes on by itself
+        submit_button(anybody).click()
+        expect(verdict(anybody)).to_be_visible()
+        looked_at(anybody)
+        PracticeRun.objects.update(state="failed", error="Its weights are broken.")
+        served.result()
+    visit(anybody, url_of(model, "try/"))
+    expect(anybody.locator("#broke-off")).to_be_visible()
+    looked_at(anybody)
+
+
+def serve_to_the_end(pk):
+    try:
+        serve_practice(pk)
+    finally:
+        connections.close_all()

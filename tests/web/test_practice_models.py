@@ -3,7 +3,6 @@
 import json
 from contextlib import nullcontext
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from django.test import Client
@@ -22,11 +21,11 @@ from evaluation.queue.leases import claim, sweep
 from evaluation.submissions.services import withdraw
 from tasks.models import TargetFailure
 from tests.support.evaluations import accepted_model
+from tests.support.practice import NEUTRAL, Engine, answer_to, scripted_engine
 from tests.support.submissions import url_of
 from tests.support.writing import ok
 from tests.web.conftest import HTMX
 
-NEUTRAL = {"output": {"label": "neutral"}, "prob": None}
 KEPT = (Assignment, Attempt, Example, TargetOutput, TargetFailure)
 
 
@@ -36,43 +35,11 @@ def model(nli):
     return accepted_model(nli.task, is_published=True)
 
 
-class Engine:
-    """In the place of `DockerRunner`: says of each line what the test says; ends where asked to."""
-
-    def __init__(self, says=NEUTRAL, ending=None):
-        self.says, self.ending, self.lines, self.asks = says, ending, [], lambda talk: None
-        self.more = None
-
-    def __call__(self, key, more=None):
-        self.more = more
-        return self
-
-    def run(self, model, inputs, limits, *, take, beat):
-        beat()
-        while not self.ending:
-            line = self.more() if self.more else inputs.read_bytes()
-            if line:
-                self.lines.append(line)
-                take(answer_to(line, self.says))
-            if not self.more:
-                return Ending(Outcome.OK)
-            beat()
-        return self.ending
-
-
-def answer_to(line, says):
-    return json.dumps({"id": json.loads(line)["id"], **says}).encode()
-
-
 @pytest.fixture
 def engine(monkeypatch):
     """Serves a claimed run until nobody asks; then its time is over at once."""
-    engine = Engine()
-    monkeypatch.setattr(serve, "has_engine", lambda: True)
-    monkeypatch.setattr(serve, "fetched", lambda *_: nullcontext(Runnable(folder=Path("model"))))
-    monkeypatch.setattr(serve, "DockerRunner", engine)
     monkeypatch.setattr(serve, "IDLE", timedelta(0))
-    return engine
+    return scripted_engine(monkeypatch)
 
 
 @pytest.fixture
