@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from django.db import connection, models
-from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
 from django.utils import timezone
 
 from dynabench.accounts.models import IdempotentAnswer, User
@@ -110,15 +110,13 @@ def body_takes(text: str) -> str:
 @pytest.mark.django_db(transaction=True)
 def test_a_column_that_was_json_becomes_text():
     """Migration accounts/0003 was edited once: sites that had applied it kept a JSON column."""
-    executor = MigrationExecutor(connection)
-    executor.migrate([("accounts", "0003_api_tokens")])
+    loader = MigrationLoader(connection)
+    mending = loader.get_migration("accounts", "0004_text_answers")
     json = models.JSONField(null=True)
     json.set_attributes_from_name("body")
     json.model = IdempotentAnswer
-    try:
-        with connection.schema_editor() as editor:
-            editor.alter_field(IdempotentAnswer, IdempotentAnswer._meta.get_field("body"), json)
-    finally:
-        executor = MigrationExecutor(connection)
-        executor.migrate(executor.loader.graph.leaf_nodes())
+    with connection.schema_editor() as editor:
+        editor.alter_field(IdempotentAnswer, IdempotentAnswer._meta.get_field("body"), json)
+    with connection.schema_editor() as editor:
+        mending.apply(loader.project_state(mending.dependencies), editor)
     assert body_takes('{"a": 1,') == '{"a": 1,'

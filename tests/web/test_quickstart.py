@@ -1,5 +1,6 @@
 """The run script's processes, and what it does before it starts them."""
 
+import gc
 import shutil
 import socket
 import subprocess
@@ -11,6 +12,7 @@ from itertools import islice
 import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
+from django.core.management.commands import migrate
 
 from dynabench.management.commands import quickstart
 from dynabench.management.commands.quickstart import Processes
@@ -76,6 +78,14 @@ def test_setting_up_does_not_mind_what_runs(monkeypatch, db):
         call_command("quickstart", setup_only=True, stdout=StringIO())
         with pytest.raises(CommandError, match="PORT"):
             call_command("quickstart", stdout=StringIO())
+
+
+def test_migrations_run_while_the_garbage_collector_rests(monkeypatch):
+    seen = []
+    monkeypatch.setattr(migrate.Command, "handle", lambda *_, **__: seen.append(gc.isenabled()))
+    call_command("migrate")
+    assert seen == [False]
+    assert gc.isenabled()
 
 
 def test_ctrl_c_stops_it_while_starters_are_unpacked(monkeypatch, db):
