@@ -258,12 +258,16 @@ def _is_colour(value: Any) -> bool:
     )
 
 
+UNNAMED = ("LABEL_0", "LABEL_1")
+"""Two labels that nobody named: transformers leaves these out of config.json."""
+
+
 def _labels(
     spec: ModelSpec, settings: Mapping[str, Any], config: Mapping[str, Any]
 ) -> tuple[str, ...]:
     named = {int(number): name for number, name in (config.get("id2label") or {}).items()}
     in_config = tuple(named[number] for number in sorted(named))
-    labels = tuple(spec.labels or settings.get("labels") or in_config)
+    labels = tuple(spec.labels or settings.get("labels") or in_config or UNNAMED)
     if len(labels) < 2 or len(set(labels)) != len(labels):
         raise MisconfiguredError(f"{spec.name}: needs two or more different labels, not {labels}.")
     if in_config and len(in_config) != len(labels):

@@ -208,6 +208,9 @@ def test_the_architecture_must_be_able_to_do_the_task(architectures, folder):
 def test_the_labels_are_those_of_the_task(folder):
     change(folder, id2label={"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"})
     refused(folder, 'LABEL_0.*labels are entailment.*dynabench.json with {"labels": ."entailment"')
+    change(folder, id2label=None)
+    refused(folder, "LABEL_0, LABEL_1; the task's labels are entailment")
+    change(folder, id2label={"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"})
     change(folder, "dynabench.json", labels=["Contradiction", "ENTAILMENT", "neutral"])
     assert check_folder(folder, NLI)
     change(folder, "dynabench.json", labels=["entailment", "neutral"])
