@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from evaluation.llm_judges.agreement import Agreement
-from evaluation.models import LlmJudge
+from evaluation.models import CustomMetric, LlmJudge
 from tasks.models import TaskMember
 from tests.browser.conftest import audit, visit
 from tests.support.evaluations import accepted_model
@@ -60,14 +60,43 @@ def llm_judges(user):
     return JUDGES
 
 
+def metrics(user):
+    metric(user)
+    return "/own/nli/metrics/"
+
+
+def metric(user):
+    """A second version that waits for a decision, which the person makes."""
+    task = TaskFactory(code="nli")
+    type(user).objects.filter(pk=user.pk).update(is_superuser=True)
+    rows = [{"example": {"text": "So."}, "gold": ["a", "b"], "answer": "a", "value": 0.5}]
+    trial = {"examples": 1, "failure": "", "seconds": 1.0, "mean": 0.5, "shown": rows}
+    for number, review in ((1, "approved"), (2, "proposed")):
+        CustomMetric.objects.create(
+            task=task, name="safe", number=number, about="How safe.", digest="a" * 64,
+            source=f"def score(gold, answer, example):\n    return 1 / {number}\n",
+            review=review, state="done", trial=trial, decided_at=datetime.now(UTC),
+        )  # fmt: skip
+    return "/t/nli/metrics/safe/v2/"
+
+
+BUTTONS = {
+    chat_form: "Submit",
+    llm_judges: "Make it and ask it",
+    metrics: "Try it and propose it",
+    metric: "Decide",
+}
+
+
 @pytest.mark.parametrize(
-    "made", [chat_form, follow, embargo, training_dates, llm_judges], ids=lambda made: made.__name__
+    "made",
+    [chat_form, follow, embargo, training_dates, llm_judges, metrics, metric],
+    ids=lambda made: made.__name__,
 )
 def test_a_page_and_what_it_says_to_an_empty_form(page, alice, made):
     visit(page, made(alice))
     audit(page)
-    if made in (chat_form, llm_judges):
-        name = "Submit" if made is chat_form else "Make it and ask it"
+    if name := BUTTONS.get(made):
         page.get_by_role("button", name=name, exact=True).click()
         expect(page.locator(".error-summary")).to_be_focused()
         audit(page)
