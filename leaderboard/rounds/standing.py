@@ -103,6 +103,6 @@ def _chart(submission: Submission, matrix: Matrix, row: RankedModel) -> str:
     seen = seen_rounds([submission.task])
     found = rounds_of(matrix, seen, all_numbers(seen))
     cells = next(line.cells for line in found.lines if line.model.id == row.model.id)
-    lines = people_of(found) | {row.model.name: [one.cell for one in cells]}
+    lines = people_of(found) | {f"{row.rank} {row.model.name}": [one.cell for one in cells]}
     title = _("%(metric)s by round") % {"metric": in_words(matrix.main)}
     return chart(found, lines, title)

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from evaluation.models import EvaluationRun
 from leaderboard.board.ranked import Cell
+from leaderboard.rounds import standing
 from leaderboard.rounds import views as rounds_views
 from leaderboard.rounds.matrix import minus
 from leaderboard.rounds.progress import Progress
@@ -95,6 +96,16 @@ def test_every_model_stands_beside_people_on_every_round(client, task, people):
     assert lines[0][4] == "no set"
     assert lines[3][2:4] == ["not run", "70.0 (69.5 to 70.5)"]
     assert lines[3][5] == "–"
+
+
+def test_a_models_page_has_its_line_beside_people(client, task, people, monkeypatch):
+    monkeypatch.setattr(standing, "all_numbers", rounds_views.all_numbers)
+    model = fill_board(task)[2]
+    type(model).objects.filter(pk=model.pk).update(name="People")
+    page = client.get(f"/m/{model.pk}/").text
+    figure = page.split('id="by-round"')[1].split("</figure>")[0]
+    for words in (">People<", ">1 People<", "90%", "95%"):
+        assert words in figure, words
 
 
 def test_the_gap_between_people_and_the_best_model(client, task, people):

@@ -135,6 +135,14 @@ def test_bibtex_cites_a_snapshot():
     assert r"title = {{A \& B}}" in bibtex(table(), 3, "A & B", "ab12", "x")
 
 
+def test_an_owners_metric_stands_beside_its_version():
+    given = table(row("A", metrics={"accuracy": CELL, "custom:safe": CELL}))
+    given["metrics"][1] = {"name": "custom:safe", "version": 3}
+    (line,) = csv.DictReader(io.StringIO(as_csv(given)))
+    assert (line["custom:safe"], line["custom:safe_version"]) == ("81.25", "3")
+    assert r"custom:safe (\%; version 3)" in as_latex(given)
+
+
 @pytest.mark.parametrize("is_calibrated", [True, False])
 def test_a_judges_metric_never_comes_without_its_agreement_with_people(is_calibrated):
     agreement = {

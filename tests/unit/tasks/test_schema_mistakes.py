@@ -67,6 +67,8 @@ def test_every_mistake_is_named(
             "metrics.also[0]",
             "whose verdicts llm_judge counts",
         ),
+        ("main: bleu", "main: 'custom:safe'", "metrics.main", "only once a version of it"),
+        ("main: bleu", "main: 'custom:Safe'", "metrics.main", "custom:Safe"),
         ("main: bleu", "main: bleu, judge: j-1", "metrics.judge", "no metric is of a judge"),
         (
             "answer, type: text}]\nverdict: {type: ask_user}\nmetrics: {main: bleu}",
@@ -91,10 +93,12 @@ def test_mistakes_of_small_configurations(old: str, new: str, path: str, message
     assert found == [path], str(caught.value)
 
 
-def test_a_judge_may_be_a_further_metric_of_free_answers() -> None:
-    text = MINIMAL.replace("main: bleu", "main: bleu, also: [llm_judge], judge: j")
-    _, found = check_config(text)
+def test_a_judge_and_ones_own_may_be_further_metrics() -> None:
+    also = "main: bleu, also: [llm_judge, 'custom:safe'], judge: j"
+    config, found = check_config(MINIMAL.replace("main: bleu", also))
     assert [one for one in found if one.severity == "error"] == []
+    assert config is not None
+    assert (config.metrics.computed, config.metrics.custom) == (("bleu",), ("custom:safe",))
 
 
 def test_a_problem_reads_as_a_sentence() -> None:
