@@ -121,7 +121,7 @@ class PromptForm(SubmitForm):
     def wanted(self) -> dict[str, Any]:
         names = ("name", "source", "revision", "secret", "base", "team")
         named = {name: self.cleaned_data[name] for name in names if name in self.fields}
-        return {"kind": self.kind, **named, "chat": self.chat}
+        return {"kind": self.kind, "card": self.card, **named, "chat": self.chat}
 
 
 class LlmForm(PromptForm):

@@ -117,6 +117,8 @@ class SubmitForm(forms.Form):
             )
         if kind in SOURCES:
             self._add_source(kind)
+        if kind in HAS_CARD:
+            self.fields.update(CardForm().fields)
 
     def _add_sets(self, task: Task) -> None:
         self.fields["evaluation_set"] = forms.ModelChoiceField(
@@ -162,11 +164,18 @@ class SubmitForm(forms.Form):
     @property
     def wanted(self) -> dict[str, Any]:
         """Arguments of `submit_model`, without the file, once the form is valid."""
-        left_out = ("upload", "upload_id")
+        left_out = ("upload", "upload_id", *CardForm.base_fields)
         fields = {name: value for name, value in self.cleaned_data.items() if name not in left_out}
-        return {"kind": self.kind, **fields}
+        return {"kind": self.kind, "card": self.card, **fields}
+
+    @property
+    def card(self) -> Card:
+        """What the form says of the model, as far as it asks."""
+        told: dict[str, Any] = {name: self.cleaned_data.get(name) for name in CardForm.base_fields}
+        return Card(**told) if self.kind in HAS_CARD else Card()
 
 
+HAS_CARD = (Kind.HUB, Kind.LLM)  # which the hub may tell
 FILES = {
     Kind.DIRECTORY: _(".zip, .tar or .tar.gz of the folder. Weights as safetensors only."),
     Kind.IMAGE: _("What docker save writes. Or name the image below."),

@@ -6,7 +6,7 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
@@ -16,12 +16,13 @@ from dynabench.accounts.people import person
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.bodies import FORM_BYTES, takes
 from dynabench.lib.htmx import render_page
-from dynabench.lib.refusals import as_form_error
+from dynabench.lib.refusals import as_form_error, as_message
 from evaluation.contract import GIB
 from evaluation.models import Submission, Upload
 from evaluation.sets.selectors import open_versions
 from evaluation.submissions.chat_form import FORMS, ChatForm
 from evaluation.submissions.forms import KINDS, SubmitForm
+from evaluation.submissions.hub_card import read_card
 from evaluation.submissions.near_copies import near_copies_in
 from evaluation.submissions.progress import progress_of
 from evaluation.submissions.requirements import kinds_of
@@ -59,9 +60,10 @@ def submit(request: HttpRequest, code: str) -> HttpResponse:
     form, rules = None, _rules(user, task)
     if kind in kinds_of(task.config):
         made = FORMS.get(Submission.Kind(kind), SubmitForm)
-        sent, teams = (request.POST or None, request.FILES or None), teams_of(user)
-        form = made(task, Submission.Kind(kind), *sent, teams)
-        is_sent = request.method == "POST" and form.is_valid()
+        asks_hub = "read_card" in request.POST
+        told = _with_card(request) if asks_hub else request.POST or None
+        form = made(task, Submission.Kind(kind), told, request.FILES or None, teams_of(user))
+        is_sent = request.method == "POST" and not asks_hub and form.is_valid()
         if is_sent and isinstance(form, ChatForm) and "estimate" in request.POST:
             rules["estimate"] = _estimate(task, form)
         elif is_sent and (pk := _submitted(user, task, form)):
@@ -70,6 +72,15 @@ def submit(request: HttpRequest, code: str) -> HttpResponse:
     values = {"task": task, "form": form, "kind": kind, **rules}
     status = 422 if form and form.errors else 200
     return render_page(request, "evaluation/submit.html", values, part="estimate", status=status)
+
+
+def _with_card(request: HttpRequest) -> QueryDict:
+    """What was typed, with what the hub says of the model where nothing was."""
+    told = request.POST.copy()
+    with as_message(request):
+        found = read_card(told.get("source", "").strip(), told.get("revision", "").strip())
+        told.update({name: value for name, value in found.items() if not told.get(name)})
+    return told
 
 
 def _estimate(task: Task, form: ChatForm) -> "Estimate | None":
