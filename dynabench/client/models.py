@@ -201,7 +201,8 @@ class Models(Uploading, Following):
     def _check_quota(self, task: str, size: int, team: str) -> Flow[None]:
         quota = yield from self._quota(task, team)
         if not quota["left"]:
-            when = f" The next one is free at {quota['free_at']}." if quota["free_at"] else ""
+            free_at = (quota["free_at"] or "")[:16].replace("T", " ")
+            when = f" The next one is free at {free_at} UTC." if free_at else ""
             raise QuotaReached(f"You have submitted all models of today.{when}", code="quota")
         most = quota.get("largest_bytes", size)  # servers of before do not tell
         if size > most:

@@ -174,7 +174,7 @@ class Answers:
         what = f"{missing} of {size} answers are missing"
         if missing >= MISSING_SHARE * size:
             raise InvalidOutput(
-                f"{what}. Write one line for each line of the examples, and end with exit code 0."
+                f"{what}. Write one line for each example; a model ends with exit code 0 then."
             )
         return f"{what}; they count as wrong."
 
