@@ -20,7 +20,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from bench.machine import machine, versions  # noqa: E402
 MOST_TRAIN, TESTED = 800, 400
 QUICK_TRAIN, QUICK_TESTED = 200, 40
 SLOW = ("starter-int8", "minilm-int8", "language-model", "frozen")
-"""Kinds that --quick leaves out."""
+"""Kinds of models that --quick leaves out."""
 RUNS = {"SUBMISSIONS_PER_DAY": "1000", "LOG_LEVEL": "ERROR", "DEBUG": "0"}
 Answers = Mapping[str, Mapping[str, list[str]]]
 """The labels by model and set, in the order of the set's rows."""
@@ -168,8 +168,10 @@ class Site:
         return {"board": public_table(self.task), "rounds": rounds["rounds"]}
 
 
-def measure(tasks: list[str], home: Path, *, quick: bool) -> dict[str, Any]:
-    """The figures of these tasks; texts are left out of them."""
+def measure(
+    tasks: list[str], home: Path, left_out: Sequence[str], *, quick: bool
+) -> dict[str, Any]:
+    """The figures of these tasks, without the texts. left_out: kinds or names of models."""
     from tqdm import tqdm
 
     from bench.board_figures import adjust, figures
@@ -180,7 +182,7 @@ def measure(tasks: list[str], home: Path, *, quick: bool) -> dict[str, Any]:
     sizes = (QUICK_TRAIN, QUICK_TESTED) if quick else (MOST_TRAIN, TESTED)
     all_rows = {task: TASKS[task](*sizes) for task in tasks}
     models = {
-        task: [e for e in entries([*rows.stages]) if not (quick and e.kind in SLOW)]
+        task: [e for e in entries([*rows.stages]) if not {e.kind, e.name} & {*left_out}]
         for task, rows in all_rows.items()
     }
     found = {}
@@ -240,6 +242,9 @@ def main() -> None:
     parser.add_argument("--task", choices=TASKS, help="only this task")
     parser.add_argument("--home", type=Path, default=ROOT / "var" / "boards")
     parser.add_argument("--quick", action="store_true", help="a part of one task, fewer models")
+    parser.add_argument(
+        "--without", action="append", default=[], help="a kind of models or a model to leave out"
+    )
     parser.add_argument("--write", action="store_true", help="figures, page and plots")
     parser.add_argument("--json", action="store_true", help="print one object")
     given = parser.parse_args()
@@ -250,7 +255,8 @@ def main() -> None:
     tasks = [given.task] if given.task else ["sentiment"] if given.quick else [*TASKS]
     home = (given.home / "quick" if given.quick else given.home).resolve()
     start(home)
-    found = with_origin(measure(tasks, home, quick=given.quick))
+    left_out = SLOW if given.quick else given.without
+    found = with_origin(measure(tasks, home, left_out, quick=given.quick))
     if given.write:
         write(found)
     if given.json:
