@@ -80,7 +80,7 @@ def rows_table(tasks: Mapping[str, Any]) -> str:
     """How many rows of what."""
 
     def counts(of: Mapping[str, int]) -> str:
-        return ", ".join(f"{name} {count:,}" for name, count in of.items())
+        return ", ".join(f"{name}: {count:,}" for name, count in of.items())
 
     rows = [
         [NAMES[task], *(counts(of["rows"][part]) for part in ("train", "too_close", "test"))]

@@ -1,11 +1,13 @@
 """The boards of many models: who is tested on what nobody trained on, and what is asked of them."""
 
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.board_page import FIGURES, PAGE, PICTURES, page, pictures
 from bench.board_plan import asked, entries
 from bench.board_rows import TASKS, apart, clusters_of, row_of, sample
 
@@ -72,6 +74,20 @@ def test_twelve_models_of_four_kinds_and_every_question_is_about_two_of_them(sta
             after = next(each for each in models if each.name == one.after)
             learned = {f"set {name}" for step in after.steps for name in step}
             assert not learned & {*one.sets}
+
+
+def test_the_page_and_its_plots_say_what_was_measured():
+    tasks = json.loads(FIGURES.read_text())
+    assert tasks.keys() <= TASKS.keys()
+    assert page(tasks, PAGE.read_text()) == PAGE.read_text()
+    for name, plot in pictures(tasks).items():
+        assert (PICTURES / name).read_text() == plot
+    for of in tasks.values():
+        names = {one["model"] for one in of["models"]}
+        assert len(names) >= 12
+        assert len({one["kind"] for one in of["models"]} - {"majority"}) >= 4
+        for one in of["models"]:
+            assert 1 <= one["first"] <= int(one["rank"].rstrip("=")) <= one["last"] <= len(names)
 
 
 @pytest.mark.data
