@@ -23,7 +23,7 @@ from tasks.permissions import OWNERS, can_own, role_of
 
 MOST_OPEN = 500
 """Invitations of a task that are open at a time."""
-MOST_USES = 1000
+MOST_USES, LONGEST_DAYS = 1000, 90
 KEPT = timedelta(days=30)
 """So long an invitation stays on the owners' page after its end, with the address in it."""
 

@@ -49,6 +49,27 @@ class Owning(Asking):
         return self._write("DELETE", f"/tasks/{task}/members/{member_id}/")
 
     @method
+    def task_invitations(self, task: str) -> Flow[list[types.Invitation]]:
+        """All invitations with who accepted them, the newest first; for owners."""
+        return self._all(f"/tasks/{task}/invitations/")
+
+    @method
+    def invite(self, task: str, email: str, role: Role, days: int = 14) -> Flow[types.Invitation]:
+        """Mail an address a link that makes one person a member; for owners. Raises Invalid."""
+        body = {"email": email, "role": role, "days": days}
+        return self._write("POST", f"/tasks/{task}/invitations/", body)
+
+    @method
+    def revoke_invitation(self, task: str, invitation_id: int) -> Flow[None]:
+        """End an invitation; for owners."""
+        return self._write("DELETE", f"/tasks/{task}/invitations/{invitation_id}/")
+
+    @method
+    def join_task(self, key: str) -> Flow[types.Joined]:
+        """Become a member by an invitation: the last part of its link. Raises Refused."""
+        return self._write("POST", "/invitations/accept/", {"key": key})
+
+    @method
     def config(self, task: str) -> Flow[types.Config]:
         """A task's configuration as it is stored, and its `version`; for members."""
         return self._get(f"/tasks/{task}/config/")

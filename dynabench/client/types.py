@@ -624,6 +624,19 @@ class Interval(TypedDict):
     high: float | None
 
 
+class Invitation(TypedDict):
+    """An invitation, and who has accepted it."""
+
+    id: int
+    email: str
+    role: str
+    state: Literal["open", "used", "revoked", "ended"]
+    uses: NotRequired[int]
+    most: NotRequired[int]
+    ends_at: str
+    accepted_by: list[str]
+
+
 class Item(TypedDict):
     """An example to judge, without what its author and the models said is right."""
 
@@ -638,6 +651,12 @@ class Item(TypedDict):
     flag_reasons: list[str]
     until: str
     judged_today: int
+
+
+class Joined(TypedDict):
+    """What one is a member of."""
+
+    task: str
 
 
 class Kept(TypedDict):

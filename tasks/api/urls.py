@@ -5,6 +5,7 @@ from django.urls import URLPattern, URLResolver, include, path
 from tasks.api.config import ConfigSchemaView, ConfigView
 from tasks.api.contexts import ContextBatches, ContextBatchView, Contexts, ContextView
 from tasks.api.generator import GeneratorView
+from tasks.api.invitations import Accept, Invitations, InvitationView
 from tasks.api.media import MediaFile, NewMedia
 from tasks.api.members import Members, MemberView
 from tasks.api.rounds import Rounds, RoundStateView, RoundView, TargetReplacementView
@@ -27,6 +28,8 @@ of_task: list[URLPattern | URLResolver] = [
     path("media/<slug:digest>/", MediaFile.as_view(), name="media-file"),
     path("members/", Members.as_view(), name="members"),
     path("members/<int:pk>/", MemberView.as_view(), name="member"),
+    path("invitations/", Invitations.as_view(), name="invitations"),
+    path("invitations/<int:pk>/", InvitationView.as_view(), name="invitation"),
     path("generator/", GeneratorView.as_view(), name="generator"),
     path("target-models/", TargetModels.as_view(), name="target-models"),
     path("target-models/<int:pk>/", TargetModelView.as_view(), name="target-model"),
@@ -38,6 +41,7 @@ of_task: list[URLPattern | URLResolver] = [
 urlpatterns = [
     path("tasks/", Tasks.as_view(), name="tasks"),
     path("tasks/<slug:code>/", include(of_task)),
+    path("invitations/accept/", Accept.as_view(), name="invitation-accept"),
     path("groups/", Groups.as_view(), name="groups"),
     path("groups/<slug:slug>/", GroupView.as_view(), name="group"),
     path("config-schema/", ConfigSchemaView.as_view(), name="config-schema"),

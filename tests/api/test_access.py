@@ -80,7 +80,7 @@ def test_every_address_answers_each_role_of_a_hidden_task_as_the_table_says(worl
         for role in ROLES:
             response = answer(members[role], method, address)
             codes.append(response.status_code)
-            if f"By {world.other.pk}: " in said(response) and role not in READ:
+            if role not in READ and re.search(r"By \d+: \d", said(response)):
                 members_only.add((role, route))
         found.append(line(method, codes, route))
     check(KNOWN.with_name("roles.txt"), found)

@@ -24,6 +24,7 @@ from evaluation.teams.services import invite, make_team
 from evaluation.uploads.chunked import begin_upload
 from leaderboard.models import Weights
 from leaderboard.snapshots.services import take_snapshot
+from tasks.invitation_services import make_link
 from tasks.models import ContextBatch, Round, Task, TaskGroup, TaskMember
 from tasks.services import OFFICIAL
 from tests.support import media
@@ -58,8 +59,10 @@ class World:
     def known(self, parts: Sequence[str], place: int) -> list[Any]:
         """The ids of what may stand at this place of an address; empty: none is known."""
         before = parts[place - 1]
-        of_team = before == "members" and "teams" in parts
-        return self.team_members if of_team else self.ids.get(before, [])
+        if before == "members" and "teams" in parts:
+            return self.team_members
+        of_task = before == "invitations" and parts[0] == "tasks"
+        return self.ids.get("task-invitations" if of_task else before, [])
 
 
 def make_world() -> World:
@@ -70,10 +73,12 @@ def make_world() -> World:
     TaskMember.objects.create(task=task, user=owner, role="owner")
     reader = UserFactory(email="reader@example.com")
     member = TaskMember.objects.create(task=task, user=reader, role="viewer")
+    link, _url = make_link(task=task, actor=owner, role="judge", most=2, days=1)
     TaskGroup.objects.create(slug="texts", name="Texts").tasks.add(task)
     teams, team_members = _teams(owner, other)
     ids = {
         "members": [member.pk],
+        "task-invitations": [link.pk],
         **teams,
         **_rounds(task, owner, other),
         **_models(task, owner),

@@ -79,7 +79,7 @@ def test_the_gallery_lists_templates_and_what_one_may_read(as_ada, ada, nli, qa)
     assert 'href="/new/task/nli/"' in page
     assert 'href="/new/task/qa/"' not in page
     assert as_ada.get("/new/task/nli/").status_code == 200
-    assert as_ada.get("/new/task/qa/").status_code == 404
+    assert as_ada.get("/new/task/qa/").status_code == 403
     assert as_ada.get("/new/task/nli/preview/").status_code == 404
     assert as_ada.get("/new/template/nobody/").status_code == 404
     assert as_ada.get("/new/other/nli/").status_code == 404
@@ -162,7 +162,7 @@ def test_a_person_begins_a_bounded_number(as_ada, ada, settings):
 def test_what_was_begun_can_be_deleted_by_its_owner_alone(as_ada, ada, as_alice, alice):
     task = make(ada, template="vqa")
     TaskMember.objects.create(task=task, user=alice, role="editor")
-    assert as_alice.get("/own/mine/delete/").status_code == 404
+    assert as_alice.get("/own/mine/delete/").status_code == 403
     assert 'href="/own/mine/delete/"' in as_ada.get("/own/mine/").text
     assert as_ada.get("/own/mine/delete/").status_code == 200
     assert Task.objects.exists()

@@ -54,10 +54,12 @@ def address_of(world, route):
 def test_every_page_answers_each_role_as_the_table_says(world):
     ids = world.ids
     version = world.task.evaluation_sets.get(name=ids["evaluation-sets"][0]).versions.last()
-    ids["targets"], ids["contexts"], ids["sets"] = (
-        *(ids["target-models"], ids["context-batches"]),
-        [version.pk],
-    )
+    ids |= {
+        "targets": ids["target-models"],
+        "contexts": ids["context-batches"],
+        "invitations": ids["task-invitations"],
+        "sets": [version.pk],
+    }
     members, found = members_of(world, Client), [HEAD]
     for route in routes():
         address = address_of(world, route)

@@ -19,7 +19,7 @@ from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.lib.throttles import is_used_up
 from dynabench.own.access import owned_task
 from dynabench.own.setup.members import RoleForm
-from tasks.invitation_services import MOST_USES, invite, make_link, revoke
+from tasks.invitation_services import LONGEST_DAYS, MOST_USES, invite, make_link, revoke
 from tasks.models import Task, TaskMember
 from tasks.permissions import OWNERS, can_own
 
@@ -30,7 +30,7 @@ class InvitationForm(RoleForm):
     """What both kinds of invitations say."""
 
     days = forms.IntegerField(
-        label=gettext_lazy("Days until it ends"), min_value=1, max_value=90, initial=14
+        label=gettext_lazy("Days until it ends"), min_value=1, max_value=LONGEST_DAYS, initial=14
     )
 
 

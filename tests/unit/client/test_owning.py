@@ -5,6 +5,7 @@ import zipfile
 import pytest
 
 from dynabench.client import Invalid, NotFound, PermissionDenied, Refused
+from tasks.invitation_services import make_link
 from tasks.models import Round, Task
 from tests.support import media
 from tests.support.factories import scripted_target
@@ -191,3 +192,17 @@ def test_a_file_that_is_none_is_refused_here(editor, tmp_path):
 def test_others_find_nothing(client_of, bob, nli, call):
     with pytest.raises(NotFound):
         call(client_of(bob))
+
+
+def test_people_are_invited_and_join(client_of, alice, bob, nli):
+    owner = client_of(alice, nli.task, "owner")
+    mailed = owner.invite("nli", "carla@example.com", "judge")
+    assert (mailed["email"], mailed["state"], mailed["most"]) == ("carla@example.com", "open", 1)
+    assert owner.revoke_invitation("nli", mailed["id"]) is None
+    link, url = make_link(task=nli.task, actor=alice, role="writer", most=1, days=1)
+    assert client_of(bob).join_task(url.split("/")[-2]) == {"task": "nli"}
+    with pytest.raises(Refused) as gone:
+        client_of(bob).join_task(url.split("/")[-2])
+    assert gone.value.code == "gone"
+    told = [(one["id"], one["state"], one["accepted_by"]) for one in owner.task_invitations("nli")]
+    assert told == [(link.pk, "used", [bob.email]), (mailed["id"], "revoked", [])]

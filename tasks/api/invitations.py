@@ -1,0 +1,107 @@
+"""The API's views of invitations to a task; links for many are made on the page alone."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.accounts.api import write
+from dynabench.accounts.models import ApiToken
+from dynabench.accounts.people import person
+from dynabench.lib.api import NewestFirst, read
+from tasks.access import ANY, find_task
+from tasks.api.members import NewMemberSerializer
+from tasks.invitation_services import LONGEST_DAYS, accept, invite, revoke
+from tasks.models import Invitation, Task
+from tasks.permissions import can_own
+
+
+class InvitationSerializer(serializers.ModelSerializer[Invitation]):
+    """An invitation, and who has accepted it."""
+
+    email = serializers.EmailField(source="address", help_text="Empty: a link for many.")
+    state = serializers.ChoiceField(["open", "used", "revoked", "ended"])
+    accepted_by = serializers.SerializerMethodField(help_text="Addresses of accounts.")
+
+    class Meta:
+        model = Invitation
+        fields = ("id", "email", "role", "state", "uses", "most", "ends_at", "accepted_by")
+
+    def get_accepted_by(self, invitation: Invitation) -> list[str]:
+        """Members who came by it."""
+        return [member.user.email for member in invitation.members.all()]
+
+
+class NewInvitationSerializer(NewMemberSerializer):
+    """Whom to mail a link."""
+
+    email = serializers.EmailField(help_text="It need not have an account.")
+    days = serializers.IntegerField(min_value=1, max_value=LONGEST_DAYS, default=14)
+
+
+class KeySerializer(serializers.Serializer[Any]):
+    """An invitation that one got."""
+
+    key = serializers.CharField(max_length=100, help_text="The last part of its link.")
+
+
+class JoinedSerializer(serializers.Serializer[Any]):
+    """What one is a member of."""
+
+    task = serializers.CharField(help_text="Its code.")
+
+
+class _OfInvitations(APIView):
+    """Writes are counted like submissions, because they mail people."""
+
+    write_scope = ApiToken.Scope.OWN
+    throttle = "submit"
+
+    def owned(self) -> Task:
+        """The task, for its owners."""
+        return find_task(self.request, self.kwargs["code"], can_own, kinds=ANY)
+
+
+@extend_schema_view(get=extend_schema(operation_id="invitations_list"))
+class Invitations(_OfInvitations, generics.ListAPIView[Invitation]):
+    """All invitations, the newest first; for owners."""
+
+    serializer_class = InvitationSerializer
+    pagination_class = NewestFirst
+    queryset = Invitation.objects.none()
+
+    def get_queryset(self) -> QuerySet[Invitation]:
+        return self.owned().invitations.prefetch_related("members__user")
+
+    @write("invitations_create", NewInvitationSerializer, {201: InvitationSerializer})
+    def post(self, request: Request, code: str) -> Response:
+        """Mail an address a link that works once; for owners. An earlier one to it ends."""
+        task, asked = self.owned(), read(NewInvitationSerializer, request)
+        addresses = [asked.pop("email")]
+        (made,) = invite(task=task, actor=person(request), addresses=addresses, **asked)
+        return Response(InvitationSerializer(made).data, status.HTTP_201_CREATED)
+
+
+class InvitationView(_OfInvitations):
+    @write("invitations_revoke", gives={204: None})
+    def delete(self, request: Request, code: str, pk: int) -> Response:
+        """End an invitation; who has accepted it stays. For owners."""
+        invitation = get_object_or_404(self.owned().invitations, pk=pk)
+        revoke(invitation=invitation, actor=person(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class Accept(APIView):
+    write_scope = ApiToken.Scope.ANNOTATE
+    throttle = "submit"
+
+    @write("invitations_accept", KeySerializer, JoinedSerializer)
+    def post(self, request: Request) -> Response:
+        """Become a member of a task by an invitation. Who is one already keeps their role."""
+        task = accept(user=person(request), **read(KeySerializer, request))
+        return Response({"task": task.code})
