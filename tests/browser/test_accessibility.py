@@ -187,6 +187,16 @@ def test_pages_of_a_new_task(page, alice, settings, monkeypatch, tmp_path):
     for path in ("/own/mine/delete/", "/own/mine/access/", "/own/mine/targets/new/"):
         visit(page, path)
         audit(page)
+    visit(page, "/own/mine/access/invitations/")
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator("#error-summary")).to_be_focused()
+    audit(page)
+    page.get_by_role("button", name="Make a link").click()
+    expect(page.get_by_role("heading", name="Copy this link now")).to_be_focused()
+    audit(page)
+    key = page.locator("#key").inner_text().split("/")[-2]
+    visit(page, f"/join/{key}/")
+    audit(page)
     target = scripted_target(Round.objects.get(), label="toxic")
     for path in ("", f"{target.pk}/test/"):
         visit(page, f"/own/mine/targets/{path}")

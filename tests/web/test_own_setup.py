@@ -141,6 +141,11 @@ def test_who_may_come_in(as_alice, owner, nli, role, reads, edits, owns):
         assert (as_alice.post(path, {}).status_code != 403) == (owns == 200), path
 
 
+def test_every_role_can_be_given(as_alice, owner):
+    page = as_alice.get(ACCESS)
+    assert {role for role, _words in page.context["roles"]} == set(TaskMember.Role)
+
+
 def test_a_target_or_member_of_another_task_is_not_there(as_alice, owner, qa):
     target = scripted_target(qa)
     member = TaskMember.objects.create(task=qa.task, user=owner.user, role="annotator")

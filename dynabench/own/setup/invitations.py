@@ -18,7 +18,7 @@ from dynabench.lib.errors import Refused
 from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.lib.throttles import is_used_up
 from dynabench.own.access import owned_task
-from dynabench.own.setup.members import RoleForm
+from dynabench.own.setup.members import ROLES, RoleForm
 from tasks.invitation_services import LONGEST_DAYS, MOST_USES, invite, make_link, revoke
 from tasks.models import Task, TaskMember
 from tasks.permissions import OWNERS, can_own
@@ -62,7 +62,7 @@ class LinkForm(InvitationForm):
 
     role = forms.ChoiceField(
         label=gettext_lazy("Role"),
-        choices=[one for one in TaskMember.Role.choices if one[0] not in OWNERS],
+        choices=[one for one in ROLES if one[0] not in OWNERS],
     )
     most = forms.IntegerField(
         label=gettext_lazy("Most people"), min_value=1, max_value=MOST_USES, initial=20

@@ -19,6 +19,17 @@ from tasks.models import Task, TaskMember
 from tasks.permissions import can_edit, can_own, can_review
 from tasks.services import account_of, change_members, change_task
 
+ROLES = [
+    (TaskMember.Role.OWNER, gettext_lazy("Owner: everything")),
+    (TaskMember.Role.EDITOR, gettext_lazy("Editor: sets the task up")),
+    (TaskMember.Role.REVIEWER, gettext_lazy("Reviewer: decides on examples and reports")),
+    (TaskMember.Role.VIEWER, gettext_lazy("Viewer: reads all")),
+    (TaskMember.Role.ANNOTATOR, gettext_lazy("Annotator: writes and judges")),
+    (TaskMember.Role.WRITER, gettext_lazy("Writer: only writes")),
+    (TaskMember.Role.JUDGE, gettext_lazy("Judge: only judges")),
+]
+"""All of them, in words."""
+
 
 class SeenForm(forms.Form):
     """Who sees a task."""
@@ -38,7 +49,7 @@ class SeenForm(forms.Form):
 class RoleForm(forms.Form):
     """What a member may do."""
 
-    role = forms.ChoiceField(label=gettext_lazy("Role"), choices=TaskMember.Role.choices)
+    role = forms.ChoiceField(label=gettext_lazy("Role"), choices=ROLES)
 
 
 class MemberForm(RoleForm):
@@ -111,7 +122,7 @@ def _page(
         "task": task,
         "form": form,
         "adding": adding,
-        "roles": TaskMember.Role.choices,
+        "roles": ROLES,
         "members": task.members.with_standing().select_related("user").order_by("pk"),
         "can_edit": can_edit(request.user, task),
         "can_own": can_own(request.user, task),
