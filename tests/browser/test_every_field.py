@@ -123,8 +123,6 @@ def release(page, walk, example, check):
     walk.round.refresh_from_db()
     row, _ = released(walk.round)
     assert json.loads(row["input_json"]) == example.inputs
-    visit(page, f"/t/{walk.code}/rounds/1/data/")
-    expect(page.get_by_role("link", name="train.jsonl")).to_be_visible()
 
 
 @pytest.mark.parametrize("javascript", [True, False], ids=["script", "no-script"])
@@ -160,4 +158,6 @@ def test_from_the_form_to_the_release(place, javascript, alice, open_page, setti
     check(mine)
     for walk, example in zip(walks, examples, strict=True):
         release(owners, walk, example, check)
+    visit(owners, f"/t/{walk.code}/rounds/1/data/")
+    expect(owners.get_by_role("link", name="train.jsonl")).to_be_visible()
     check(owners)
