@@ -1,15 +1,19 @@
 """Conversations in practice: said, taken back and marked without an account; nothing is stored."""
 
 import re
+from dataclasses import asdict
 
 import pytest
 from django.test import Client
 
 from annotation.models import Assignment, Attempt, Conversation, Example, TargetOutput
 from dynabench.lib import throttles
+from evaluation.chat.settings import settings_for
 from evaluation.models import Submission
 from evaluation.runs.services import ensure_targets
 from tasks.models import Task
+from tests.support.chat_server import chat_server
+from tests.support.evaluations import accepted_model
 from tests.support.submissions import url_of
 from tests.support.talks import CONFIG, PASSAGE, opened
 from tests.support.writing import ok
@@ -143,3 +147,21 @@ def test_one_model_is_talked_to_alone(talks):
 
 def test_no_conversation_is_begun_on_the_first_page(talks):
     assert "say-form" not in ok(Client().get("/")).text
+
+
+def test_a_submitted_chat_model_is_talked_with_turn_by_turn(transactional_db, settings):
+    settings.SUBMISSION_PRIVATE_HOSTS = ["127.0.0.1"]
+    task = opened(PRACTISED)[0].task
+    with chat_server({"m": lambda messages: f"Turn {len(messages)}."}) as server:
+        chat = asdict(settings_for(task.config, model="m")) | {"is_open": True}
+        told = {"source": server.url, "chat": chat, "is_published": True}
+        url = url_of(accepted_model(task, kind="chat", **told), "try/")
+        client = Client()
+        for text in ("When?", "Are you sure?"):
+            ok(say(client, text, url))
+        assert [turn["role"] for turn in server.seen[1]["messages"]][-3:] == [
+            *("user", "assistant", "user")
+        ]
+        marked = {**fields(client, url), "talk": "3", "how": "wrong"}
+        assert 'id="verdict"' in ok(client.post(url, marked, **HTMX)).text
+    assert not any(kind.objects.exists() for kind in KEPT)
