@@ -68,7 +68,7 @@ def test_weights_are_saved_by_people_with_an_account_under_a_proper_name(client,
 
 
 @pytest.mark.parametrize(("role", "status"), [
-    ("stranger", 302), ("somebody", 404), ("reviewer", 404),
+    ("stranger", 302), ("somebody", 404), ("reviewer", 403),
     ("alice", 302), ("owner", 302), ("superuser", 302),
 ])  # fmt: skip
 def test_who_removes_weights(client, alice, task, models, role, status):  # noqa: F811
@@ -114,7 +114,8 @@ def test_only_who_edits_the_task_takes_snapshots(client, alice, task, models, ro
         client.force_login(user)
     may = role in ("owner", "superuser")
     assert ("Take a snapshot" in client.get(SNAPSHOTS).text) == may
-    assert client.post(SNAPSHOTS, {}).status_code == (302 if may else 404)
+    status = 302 if may else 403 if role == "reviewer" else 404
+    assert client.post(SNAPSHOTS, {}).status_code == status
     assert Snapshot.objects.exists() == may
 
 

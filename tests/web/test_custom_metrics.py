@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from django.core import mail
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from evaluation.contract import SetRow
 from evaluation.custom_metrics import scoring_services
@@ -325,6 +327,24 @@ def test_what_is_wrong_is_told_at_its_field_and_stays(task, owner, fields, field
     assert response.status_code == 422
     assert field in response.context["form"].errors
     assert not CustomMetric.objects.exists()
+
+
+def test_query_counts_do_not_grow(task, owner, boss, runs, client):
+    mine = signed_in(owner)
+    counts = []
+    for number in range(2):
+        approved(proposed(mine, name=f"safe-{number}"), boss)
+        named(task, 1, f"safe-{number}")
+        found = []
+        for one, address in ((mine, PAGE), (client, BOARD), (client, f"{BOARD}?format=json")):
+            one.get(address)  # once for what a process reads first
+            with CaptureQueriesContext(connection) as queries:
+                ok(one.get(address))
+            found.append(len(queries))
+        counts.append(found)
+        text = task.config_text.replace(f"weights: {{'custom:safe-{number}': 1, ", "weights: {")
+        task.config_text = text.replace(f"['custom:safe-{number}']", "[macro_f1]")
+    assert counts[0] == counts[1]
 
 
 def test_a_file_may_be_chosen(task, owner, runs):
