@@ -117,7 +117,7 @@ def test_a_file_that_is_not_taken_says_why(page, task, archive, settings):
     assert not Submission.objects.exists()
 
 
-KINDS = ("directory", "image", "hub", "predictions", "endpoint")
+KINDS = ("directory", "image", "hub", "llm", "predictions", "endpoint")
 
 
 def test_pages_of_submissions(page, alice, task):
