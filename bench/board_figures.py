@@ -61,7 +61,9 @@ def _models(
             "first": row["first"],
             "last": row["last"],
             "accuracy": _rounded(row["metrics"]["accuracy"]),
-            "sets": {name: _rounded(told["accuracy"]) for name, told in row["sets"].items()},
+            "sets": {
+                name: _rounded(told["accuracy"]) for name, told in row["sets"].items() if told
+            },
             "cpu_seconds": round(seconds[entry.name], 1),
         }
 
