@@ -178,7 +178,7 @@ def test_an_evaluation_is_counted_and_stops_when_all_is_spent(nli, server, setti
     settings.MEDIA_ROOT = tmp_path
     target = priced(nli.task, server, requests_a_day=6)
     model = next(one for one in ensure_targets(nli.task) if one.target == target)
-    version = set_version(nli.task)
+    version = set_version(nli.task, may_leave=True)
     ends = []
     for number in (1, 2):
         run = queued_run(model, version, number=number)
