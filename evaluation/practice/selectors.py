@@ -10,7 +10,7 @@ from evaluation.models.practice import UNDER_WAY
 from evaluation.runs.selectors import counting
 
 Kind = Submission.Kind
-IN_SANDBOX = (Kind.DIRECTORY, Kind.HUB, Kind.ROWS, Kind.IMAGE)
+IN_SANDBOX = (Kind.DIRECTORY, Kind.HUB, Kind.LLM, Kind.ROWS, Kind.IMAGE)
 """The kinds whose files run in the sandbox alone."""
 SEEN = timedelta(minutes=3)
 """For so long a machine that was seen is taken to be there."""

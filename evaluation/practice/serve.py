@@ -17,16 +17,17 @@ from django.utils.translation import gettext_noop
 
 from dynabench.lib.keeper import must_end
 from evaluation.contract import Beat, InvalidOutput, Outcome, Runnable
-from evaluation.models import PracticeRun
+from evaluation.models import PracticeRun, Submission
 from evaluation.practice import services
 from evaluation.queue import leases
 from evaluation.queue.attempt_keys import TEMPORARY, key_of
-from evaluation.runs.endpoints import CannotFetch, asked_as
-from evaluation.runs.execute import fetched, machine_limits
+from evaluation.runs.endpoints import CannotFetch, asked_as, asked_with
+from evaluation.runs.execute import NOWHERE, fetched, machine_limits
 from evaluation.sandbox.choose import NO_ENGINE, NoEngine, has_engine
 from evaluation.sandbox.containers import DockerRunner
 from evaluation.sandbox.images import ImageRefused
 from evaluation.sandbox.monitor import LOOK_SECONDS
+from evaluation.sandbox.writing import Reads, answer_in
 from tasks.targets.endpoints.answers import members, strict_json
 from tasks.targets.endpoints.base import EndpointError
 
@@ -57,10 +58,14 @@ class Talk:
     """What people ask a run's model, a line each, and what it answers.
 
     warm_up: the inputs of the first question, which is ours; its answer says that the model runs.
+    reads: of a language model, which gets messages and gives texts.
     """
 
-    def __init__(self, run: PracticeRun, warm_up: Mapping[str, Any]) -> None:
-        self._run, self._first = run, uuid.uuid4()
+    def __init__(
+        self, run: PracticeRun, warm_up: Mapping[str, Any], reads: Reads | None = None
+    ) -> None:
+        self._run, self._first, self._reads = run, uuid.uuid4(), reads
+        self._inputs: Mapping[str, Any] = {}
         self._asked: uuid.UUID | None = None
         self._answered: uuid.UUID | None = None
         self._warm_up = json.dumps({"id": self._first.hex, "inputs": warm_up})
@@ -74,7 +79,7 @@ class Talk:
         """The next question's line; empty while there is none. Raises Over."""
         if self._asked is None:
             self._asked = self._first
-            return self._warm_up.encode() + b"\n"
+            return self._sent(self._warm_up)
         columns = ("ready_at", "asked_at", "question_id", "question")
         ready_at, asked_at, key, line = PracticeRun.objects.values_list(*columns).get(
             pk=self._run.pk
@@ -85,7 +90,14 @@ class Talk:
         if not ready_at or key in (None, self._asked):
             return b""
         self._asked = key
-        return str(line).encode() + b"\n"
+        return self._sent(line)
+
+    def _sent(self, line: str) -> bytes:
+        if self._reads:
+            question = json.loads(line)
+            self._inputs = question["inputs"]
+            line = json.dumps({"id": question["id"], "messages": self._reads.asked(self._inputs)})
+        return line.encode() + b"\n"
 
     def take(self, line: bytes) -> None:
         """Hand an answer on. Raises InvalidOutput."""
@@ -93,6 +105,8 @@ class Talk:
             answered = uuid.UUID(str(members(strict_json(line), "An answer").get("id")))
         except (EndpointError, ValueError) as error:
             raise InvalidOutput(f"The model broke the contract: {error}") from None
+        if self._reads:
+            line = answer_in(self._reads, self._inputs, line)
         self._answered = answered
         if answered == self._first:
             services.note_ready(self._run)
@@ -108,7 +122,9 @@ def serve(run: PracticeRun, warm_up: Mapping[str, Any]) -> None:
     error = ""
     try:
         asked = asked_as(run.submission.task.config)
-        error = _served(run, Talk(run, asked.select(warm_up)))
+        writes = run.submission.kind == Submission.Kind.LLM
+        reads = asked_with(run.submission, NOWHERE) if writes else None
+        error = _served(run, Talk(run, asked.select(warm_up), reads))
     except leases.LeaseLost:
         raise
     except (Over, leases.Overdue):

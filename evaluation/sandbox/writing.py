@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -82,6 +83,14 @@ class _Reading:
                 f"None of the first {HOPELESS} texts holds an answer. {self.notes[-1]}"
             )
         self._answer(answer_line(told["id"], said).rstrip())
+
+
+def answer_in(reads: Reads, item: Mapping[str, Any], line: bytes) -> bytes:
+    """The line of the answer that the text of one line holds; of none where it holds none."""
+    told, said = json.loads(line), None
+    with suppress(EndpointError):
+        said = reads.read(item, _as_reply(told))
+    return answer_line(told["id"], said).rstrip()
 
 
 def _as_reply(told: Mapping[str, Any]) -> dict[str, Any]:

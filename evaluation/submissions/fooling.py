@@ -36,17 +36,15 @@ from tasks.targets.spending_services import Payer
 IMPORTED = "imported"
 """The adapter of models that answered before they came here; nobody can ask them."""
 Kind = Submission.Kind
-NEVER = (Kind.PREDICTIONS, Kind.LLM)
 
 
 def can_be_asked(submission: Submission, viewer: Viewer) -> bool:
     """Whether the model can answer one example, at once or after a start, and this person may try.
 
-    Predictions were made elsewhere, imported targets answered before they came here, and language
-    models write too slowly.
+    Predictions were made elsewhere, and imported targets answered before they came here.
     """
     target = submission.target
-    answers = target.adapter != IMPORTED if target else submission.kind not in NEVER
+    answers = target.adapter != IMPORTED if target else submission.kind != Kind.PREDICTIONS
     is_accepted = submission.state == Submission.State.DONE and not submission.withdrawn_at
     return answers and is_accepted and _may_try(submission, viewer)
 

@@ -12,18 +12,20 @@ from django.db import connections
 from django.test import Client
 
 from annotation.models import Example
+from evaluation.chat.settings import settings_for
 from evaluation.heartbeat import nothing
 from evaluation.jobs import serve_practice
 from evaluation.models import PracticeRun
 from evaluation.practice import serve
 from evaluation.practice.services import note_host
 from evaluation.queue.attempt_keys import installation
+from evaluation.runs.endpoints import identity_of
 from evaluation.runs.model_cache import digest_of, pack
 from evaluation.sandbox.containers import list_ours
 from tests.support.evaluations import accepted_model
 from tests.support.factories import TaskFactory
 from tests.support.live import wait_until
-from tests.support.serving_models import tiny_model
+from tests.support.serving_models import says, tiny_model
 from tests.support.submissions import url_of
 from tests.support.writing import ok
 
@@ -88,8 +90,28 @@ def try_it(model, texts) -> list[str]:
         connections.close_all()
 
 
-@pytest.mark.parametrize("kind", ["folder", "image", "shim"])
-def test_a_model_is_tried_in_the_sandbox(kind, folder, image, settings, tmp_path, monkeypatch):
+@pytest.fixture
+def writer(tmp_path):
+    """A language model that answers everything with “neutral”."""
+
+    def made(task):
+        files = says(tmp_path / "writer", "neutral")
+        submission = accepted_model(
+            task, kind="llm", chat=settings_for(task.config), is_published=True
+        )
+        submission.digest = identity_of(submission, digest_of(files, nothing))
+        with TemporaryFile() as packed:
+            pack(files, packed, nothing)
+            submission.file.save("model.tar", File(packed))
+        return submission
+
+    return made
+
+
+@pytest.mark.parametrize("kind", ["folder", "writer", "image", "shim"])
+def test_a_model_is_tried_in_the_sandbox(
+    kind, folder, writer, image, settings, tmp_path, monkeypatch
+):
     subprocess.run(["scripts/runtime_image.sh"], check=True)
     settings.MEDIA_ROOT, settings.MODEL_CACHE = tmp_path / "media", tmp_path / "cache"
     monkeypatch.setattr(serve, "IDLE", serve.IDLE)
@@ -99,6 +121,7 @@ def test_a_model_is_tried_in_the_sandbox(kind, folder, image, settings, tmp_path
     task = TaskFactory(code="nli")
     made = {
         "folder": folder,
+        "writer": writer,
         "image": lambda task: image(task, ANSWERING, "jsonl"),
         "shim": lambda task: image(task, SERVING, "dynalab"),
     }

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from dynabench.lib.errors import Invalid, Refused
 from dynabench.webhooks.events import may_know
+from dynabench.webhooks.models import Webhook
 from evaluation.contract import Outcome
 from evaluation.models import Submission
 from evaluation.sets.shown_scores import may_show
@@ -273,7 +274,9 @@ def test_a_stranger_opens_no_door_of_a_team(owner, mate, team, task, client):
 
 
 def test_webhooks_tell_of_a_model_to_its_team_until_one_leaves(model, task, mate, team):
-    assert may_know(mate, task, model)
-    assert not may_know(person("stranger@example.com"), task, model)
+    assert may_know(mate, Webhook.Event.SUBMISSION_FINISHED, task, model)
+    assert not may_know(
+        person("stranger@example.com"), Webhook.Event.SUBMISSION_FINISHED, task, model
+    )
     services.leave_team(team=team, user=mate)
-    assert not may_know(mate, task, model)
+    assert not may_know(mate, Webhook.Event.SUBMISSION_FINISHED, task, model)

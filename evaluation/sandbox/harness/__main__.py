@@ -12,7 +12,7 @@ from .answering import answers, each_answer, read_examples
 from .arguments import STDIN, read
 from .loading import load, load_writer
 from .singles import timed
-from .writing import read_prompts, texts
+from .writing import each_text, read_prompts, texts
 
 
 def main() -> int:
@@ -39,6 +39,9 @@ def _answered(asked: Namespace, lines: BinaryIO) -> Iterator[bytes]:
     """
     if asked.max_tokens:
         writer = load_writer(asked)
+        if asked.input == STDIN:
+            yield from each_text(lines, writer)
+            return
         examples = list(read_prompts(lines, writer))
         yield from texts(examples, writer)
         yield from timed(examples, lambda one: texts([one], writer))

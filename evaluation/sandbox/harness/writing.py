@@ -182,3 +182,14 @@ def texts(examples: Sequence[Example], writer: Writer) -> Iterator[bytes]:
         rows = zip(batch, found, strict=True)
         lines = (json.dumps({"id": example.id, **told}) + "\n" for example, told in rows)
         yield "".join(lines).encode()
+
+
+def each_text(lines: Iterable[bytes], writer: Writer) -> Iterator[bytes]:
+    """What it writes to each prompt as soon as it comes; nothing where it cannot read one.
+
+    Raises ServingError.
+    """
+    for line in lines:
+        unread = {"text": "", "finish": "stop", "tokens": [0, 0], "logprob": 0.0}
+        told = json.dumps({"id": json.loads(line)["id"], **unread}) + "\n"
+        yield b"".join(texts([*read_prompts([line], writer)], writer)) or told.encode()

@@ -175,3 +175,9 @@ def test_many_distinct_statistics_become_sums(monkeypatch):
         assert one.value == pytest.approx(whole[key].value)
         wide = whole[key].high - whole[key].low
         assert np.isclose(one.low, whole[key].low, atol=wide / 2)
+
+
+def test_the_mean_of_numbers_has_an_interval() -> None:
+    found = scoring.mean_of([0.0, 1.0] * 50, name="own", seed=1)
+    assert (found.metric, found.value, found.n) == ("own", 0.5, 100)
+    assert 0.35 < found.low < 0.5 < found.high < 0.65

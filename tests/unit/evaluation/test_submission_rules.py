@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.submissions.requirements import KINDS, kinds_of, problem_of
+from evaluation.submissions.requirements import KINDS, gpu_problem, kinds_of, problem_of
 from tasks.config.loading import load_config
 from tests.unit.tasks.config_texts import MINIMAL
 
@@ -33,6 +33,7 @@ def field_of(kind, source="", revision="", adapter="jsonl", upload=False, evalua
         ({"kind": "predictions"}, "upload"),
         ({"kind": "predictions", "upload": True}, "evaluation_set"),
         ({"kind": "predictions", "upload": True, "evaluation_set": True}, None),
+        ({"kind": "llm", "upload": True}, None),
         ({"kind": "hub", "source": "org/name", "revision": COMMIT}, None),
         ({"kind": "hub", "source": "org/name", "revision": "main"}, "revision"),
         ({"kind": "hub", "source": "org/name", "revision": COMMIT[:7]}, "revision"),
@@ -69,3 +70,17 @@ def test_whatever_is_typed_is_answered(kind, source, revision):
 def test_a_task_takes_models_or_training_data() -> None:
     assert kinds_of(load_config(MINIMAL)) == KINDS
     assert kinds_of(replace(load_config(MINIMAL), training_rows=10)) == ("rows",)
+
+
+@pytest.mark.parametrize(
+    ("asked", "refused"),
+    [
+        (("directory", 0, 0), False),
+        (("directory", 1, 1), True),
+        (("image", 1, 0), True),
+        (("image", 2, 4), True),
+        (("image", 1, 4), False),
+    ],
+)
+def test_only_an_image_gets_a_gpu_and_one_at_most(asked, refused):
+    assert bool(gpu_problem(*asked)) == refused

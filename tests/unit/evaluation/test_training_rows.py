@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.seeds import seed_rows
-from evaluation.task_shape import Untrainable, released_row, shape_of, training_row
+from evaluation.task_shape import (
+    Untrainable,
+    released_row,
+    runnable_shape_of,
+    shape_of,
+    training_row,
+)
 from evaluation.training.data import check_rows
 from tasks.config.loading import load_config
 from tasks.services import OFFICIAL
@@ -153,3 +159,20 @@ def test_the_shipped_seeds_all_teach():
 def test_the_scene_rows_are_those_that_their_script_makes():
     scenes = [row for row in seed_rows("nli") if row["group"].startswith("nli-scene-")]
     assert scenes == list(runpy.run_path("scripts/nli_scenes.py")["rows"]())
+
+
+def test_a_row_of_a_picture_alone_has_its_digest() -> None:
+    config = load_config("""
+version: 1
+name: Pictures
+goal: {text: Write}
+context: [{name: photo, type: image}]
+input: [{name: label, type: multiclass, labels: [cat, dog]}]
+output: [{name: label, type: multiclass}]
+verdict: {type: exact_match, fields: [label]}
+metrics: {main: accuracy}
+""")
+    shape = runnable_shape_of(config)
+    row = training_row(shape, {"photo": {"digest": "0" * 64}}, "cat")
+    assert row == {"image": "0" * 64, "label": "cat"}
+    assert training_row(shape, {"photo": None}, "cat") is None

@@ -207,3 +207,21 @@ def test_other_tasks_still_need_a_goal():
 def test_only_an_arena_has_battles():
     (problem,) = check_config(MINIMAL + "battles: {}\n")[1]
     assert (problem.path, problem.line) == ("battles", 8)
+
+
+def test_how_sure_a_model_is_is_no_answer_to_compare() -> None:
+    text = """
+version: 1
+name: Sure
+goal: {text: Write}
+input:
+  - {name: text, type: text}
+  - {name: label, type: multiclass, labels: [a, b]}
+  - {name: sure, type: prob, single: true}
+output: [{name: label, type: multiclass}, {name: sure, type: prob, single: true}]
+verdict: {type: exact_match, fields: [label, sure]}
+metrics: {main: accuracy}
+"""
+    found, problems = check_config(text)
+    assert found is None
+    assert "output[1]" in [one.path for one in problems if one.severity == "error"]
