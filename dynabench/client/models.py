@@ -79,7 +79,9 @@ class Models(Uploading, Following):
 
         adapter: how it is asked: `jsonl`, `dynalab` or `dynabench2`. gpus: 1, if the site has any.
         """
-        fields: dict[str, Any] = {"adapter": adapter, "gpus": gpus, "team": team}
+        fields: dict[str, Any] = {"adapter": adapter, "team": team}
+        if gpus:
+            fields["gpus"] = gpus
         path = Path(image)
         if path.is_file():
             return self._submit(task, "image", name or path, card, fields, path)

@@ -96,9 +96,8 @@ def writer(tmp_path):
 
     def made(task):
         files = says(tmp_path / "writer", "neutral")
-        submission = accepted_model(
-            task, kind="llm", chat=settings_for(task.config), is_published=True
-        )
+        chat = vars(settings_for(task.config))
+        submission = accepted_model(task, kind="llm", chat=chat, is_published=True)
         submission.digest = identity_of(submission, digest_of(files, nothing))
         with TemporaryFile() as packed:
             pack(files, packed, nothing)
