@@ -15,6 +15,7 @@ from dynabench.client.commands.shared import (
     table,
     tell,
 )
+from dynabench.client.errors import Invalid
 
 
 def add(commands: Any) -> None:
@@ -75,9 +76,15 @@ def change(args: argparse.Namespace) -> int:
 
 def contexts(args: argparse.Namespace) -> int:
     """Import a file, or tell what it would bring; 1: it has bad lines and was not stored."""
-    found = client_for(args).import_contexts(
-        args.task, args.round, args.file, dry_run=args.dry_run, skip_bad=args.skip_bad
-    )
+    try:
+        found = client_for(args).import_contexts(
+            args.task, args.round, args.file, dry_run=args.dry_run, skip_bad=args.skip_bad
+        )
+    except Invalid as error:  # nothing is stored
+        if args.skip_bad:
+            raise
+        hint = "Nothing was stored. Where lines are bad, --skip-bad stores the good lines."
+        raise CommandError(f"{error}\n{hint}") from error
     tell(args, found, _brought(found, is_dry=args.dry_run))
     return FAILED if found["error_count"] and not args.skip_bad else 0
 
