@@ -106,7 +106,8 @@ def plain_template(config: TaskConfig) -> str:
 def task_instructions(config: TaskConfig) -> str:
     """The ready prompt: the task's name, and its labels in the task's own words."""
     answer = config.component(config.answer_field)
-    about = f"The task is “{config.name}”. Give the {answer.title.lower()}."
+    asked = answer.title.lower().removeprefix("your ")  # people read "Your label"
+    about = f"The task is “{config.name}”. Give the {asked}."
     lines = [
         f"- {one.value}: {one.words}" + (f" ({one.help})" if one.help else "")
         for one in answer.labels

@@ -72,6 +72,11 @@ def test_log_probabilities_are_kept_where_they_are_asked_for(task, alice, versio
     assert [(row["logprob"], row["tokens"]) for row in rows] == [(-0.75, [*TOKENS])] * 6
 
 
+def test_the_ready_prompt_asks_for_the_label_whatever_people_read(task):
+    assert task.config.component("label").title == "Your label"
+    assert "Give the label.\n" in settings_for(task.config, model="m").instructions
+
+
 def test_what_it_is_asked_with_is_its_identity_and_its_price_is_not(task):
     one = settings_for(task.config, model="m")
     others = [
