@@ -173,23 +173,37 @@ def register_trained(
 
 def _prepared_round(task: Task, run: TrainingRun, number: int, actor: User | None) -> Round:
     """The round of that number, made if it is the next one; locked, so that it is not opened."""
+    check_round(task, number)
     round = task.rounds.select_for_update(of=("self",)).filter(number=number).first()
     if round is None:
-        last = task.rounds.aggregate(last=Max("number"))["last"] or 0
-        if number != last + 1:
-            raise TrainingRefused(
-                _("There is no round %(number)d. The next new one is %(next)d.")
-                % {"number": number, "next": last + 1}
-            )
         sources = {name.removeprefix("round") for name in run.options["weights"]} - {SEED}
         parents = task.rounds.filter(number__in=sources)
         kept = Exists(Context.objects.filter(round=OuterRef("pk"), is_retired=False))
         opened = task.rounds.filter(kept, opened_at__isnull=False)
         before = opened.order_by("number").last()
         round = plan_round(task=task, actor=actor, fields={}, parents=parents, contexts_of=before)
+    refuse_opened(round)
+    return round
+
+
+def check_round(task: Task, number: int) -> None:
+    """Raises TrainingRefused if no target can join a round of that number, or a new one."""
+    round = task.rounds.filter(number=number).first()
+    if round is not None:
+        refuse_opened(round)
+        return
+    last = task.rounds.aggregate(last=Max("number"))["last"] or 0
+    if number != last + 1:
+        raise TrainingRefused(
+            _("There is no round %(number)d. The next new one is %(next)d.")
+            % {"number": number, "next": last + 1}
+        )
+
+
+def refuse_opened(round: Round) -> None:
+    """Raises TrainingRefused."""
     if round.state not in PLANNED:
         raise TrainingRefused(
             _("Round %(number)d is %(state)s. A target joins a round before it is opened.")
-            % {"number": number, "state": _(round.state)}
+            % {"number": round.number, "state": _(round.state)}
         )
-    return round

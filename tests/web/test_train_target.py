@@ -377,6 +377,15 @@ def test_mistakes_of_the_command_line_are_told(task, here, arguments, said):
         train(*arguments)
 
 
+@pytest.mark.parametrize(
+    ("number", "said"), [(1, "before it is opened"), (7, "There is no round 7")]
+)
+def test_a_round_that_takes_no_target_is_told_before_the_training(task, number, said):
+    with pytest.raises(CommandError, match=said):
+        train("nli", "--rounds=1", f"--round={number}")
+    assert not TrainingRun.objects.exists()
+
+
 def test_ctrl_c_is_a_failure_and_not_tried_again(task, monkeypatch):
     def interrupted(job, arguments, show):
         raise KeyboardInterrupt

@@ -15,6 +15,7 @@ from evaluation.queue.subprocess_job import carry_out, tell
 from evaluation.training.report_text import report_lines
 from evaluation.training.services import (
     SEED,
+    check_round,
     default_base,
     free_name,
     has_seed,
@@ -50,6 +51,8 @@ class Command(BaseCommand):
             return
         task = task_of(options["task"])
         with as_command_error():
+            if options["round"]:
+                check_round(task, options["round"])  # before the minutes that training takes
             run = self._train(task, options)
             if options["json"]:
                 self.stdout.write(json.dumps({"run": run.pk, **run.report}, indent=2))
