@@ -42,12 +42,12 @@ def config_history(request: HttpRequest, code: str) -> HttpResponse:
     versions = list(task.config_versions.select_related("actor"))
     given = request.GET if "older" in request.GET else _last_two(versions)
     form = CompareForm(versions, given)
-    texts = {one.number: one.text for one in versions}
+    texts, written = {one.number: one.text for one in versions}, _written(task)
     values: dict[str, Any] = {
         "task": task,
         "form": form,
         "base": digest(task.config_text),
-        "rows": [(one, _written(task).get(one.number, 0)) for one in versions],
+        "rows": [(one, written.get(one.number, 0)) for one in versions],
     }
     if versions and form.is_valid():
         before, after = (form.cleaned_data[name] for name in ("older", "newer"))

@@ -3,7 +3,9 @@
 import re
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django.utils.html import escape
 
@@ -206,7 +208,12 @@ def test_each_saved_text_is_a_version_that_can_be_compared_and_brought_back(edit
     assert editor.get(history, {"older": 9, "newer": 2}).status_code == 422
     review = editor.post(URL, {"text": text, "base": page.context["base"]})
     assert review.context["diff"]
+    with CaptureQueriesContext(connection) as two:
+        editor.get(history)
     assert post(editor, text, "save").status_code == 302
+    with CaptureQueriesContext(connection) as three:
+        editor.get(history)
+    assert len(three) == len(two)
     task = Task.objects.get(code="nli")
     assert (task.config_text, task.config_number) == (text, 3)
     assert list(task.config_versions.values_list("number", "text", "actor__email")) == [
