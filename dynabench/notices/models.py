@@ -44,6 +44,10 @@ class Notice(models.Model):
         return f"{self.kind} in {self.task}"
 
 
+TOLD_APART = (Notice.Kind.TARGET, Notice.Kind.REPORTS)
+"""These have mails (`tasks.targets.failures`, `annotation.mails`) and lines of their own."""
+
+
 class Digest(models.Model):
     """When a person was last told of the notices of their tasks, and whether they want to be."""
 

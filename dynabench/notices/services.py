@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
 from dynabench.notices.facts import facts
-from dynabench.notices.models import Digest, Notice
+from dynabench.notices.models import TOLD_APART, Digest, Notice
 from dynabench.notices.rules import wanted
 from evaluation.submissions.emails import AWAY
 from tasks.models import TaskMember
@@ -25,8 +25,6 @@ from tasks.permissions import REVIEWERS
 logger = logging.getLogger(__name__)
 EACH_SECONDS = 600
 A_DAY = timedelta(hours=24)
-TOLD_AT_ONCE = (Notice.Kind.TARGET, Notice.Kind.REPORTS)
-"""These have mails of their own (`tasks.targets.failures`, `annotation.mails`)."""
 SALT = "notices.off"
 
 
@@ -96,7 +94,7 @@ def send_digests() -> int:
 def _untold() -> dict[User, list[Notice]]:
     """The open notices of each person who may act on them."""
     notices = defaultdict(list)
-    for one in Notice.objects.filter(ended_at=None).exclude(kind__in=TOLD_AT_ONCE).order_by("pk"):
+    for one in Notice.objects.filter(ended_at=None).exclude(kind__in=TOLD_APART).order_by("pk"):
         notices[one.task_id].append(one)
     members = TaskMember.objects.standing().filter(
         task__in=notices, role__in=REVIEWERS, user__is_active=True

@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 
 from annotation.models import Report
-from dynabench.notices.models import Notice
+from dynabench.notices.models import TOLD_APART
 from tasks.access import ANY, May, find_task
 from tasks.models import Round, Task
 from tasks.permissions import can_review
@@ -28,8 +28,7 @@ def waiting(request: HttpRequest, task: Task) -> dict[str, Any]:
     if not can_review(request.user, task):
         return {}
     reports = Report.objects.filter(context__round__task=task, resolved_at=None)
-    told_otherwise = [Notice.Kind.REPORTS, Notice.Kind.TARGET]
-    notices = task.notices.filter(ended_at=None).exclude(kind__in=told_otherwise)
+    notices = task.notices.filter(ended_at=None).exclude(kind__in=TOLD_APART)
     return {
         "open_reports": reports.count(),
         "failing": failing(task),
