@@ -31,6 +31,24 @@ from tasks.targets.endpoints.openai_chat import OpenAIChatEndpoint
 from tasks.targets.spending_services import SpentError
 
 
+def asked_as(config: TaskConfig, url: str = "", secret: str = "") -> EndpointConfig:
+    """What a submitted model of a task reads, and what its answers must look like."""
+    component, asked = config.component(config.answer_field), runnable(config)
+    is_span = component.type == "span"
+    return EndpointConfig(
+        url=url,
+        fields=asked.fields,
+        output=asked.output,
+        labels=asked.labels,
+        answer=component,
+        media=config.media_fields,
+        kind=QA_KIND if is_span else "remote",
+        secret=secret or None,
+        options={"passage_field": component.reference} if is_span else {},
+        allow_private_hosts=tuple(settings.SUBMISSION_PRIVATE_HOSTS),
+    )
+
+
 def chat_endpoint(
     config: TaskConfig,
     url: str,
@@ -39,23 +57,8 @@ def chat_endpoint(
     shots: Sequence[Mapping[str, Any]] = (),
 ) -> OpenAIChatEndpoint:
     """What asks the model; no call is made. Raises EndpointError(misconfigured)."""
-    component, asked = config.component(config.answer_field), runnable(config)
-    is_span = component.type == "span"
-    passage = {"passage_field": component.reference} if is_span else {}
-    return OpenAIChatEndpoint(
-        EndpointConfig(
-            url=url,
-            fields=asked.fields,
-            output=asked.output,
-            labels=asked.labels,
-            answer=component,
-            media=config.media_fields,
-            kind=QA_KIND if is_span else "remote",
-            secret=secret or None,
-            options={**chat.options(shots), **passage},
-            allow_private_hosts=tuple(settings.SUBMISSION_PRIVATE_HOSTS),
-        )
-    )
+    asked = asked_as(config, url, secret)
+    return OpenAIChatEndpoint(replace(asked, options={**chat.options(shots), **asked.options}))
 
 
 NOWHERE = "https://example.org"  # which is not asked

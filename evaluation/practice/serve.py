@@ -16,13 +16,13 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from dynabench.lib.keeper import must_end
-from evaluation.chat.asking import NOWHERE
+from evaluation.chat.asking import NOWHERE, asked_as
 from evaluation.contract import Beat, InvalidOutput, Outcome, Runnable
 from evaluation.models import PracticeRun, Submission
 from evaluation.practice import services
 from evaluation.queue import leases
 from evaluation.queue.attempt_keys import TEMPORARY, key_of
-from evaluation.runs.endpoints import CannotFetch, asked_as, asked_with
+from evaluation.runs.endpoints import CannotFetch, asked_with
 from evaluation.runs.execute import fetched, machine_limits
 from evaluation.sandbox.choose import NO_ENGINE, NoEngine, has_engine
 from evaluation.sandbox.containers import DockerRunner

@@ -2,18 +2,14 @@
 
 from typing import Any
 
-from django.conf import settings
-
 from dynabench.lib.encryption import Unreadable, decrypt
-from evaluation.chat.asking import chat_endpoint
+from evaluation.chat.asking import asked_as, chat_endpoint
 from evaluation.chat.settings import ChatSettings
 from evaluation.chat.shots import ShotsGone, shown
 from evaluation.contract import ENDPOINT_ADAPTERS, Writing
 from evaluation.models import Submission
-from evaluation.task_shape import runnable
-from tasks.config.schema import TaskConfig
 from tasks.targets.connect import endpoint_of
-from tasks.targets.endpoints.base import QA_KIND, Endpoint, EndpointConfig
+from tasks.targets.endpoints.base import Endpoint
 from tasks.targets.endpoints.openai_chat import OpenAIChatEndpoint
 from tasks.targets.endpoints.registry import build
 from tasks.targets.spending_services import Metered, Payer
@@ -71,21 +67,3 @@ def identity_of(submission: Submission, where: str) -> str:
         return where
     where = f"{where} on {submission.base}" if submission.base else where
     return ChatSettings.of(submission.chat).digest(where, _shots(submission))
-
-
-def asked_as(config: TaskConfig, url: str = "", secret: str = "") -> EndpointConfig:
-    """What a submitted model of a task reads, and what its answers must look like."""
-    component, asked = config.component(config.answer_field), runnable(config)
-    is_span = component.type == "span"
-    return EndpointConfig(
-        url=url,
-        fields=asked.fields,
-        output=asked.output,
-        labels=asked.labels,
-        answer=component,
-        media=config.media_fields,
-        kind=QA_KIND if is_span else "remote",
-        secret=secret or None,
-        options={"passage_field": component.reference} if is_span else {},
-        allow_private_hosts=tuple(settings.SUBMISSION_PRIVATE_HOSTS),
-    )
