@@ -126,5 +126,6 @@ urlpatterns = [
     path("", include("evaluation.api.urls")),
     path("", include("leaderboard.api.urls")),
     path("", include("dynabench.own.api")),
+    path("", include("dynabench.own.config_api")),
     re_path(r"^(?P<rest>[\s\S]*)$", Nothing.as_view()),
 ]

@@ -87,6 +87,34 @@ class Owning(Asking):
         return self._write("PUT", f"/tasks/{task}/config/", body)
 
     @method
+    def config_versions(self, task: str) -> Flow[list[types.ConfigVersion]]:
+        """What a task's configuration was, the newest first; for editors."""
+        return self._all(f"/tasks/{task}/config/versions/")
+
+    @method
+    def config_version(self, task: str, number: int) -> Flow[types.FullConfigVersion]:
+        """One of them with its text. Raises NotFound."""
+        return self._get(f"/tasks/{task}/config/versions/{number}/")
+
+    @method
+    def compare_configs(self, task: str, older: int, newer: int | None = None) -> Flow[str]:
+        """The lines that differ between two versions; None: the one in force. Raises NotFound."""
+        address = f"/tasks/{task}/config/versions/{older}/compare/"
+        found: types.ComparedConfigs = yield from self._get(address, to=newer)
+        return found["diff"]
+
+    @method
+    def return_config(
+        self, task: str, number: int, version: str, dry_run: bool = False
+    ) -> Flow[types.ChangedConfig]:
+        """Store the text of an older version again. Raises as `save_config`.
+
+        version: of the text in force, as `config` tells it.
+        """
+        body = {"version": version, "dry_run": dry_run}
+        return self._write("POST", f"/tasks/{task}/config/versions/{number}/return/", body)
+
+    @method
     def create_round(self, task: str, **plan: Unpack[types.RoundPlan]) -> Flow[types.Round]:
         """Plan the next round, such as `targets=["nli-2"], max_collected=5000`. Raises Invalid."""
         return self._write("POST", f"/tasks/{task}/rounds/", plan)

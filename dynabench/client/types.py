@@ -281,6 +281,14 @@ class Compared(TypedDict):
     next_page: int | None
 
 
+class ComparedConfigs(TypedDict):
+    """What differs between two versions."""
+
+    older: int
+    newer: int
+    diff: str
+
+
 class ComparedExample(TypedDict):
     """An example on which two models differ."""
 
@@ -350,6 +358,23 @@ class ConfigProblem(TypedDict):
     column: int
     message: str
     fix: str
+
+
+class ConfigVersion(TypedDict):
+    """When a text of the configuration was made, by whom, and what was written under it."""
+
+    number: int
+    created_at: str
+    actor: str
+    version: str
+    is_in_force: bool
+    examples: int
+
+
+class FullConfigVersion(ConfigVersion):
+    """A version with its text."""
+
+    config_text: str
 
 
 class Consensus(TypedDict):

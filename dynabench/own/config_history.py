@@ -42,7 +42,7 @@ def config_history(request: HttpRequest, code: str) -> HttpResponse:
     versions = list(task.config_versions.select_related("actor"))
     given = request.GET if "older" in request.GET else _last_two(versions)
     form = CompareForm(versions, given)
-    texts, written = {one.number: one.text for one in versions}, _written(task)
+    texts, written = {one.number: one.text for one in versions}, written_under(task)
     values: dict[str, Any] = {
         "task": task,
         "form": form,
@@ -60,7 +60,7 @@ def _last_two(versions: list[ConfigVersion]) -> dict[str, int]:
     return {"older": versions[1].number, "newer": versions[0].number} if versions else {}
 
 
-def _written(task: Task) -> dict[int | None, int]:
+def written_under(task: Task) -> dict[int | None, int]:
     """How many examples were written under each version."""
     rows = Example.objects.filter(round__task=task, config_number__isnull=False).order_by()
     return dict(rows.values_list("config_number").annotate(Count("pk")))

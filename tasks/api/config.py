@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken
+from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import read
 from tasks.access import ANY, find_edited, find_task
 from tasks.config.loading import json_schema
@@ -41,14 +41,19 @@ class ConfigSerializer(serializers.Serializer[Any]):
     warnings = ConfigProblemSerializer(many=True)
 
 
-class NewConfigSerializer(serializers.Serializer[Any]):
-    """Another configuration."""
+class ConfigChangeSerializer(serializers.Serializer[Any]):
+    """What any change of a configuration says."""
 
-    config_text = serializers.CharField(max_length=MAX_BYTES, trim_whitespace=False)
     version = serializers.CharField(max_length=64, help_text="Of the text that was edited.")
     dry_run = serializers.BooleanField(
         default=False, help_text="Only check it, and tell what would change."
     )
+
+
+class NewConfigSerializer(ConfigChangeSerializer):
+    """Another configuration."""
+
+    config_text = serializers.CharField(max_length=MAX_BYTES, trim_whitespace=False)
 
 
 class ChangedConfigSerializer(ConfigSerializer):
@@ -75,16 +80,21 @@ class ConfigView(APIView):
         """Check another text and store it. A text that is refused gets a message for each line."""
         task, editor = find_edited(request, code, kinds=ANY)
         asked = read(NewConfigSerializer, request)
-        text = asked["config_text"].replace("\r\n", "\n")
-        version, before = asked["version"], task.config_text
-        try:
-            warnings = checked(task, text, base=version)[1]
-            if not asked["dry_run"]:
-                task = save_config(task=task, text=text, base=version, actor=editor)
-        except ConfigError as error:
-            raise wrong_text(error) from None
-        body = {**_config_body(task, warnings), "config_text": text, "diff": diff(before, text)}
-        return Response(ChangedConfigSerializer(body).data)
+        text = asked.pop("config_text").replace("\r\n", "\n")
+        return saved_config(task, text, editor, **asked)
+
+
+def saved_config(task: Task, text: str, editor: User, *, version: str, dry_run: bool) -> Response:
+    """Store a text unless it is a dry run; what differs. Raises ConfigStale, ValidationError."""
+    before = task.config_text
+    try:
+        warnings = checked(task, text, base=version)[1]
+        if not dry_run:
+            task = save_config(task=task, text=text, base=version, actor=editor)
+    except ConfigError as error:
+        raise wrong_text(error) from None
+    body = {**_config_body(task, warnings), "config_text": text, "diff": diff(before, text)}
+    return Response(ChangedConfigSerializer(body).data)
 
 
 def wrong_text(error: ConfigError) -> serializers.ValidationError:

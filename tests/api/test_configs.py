@@ -6,6 +6,7 @@ from dynabench.accounts.models import LogEntry
 from tasks.config.loading import json_schema
 from tasks.config_changes import HAS_CONTEXTS, OPENED
 from tasks.models import Task, TaskMember
+from tests.support.writing_aids import worked_example
 
 URL = "/api/v1/tasks/nli/config/"
 
@@ -97,6 +98,40 @@ def test_what_is_fixed_is_refused_with_its_place(editor, nli):
     response = put(editor, text, before["version"])
     assert response.status_code == 422
     assert OPENED[:-1] in str(response.json()["error"]["fields"]["config_text"])
+
+
+def test_versions_are_listed_compared_and_brought_back(editor, nli, alice):
+    versions = f"{URL}versions/"
+    assert editor.get(versions).json()["results"] == []
+    assert editor.get(f"{versions}1/").status_code == 404
+    worked_example(nli, config_number=1)
+    first = nli.task.config_text
+    stored = put(editor, first + "\n", editor.get(URL).json()["version"]).json()
+    newer, older = editor.get(versions).json()["results"]
+    assert (newer["number"], newer["actor"], newer["examples"]) == (2, str(alice.annotator), 0)
+    assert (older["number"], older["examples"]) == (1, 1)
+    assert (newer["is_in_force"], older["is_in_force"]) == (True, False)
+    assert newer["version"] == stored["version"]
+    assert editor.get(f"{versions}1/").json() == {**older, "config_text": first}
+
+    same = editor.get(f"{versions}1/compare/").json()
+    assert (same["older"], same["newer"]) == (1, 2)
+    assert same == editor.get(f"{versions}1/compare/?to=2").json()
+    for odd in ("?to=7", "?to=x", "?with=1"):
+        assert editor.get(f"{versions}1/compare/{odd}").status_code == 422
+
+    back = f"{versions}1/return/"
+    assert editor.post(back, {}).status_code == 422
+    assert editor.post(back, {"version": older["version"]}).json()["error"]["code"] == "stale"
+    known = {"version": newer["version"]}
+    assert editor.post(back, {**known, "dry_run": True}).json()["version"] == newer["version"]
+    assert editor.post(back, known).json()["version"] == older["version"]
+    task = Task.objects.get(pk=nli.task.pk)
+    assert (task.config_text, task.config_number) == (first, 3)
+    nli.task.config_versions.filter(number=1).update(text="version: 2")
+    refused = editor.post(back, {"version": older["version"]})
+    assert refused.status_code == 422
+    assert "config_text" in refused.json()["error"]["fields"]
 
 
 @pytest.mark.parametrize(

@@ -74,10 +74,12 @@ def make_world() -> World:
     reader = UserFactory(email="reader@example.com")
     member = TaskMember.objects.create(task=task, user=reader, role="viewer")
     link, _url = make_link(task=task, actor=owner, role="judge", most=2, days=1)
+    task.config_versions.create(number=1, text=CONFIG, actor=owner)
     TaskGroup.objects.create(slug="texts", name="Texts").tasks.add(task)
     teams, team_members = _teams(owner, other)
     ids = {
         "members": [member.pk],
+        "versions": [1],
         "task-invitations": [link.pk],
         **teams,
         **_rounds(task, owner, other),

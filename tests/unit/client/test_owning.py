@@ -206,3 +206,16 @@ def test_people_are_invited_and_join(client_of, alice, bob, nli):
     assert gone.value.code == "gone"
     told = [(one["id"], one["state"], one["accepted_by"]) for one in owner.task_invitations("nli")]
     assert told == [(link.pk, "used", [bob.email]), (mailed["id"], "revoked", [])]
+
+
+def test_a_configuration_is_compared_and_brought_back(editor, nli):
+    before = editor.config("nli")
+    text = before["config_text"].replace("language: en", "language: de")
+    now = editor.save_config("nli", text, before["version"])
+    assert [one["number"] for one in editor.config_versions("nli")] == [2, 1]
+    assert editor.config_version("nli", 1)["config_text"] == before["config_text"]
+    assert editor.compare_configs("nli", 1) == editor.compare_configs("nli", 1, 2) == now["diff"]
+    assert editor.return_config("nli", 1, now["version"])["version"] == before["version"]
+    with pytest.raises(Refused) as stale:
+        editor.return_config("nli", 2, now["version"])
+    assert stale.value.code == "stale"
