@@ -6,6 +6,7 @@ All are filled from the version's numbers and the task's configuration; none nam
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import yaml
@@ -113,7 +114,7 @@ def readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str:
     """The dataset card in the hub's format: YAML about it, then Markdown."""
     config, test = dataset.round.task.config, _test_file(dataset)
     files = {split: f"{split}.parquet" for split in HUB_SPLIT} | {TEST: f"{test}.parquet"}
-    rows = sum(numbers["rows"].values())
+    rows, sources = sum(numbers["rows"].values()), _sources(dataset)
     front = {
         "pretty_name": title_of(dataset),
         "license": dataset.options["license"],
@@ -122,7 +123,7 @@ def readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str:
         "size_categories": [next(size for most, size in HUB_SIZES.items() if rows < most)],
         "annotations_creators": ["crowdsourced"],
         "language_creators": ["crowdsourced"],
-        "source_datasets": ["original"],
+        "source_datasets": ["extended" if sources else "original"],
         "tags": ["dynabench", "adversarial", "human-in-the-loop"],
         "configs": [
             {
@@ -154,10 +155,21 @@ def readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str:
             "canary": dataset.options["canary"],
             "held_until": dataset.options.get("held_until"),
             "has_tasks": has_tasks,
+            "sources": sources,
             "round": dataset.round,
         },
     )
     return f"---\n{yaml.safe_dump(front, sort_keys=False, allow_unicode=True)}---\n\n{text}"
+
+
+def _sources(dataset: Dataset) -> list[tuple[str, str, str, str]]:
+    """(name, licence, citation, address) of other people's data in the round."""
+    told = dataset.round.batches.exclude(license="", citation="", origin="")
+    found = told.order_by("pk").values_list("file_name", "license", "citation", "origin")
+    return [
+        (name, licence, indent(citation, "      "), origin)
+        for name, licence, citation, origin in dict.fromkeys(found)
+    ]
 
 
 def _parts(config: TaskConfig) -> list[tuple[str, str, str]]:

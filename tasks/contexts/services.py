@@ -21,6 +21,7 @@ from tasks.contexts.archives import summary_of_archive
 from tasks.contexts.columns import Matching
 from tasks.contexts.files import Files, Summary, context_digest, summary_of
 from tasks.contexts.uploads import MAX_BYTES
+from tasks.formats.base import UNKNOWN, Terms
 from tasks.line_files import FileError
 from tasks.media.decoding import ABOUT, Decoded
 from tasks.media.services import delete_unnamed, digests_in, keep, store_decoded, value_of
@@ -39,13 +40,16 @@ def store_contexts(
     rows: Iterable[Mapping[str, Any]],
     file_name: str,
     actor: User | None = None,
+    terms: Terms = UNKNOWN,
 ) -> ContextBatch:
     """Store checked rows (context fields, `tag`, `metadata`) as one batch; no lock.
 
     A context that the round already has is left out by its unique digest. Raises Invalid when a
     picture or recording that one names is not stored in the task.
     """
-    batch = ContextBatch.objects.create(round=round, file_name=file_name, imported_by=actor)
+    batch = ContextBatch.objects.create(
+        round=round, file_name=file_name, imported_by=actor, **terms._asdict()
+    )
     names = [component.name for component in round.task.config.context]
     contexts = []
     for row in rows:
@@ -136,7 +140,14 @@ def _archive(lines: Iterable[bytes], read: Callable[..., Summary]) -> Summary:
     return found
 
 
-def import_contexts(*, round: Round, found: Summary, file_name: str, actor: User | None) -> Summary:
+def import_contexts(
+    *,
+    round: Round,
+    found: Summary,
+    file_name: str,
+    actor: User | None,
+    terms: Terms = UNKNOWN,
+) -> Summary:
     """Store the new rows of a preview, and note how many; no lock, a unique digest.
 
     The files of an archive are stored before the rows; without rows they go after a day.
@@ -148,7 +159,8 @@ def import_contexts(*, round: Round, found: Summary, file_name: str, actor: User
         store_decoded(task=round.task, found=decoded)
     if found.rows:
         rows = [row.values for row in found.rows]
-        batch = store_contexts(round=round, rows=rows, file_name=file_name[-200:], actor=actor)
+        names: dict[str, Any] = {"file_name": file_name[-200:], "actor": actor, "terms": terms}
+        batch = store_contexts(round=round, rows=rows, **names)
         found.stored = Context.objects.filter(batch=batch).count()
     return found
 

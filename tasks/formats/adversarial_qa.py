@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from tasks.formats import squad
-from tasks.formats.base import Format, Part, Record
+from tasks.formats.base import Format, Part, Record, Terms
 from tasks.line_files import BadRow
 
 TITLE = "AdversarialQA"
@@ -34,8 +34,10 @@ FORMAT = Format(
     row,
     squad.questions,
     files=r"(1_dbidaf|2_dbert|3_droberta)/(train|dev|test)\.json(\.gz)?$",
-    license="CC BY-SA 4.0 (card on the hub) or CC BY-NC 4.0 (README of the repository)",
-    citation="Max Bartolo, Alastair Roberts, Johannes Welbl, Sebastian Riedel and Pontus "
-    "Stenetorp. 2020. Beat the AI: Investigating Adversarial Human Annotation for Reading "
-    "Comprehension. TACL 8.",
+    terms=Terms(
+        "CC BY-SA 4.0 (card on the hub) or CC BY-NC 4.0 (README of the repository)",
+        "Max Bartolo, Alastair Roberts, Johannes Welbl, Sebastian Riedel and Pontus "
+        "Stenetorp. 2020. Beat the AI: Investigating Adversarial Human Annotation for Reading "
+        "Comprehension. TACL 8.",
+    ),
 )

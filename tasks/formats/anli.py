@@ -7,7 +7,7 @@ there of `verifier_labels_R1-3.jsonl`, which joins by uid where it lies in the s
 import re
 from collections.abc import Sequence
 
-from tasks.formats.base import Format, Part, Record, checked, one_of, vote_of
+from tasks.formats.base import Format, Part, Record, Terms, checked, one_of, vote_of
 from tasks.formats.reading import json_lines
 from tasks.line_files import BadRow
 
@@ -59,7 +59,9 @@ FORMAT = Format(
     json_lines,
     files=r"(R[123]/(train|dev|test)|verifier_labels_R1-3)\.jsonl(\.gz)?$",
     same=lambda record: str(record["uid"]),
-    license="CC BY-NC 4.0",
-    citation="Yixin Nie, Adina Williams, Emily Dinan, Mohit Bansal, Jason Weston and Douwe Kiela. "
-    "2020. Adversarial NLI: A New Benchmark for Natural Language Understanding. ACL.",
+    terms=Terms(
+        "CC BY-NC 4.0",
+        "Yixin Nie, Adina Williams, Emily Dinan, Mohit Bansal, Jason Weston and Douwe Kiela. "
+        "2020. Adversarial NLI: A New Benchmark for Natural Language Understanding. ACL.",
+    ),
 )

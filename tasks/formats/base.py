@@ -29,6 +29,17 @@ KEPT = "dynabench"
 """Where an export for a tool keeps the row itself, as JSON, so that it comes back whole."""
 
 
+class Terms(NamedTuple):
+    """On what terms data come: licence, how to cite them, and where they were taken from."""
+
+    license: str = ""
+    citation: str = ""
+    origin: str = ""
+
+
+UNKNOWN = Terms()
+
+
 class Line(NamedTuple):
     """A record: where it stands, as it stands, and its row or what is wrong with it."""
 
@@ -92,8 +103,7 @@ class Format:
     same: Callable[[Record], str] | None = None
     write: Callable[[Item], Record] | None = None
     is_array: bool = False
-    license: str = ""
-    citation: str = ""
+    terms: Terms = UNKNOWN
 
 
 def checked(record: Any, shape: Shape, title: str, where: str = "") -> Record:

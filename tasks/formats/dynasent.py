@@ -6,7 +6,7 @@ Layout: "Data format" in README.md of cgpotts/dynasent.
 from collections.abc import Sequence
 from typing import Any
 
-from tasks.formats.base import Format, Part, Record, Shape, checked, vote_of
+from tasks.formats.base import Format, Part, Record, Shape, Terms, checked, vote_of
 from tasks.formats.reading import json_lines
 from tasks.line_files import BadRow
 
@@ -59,7 +59,9 @@ FORMAT = Format(
     TITLE,
     row,
     json_lines,
-    license="CC BY 4.0",
-    citation="Christopher Potts, Zhengxuan Wu, Atticus Geiger and Douwe Kiela. 2020. DynaSent: A "
-    "Dynamic Benchmark for Sentiment Analysis. arXiv:2012.15349.",
+    terms=Terms(
+        "CC BY 4.0",
+        "Christopher Potts, Zhengxuan Wu, Atticus Geiger and Douwe Kiela. 2020. DynaSent: A "
+        "Dynamic Benchmark for Sentiment Analysis. arXiv:2012.15349.",
+    ),
 )

@@ -7,7 +7,7 @@ of the three annotators said are published.
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from tasks.formats.base import Format, Part, Record, checked, one_of
+from tasks.formats.base import Format, Part, Record, Terms, checked, one_of
 from tasks.formats.reading import table
 
 TITLE = "HatemojiBuild"
@@ -35,8 +35,10 @@ FORMAT = Format(
     row,
     table(),
     files=r"(train|validation|test)\.csv(\.gz)?$",
-    license="CC BY 4.0",
-    citation="Hannah Rose Kirk, Bertie Vidgen, Paul Röttger, Tristan Thrush and Scott A. Hale. "
-    "2022. Hatemoji: A Test Suite and Adversarially-Generated Dataset for Benchmarking and "
-    "Detecting Emoji-based Hate. NAACL.",
+    terms=Terms(
+        "CC BY 4.0",
+        "Hannah Rose Kirk, Bertie Vidgen, Paul Röttger, Tristan Thrush and Scott A. Hale. "
+        "2022. Hatemoji: A Test Suite and Adversarially-Generated Dataset for Benchmarking and "
+        "Detecting Emoji-based Hate. NAACL.",
+    ),
 )

@@ -6,7 +6,7 @@ the author's, the others are of people who judged the pair.
 
 from collections.abc import Sequence
 
-from tasks.formats.base import Format, Part, Record, checked, one_of, vote_of
+from tasks.formats.base import Format, Part, Record, Terms, checked, one_of, vote_of
 from tasks.formats.reading import json_lines
 
 TITLE = "SNLI"
@@ -40,7 +40,9 @@ FORMAT = Format(
     TITLE,
     row,
     json_lines,
-    license="CC BY-SA 4.0",
-    citation="Samuel R. Bowman, Gabor Angeli, Christopher Potts and Christopher D. Manning. 2015. "
-    "A large annotated corpus for learning natural language inference. EMNLP.",
+    terms=Terms(
+        "CC BY-SA 4.0",
+        "Samuel R. Bowman, Gabor Angeli, Christopher Potts and Christopher D. Manning. 2015. "
+        "A large annotated corpus for learning natural language inference. EMNLP.",
+    ),
 )

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from io import BufferedReader
 
-from tasks.formats.base import Format, Numbered, Part, Record, checked
+from tasks.formats.base import Format, Numbered, Part, Record, Terms, checked
 from tasks.formats.reading import json_items
 from tasks.line_files import BadRow, FileError
 
@@ -59,8 +59,10 @@ FORMAT = Format(
     row,
     questions,
     files=r"\.json(\.gz)?$",
-    license="CC BY-SA 4.0",
-    citation="Pranav Rajpurkar, Jian Zhang, Konstantin Lopyrev and Percy Liang. 2016. SQuAD: "
-    "100,000+ Questions for Machine Comprehension of Text. EMNLP. Version 2: Pranav Rajpurkar, "
-    "Robin Jia and Percy Liang. 2018. Know What You Don't Know. ACL.",
+    terms=Terms(
+        "CC BY-SA 4.0",
+        "Pranav Rajpurkar, Jian Zhang, Konstantin Lopyrev and Percy Liang. 2016. SQuAD: "
+        "100,000+ Questions for Machine Comprehension of Text. EMNLP. Version 2: Pranav Rajpurkar, "
+        "Robin Jia and Percy Liang. 2018. Know What You Don't Know. ACL.",
+    ),
 )

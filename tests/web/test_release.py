@@ -378,6 +378,8 @@ def test_a_private_test_split_shows_no_answer(closed):
 def test_the_dataset_card_is_the_hubs(closed):
     import yaml
 
+    about = {"license": "cc0", "citation": "@misc{a}", "origin": "https://hub.test/datasets/a"}
+    closed.batches.create(file_name="a (plain, train)", **about)
     card = content(released(closed, description="Only *short* statements."), "README.md").decode()
     _, front, text = card.split("---\n", 2)
     front = yaml.safe_load(front)
@@ -386,6 +388,8 @@ def test_the_dataset_card_is_the_hubs(closed):
     assert front["configs"][0]["data_files"][1] == {"split": "validation", "path": "dev.parquet"}
     assert "Only *short* statements." in text
     assert "| train | 40 | 8 |" in text
+    assert front["source_datasets"] == ["extended"]
+    assert all(words in text for words in ("a (plain, train)", *about.values()))
     assert "--tasks dynabench_nli_r1 --include_path ." in text
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tasks.config.checks import RESERVED
 from tasks.config.loading import dump_config, load_config
-from tasks.formats.base import Format
+from tasks.formats.base import UNKNOWN, Terms
 from tasks.services import title_of
 from validation.rules.consensus import Policy
 
@@ -26,13 +26,12 @@ def created_config(
     most_votes: int,
     *,
     about_model: bool = False,
-    source: Format | None = None,
+    terms: Terms = UNKNOWN,
 ) -> str:
     """A configuration in YAML, whose answers are in the field `label`.
 
     labels: every answer of an author, a model or a validator, in order. most_votes: on one example.
-    about_model: unless they choose labels, people judge the model's answers. source: what has a
-    licence and a citation. Raises ConfigError.
+    about_model: unless they choose labels, people judge the model's answers. Raises ConfigError.
     """
     context = _usable(context, {ANSWER})
     inputs = _usable(inputs, {ANSWER, *context})
@@ -56,8 +55,8 @@ def created_config(
         "metrics": {"main": "accuracy" if is_choice else "squad_f1"},
         "validation": {"mode": "label" if is_choice else "verdict"},
     }
-    if source and (source.license or source.citation):
-        config["about"] = {"license": source.license, "citation": source.citation}
+    if terms.license or terms.citation:
+        config["about"] = {"license": terms.license, "citation": terms.citation}
     if policy and policy.rule != "dawid-skene":
         votes: dict[str, Any] = {"rule": policy.rule}
         if policy.rule in ("n-equal", "at-least"):

@@ -22,7 +22,7 @@ from tasks.contexts.files import context_digest
 from tasks.formats.base import Line
 from tasks.line_files import BadRow
 from tasks.media.services import digests_in, keep
-from tasks.models import Context, ContextBatch, Round
+from tasks.models import Context, ContextBatch, Round, Task
 from validation.bulk_insert import Table
 from validation.decisions.consensus_rows import policy_of
 from validation.decisions.replay import replay
@@ -122,6 +122,7 @@ class _Import:
         self.options = options
         self.summary = Summary()
         self._tell = on_bad
+        self._plain = _plain_rows(options)
         self._tasks: dict[str, ImportedTask] = {}
         self._rounds: dict[tuple[str, int], _ImportedRound] = {}
 
@@ -144,7 +145,7 @@ class _Import:
             if self.options.source:
                 row = row_of(told, task) if told else None
             else:
-                row = parse_line(text, task if self.options.judge else "") if text.strip() else None
+                row = parse_line(text, *self._plain) if text.strip() else None
         except BadRow as error:
             self.bad(place, text, str(error))
             return None
@@ -195,7 +196,7 @@ class _ImportedRound:
     def __init__(self, task: ImportedTask, number: int, options: Options):
         self.new = 0
         self._task = task
-        self._file, self._judge = options.file_name, options.judge
+        self._file, self._judge, self._terms = options.file_name, options.judge, options.terms
         self.round, created = Round.objects.get_or_create(
             task=task.task, number=number, defaults={"state": Round.State.CLOSED}
         )
@@ -264,6 +265,8 @@ class _ImportedRound:
             return
         rows = [line.row for line in lines]
         self._keep_media(rows)
+        if any(self._terms):
+            self._made_batch()
         people, targets = self._task.people(rows), self._task.targets(rows)
         contexts = self._contexts(lines)
         examples = Table(Example, EXAMPLE)
@@ -331,16 +334,23 @@ class _ImportedRound:
         new = [digest for digest in wanted if digest not in found]
         if not new:
             return found
-        if self._batch is None:
-            name = self._file[:200]
-            self._batch = ContextBatch.objects.create(round=self.round, file_name=name)
+        batch = self._made_batch()
         table = Table(Context, CONTEXT)
         ids = table.reserve(len(new))
         table.insert(
-            (pk, self.round.pk, self._batch.pk, _json(wanted[digest]), digest, True)
+            (pk, self.round.pk, batch.pk, _json(wanted[digest]), digest, True)
             for pk, digest in zip(ids, new, strict=True)
         )
         return found | dict(zip(new, ids, strict=True))
+
+    def _made_batch(self) -> ContextBatch:
+        """What names the file and its terms."""
+        if self._batch is None:
+            about = self._terms._asdict()
+            self._batch = ContextBatch.objects.create(
+                round=self.round, file_name=self._file[:200], **about
+            )
+        return self._batch
 
     def finish(self) -> None:
         """Decide examples that need all votes of the round; queue all of them or none."""
@@ -379,6 +389,15 @@ class _ImportedRound:
             stored.update(filled_to=self._last)
         else:
             stored.filter(filled_to__gte=self._first).update(filled_to=self._first - 1)
+
+
+def _plain_rows(options: Options) -> tuple[str, list[str]]:
+    """The task that takes plain rows, if any, and its context fields, if it is there already."""
+    code = options.task or ""
+    if not (options.judge and code):
+        return "", []
+    task = Task.objects.filter(code=code).first()
+    return code, [one.name for one in task.config.context] if task else []
 
 
 def _wrong_talk(config: TaskConfig, row: HistoryRow) -> str:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from typing import Annotated, Any, NoReturn, Self
 
@@ -105,15 +105,16 @@ UNTOLD: Mapping[str, Any] = {
 """A row of which nothing is known but its task and uid."""
 
 
-def parse_line(line: bytes, task: str = "") -> HistoryRow:
+def parse_line(line: bytes, task: str = "", context: Collection[str] = ()) -> HistoryRow:
     """The row that a line of JSON in UTF-8 holds. Raises BadRow.
 
     task: the code of the task in which people judge the rows. There a row may also be plain: it
-    holds no objects and no lists, and its fields are what people read.
+    holds no objects and no lists, and its fields are what people read; context: those of them that
+    stand in the task's contexts.
     """
     data = _read(line)
     if task and not any(isinstance(value, dict | list) for value in data.values()):
-        data = _whole(data, task)
+        data = _whole(data, task, context)
     return _checked(data)
 
 
@@ -132,7 +133,7 @@ def _checked(data: Mapping[str, Any]) -> HistoryRow:
         raise BadRow(_reason(first)) from None
 
 
-def _whole(plain: Mapping[str, Any], task: str) -> dict[str, Any]:
+def _whole(plain: Mapping[str, Any], task: str, context: Collection[str]) -> dict[str, Any]:
     """A plain row as one of history that nobody has judged.
 
     `label` is the author's; without `uid` one follows from the row itself, so that importing it
@@ -144,7 +145,8 @@ def _whole(plain: Mapping[str, Any], task: str) -> dict[str, Any]:
     uid, label = text.pop("uid", digest), text.pop("label", "")
     if not any(value.strip() for value in text.values()):
         raise BadRow("the line has nothing to judge; add a field with a text")
-    told = {"uid": uid, "input": text, "author_label": label or None}
+    shown = {name: text.pop(name) for name in context if name in text}
+    told = {"uid": uid, "context": shown, "input": text, "author_label": label or None}
     return {"task": task, **UNTOLD, **told}
 
 

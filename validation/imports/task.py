@@ -13,7 +13,7 @@ from annotation.models import Example
 from dynabench.accounts.models import Annotator, User
 from dynabench.lib.errors import Refused
 from tasks.config.parsing import ConfigError
-from tasks.formats.base import Format
+from tasks.formats.base import UNKNOWN, Format, Terms
 from tasks.models import TargetModel, TargetVersion, Task
 from tasks.services import make_imported
 from validation.bulk_insert import Table
@@ -35,8 +35,8 @@ class Options:
 
     owner: the address of whom a task that is made belongs to; empty: the only superuser.
     judge: people judge the examples on the site. labels: what they choose from in a task that is
-    made, beside the labels of the rows. source: the layout that the rows come from; a task that is
-    made gets its licence and how to cite it.
+    made, beside the labels of the rows. source: the layout that the rows come from. terms: what is
+    kept with the rows; a task that is made gets its licence and how to cite it.
     """
 
     file_name: str
@@ -49,6 +49,7 @@ class Options:
     judge: bool = False
     labels: Sequence[str] = ()
     source: Format | None = None
+    terms: Terms = UNKNOWN
 
 
 def _owner(address: str) -> User:
@@ -84,7 +85,7 @@ class ImportedTask:
         self._input: dict[str, None] = {}
         self._labels: set[str] = set()
         self._judge, self._offered = options.judge, options.labels
-        self._source = options.source
+        self._terms = options.terms
         if self._offered and not self._created:
             self._check_offered()
         self._rows = self._claims = self._answers = 0
@@ -213,7 +214,7 @@ class ImportedTask:
                 self._policy,
                 self._most_votes,
                 about_model=self._judge and self._answers > 0 and not self._claims,
-                source=self._source,
+                terms=self._terms,
             )
         except ConfigError as error:
             raise ImportRefused(

@@ -1,56 +1,74 @@
 """Import a file of contexts into a round."""
 
+import json
 from argparse import ArgumentParser
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.core.management.base import BaseCommand, CommandError
 
 from dynabench.lib.refusals import as_command_error
+from dynabench.lib.scratch import scratch
+from tasks.config.schema import TaskConfig
+from tasks.contexts.columns import Matching, guess, needed_fields
 from tasks.contexts.files import Summary
 from tasks.contexts.services import FINISHED, import_contexts, preview_contexts
+from tasks.formats import FORMATS
+from tasks.formats.base import UNKNOWN, Terms
+from tasks.formats.reading import lines_of
 from tasks.line_files import FileError
+from tasks.management.datasets import SOURCES, add_dataset_arguments, dataset_of, is_dataset
 from tasks.management.named import no_round, round_of, task_of
 from tasks.models import Round, Task
 
 
 class Command(BaseCommand):
-    help = (
-        "Import contexts from JSONL, CSV, TSV, text or an archive. Running it again adds nothing."
-    )
+    help = "Import contexts from a file or a data set. Running it again adds nothing."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("code", help="the task's code, such as nli")
         parser.add_argument(
             "file",
-            type=Path,
-            help=".jsonl, .csv, .tsv, .xlsx, .xls, .ods, .txt, or a .zip of files",
+            help=".jsonl, .csv, .tsv, .xlsx, .xls, .ods, .txt, .zip, or what --from says",
         )
+        parser.add_argument(
+            "--from",
+            dest="source",
+            choices=[*FORMATS, *SOURCES],
+            help="the layout of the file; hub: FILE is the name or address of a data set; "
+            "datasets: a folder of that library",
+        )
+        add_dataset_arguments(parser)
         parser.add_argument("--round", type=int, help="its number; default: the latest unfinished")
         parser.add_argument("--skip-bad", action="store_true", help="leave bad lines out")
 
     def handle(self, *args: Any, **options: Any) -> None:
         task, number = task_of(options["code"]), options["round"]
         round = latest_unfinished(task) if number is None else round_of(task, number)
-        path: Path = options["file"]
-        with as_command_error(FileError):
-            found = self._read(round, path)
+        with as_command_error(FileError), _opened(options) as file:
+            found = self._read(round, file, options["file"])
             bad = f"{found.error_count} bad line{'' if found.error_count == 1 else 's'}"
             if found.error_count and not options["skip_bad"]:
                 raise CommandError(
                     f"{bad} cannot be stored, so nothing was. "
                     "Mend the file, or leave the lines out with --skip-bad."
                 )
-            import_contexts(round=round, found=found, file_name=path.name, actor=None)
+            about: dict[str, Any] = {"file_name": file.name, "terms": file.terms}
+            import_contexts(round=round, found=found, actor=None, **about)
         duplicates = found.row_count - found.error_count - found.stored
         left_out = f", {bad} left out" if found.error_count else ""
         self.stdout.write(f"{round}: {found.stored} new, {duplicates} duplicates{left_out}.")
 
-    def _read(self, round: Round, path: Path) -> Summary:
+    def _read(self, round: Round, file: "_File", path: str) -> Summary:
         """What the file holds; every bad line goes to stderr."""
+        matching = file.matching(round.task.config)
         try:
-            with path.open("rb") as lines:
-                found = preview_contexts(round=round, lines=lines, file_name=path.name)
+            with file.path.open("rb") as lines:
+                found = preview_contexts(
+                    round=round, lines=lines, file_name=file.path.name, matching=matching
+                )
         except OSError as error:
             raise CommandError(f"{path}: {error.strerror}.") from None
         for bad in found.errors:
@@ -58,6 +76,53 @@ class Command(BaseCommand):
         if found.error_count > len(found.errors):
             self.stderr.write(f"{path}: and {found.error_count - len(found.errors)} more")
         return found
+
+
+class _File(NamedTuple):
+    """A file of contexts; columns: those that are matched with fields, None: they have their names.
+
+    name: what the import is called.
+    """
+
+    path: Path
+    name: str
+    terms: Terms = UNKNOWN
+    columns: Sequence[str] | None = None
+
+    def matching(self, config: TaskConfig) -> Matching | None:
+        """The field that each column fills. Raises FileError."""
+        if self.columns is None:
+            return None
+        found = guess(self.columns, config)
+        if missing := {*needed_fields(config)} - {*found.values()}:
+            raise FileError(
+                f"No column fills {', '.join(sorted(missing))}; there are "
+                f"{', '.join(self.columns)}. Match them with --columns FIELD=COLUMN."
+            )
+        return found
+
+
+@contextmanager
+def _opened(options: Mapping[str, Any]) -> Iterator[_File]:
+    """What the arguments name, as a file that is read line by line. Raises FileError."""
+    path = Path(options["file"])
+    if is_dataset(options):
+        with dataset_of(options, is_plain=False) as (found, rows):
+            columns = [*options["columns"]] or found.columns
+            yield _File(rows, found.title, found.terms, columns)
+    elif source := FORMATS.get(options["source"]):
+        with scratch() as folder:
+            rows = folder / "rows.jsonl"
+            names: dict[str, None] = {}
+            with rows.open("wb") as lines:
+                for line in lines_of(path, source):
+                    told = line.row or {}
+                    shown = {**told.get("context", {}), **told.get("input", {})}
+                    names |= dict.fromkeys(shown)
+                    lines.write(json.dumps(shown).encode() + b"\n")
+            yield _File(rows, path.name, source.terms, [*names])
+    else:
+        yield _File(path, path.name)
 
 
 def latest_unfinished(task: Task) -> Round:

@@ -17,8 +17,8 @@ from tests.support.published import read, without, wrong
 
 def test_every_layout_says_what_it_is():
     assert {"label_studio", "doccano", "argilla", "potato"} == {*TOOLS}
-    assert all(form.license or name in TOOLS for name, form in FORMATS.items())
-    assert all(bool(form.license) == bool(form.citation) for form in FORMATS.values())
+    assert all(form.terms.license or name in TOOLS for name, form in FORMATS.items())
+    assert all(bool(form.terms.license) == bool(form.terms.citation) for form in FORMATS.values())
 
 
 SENTENCE = {

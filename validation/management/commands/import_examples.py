@@ -2,7 +2,7 @@
 
 import json
 from argparse import ArgumentParser
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from io import BufferedReader
 from pathlib import Path
@@ -12,8 +12,10 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import IntegrityError, OperationalError
 
 from tasks.formats import FORMATS
+from tasks.formats.base import UNKNOWN, Line, Terms
 from tasks.formats.reading import lines_of
 from tasks.line_files import BadRow, FileError, LineError, read_csv, unpacked_lines
+from tasks.management.datasets import SOURCES, add_dataset_arguments, dataset_of, is_dataset
 from validation.imports.load import Place, Summary, import_examples
 from validation.imports.task import ImportRefused, Options
 from validation.rules.consensus import Policy
@@ -31,15 +33,17 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "file",
-            type=Path,
-            help="JSONL, or with --judge also .csv and .tsv; in UTF-8, gzip is recognised",
+            help="JSONL, or with --judge also .csv and .tsv, in UTF-8, gzip is recognised; or what "
+            "--from says",
         )
         parser.add_argument(
             "--from",
             dest="source",
-            choices=FORMATS,
-            help="the layout of the file, or of the files in a folder or a .zip archive",
+            choices=[*FORMATS, *SOURCES],
+            help="the layout of the file, or of the files in a folder or a .zip archive; hub: FILE "
+            "is the name or address of a data set; datasets: a folder of that library",
         )
+        add_dataset_arguments(parser)
         parser.add_argument("--task", metavar="CODE", help="instead of the task each row names")
         parser.add_argument("--create", action="store_true", help="make the task if there is none")
         parser.add_argument(
@@ -64,52 +68,70 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        path: Path = options["file"]
-        source = FORMATS.get(options["source"])
-        if source and not options["task"]:
-            raise CommandError("--from needs --task CODE: these files name no task.")
-        if not source and _delimiter(path) and not options["judge"]:
-            raise CommandError("A table holds rows for --judge. History comes in as JSONL.")
+        self._check(options)
         with ExitStack() as stack:
             self._named = self._read = 0
             self._collected: IO[bytes] | None = None
-            self._path, self._stack = path, stack
+            self._name, self._stack = options["file"], stack
             try:
+                name, terms, lines = self._opened(options)
+                source = FORMATS.get(options["source"])
+                about = {one: options[one] for one in NAMES}
                 summary = import_examples(
-                    lines=lines_of(path, source)
-                    if source
-                    else _lines(path, stack.enter_context(path.open("rb"))),
-                    options=Options(
-                        path.name, source=source, **{name: options[name] for name in NAMES}
-                    ),
+                    lines=lines,
+                    options=Options(name, source=source, terms=terms, **about),
                     on_bad=self._collect if options["skip_bad"] else self._tell,
                     on_progress=self._progress,
                 )
             except ImportRefused as error:
                 raise CommandError(str(error)) from None
             except FileError as error:
-                raise CommandError(f"{path}: {error} Nothing was stored.") from None
+                raise CommandError(f"{self._name}: {error} Nothing was stored.") from None
             except OSError as error:
-                raise CommandError(f"{error.filename or path}: {error.strerror}.") from None
+                raise CommandError(f"{error.filename or self._name}: {error.strerror}.") from None
             except (OperationalError, IntegrityError) as error:  # another import, most likely
                 raise CommandError(
                     f"Nothing was stored; try again in a while: {str(error).splitlines()[0]}"
                 ) from None
         self._say(summary)
 
+    def _check(self, options: Mapping[str, Any]) -> None:
+        """Whether the arguments go together."""
+        source = options["source"]
+        if source and not options["task"]:
+            raise CommandError("--from needs --task CODE: these files name no task.")
+        is_table = is_dataset(options) or (not source and _delimiter(Path(options["file"])))
+        if is_table and not options["judge"]:
+            raise CommandError("A table holds rows for --judge. History comes in as JSONL.")
+
+    def _opened(
+        self, options: Mapping[str, Any]
+    ) -> tuple[str, Terms, Iterator[tuple[int, bytes]] | Iterator[Line]]:
+        """What the rows are called, on what terms they come, and the rows."""
+        path = Path(options["file"])
+        self._bad_file = path.with_name(f"{path.name}.bad")
+        if source := FORMATS.get(options["source"]):
+            return path.name, source.terms, lines_of(path, source)
+        if not is_dataset(options):
+            return path.name, UNKNOWN, _lines(path, self._stack.enter_context(path.open("rb")))
+        found, rows = self._stack.enter_context(dataset_of(options, is_plain=True))
+        self._bad_file = Path(f"{path.name}.bad")
+        opened = self._stack.enter_context(rows.open("rb"))
+        return found.title, found.terms, _lines(rows, opened)
+
     def _tell(self, place: Place, line: bytes, reason: str) -> None:
         """Name a bad line on stderr; the first ones only."""
         self._named += 1
         if self._named <= MOST_NAMED:
-            self.stderr.write(f"{self._path}:{place}: {reason}")
+            self.stderr.write(f"{self._name}:{place}: {reason}")
         elif self._named == MOST_NAMED + 1:
-            self.stderr.write(f"{self._path}:{place}: and maybe more")
+            self.stderr.write(f"{self._name}:{place}: and maybe more")
 
     def _collect(self, place: Place, line: bytes, reason: str) -> None:
         """Name a bad line and keep it as it is."""
         self._tell(place, line, reason)
         if self._collected is None:
-            self._collected = self._stack.enter_context(_bad_file(self._path).open("wb"))
+            self._collected = self._stack.enter_context(self._bad_file.open("wb"))
         self._collected.write(line.rstrip(b"\r\n") + b"\n")
 
     def _progress(self, lines: int) -> None:
@@ -123,7 +145,7 @@ class Command(BaseCommand):
         self.stderr.write(f"{chr(13) if self.stderr.isatty() else ''}{self._read:,} lines read")
         for name, count in summary.rounds.items():
             self.stdout.write(f"{name}: {count:,} new")
-        left_out = f", {summary.bad:,} bad in {_bad_file(self._path)}" if summary.bad else ""
+        left_out = f", {summary.bad:,} bad in {self._bad_file}" if summary.bad else ""
         self.stdout.write(f"{summary.new:,} new, {summary.known:,} known before{left_out}.")
 
 
@@ -159,10 +181,6 @@ def _rows(lines: Iterator[bytes], delimiter: str) -> Iterator[tuple[int, bytes]]
         yield row.line, json.dumps({**dict.fromkeys(header, ""), **row.values}).encode()
     if not header:
         raise FileError(f"line 1: {NO_HEADER}.")
-
-
-def _bad_file(path: Path) -> Path:
-    return path.with_name(f"{path.name}.bad")
 
 
 def _policy(text: str) -> Policy:

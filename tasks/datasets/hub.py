@@ -1,0 +1,241 @@
+"""Datasets of a hub by its HTTP interface: what it tells of one, and its files in pieces.
+
+Like every call to another host through the guarded transport, without a token of the operator's:
+a redirect to a private address is refused, and nobody gets at what only the operator may read.
+"""
+
+import io
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+import httpx
+
+from tasks.datasets.files import Card, Splits, card_of, converted_splits, splits_of
+from tasks.line_files import FileError
+from tasks.targets.endpoints.answers import members, strict_json
+from tasks.targets.endpoints.base import EndpointError
+from tasks.targets.endpoints.client import SHARED
+from tasks.targets.endpoints.transport import IDEMPOTENT, Headers, Reply
+
+SECONDS = 30.0
+MOST_TOLD = 32 * 2**20
+MOST_CARD = 2**20
+BLOCK = 4 * 2**20
+CONVERTED = "refs/convert/parquet"
+"""The branch in which a hub keeps its own Parquet files of each dataset."""
+ID = re.compile(r"(?!\.)[\w.-]{1,96}(?:/(?!\.)[\w.-]{1,96})?")
+REVISION = re.compile(r"(?!\.)[\w./-]{1,200}")
+COMMIT = re.compile(r"[0-9a-f]{40}")
+OWN_HOSTS = ("huggingface.co", "hf.co", "www.huggingface.co")
+CLOSED = (
+    "{what} is gated or private, or there is no such dataset: this site reads what everybody may. "
+    "If you have access, fetch it with `hf download {what} --repo-type dataset --local-dir FOLDER` "
+    "and import FOLDER with --from datasets."
+)
+BLOBS = "blobs=true"
+
+
+class _Missing(FileError):
+    """The hub has no such thing."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A dataset of a hub; empty: its main branch, its only configuration, its only split."""
+
+    name: str
+    revision: str = ""
+    config: str = ""
+    split: str = ""
+
+
+@dataclass(frozen=True)
+class Told:
+    """A dataset at a commit: its files with their bytes, and its card."""
+
+    name: str
+    commit: str
+    origin: str
+    sizes: dict[str, int]
+    splits: Splits
+    card: Card
+    endpoint: str
+
+    def open(self, name: str, pieces: "Pieces") -> io.BufferedReader:
+        """A file, which is fetched where it is read. Raises FileError then."""
+        url = f"{self.endpoint}/datasets/{self.name}/resolve/{self.commit}/{quote(name)}"
+        return io.BufferedReader(_HubFile(url, self.name, self.sizes[name], pieces), 2**16)
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Where fetched pieces of files stay, so that each is fetched once; most: 0 is any number."""
+
+    folder: Path
+    most: int = 0
+
+    def of(self, url: str) -> Path:
+        """The folder of a file's pieces. Raises FileError when there are too many of all files."""
+        if self.most and sum(1 for _ in self.folder.glob("*/*")) >= self.most:
+            most = f"{self.most * BLOCK >> 20} MB"
+            raise FileError(
+                f"The rows lie in more than {most} of files. Ask for fewer, or have the operator "
+                "import them by the command."
+            )
+        found = self.folder / sha256(url.encode()).hexdigest()
+        found.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return found
+
+
+class _HubFile(io.RawIOBase):
+    """A file of a hub, which is fetched piece by piece where it is read."""
+
+    def __init__(self, url: str, what: str, size: int, pieces: Pieces) -> None:
+        self._url, self._what, self._size, self._pieces = url, what, size, pieces
+        self._at, self._number, self._piece = 0, -1, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = max(0, start + offset)
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        if self._at >= self._size:
+            return 0
+        number, inside = divmod(self._at, BLOCK)
+        if number != self._number:
+            self._number, self._piece = number, self._block(number)
+        data = self._piece[inside : inside + len(buffer)]
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+    def _block(self, number: int) -> bytes:
+        kept = self._pieces.of(self._url) / str(number)
+        first, last = number * BLOCK, min(self._size, (number + 1) * BLOCK) - 1
+        if kept.exists():
+            return kept.read_bytes()
+        headers = [(b"Range", f"bytes={first}-{last}".encode())]
+        data = _asked(self._url, self._what, last - first + 1, headers).body
+        if len(data) != last - first + 1:
+            raise FileError("The hub sends another number of bytes than it tells. Try again.")
+        part = kept.with_suffix(".part")
+        part.write_bytes(data)
+        part.rename(kept)
+        return data
+
+
+def reference_of(text: str, endpoint: str) -> Reference:
+    """What a name, such as org/name, or an address of the hub means. Raises FileError."""
+    text = text.strip()
+    address = urlsplit(text if "://" in text else f"hf://datasets/{text}")
+    parts = [unquote(part) for part in address.path.split("/") if part]
+    if address.scheme == "hf":
+        parts = [unquote(address.netloc), *parts]
+    elif address.scheme not in ("http", "https") or address.hostname not in (
+        *OWN_HOSTS,
+        urlsplit(endpoint).hostname,
+    ):
+        raise FileError(
+            f"Only datasets of {endpoint} are read: give a name such as stanfordnlp/snli, or its "
+            "address there. Save other files, and import them."
+        )
+    if parts[:1] != ["datasets"]:
+        raise FileError("The address is of no dataset: it must have /datasets/ in it.")
+    return _checked(parts[1:])
+
+
+def _checked(parts: list[str]) -> Reference:
+    """What stands behind /datasets/: the name with its owner, then a view of it."""
+    views = ("viewer", "tree", "blob", "resolve")
+    place = next((n for n, part in enumerate(parts) if n and part in views), len(parts))
+    name, view = "/".join(parts[:place][:2]), parts[place:]
+    name, _, revision = name.partition("@")
+    if not ID.fullmatch(name):
+        raise FileError(f"{name!r:.100} is no name of a dataset, such as stanfordnlp/snli.")
+    if view[:1] == ["viewer"]:
+        config, split = [*view[1:3], "", ""][:2]
+        return Reference(name, revision, config, split)
+    return Reference(name, revision or (view[1] if len(view) > 1 else ""))
+
+
+def find(reference: Reference, endpoint: str) -> Told:
+    """The dataset as the hub tells of it, pinned to a commit. Raises FileError.
+
+    Files that nothing here reads, such as those of a script, come from the hub's own conversion of
+    the main branch.
+    """
+    if reference.revision and not REVISION.fullmatch(reference.revision):
+        raise FileError(f"{reference.revision!r:.100} is no revision; give a branch or a commit.")
+    told = _told(reference.name, reference.revision, endpoint)
+    name, commit, sizes = told
+    resolve = f"{endpoint}/datasets/{name}/resolve/{commit}"
+    card = Card({})
+    if most := min(sizes.get("README.md", 0), MOST_CARD):
+        headers = [(b"Range", f"bytes=0-{most - 1}".encode())]
+        text = _asked(f"{resolve}/README.md", name, MOST_CARD, headers).body
+        card = card_of(text.decode("utf-8", "replace"))
+    splits = splits_of([*sizes], card)
+    if not splits and not reference.revision:
+        with suppress(_Missing):
+            _, commit, sizes = _told(name, CONVERTED, endpoint)
+            splits = converted_splits([*sizes])
+    origin = f"{endpoint}/datasets/{name}/tree/{commit}"
+    return Told(name, commit, origin, sizes, splits, card, endpoint)
+
+
+def _told(name: str, revision: str, endpoint: str) -> tuple[str, str, dict[str, int]]:
+    """The dataset's own name, the commit, and its files with their bytes."""
+    place = f"/revision/{quote(revision, safe='')}" if revision else ""
+    reply = _asked(f"{endpoint}/api/datasets/{name}{place}?{BLOBS}", name, MOST_TOLD)
+    try:
+        told = members(strict_json(reply.body), "The answer")
+    except EndpointError as error:
+        raise FileError(f"The hub's answer cannot be read ({error}). Try again later.") from None
+    own, commit = told.get("id", name), told.get("sha")
+    if told.get("gated") or told.get("private"):
+        raise FileError(CLOSED.format(what=own))
+    if not (isinstance(own, str) and ID.fullmatch(own)):
+        raise FileError("The hub's answer names no dataset. Try again later.")
+    if not (isinstance(commit, str) and COMMIT.fullmatch(commit)):
+        raise FileError("The hub names no commit of this dataset, so it could change unseen.")
+    siblings = told.get("siblings")
+    sizes = {}
+    for one in siblings if isinstance(siblings, list) else []:
+        name, size = one.get("rfilename"), one.get("size")
+        if isinstance(name, str) and type(size) is int and size >= 0:
+            sizes[name] = size
+    return own, commit, sizes
+
+
+def _asked(url: str, what: str, most: int, headers: Headers = ()) -> Reply:
+    """A good answer. Raises FileError."""
+    address = httpx.URL(url)
+    try:
+        reply = SHARED.request(
+            "GET", address, seconds=SECONDS, max_bytes=most, allowed=(address.host,), secret=None,
+            payload=None, retry=IDEMPOTENT, headers=headers,
+        )  # fmt: skip
+    except EndpointError as error:
+        raise FileError(f"The hub cannot be read now: {error}") from None
+    if reply.status in (401, 403):
+        raise FileError(CLOSED.format(what=what))
+    if reply.status == 404:
+        raise _Missing(f"The hub has no {what} at this revision.")
+    if not 200 <= reply.status < 300:
+        raise FileError(f"The hub answers with status {reply.status}. Try again later.")
+    return reply

@@ -1,0 +1,127 @@
+"""The rows of a split, written as JSON lines: what a form or a command then takes as any file."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tasks.datasets.files import names_in_card, pick
+from tasks.datasets.folder import Local, find_folder
+from tasks.datasets.hub import Pieces, Reference, Told, find, reference_of
+from tasks.datasets.tables import Row, rows_of
+from tasks.formats.base import Terms
+from tasks.line_files import FileError
+
+LABEL = "label"
+MOST_COLUMNS = 100
+WITH_SCHEMA = (".parquet", ".arrow")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked for.
+
+    where: a folder, or a hub's name or address. rows: at most; 0: all. columns: the column that
+    fills each field; empty: all columns under their own names. is_plain: lists become texts.
+    """
+
+    where: str
+    revision: str = ""
+    config: str = ""
+    split: str = ""
+    rows: int = 0
+    columns: Mapping[str, str] = field(default_factory=dict)
+    is_plain: bool = False
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was written: of what, and under which terms."""
+
+    title: str
+    terms: Terms
+    rows: int
+    columns: list[str]
+
+
+def write_rows(wanted: Wanted, endpoint: str, pieces: Pieces, into: Path, most_bytes: int) -> Found:
+    """Write the rows of a split into a file, one JSON object a line.
+
+    endpoint: the hub's address; empty for a folder. pieces: where those of a hub's files stay.
+    most_bytes: of the rows; 0: any. Raises FileError, OSError.
+    """
+    source: Told | Local
+    config, split = wanted.config, wanted.split
+    if endpoint:
+        told = reference_of(wanted.where, endpoint)
+        revision = wanted.revision or told.revision
+        config, split = config or told.config, split or told.split
+        source = find(Reference(told.name, revision), endpoint)
+    else:
+        source = find_folder(Path(wanted.where))
+    part = pick(source.splits, config, split, source.name)
+    columns: dict[str, None] = {}
+    count = size = 0
+    with into.open("wb") as lines:
+        for row in _rows(source, part.files, part.config, pieces):
+            columns.update(dict.fromkeys(row))
+            if len(columns) > MOST_COLUMNS:
+                raise FileError(f"{source.name} has more than {MOST_COLUMNS} columns.")
+            line = json.dumps(_chosen(row, wanted), ensure_ascii=False).encode() + b"\n"
+            count, size = count + 1, size + len(line)
+            if most_bytes and size > most_bytes:
+                most = f"{most_bytes >> 20} MB"
+                raise FileError(f"The first {count:,} rows take more than {most}. Ask for fewer.")
+            lines.write(line)
+            if count == wanted.rows:
+                break
+    if missing := {*wanted.columns.values()} - columns.keys():
+        raise FileError(
+            f"{source.name} has no column {', '.join(sorted(missing))}. It has "
+            f"{', '.join(columns) or 'none'}."
+        )
+    title = f"{source.name} ({part.config}, {part.split})"
+    terms = Terms(source.card.license, source.card.citation, source.origin)
+    return Found(title, terms, count, [*columns])
+
+
+def _rows(source: Told | Local, files: list[str], config: str, pieces: Pieces) -> Iterator[Row]:
+    """The rows of all files, which must have the same columns where a file says its columns."""
+    names = names_in_card(source.card, config)
+    first: tuple[str, set[str]] | None = None
+    for file in files:
+        with source.open(file, pieces) as opened:
+            for number, row in enumerate(rows_of(file, opened, names)):
+                if not number and file.endswith(WITH_SCHEMA):
+                    has = {column.partition(".")[0] for column in row}
+                    first = first or (file, has)
+                    if has != first[1]:
+                        other = ", ".join(sorted(has ^ first[1]))
+                        raise FileError(
+                            f"{file} has other columns than {first[0]} ({other}). Make the files "
+                            "alike."
+                        )
+                yield row
+
+
+def _chosen(row: Row, wanted: Wanted) -> Row:
+    """The row with the names of fields, without what it has no value for."""
+    columns = wanted.columns or dict.fromkeys(row)
+    found = {name: row.get(column or name) for name, column in columns.items()}
+    if wanted.is_plain:
+        found = {name: _plain(name, value) for name, value in found.items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A list as a text; as a label its first entry, which is the author's."""
+    if not isinstance(value, list):
+        return value
+    if not value:
+        return None
+    if name == LABEL:
+        return str(value[0])
+    if all(isinstance(one, str) for one in value):
+        return "\n".join(value)
+    return json.dumps(value, ensure_ascii=False)

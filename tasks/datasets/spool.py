@@ -1,0 +1,48 @@
+"""Datasets as files of JSON lines on this machine, read in a process within bounds."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+
+from django.conf import settings
+
+from dynabench.lib.bounded import MIB, Bounds, OutOfBounds, bounded
+from dynabench.lib.scratch import scratch
+from tasks.datasets.hub import Pieces
+from tasks.datasets.reading import Found, Wanted, write_rows
+from tasks.line_files import FileError
+
+MEMORY_BYTES = 1536 * MIB
+PAGE_SECONDS, COMMAND_SECONDS = 120.0, 24 * 3600.0
+PAGE_BYTES, PAGE_PIECES = 20 * MIB, 64
+KEPT = Path(settings.HOME) / "hub"
+"""What commands fetched of a hub and did not store yet."""
+
+
+@contextmanager
+def spooled(wanted: Wanted, *, of_hub: bool, is_page: bool = False) -> Iterator[tuple[Found, Path]]:
+    """The rows in a file for as long as the context lasts, and what they are.
+
+    All is fetched before anything is stored, so that no transaction waits for another host. What a
+    command fetched stays until the context ends well: after a kill the same command goes on there.
+    is_page: for a form, which takes less. Raises FileError.
+    """
+    key = sha256(f"{wanted.where} {wanted.revision}".encode()).hexdigest()[:32]
+    kept = KEPT / key
+    with scratch() as folder:
+        pieces = Pieces(folder / "pieces", PAGE_PIECES) if is_page else Pieces(kept)
+        endpoint, into = settings.HUB_ENDPOINT if of_hub else "", folder / "rows.jsonl"
+        most = PAGE_BYTES if is_page else 0
+        seconds = PAGE_SECONDS if is_page else COMMAND_SECONDS
+        read = partial(write_rows, wanted, endpoint, pieces, into, most)
+        try:
+            found = bounded(read, Bounds(seconds, MEMORY_BYTES))
+        except OutOfBounds as error:
+            raise FileError(str(error)) from None
+        except OSError as error:
+            raise FileError(f"{error.filename or wanted.where}: {error.strerror}.") from None
+        yield found, into
+    shutil.rmtree(kept, ignore_errors=True)

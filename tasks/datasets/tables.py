@@ -1,0 +1,183 @@
+"""The rows of one file, whatever its format: flat names, plain values, labels by their names.
+
+A column within a column gets a name with a dot. Columns of bytes (pictures, recordings) are left
+out.
+"""
+
+import datetime
+import gzip
+import io
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from decimal import Decimal
+from io import BufferedReader
+from typing import Any, cast
+
+from tasks.formats.reading import json_items, json_lines, table
+from tasks.line_files import BadRow, FileError, strict_json
+
+Row = dict[str, Any]
+Names = Mapping[str, list[str]]
+"""The names of a column's labels, which its values count from 0; -1 is none."""
+BATCH_ROWS = 256
+BUFFER = 2**20
+LARGEST = 2**63
+
+
+def rows_of(name: str, file: BufferedReader, names: Names) -> Iterator[Row]:
+    """The rows of a file in the format that its name says, null where a value is missing.
+
+    names: of columns whose file does not say them. Raises FileError.
+    """
+    read = READERS[ending_of(name)]
+    try:
+        yield from read(file, names)
+    except FileError as error:
+        raise FileError(f"{name}: {error}") from None
+    except (EOFError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
+        why = " ".join(str(error).split())[:200]
+        raise FileError(f"{name} cannot be read ({why}). Make it again.") from None
+
+
+def ending_of(name: str) -> str:
+    """The format that a name says, such as parquet; empty where nothing reads it."""
+    plain = name.lower().removesuffix(".gz")
+    ending = plain.rpartition(".")[2]
+    is_packed = plain != name.lower()
+    return ending if ending in (TEXTS if is_packed else READERS) else ""
+
+
+def label_names(features: Any, at: str = "") -> dict[str, list[str]]:
+    """The label names in `features` as the library writes them, by the flat name of the column."""
+    if not isinstance(features, Mapping):
+        return {}
+    if features.get("_type") == "ClassLabel" and isinstance(features.get("names"), list):
+        return {at: [str(name) for name in features["names"]]}
+    if "_type" in features:
+        return label_names(features.get("feature"), at)
+    found: dict[str, list[str]] = {}
+    for name, one in features.items():
+        found |= label_names(one, f"{at}.{name}" if at else name)
+    return found
+
+
+def _parquet(file: BufferedReader, names: Names) -> Iterator[Row]:
+    from pyarrow import parquet
+
+    opened = parquet.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER)
+    schema = opened.schema_arrow
+    wanted = _readable(schema)
+    yield from _batches(
+        opened.iter_batches(BATCH_ROWS, columns=wanted, use_threads=False), schema, names
+    )
+
+
+def _arrow(file: BufferedReader, names: Names) -> Iterator[Row]:
+    from pyarrow import ipc
+
+    opened = ipc.open_stream(file)
+    wanted = _readable(opened.schema)
+    batches = (part.select(wanted) for batch in opened for part in _parts(batch))
+    yield from _batches(batches, opened.schema, names)
+
+
+def _parts(batch: Any) -> Iterator[Any]:
+    return (batch.slice(start, BATCH_ROWS) for start in range(0, batch.num_rows, BATCH_ROWS))
+
+
+def _batches(batches: Iterable[Any], schema: Any, names: Names) -> Iterator[Row]:
+    told = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
+    features = told.get("info", {}).get("features") if isinstance(told, dict) else None
+    known = {**names, **label_names(features)}
+    for batch in batches:
+        for row in batch.to_pylist():
+            yield _named(_flat(row), known)
+
+
+def _readable(schema: Any) -> list[str]:
+    """The columns without bytes in them."""
+    return [field.name for field in schema if not _has_bytes(field.type)]
+
+
+def _has_bytes(kind: Any) -> bool:
+    from pyarrow import types
+
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+        return True
+    return any(_has_bytes(kind.field(place).type) for place in range(kind.num_fields))
+
+
+def _text(read: Callable[[BufferedReader], Iterator[tuple[int, bytes]]]) -> Any:
+    """A reader of rows that stand in a text, maybe packed by gzip."""
+
+    def rows(file: BufferedReader, names: Names) -> Iterator[Row]:
+        is_gzip = file.peek(2)[:2] == b"\x1f\x8b"
+        packed: Any = gzip.GzipFile(fileobj=file) if is_gzip else file
+        for number, line in read(io.BufferedReader(packed) if is_gzip else file):
+            try:
+                row = strict_json(line.decode())
+            except (BadRow, UnicodeDecodeError) as error:
+                raise FileError(f"row {number}: {error}.") from None
+            if not isinstance(row, dict):
+                raise FileError(f"row {number} is no object; each row must be one.")
+            yield _named(_flat(row), names)
+
+    return rows
+
+
+def _flat(row: Mapping[str, Any], at: str = "") -> Row:
+    found: Row = {}
+    for name, value in row.items():
+        if isinstance(value, Mapping):
+            found |= _flat(value, f"{at}{name}.")
+        else:
+            found[f"{at}{name}"] = _plain(value)
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON and a database have it."""
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, Decimal | datetime.timedelta):
+        return str(value)
+    if isinstance(value, int) and abs(value) >= LARGEST:
+        return str(value)
+    return value
+
+
+def _named(row: Row, names: Names) -> Row:
+    for column, known in names.items():
+        if column in row:
+            row[column] = _label(row[column], known)
+    return row
+
+
+def _label(value: Any, names: list[str]) -> Any:
+    if isinstance(value, list):
+        return [_label(one, names) for one in value]
+    if isinstance(value, str) and value.isdecimal() and value not in names:  # a cell of a table
+        value = int(value)
+    if type(value) is not int:
+        return value
+    return names[value] if 0 <= value < len(names) else None
+
+
+TEXTS = {
+    "jsonl": _text(json_lines),
+    "ndjson": _text(json_lines),
+    "json": _text(json_items()),
+    "csv": _text(table()),
+    "tsv": _text(table("\t")),
+}
+READERS = cast(
+    "dict[str, Callable[[BufferedReader, Names], Iterator[Row]]]",
+    {"parquet": _parquet, "arrow": _arrow, **TEXTS},
+)

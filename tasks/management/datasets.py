@@ -1,0 +1,61 @@
+"""Arguments of commands that read a data set of a hub or of a folder."""
+
+from argparse import ArgumentParser
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from tasks.datasets.reading import Found, Wanted
+from tasks.datasets.spool import spooled
+
+FOLDER, HUB = "datasets", "hub"
+SOURCES = (FOLDER, HUB)
+NAMES = ("revision", "config", "split", "rows", "columns")
+
+
+def add_dataset_arguments(parser: ArgumentParser) -> None:
+    """Which rows of the data set, by the words of the library `datasets`."""
+    about = parser.add_argument_group(f"with --from {FOLDER} or --from {HUB}")
+    about.add_argument("--config", default="", metavar="NAME", help="its configuration")
+    about.add_argument("--split", default="", metavar="NAME", help="such as train")
+    about.add_argument(
+        "--revision", default="", metavar="COMMIT", help="of the hub; default: the newest"
+    )
+    about.add_argument("--rows", type=int, default=0, metavar="N", help="the first N alone")
+    about.add_argument(
+        "--columns",
+        type=_columns,
+        default={},
+        metavar="FIELD=COLUMN,...",
+        help="the column that fills each field, and no others; default: all of them",
+    )
+
+
+def is_dataset(options: Mapping[str, Any]) -> bool:
+    """Whether the rows come from one; CommandError where only then an argument says something."""
+    if options["source"] in SOURCES:
+        return True
+    for name in NAMES:
+        if options[name]:
+            raise CommandError(f"--{name} goes with --from {FOLDER} or --from {HUB}.")
+    return False
+
+
+@contextmanager
+def dataset_of(options: Mapping[str, Any], *, is_plain: bool) -> Iterator[tuple[Found, Path]]:
+    """The rows that the arguments name, as `spooled` has them; raises FileError."""
+    told = {name: options[name] for name in NAMES}
+    wanted = Wanted(where=options["file"], is_plain=is_plain, **told)
+    with spooled(wanted, of_hub=options["source"] == HUB) as found:
+        yield found
+
+
+def _columns(text: str) -> Mapping[str, str]:
+    pairs = [pair.partition("=") for pair in text.split(",")]
+    columns = {field.strip(): column.strip() for field, _, column in pairs}
+    if not all(columns) or not all(columns.values()) or len(columns) < len(pairs):
+        raise CommandError("--columns: write it as text=sentence,label=label; each field once.")
+    return columns
