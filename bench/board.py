@@ -28,7 +28,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.board_rows import DATA, FILES, TASKS, Row, Rows, file_of  # noqa: E402
+from bench.boards.rows import DATA, FILES, TASKS, Row, Rows, file_of  # noqa: E402
 from bench.machine import machine, versions  # noqa: E402
 
 MOST_TRAIN, TESTED = 800, 400
@@ -174,9 +174,9 @@ def measure(
     """The figures of these tasks, without the texts. left_out: kinds or names of models."""
     from tqdm import tqdm
 
-    from bench.board_figures import adjust, figures
-    from bench.board_models import Maker
-    from bench.board_plan import entries
+    from bench.boards.figures import adjust, figures
+    from bench.boards.models import Maker
+    from bench.boards.plan import entries
     from dynabench.lib.queue import silence
 
     sizes = (QUICK_TRAIN, QUICK_TESTED) if quick else (MOST_TRAIN, TESTED)
@@ -209,7 +209,7 @@ def measure(
 
 def with_origin(found: dict[str, Any]) -> dict[str, Any]:
     """Each task's figures with what they rest on."""
-    from bench.board_models import PACKAGES
+    from bench.boards.models import PACKAGES
 
     about = {"machine": machine(), "versions": versions(*PACKAGES), "data_sha256": dict(_digests())}
     for each in found.values():
@@ -225,8 +225,8 @@ def _digests() -> Iterator[tuple[str, str]]:
 
 def write(found: dict[str, Any]) -> None:
     """Put these tasks into the shipped figures, and make page and plots of all."""
-    from bench.board_figures import adjust
-    from bench.board_page import FIGURES, write_page
+    from bench.boards.figures import adjust
+    from bench.boards.page import FIGURES, write_page
 
     known = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
     tasks = {task: one for task in TASKS if (one := found.get(task) or known.get(task))}

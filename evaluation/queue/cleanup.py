@@ -11,7 +11,7 @@ from django.core.files.storage import default_storage
 from django.db.models import Q
 from django.utils import timezone
 
-from dynabench.lib.scratch import remove_abandoned
+from dynabench.lib.disk import remove_abandoned
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission
 from evaluation.models.evaluation_sets import SETS
 from evaluation.queue.attempt_keys import LONG, TEMPORARY, installation, is_needed

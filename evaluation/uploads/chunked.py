@@ -18,9 +18,8 @@ from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
 from dynabench.accounts.people import has_confirmed_address
-from dynabench.lib.disk import check_room
+from dynabench.lib.disk import check_room, scratch
 from dynabench.lib.errors import Refused
-from dynabench.lib.scratch import scratch
 from evaluation.contract import GIB, MIB, Beat
 from evaluation.models import Submission, Upload, UploadPiece
 from evaluation.uploads.archives import Source

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.board_page import FIGURES, PAGE, PICTURES, page, pictures
-from bench.board_plan import asked, entries
-from bench.board_rows import TASKS, apart, clusters_of, row_of, sample
+from bench.boards.page import FIGURES, PAGE, PICTURES, page, pictures
+from bench.boards.plan import asked, entries
+from bench.boards.rows import TASKS, apart, clusters_of, row_of, sample
 
 
 def line(uid: str, text: str = "", **told: Any) -> dict[str, Any]:

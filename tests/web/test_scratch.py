@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from dynabench.lib import scratch as module
-from dynabench.lib.scratch import remove_abandoned, scratch
+from dynabench.lib import disk as module
+from dynabench.lib.disk import remove_abandoned, scratch
 
 HOLD = """
 import time
 import django
 django.setup()
-from dynabench.lib.scratch import scratch
+from dynabench.lib.disk import scratch
 with scratch() as folder:
     (folder / "large").write_text("x")
     print(folder, flush=True)

@@ -19,7 +19,7 @@ from evaluation.seeds import group_of, split_by_group
 from validation.rules.consensus import Policy, Vote, decide
 
 DATA = Path(
-    os.environ.get("DYNABENCH_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data"
+    os.environ.get("DYNABENCH_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data"
 )
 FILES = (
     *("dynasent-r1-dev", "dynasent-r1-test", "dynasent-r2-dev", "dynasent-r2-test"),

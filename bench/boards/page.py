@@ -1,6 +1,6 @@
 """docs/boards.md and its plots, from bench/boards.json: tables between markers, SVG in files.
 
-python -m bench.board_page    # after a change of the words or of this file
+python -m bench.boards.page    # after a change of the words or of this file
 """
 
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from xml.sax.saxutils import escape
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 FIGURES = ROOT / "bench" / "boards.json"
 PAGE = ROOT / "docs" / "boards.md"
 PICTURES = ROOT / "docs" / "pictures"

@@ -18,8 +18,8 @@ from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
-from bench.board_plan import SHOTS, Entry
-from bench.board_rows import Row, Rows
+from bench.boards.plan import SHOTS, Entry
+from bench.boards.rows import Row, Rows
 from evaluation.chat.asking import chat_endpoint
 from evaluation.chat.settings import settings_for
 from evaluation.task_shape import shape_of

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bench.board_plan import Entry, asked
-from bench.board_rows import Rows, clusters_of
+from bench.boards.plan import Entry, asked
+from bench.boards.rows import Rows, clusters_of
 from leaderboard.scoring.ranks import difference, holm
 
 Answers = Mapping[str, Mapping[str, Sequence[str]]]
