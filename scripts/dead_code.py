@@ -20,7 +20,7 @@ HOOKS = (
     *("clean_*", "get_*", "has_*_permission", "__getattr__", "Media", "process_*"),  # Django
     *("authenticate", "authenticate_header", "has_permission", "patch"),  # Django REST framework
     *("lookups", "save_formset", "save_related", "view_on_site"),  # its admin
-    *("ignore_aliases", "initialize", "readinto"),  # PyYAML, hatchling, io
+    *("ignore_aliases", "initialize", "readinto", "seekable"),  # PyYAML, hatchling, io
 )
 DECORATORS = ("@model_validator*", "@register*")
 

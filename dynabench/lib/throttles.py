@@ -23,6 +23,7 @@ AN_HOUR = {
     "talk": 300,
     "members": 30,
     "test": 60,
+    "hub": 30,
     "joining": 60,
 }
 """Uses by one person or address in a clock hour."""

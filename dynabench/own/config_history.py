@@ -57,7 +57,7 @@ def config_history(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _last_two(versions: list[ConfigVersion]) -> dict[str, int]:
-    return {"older": versions[1].number, "newer": versions[0].number} if versions else {}
+    return {"older": versions[:2][-1].number, "newer": versions[0].number} if versions else {}
 
 
 def written_under(task: Task) -> dict[int | None, int]:

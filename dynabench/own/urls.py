@@ -1,6 +1,6 @@
 """Pages of a task's owners, `/own/<code>/…`."""
 
-from django.urls import path, re_path
+from django.urls import URLPattern, path, re_path
 
 from dynabench.own import (
     arena,
@@ -19,6 +19,19 @@ from dynabench.own.second_opinion import second_opinion
 from dynabench.own.setup import contexts, invitations, members, targets
 
 app_name = "own"
+
+
+def desk(name: str) -> list[URLPattern]:
+    """The pages on which rows become what the desk of that name makes of them."""
+    at, which = f"rounds/<int:number>/{name}/", {"desk": name}
+    return [
+        path(at, contexts.choose, which, name=name),
+        path(f"{at}hub/", contexts.choose_of_hub, which, name=f"{name}-hub"),
+        path(f"{at}match/", contexts.match, which, name=f"{name}-match"),
+        path(f"{at}store/", contexts.store, which, name=f"{name}-store"),
+    ]
+
+
 urlpatterns = [
     path("", dashboard.dashboard, name="dashboard"),
     path("arena/", arena.arena, name="arena"),
@@ -40,12 +53,11 @@ urlpatterns = [
     path("rounds/", rounds.rounds, name="rounds"),
     path("rounds/new/", rounds.round_create, name="round-create"),
     path("rounds/<int:number>/edit/", rounds.round_edit, name="round-edit"),
-    path("rounds/<int:number>/contexts/", contexts.contexts, name="contexts"),
-    path("rounds/<int:number>/contexts/match/", contexts.contexts_match, name="contexts-match"),
     path(
         "rounds/<int:number>/contexts/<int:pk>/undo/", contexts.contexts_undo, name="contexts-undo"
     ),
-    path("rounds/<int:number>/contexts/store/", contexts.contexts_store, name="contexts-store"),
+    *desk("contexts"),
+    *desk("rows"),
     path("rounds/<int:number>/replace/", rounds.round_replace, name="round-replace"),
     path("rounds/<int:number>/<slug:action>/", rounds.round_change, name="round-change"),
     path("reports/", reports.reports, name="reports"),

@@ -13,8 +13,7 @@ from typing import Any
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from tasks.config.components import Component
-from tasks.config.schema import TaskConfig
-from tasks.contexts.columns import Matching
+from tasks.contexts.columns import Fields, Matching
 from tasks.contexts.files import Files, Summary, summary_of
 from tasks.line_files import BadRow, FileError
 from tasks.media.decoding import DECODERS, MAX_BYTES, TOO_MANY_BYTES, BadMedia
@@ -110,7 +109,7 @@ class Archive(Files):
 def summary_of_archive(
     path: Path,
     folder: Path,
-    config: TaskConfig,
+    config: Fields,
     stored: Collection[str],
     media: Mapping[str, Mapping[str, Any]],
     most: int,

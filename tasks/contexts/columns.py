@@ -1,9 +1,10 @@
 """The columns of a file of contexts, and which field each of them fills. Knows no database."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from io import BytesIO
+from typing import Protocol
 
-from tasks.config.schema import TaskConfig
+from tasks.config.components import Component
 from tasks.contexts.spreadsheets import ENDINGS, first_sheet
 from tasks.line_files import FileError, Row, read_csv, read_jsonl
 
@@ -15,22 +16,32 @@ Matching = Mapping[str, str]
 """The field that a column fills; a column that is not named is left out."""
 
 
+class Fields(Protocol):
+    """What columns fill: the context fields of a configuration, or other ones."""
+
+    @property
+    def context(self) -> Sequence[Component]: ...
+
+    def component(self, name: str) -> Component:
+        """Raises KeyError."""
+
+
 def ending_of(name: str) -> str:
     """What the name of a file says of its format, such as csv."""
     return name.lower().rpartition(".")[2]
 
 
-def alts(config: TaskConfig) -> dict[str, str]:
+def alts(config: Fields) -> dict[str, str]:
     """The name of each field of pictures or recordings, and where a row has its words."""
     return {one.name: f"{one.name}_alt" for one in config.context if one.is_media}
 
 
-def fields_of(config: TaskConfig) -> list[str]:
+def fields_of(config: Fields) -> list[str]:
     """All names that a row of contexts may have."""
     return [*(component.name for component in config.context), *alts(config).values(), *EXTRA]
 
 
-def needed_fields(config: TaskConfig) -> list[str]:
+def needed_fields(config: Fields) -> list[str]:
     """The names that every row must have."""
     return [component.name for component in config.context if component.required]
 
@@ -60,12 +71,12 @@ def columns_of(data: bytes, name: str) -> list[str]:
     return [column for column in found if column]
 
 
-def fits(columns: Collection[str], config: TaskConfig) -> bool:
+def fits(columns: Collection[str], config: Fields) -> bool:
     """Whether the columns have the names of fields already, and none is missing."""
     return {*needed_fields(config)} <= {*columns} <= {*fields_of(config)}
 
 
-def guess(columns: Collection[str], config: TaskConfig) -> Matching:
+def guess(columns: Collection[str], config: Fields) -> Matching:
     """The fields that columns seem to fill: by their names but for case, spaces and signs.
 
     If then one needed field and one column are left, they belong together.

@@ -19,10 +19,10 @@ from typing import Any
 
 from tasks.config.components import FIELD_TYPES, Component, FieldType
 from tasks.config.parsing import nearest
-from tasks.config.schema import TaskConfig
 from tasks.config.values import check_value, is_empty
 from tasks.contexts.columns import (
     DELIMITERS,
+    Fields,
     Matching,
     alts,
     columns_of,
@@ -103,7 +103,7 @@ def context_digest(fields: Mapping[str, Any]) -> str:
 def read_rows(
     lines: Iterable[bytes],
     name: str,
-    config: TaskConfig,
+    config: Fields,
     files: Files = STORED,
     matching: Matching | None = None,
 ) -> Iterator[Row | LineError]:
@@ -131,7 +131,7 @@ def read_rows(
 
 
 def _read_table(
-    read: Callable[..., Iterator[Row | LineError]], config: TaskConfig, matching: Matching | None
+    read: Callable[..., Iterator[Row | LineError]], config: Fields, matching: Matching | None
 ) -> Iterator[Row | LineError]:
     kinds = {component.name: component.kind for component in config.context}
     kinds |= dict.fromkeys(["tag", *alts(config).values()], FIELD_TYPES["text"])
@@ -151,7 +151,7 @@ def _matched(row: Row, matching: Matching | None) -> Row:
     return Row(row.line, {matching[n]: value for n, value in row.values.items() if n in matching})
 
 
-def _only_text(config: TaskConfig) -> str:
+def _only_text(config: Fields) -> str:
     """The one text of which a context consists. Raises FileError."""
     needed = [one for one in config.context if one.required]
     if len(needed) != 1 or not needed[0].kind.is_text:
@@ -162,7 +162,7 @@ def _only_text(config: TaskConfig) -> str:
 def read_new(
     lines: Iterable[bytes],
     name: str,
-    config: TaskConfig,
+    config: Fields,
     stored: Collection[str],
     files: Files = STORED,
     matching: Matching | None = None,
@@ -216,7 +216,7 @@ class Summary:
 def summary_of(
     data: bytes,
     name: str,
-    config: TaskConfig,
+    config: Fields,
     stored: Collection[str],
     files: Files = STORED,
     matching: Matching | None = None,
@@ -252,7 +252,7 @@ def histogram(lengths: Collection[int]) -> list[tuple[int, int, int]]:
     ]
 
 
-def _header(cells: list[str], config: TaskConfig, matching: Matching | None) -> list[str]:
+def _header(cells: list[str], config: Fields, matching: Matching | None) -> list[str]:
     """The names in the first line; raises BadRow."""
     names = [cell.strip() for cell in cells]
     known = fields_of(config) if matching is None else [*matching]
@@ -287,7 +287,7 @@ def _unknown(name: str, known: list[str]) -> str:
     return f"there is no field `{name}`; {nearest(name, known)}"
 
 
-def _checked(row: Row, config: TaskConfig, files: Files) -> Row | LineError:
+def _checked(row: Row, config: Fields, files: Files) -> Row | LineError:
     """The row, if it fits the configuration."""
     known = fields_of(config)
     problems = [_unknown(name, known) for name in row.values if name not in known]

@@ -9,15 +9,15 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from tasks.config.schema import TaskConfig
 from tasks.contexts.archives import MAX_ARCHIVE_BYTES
-from tasks.contexts.columns import Matching, fields_of, needed_fields
+from tasks.contexts.columns import EXTRA, Fields, Matching, fields_of, needed_fields
 from tasks.contexts.files import Summary, histogram
 from tasks.contexts.uploads import MAX_BYTES
 from tasks.models import Round
 
 PREFIX = "column-"
 SHOWN = 20  # rows of a preview
+MOST_ROWS = 20_000
 ENDINGS = ".jsonl,.ndjson,.csv,.tsv,.xlsx,.xls,.ods,.txt,.zip"
 
 
@@ -43,12 +43,31 @@ class UploadForm(forms.Form):
         return file
 
 
+class HubForm(forms.Form):
+    """A data set of the hub."""
+
+    dataset = forms.CharField(
+        label=_("Data set"),
+        max_length=400,
+        help_text=_("Its name, such as stanfordnlp/snli, or the address of any of its pages."),
+    )
+    config = forms.CharField(label=_("Configuration"), max_length=200, required=False)
+    split = forms.CharField(label=_("Split"), max_length=200, required=False)
+    revision = forms.CharField(
+        label=_("Revision"),
+        max_length=200,
+        required=False,
+        help_text=_("A commit, a branch or a tag; empty: the newest."),
+    )
+    rows = forms.IntegerField(
+        label=_("How many rows, from the first"), min_value=1, max_value=MOST_ROWS, initial=1000
+    )
+
+
 class MatchForm(forms.Form):
     """The column of a file that fills each field."""
 
-    def __init__(
-        self, *args: Any, columns: Sequence[str], config: TaskConfig, **options: Any
-    ) -> None:
+    def __init__(self, *args: Any, columns: Sequence[str], config: Fields, **options: Any) -> None:
         super().__init__(*args, **options)
         choices = [("", _("No column")), *((column, column) for column in columns)]
         needed = needed_fields(config)
@@ -70,7 +89,7 @@ def initial_of(matching: Matching) -> dict[str, str]:
     return {PREFIX + field: column for column, field in matching.items()}
 
 
-def matching_in(data: Mapping[str, str], config: TaskConfig) -> Matching | None:
+def matching_in(data: Mapping[str, str], config: Fields) -> Matching | None:
     """The columns that a MatchForm sent; None where nothing was to be matched."""
     sent = [field for field in fields_of(config) if PREFIX + field in data]
     if not sent:
@@ -78,9 +97,13 @@ def matching_in(data: Mapping[str, str], config: TaskConfig) -> Matching | None:
     return {data[PREFIX + field]: field for field in sent if data[PREFIX + field]}
 
 
-def preview_values(round: Round, summary: Summary) -> dict[str, Any]:
-    """What a preview shows; the first rows as cells in the order of the configuration."""
-    names = [*(component.name for component in round.task.config.context), "tag", "metadata"]
+def preview_values(round: Round, summary: Summary, fields: Fields | None = None) -> dict[str, Any]:
+    """What a preview shows; the first rows as cells in the order of the fields.
+
+    fields: those of the round's contexts where none are given.
+    """
+    shown = (fields or round.task.config).context
+    names = [*(component.name for component in shown), *EXTRA]
     return {
         "summary": summary,
         "names": names,

@@ -2,7 +2,7 @@
 
 import shutil
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
@@ -18,14 +18,14 @@ from dynabench.accounts.services import log
 from dynabench.lib.bounded import MIB, Bounds, OutOfBounds, bounded
 from dynabench.lib.errors import Refused
 from tasks.contexts.archives import summary_of_archive
-from tasks.contexts.columns import Matching
+from tasks.contexts.columns import Fields, Matching
 from tasks.contexts.files import Files, Summary, context_digest, summary_of
 from tasks.contexts.uploads import MAX_BYTES
 from tasks.formats.base import UNKNOWN, Terms
 from tasks.line_files import FileError
 from tasks.media.decoding import ABOUT, Decoded
 from tasks.media.services import delete_unnamed, digests_in, keep, store_decoded, value_of
-from tasks.models import Context, ContextBatch, Media, Round
+from tasks.models import Context, ContextBatch, Media, Round, Task
 
 SECONDS, MEMORY_BYTES = 300.0, 512 * MIB  # to read a file
 ARCHIVE_BYTES = 1280 * MIB  # of memory to read an archive, a picture at a time
@@ -106,7 +106,22 @@ def preview_contexts(
     if not config.context:
         raise Refused(_("The task's configuration has no context fields."))
     stored = set(round.contexts.values_list("digest", flat=True))
-    files = Media.objects.filter(task=round.task_id) if config.media_fields else ()
+    return read_file(lines, file_name, config, round.task, stored, matching)
+
+
+def read_file(
+    lines: Iterable[bytes],
+    file_name: str,
+    config: Fields,
+    task: Task,
+    stored: Collection[str] = (),
+    matching: Matching | None = None,
+) -> Summary:
+    """What the file of a stranger holds, read within bounds. Raises FileError.
+
+    config: the fields that its columns fill. stored: digests of rows that are there already.
+    """
+    files = Media.objects.filter(task=task) if task.config.media_fields else ()
     media = {one.digest: value_of(one) for one in files}
     try:
         if file_name.lower().endswith(".zip"):

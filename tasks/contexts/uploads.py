@@ -14,6 +14,7 @@ from django.core import signing
 from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
+from tasks.formats.base import UNKNOWN, Terms
 from tasks.models import Round
 
 UPLOADS = Path(settings.HOME) / "uploads"
@@ -32,6 +33,7 @@ class KeptUpload:
 
     path: Path
     file_name: str
+    terms: Terms
 
     def lines(self) -> Iterator[bytes]:
         """The file line by line. Raises UploadGone."""
@@ -46,7 +48,14 @@ class KeptUpload:
         self.path.unlink(missing_ok=True)
 
 
-def keep_upload(*, chunks: Iterable[bytes], file_name: str, round: Round, user: User) -> str:
+def keep_upload(
+    *,
+    chunks: Iterable[bytes],
+    file_name: str,
+    round: Round,
+    user: User,
+    terms: Terms = UNKNOWN,
+) -> str:
     """Keep an upload for an hour; the signed ticket that gets it back."""
     UPLOADS.mkdir(mode=0o700, parents=True, exist_ok=True)
     _sweep()
@@ -54,8 +63,8 @@ def keep_upload(*, chunks: Iterable[bytes], file_name: str, round: Round, user: 
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     with os.fdopen(os.open(UPLOADS / name, flags, 0o600), "wb") as file:
         file.writelines(chunks)
-    ticket = {"file": name, "name": file_name, "round": round.pk, "user": user.pk}
-    return signing.dumps(ticket, salt=SALT)
+    ticket = {"file": name, "name": file_name, "round": round.pk, "user": user.pk, "terms": terms}
+    return signing.dumps(ticket, salt=SALT, compress=True)
 
 
 def kept_upload(*, ticket: str, round: Round, user: User) -> KeptUpload:
@@ -68,7 +77,7 @@ def kept_upload(*, ticket: str, round: Round, user: User) -> KeptUpload:
         raise UploadGone(
             _("This preview belongs to another round or person. Choose the file again.")
         )
-    return KeptUpload(UPLOADS / data["file"], data["name"])
+    return KeptUpload(UPLOADS / data["file"], data["name"], Terms(*data["terms"]))
 
 
 def _sweep() -> None:

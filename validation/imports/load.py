@@ -43,6 +43,7 @@ NOT_ASKED = (
 )
 _json = json.JSONEncoder(ensure_ascii=False).encode
 _sorted_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
+PLANNED = (Round.State.DRAFT, Round.State.READY)
 OUTCOMES = {True: Example.Outcome.FOOLED, False: Example.Outcome.NOT_FOOLED}
 EXAMPLE = (
     *("id", "uuid", "uid", "round_id", "context_id", "annotator_id", "inputs", "digest"),
@@ -133,17 +134,15 @@ class _Import:
         rest, done = iter(lines), 0
         while some := list(islice(rest, BATCH)):
             done += len(some)
-            yield done, [line for one in some if (line := self._parsed(*one))]
+            yield done, [line for one in some if (line := self._parsed(one))]
 
-    def _parsed(
-        self, place: Place, text: bytes, told: Mapping[str, Any] | None = None, wrong: str = ""
-    ) -> ParsedLine | None:
-        task = self.options.task or ""
+    def _parsed(self, line: tuple[int, bytes] | Line) -> ParsedLine | None:
+        place, text, *_ = line
         try:
-            if wrong:
-                raise BadRow(wrong)
-            if self.options.source:
-                row = row_of(told, task) if told else None
+            if isinstance(line, Line):
+                if line.wrong:
+                    raise BadRow(line.wrong)
+                row = row_of(line.row, self.options.task or "") if line.row else None
             else:
                 row = parse_line(text, *self._plain) if text.strip() else None
         except BadRow as error:
@@ -197,17 +196,26 @@ class _ImportedRound:
         self.new = 0
         self._task = task
         self._file, self._judge, self._terms = options.file_name, options.judge, options.terms
+        self._actor = options.actor
         self.round, created = Round.objects.get_or_create(
             task=task.task, number=number, defaults={"state": Round.State.CLOSED}
         )
         self.round.task = task.task
         if self.round.state == Round.State.RELEASED:
             raise ImportRefused(f"{self.round} is released and does not change any more.")
+        if self._judge and self.round.state in PLANNED:
+            self._close()
         self._policy, self._decides_at_end = self._settle(options.policy, created)
         self._decide = lru_cache(10_000)(partial(_decided, self._policy, task.task.config))
         self._now = connection.ops.adapt_datetimefield_value(timezone.now())
         self._batch: ContextBatch | None = None
         self._first = self._last = 0
+
+    def _close(self) -> None:
+        """A round that was only planned is judged from now on; its owner may still open it."""
+        planned = Round.objects.filter(pk=self.round.pk, state__in=PLANNED)
+        if planned.update(state=Round.State.CLOSED, closed_at=timezone.now()):
+            log(self._actor, "round.closed", self.round)
 
     def _settle(self, wanted: Policy | None, created: bool) -> tuple[Policy, bool]:
         """The round's policy, and whether all its examples must be decided once all are stored."""
@@ -360,7 +368,7 @@ class _ImportedRound:
             if self._judge:
                 queue_all(round=self.round, first=self._first, last=self._last)
             self._mark_queue()
-            log(None, "examples.imported", self.round, file=self._file, rows=self.new)
+            log(self._actor, "examples.imported", self.round, file=self._file, rows=self.new)
 
     def _decide_all(self) -> None:
         Consensus.objects.filter(round=self.round).delete()

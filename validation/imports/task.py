@@ -13,7 +13,7 @@ from annotation.models import Example
 from dynabench.accounts.models import Annotator, User
 from dynabench.lib.errors import Refused
 from tasks.config.parsing import ConfigError
-from tasks.formats.base import UNKNOWN, Format, Terms
+from tasks.formats.base import UNKNOWN, Terms
 from tasks.models import TargetModel, TargetVersion, Task
 from tasks.services import make_imported
 from validation.bulk_insert import Table
@@ -35,8 +35,8 @@ class Options:
 
     owner: the address of whom a task that is made belongs to; empty: the only superuser.
     judge: people judge the examples on the site. labels: what they choose from in a task that is
-    made, beside the labels of the rows. source: the layout that the rows come from. terms: what is
-    kept with the rows; a task that is made gets its licence and how to cite it.
+    made, beside the labels of the rows. terms: what is kept with the rows; a task that is made gets
+    the licence and how to cite them. actor: whom the log names.
     """
 
     file_name: str
@@ -48,8 +48,8 @@ class Options:
     skip_bad: bool = False
     judge: bool = False
     labels: Sequence[str] = ()
-    source: Format | None = None
     terms: Terms = UNKNOWN
+    actor: User | None = None
 
 
 def _owner(address: str) -> User:

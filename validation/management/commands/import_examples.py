@@ -75,11 +75,10 @@ class Command(BaseCommand):
             self._name, self._stack = options["file"], stack
             try:
                 name, terms, lines = self._opened(options)
-                source = FORMATS.get(options["source"])
                 about = {one: options[one] for one in NAMES}
                 summary = import_examples(
                     lines=lines,
-                    options=Options(name, source=source, terms=terms, **about),
+                    options=Options(name, terms=terms, **about),
                     on_bad=self._collect if options["skip_bad"] else self._tell,
                     on_progress=self._progress,
                 )

@@ -1,0 +1,126 @@
+"""Rows that people judge, from a form: the fields that columns fill, and storing what was seen."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from annotation.models import Example
+from dynabench.accounts.models import User
+from dynabench.lib.errors import Refused
+from tasks.config.components import Component
+from tasks.config.schema import TaskConfig
+from tasks.contexts.columns import Matching
+from tasks.contexts.files import Summary
+from tasks.contexts.services import read_file
+from tasks.formats.base import UNKNOWN, Line, Terms, digest_of
+from tasks.line_files import FileError
+from tasks.models import Round
+from validation.imports.load import Summary as Stored
+from validation.imports.load import import_examples
+from validation.imports.task import ImportRefused, Options
+from validation.rules.claims import is_about_model, label_field
+
+UID, PREDICTION, MODEL = "uid", "prediction", "model"
+ANSWERS = ("multiclass", "text", "long_text", "span")
+
+
+@dataclass(frozen=True)
+class JudgedFields:
+    """What a row to be judged holds: all that judges read, the answer of its author and a model's.
+
+    `context` is what `tasks.contexts` calls the fields that columns fill.
+    """
+
+    context: tuple[Component, ...]
+
+    def component(self, name: str) -> Component:
+        """Raises KeyError."""
+        return {one.name: one for one in self.context}[name]
+
+
+def judged_fields(config: TaskConfig) -> JudgedFields:
+    """Those of a task. Raises Refused where its answers are of another kind than rows can hold."""
+    answer = config.component(config.answer_field)
+    if config.kind != "examples" or answer.type not in ANSWERS:
+        raise Refused(
+            _("Rows of this task cannot be imported here: its answers are no label and no text.")
+        )
+    asks_label, about_model = label_field(config), is_about_model(config, Example.Outcome.UNKNOWN)
+    given = [
+        one.model_copy(update={"when": None, "required": one.required and not one.when})
+        for one in (*config.context, *config.input)
+        if one.name != answer.name
+    ]
+    kind = "multiclass" if answer.type == "multiclass" else "long_text"
+    needed = not asks_label and not about_model
+    said = Component(name=answer.name, type=kind, labels=answer.labels, required=needed)
+    taken = {one.name for one in (*given, said)}
+    others = {UID: False, PREDICTION: about_model, MODEL: False}
+    more = [
+        Component(name=name, type="long_text", required=required)
+        for name, required in others.items()
+        if name not in taken
+    ]
+    return JudgedFields((*given, said, *more))
+
+
+def preview_rows(
+    *, round: Round, lines: Iterable[bytes], file_name: str, matching: Matching | None = None
+) -> Summary:
+    """What the file would bring to be judged; nothing is stored. Raises Refused, FileError."""
+    if round.state == Round.State.RELEASED:
+        raise Refused(_("%(round)s is released and does not change any more.") % {"round": round})
+    if file_name.lower().endswith(".zip"):
+        raise FileError(_("Rows to be judged come in a table, not in an archive."))
+    fields = judged_fields(round.task.config)
+    return read_file(lines, file_name, fields, round.task, (), matching)
+
+
+def store_rows(
+    *, round: Round, found: Summary, file_name: str, actor: User, terms: Terms = UNKNOWN
+) -> Stored:
+    """Store the good rows of a preview, and queue them for judges. Raises Refused.
+
+    Locks the task, as every import does. A row that another one of the round has the uid of is left
+    out.
+    """
+    config = round.task.config
+    options = Options(
+        file_name, task=round.task.code, round=round.number, skip_bad=True, judge=True,
+        terms=terms, actor=actor,
+    )  # fmt: skip
+    try:
+        return import_examples(lines=_told(found, config), options=options, on_bad=lambda *_: None)
+    except ImportRefused as error:
+        raise Refused(str(error)) from None
+
+
+def _told(found: Summary, config: TaskConfig) -> Iterator[Line]:
+    for row in found.rows:
+        yield Line(str(row.line), b"", _row(row.values, config))
+
+
+def _row(values: Mapping[str, Any], config: TaskConfig) -> dict[str, Any]:
+    """The row of history that a judged one is; nobody has judged it."""
+    rest = dict(values)
+    metadata = dict(rest.pop("metadata", None) or {})
+    if tag := rest.pop("tag", ""):
+        metadata["tag"] = tag
+    uid = str(rest.pop(UID, "") or digest_of(rest))
+    own = {one.name for one in (*config.context, *config.input)}
+    said = None if PREDICTION in own else rest.pop(PREDICTION, None)
+    model = None if MODEL in own else rest.pop(MODEL, None)
+    label = rest.pop(config.answer_field, None)
+    shown = {one.name: rest.pop(one.name) for one in config.context if one.name in rest}
+    return {
+        "uid": uid,
+        "context": shown,
+        "input": rest,
+        "author_label": label,
+        "model_prediction": {"model": model or "imported", "label": said, "probs": None}
+        if said
+        else None,
+        "metadata": metadata,
+    }
