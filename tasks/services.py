@@ -16,6 +16,7 @@ from dynabench.lib.rows import changed_fields
 from tasks.config.schema import TaskConfig
 from tasks.config_changes import LONGEST_DIFF, checked, diff, usable
 from tasks.contexts.services import store_contexts
+from tasks.duties.services import end_without_role
 from tasks.media.services import digests_in, keep
 from tasks.models import Round, Task, TaskMember
 from tasks.permissions import Person, can_own
@@ -187,8 +188,9 @@ def change_members(
 ) -> None:
     """Store new members, others' new roles, and take members out, all or nothing.
 
-    A new role counts once its person has confirmed the address that it is given to. Locks the
-    task, so that two owners cannot remove each other. Raises Refused.
+    A new role counts once its person has confirmed the address that it is given to. Assignments
+    that a role no longer allows end. Locks the task, so that two owners cannot remove each other.
+    Raises Refused.
     """
     locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     if not can_own(actor, locked):
@@ -204,6 +206,8 @@ def change_members(
     check_members([*kept.values(), *added], actor)
     task.members.filter(pk__in=[member.pk for member in removed]).delete()
     TaskMember.objects.bulk_update(changed, ["role"])
+    changes = {member.user_id: member.role for member in changed}
+    end_without_role(task=locked, roles=changes | {member.user_id: None for member in removed})
     for member in added:
         member.address = member.user.email
     TaskMember.objects.bulk_create(added)

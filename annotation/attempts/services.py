@@ -18,6 +18,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from annotation import selectors
+from annotation.assignments import duties
 from annotation.assignments.services import check_can_be_asked, save_draft
 from annotation.attempts.conversation_services import answer_after, with_opening
 from annotation.attempts.heartbeats import FIRST_HOLD, holder
@@ -171,6 +172,8 @@ def _check_may_write(
     if used.today >= limits.tries_per_day:
         said = _("You have reached today's %(number)d tries (reset at 00:00 UTC).")
         raise CapReached(said % {"number": limits.tries_per_day})
+    if duties.is_done(assignment, len(submitting)):
+        raise CapReached(_("You have written as many as you were asked for. Thank you!"))
     if selectors.left_in_round(round, used.in_round) == 0:
         said = _(
             "You have written %(share)s of this round, the most for one person. "

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 
 from annotation import selectors
 from annotation.aids.example_gallery import shown_examples
+from annotation.assignments import duties
 from annotation.attempts.conversation_services import conversation_of
 from annotation.attempts.failures import BROKEN, FAILED_STATUS, FAILURES, NO_ANSWER
 from annotation.models import Assignment, Attempt, Conversation, Example, Suggestion
@@ -209,6 +210,7 @@ class WritePage:
         return {
             "try_number": SimpleLazyObject(lambda: min(used.here + 1, cap)),
             "left_in_round": SimpleLazyObject(lambda: left_words(self.round, used.in_round)),
+            "duty_words": SimpleLazyObject(lambda: duties.words(assignment)),
             "recent": recent,
             "history": SimpleLazyObject(
                 lambda: [

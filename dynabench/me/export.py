@@ -29,7 +29,7 @@ from dynabench.webhooks.models import Webhook
 from evaluation.models import Submission, TeamMember, Upload
 from leaderboard.battles.release import own_battles
 from leaderboard.models import Follow, ReleaseConsent, WeeklyGoal, Weights
-from tasks.models import Media, TaskMember, TaskProposal
+from tasks.models import Duty, Media, TaskMember, TaskProposal
 from validation.models import GoldAnswer, JudgeLease, OwnerDecision, Skip, Validation
 from validation.rewards.scores import points_of
 
@@ -80,6 +80,10 @@ def _about(user: User) -> dict[str, Section]:
         ),
         "sign_in_means": Authenticator.objects.filter(user=user).values("type", *times),
         "roles": TaskMember.objects.filter(user=user).values("role", task_code=F("task__code")),
+        "duties": Duty.objects.filter(person=user).values(
+            *("kind", "amount", "share", "overlap", "due_on", "set_at", "ended_at"),
+            task_code=F("task__code"),
+        ),
         "proposals": TaskProposal.objects.filter(proposer=user).values(
             *("name", "wanted_code", "source", "goal", "people", "state", "reason"),
             *("created_at", "decided_at"),

@@ -7,6 +7,7 @@ from dynabench.me import data, views
 app_name = "me"
 urlpatterns = [
     path("", views.work, name="work"),
+    path("assignments/", views.duties, name="duties"),
     path("goal/", views.goal, name="goal"),
     path("data/", data.data, name="data"),
     path("data/download/", data.download, name="download"),

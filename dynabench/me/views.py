@@ -30,6 +30,7 @@ from leaderboard.people.services import set_weekly_goal
 from leaderboard.people.standings import may_play
 from tasks.models import Task
 from tasks.permissions import is_offered_new_tasks
+from validation.judging.duties import duties_of
 from validation.rewards.scores import agreement_by_task, tasks_of
 
 TEMPLATE = "me/work.html"
@@ -80,6 +81,12 @@ def _mine(request: HttpRequest, me: Annotator, tasks: Sequence[Task]) -> dict[st
         "count": next(chip.count for chip in chips if chip.is_shown),
         "is_filtered": any(asked.values()) or before,
     }
+
+
+@require_GET
+def duties(request: HttpRequest) -> HttpResponse:
+    """What owners of all tasks ask of the person, the next day first."""
+    return render(request, "me/duties.html", {"rows": duties_of(person(request))})
 
 
 @require_POST

@@ -16,7 +16,7 @@ from dynabench.own import (
     rounds,
 )
 from dynabench.own.second_opinion import second_opinion
-from dynabench.own.setup import contexts, invitations, members, targets
+from dynabench.own.setup import contexts, duties, invitations, members, targets
 
 app_name = "own"
 
@@ -66,6 +66,9 @@ urlpatterns = [
     path("access/", members.access, name="access"),
     path("access/members/", members.member_add, name="member-add"),
     path("access/members/<int:pk>/", members.member_change, name="member-change"),
+    path("access/assignments/", duties.duties, name="duties"),
+    path("access/assignments/<int:pk>/", duties.duty, name="duty"),
+    path("access/assignments/<int:pk>/end/", duties.duty_end, name="duty-end"),
     path("access/invitations/", invitations.invitations, name="invitations"),
     path(
         "access/invitations/<int:pk>/revoke/",

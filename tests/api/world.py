@@ -24,6 +24,7 @@ from evaluation.teams.services import invite, make_team
 from evaluation.uploads.chunked import begin_upload
 from leaderboard.models import Weights
 from leaderboard.snapshots.services import take_snapshot
+from tasks.duties.services import set_duties
 from tasks.invitation_services import make_link
 from tasks.models import ContextBatch, Round, Task, TaskGroup, TaskMember
 from tasks.services import OFFICIAL
@@ -74,11 +75,13 @@ def make_world() -> World:
     reader = UserFactory(email="reader@example.com")
     member = TaskMember.objects.create(task=task, user=reader, role="viewer")
     link, _url = make_link(task=task, actor=owner, role="judge", most=2, days=1)
+    (duty,) = set_duties(task=task, actor=owner, kind="write", people=[], amount=50)
     task.config_versions.create(number=1, text=CONFIG, actor=owner)
     TaskGroup.objects.create(slug="texts", name="Texts").tasks.add(task)
     teams, team_members = _teams(owner, other)
     ids = {
         "members": [member.pk],
+        "duties": [duty.pk],
         "versions": [1],
         "task-invitations": [link.pk],
         **teams,

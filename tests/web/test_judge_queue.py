@@ -148,6 +148,6 @@ def test_two_tabs_of_a_person_take_one_place(alice, nli, bob, monkeypatch):
     free = QueueItem.objects.get().free
     # The other tab looked for a place before the first one was given its lease.
     monkeypatch.setattr(selectors, "latest_lease", lambda *_: None)
-    monkeypatch.setattr(selectors, "next_place", lambda *_, **__: Place(example.pk, None))
+    monkeypatch.setattr(selectors, "next_place", lambda *_, **__: Place(example.pk, None, 0))
     assert lease_next(validator=person, task=nli.task) == first
     assert QueueItem.objects.get().free == free

@@ -58,6 +58,7 @@ def test_every_page_answers_each_role_as_the_table_says(world):
         "targets": ids["target-models"],
         "contexts": ids["context-batches"],
         "invitations": ids["task-invitations"],
+        "assignments": ids["duties"],
         "sets": [version.pk],
     }
     members, found = members_of(world, Client), [HEAD]

@@ -90,12 +90,10 @@ def is_turn(validator: Annotator, after: UUID) -> bool:
 def lease_gold(
     validator: Annotator, task: Task, *, after: Held, lasts: timedelta
 ) -> JudgeLease | None:
-    """A gold item that the validator has not seen, if it is the turn of one; no lock.
+    """A gold item that the validator has not seen, for when `is_turn` says so; no lock.
 
-    Whose turn it is depends on the item before and on a secret, so two tabs get the same item.
+    That depends on the item before and on a secret, so two tabs get the same item.
     """
-    if not is_turn(validator, after.uuid):
-        return None
     # A lease that another tab takes at this instant is not visible yet: both choose the same item.
     left = JudgeLease.objects.filter(until__lte=timezone.now(), validator=validator)
     unseen = (

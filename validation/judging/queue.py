@@ -15,6 +15,7 @@ from django.utils import timezone
 from annotation.models import Example
 from dynabench.accounts.models import Annotator
 from dynabench.lib.days import midnight
+from tasks.duties.rules import EVERY, Span
 from tasks.models import Round, Task, TaskMember
 from tasks.permissions import JUDGES
 from tasks.selectors import listed_tasks
@@ -29,9 +30,15 @@ JUDGED_STATES = [Round.State.OPEN, Round.State.PAUSED, Round.State.CLOSED]
 
 def rounds_to_fill(task: Task) -> Sequence[Round]:
     """The rounds with examples that nobody has looked at to queue them, oldest first."""
+    return list(rounds_with_last(judged_rounds(task)).filter(last__gt=F("seen")))
+
+
+def rounds_with_last(rounds: QuerySet[Round]) -> QuerySet[Any]:
+    """Those that are judged, with `last`, the id of their last example, and `seen`, of the last
+    that was looked at to queue it."""
     last = Example.objects.filter(round=OuterRef("pk")).order_by("-pk").values("pk")[:1]
-    rounds = judged_rounds(task).annotate(last=Subquery(last))
-    return list(rounds.filter(last__gt=Coalesce("round_policy__filled_to", 0)))
+    seen = Coalesce("round_policy__filled_to", 0)
+    return rounds.filter(state__in=JUDGED_STATES).annotate(last=Subquery(last), seen=seen)
 
 
 def rounds_with_places(task: Task) -> Sequence[Round]:
@@ -71,14 +78,15 @@ WHERE vote.validator_id = %(validator)s AND example.round_id = %(round)s
 """
 # One level of `still_needed` at a time, so that the walk begins in the index at `start`.
 NEXT_PLACE = """
-SELECT item.example_id, lease.id
+SELECT item.example_id, lease.id, item.key
 FROM validation_queueitem AS item JOIN annotation_example AS example ON example.id = item.example_id
   LEFT JOIN validation_judgelease AS lease
   ON lease.example_id = item.example_id AND lease.validator_id = %(validator)s
 WHERE item.round_id = %(round)s AND item.still_needed = (SELECT MIN(level.still_needed)
     FROM validation_queueitem AS level
     WHERE level.round_id = %(round)s AND level.still_needed > %(above)s)
-  AND item.key >= %(start)s AND item.free > 0 AND example.retracted_at IS NULL
+  AND item.key BETWEEN %(first)s AND %(last)s AND item.free > {kept}
+  AND example.retracted_at IS NULL
   AND (example.outcome <> 'undecided' OR example.created_at < %(asked_until)s)
   AND COALESCE(item.author_id, -1) NOT IN (%(validator)s, %(avoid)s)
   AND NOT EXISTS (SELECT 1 FROM validation_validation AS vote
@@ -87,35 +95,64 @@ WHERE item.round_id = %(round)s AND item.still_needed = (SELECT MIN(level.still_
     WHERE skip.example_id = item.example_id AND skip.validator_id = %(validator)s)
 ORDER BY item.key LIMIT 1
 """
+# How many of the others for whom an item is kept have neither written, judged nor passed it by.
+KEPT = """(SELECT COUNT(*) FROM (VALUES {rows}) AS kept
+  WHERE item.key BETWEEN kept.column2 AND kept.column3
+  AND kept.column1 <> COALESCE(item.author_id, -1)
+  AND NOT EXISTS (SELECT 1 FROM validation_validation AS vote
+    WHERE vote.example_id = item.example_id AND vote.validator_id = kept.column1)
+  AND NOT EXISTS (SELECT 1 FROM validation_skip AS skip
+    WHERE skip.example_id = item.example_id AND skip.validator_id = kept.column1)
+  AND NOT EXISTS (SELECT 1 FROM validation_judgelease AS taken
+    WHERE taken.example_id = item.example_id AND taken.validator_id = kept.column1
+    AND taken.takes_place))"""
 NEXT_LEVEL = """
 SELECT MIN(still_needed) FROM validation_queueitem
 WHERE round_id = %(round)s AND still_needed > %(above)s
 """
 
 
+class Kept(NamedTuple):
+    """Places, by their keys, that are kept for a validator."""
+
+    validator: int
+    first: int
+    last: int
+
+
 class Place(NamedTuple):
-    """A free place in the queue: its example's id, and that of the validator's old lease of it."""
+    """A free place in the queue: its example's id, that of the validator's old lease, its key."""
 
     example: int
     lease: int | None
+    key: int
 
 
 def next_place(
-    round: int, validator: Annotator, avoid: int = 0, start: int = 0, *, lock: bool = False
+    round: int,
+    validator: Annotator,
+    avoid: int = 0,
+    span: Span = EVERY,
+    kept: Sequence[Kept] = (),
+    *,
+    lock: bool = False,
 ) -> Place | None:
     """The next place for the validator: nearly decided examples first, then by chance.
 
-    Walks the index queue_order from the key `start` on: a row of it is looked at, and taken,
-    unless the validator wrote, judged or skipped that example or it is by the author `avoid`.
-    With `lock` it locks the item of the queue, and passes by those that others are taking.
+    Walks the index queue_order from one key of the span to the other: a row of it is looked at, and
+    taken, unless the validator wrote, judged or skipped that example, it is by the author `avoid`,
+    or all that is free is kept for others. With `lock` it locks the item of the queue, and passes
+    by those that others are taking.
     """
-    sql = NEXT_PLACE
+    rows = ", ".join(str(tuple(map(int, one))) for one in kept)
+    sql = NEXT_PLACE.format(kept=KEPT.format(rows=rows) if kept else "0")
     if lock and connection.features.has_select_for_update_skip_locked:
         sql += "FOR UPDATE OF item SKIP LOCKED"
     above: int | None = 0
     while above is not None:
         values: dict[str, Any] = {"round": round, "validator": validator.pk, "avoid": avoid}
-        values |= {"start": start, "asked_until": timezone.now() - AUTHOR_TIME}
+        values |= {"first": span[0], "last": span[1]}
+        values |= {"asked_until": timezone.now() - AUTHOR_TIME}
         if found := _first(sql, **values, above=above):
             return Place(*found)
         (above,) = _first(NEXT_LEVEL, round=round, above=above) or (None,)

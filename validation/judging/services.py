@@ -20,6 +20,7 @@ from tasks.models import Round, Task
 from tasks.rounds.states import close_if_due
 from validation.decisions.consensus_rows import derive_one, lock_example, round_policy_of
 from validation.judging import blind, gold, queue, vote_caps
+from validation.judging.duties import Part, Parts, parts_of
 from validation.judging.queue import Held, Place
 from validation.models import GoldAnswer, JudgeLease, QueueItem, RoundPolicy, Skip, Validation
 from validation.rules.consensus import Policy, Vote, votes_still_needed
@@ -72,8 +73,9 @@ def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
     """The lease of the validator's current example, or of the next one for 15 minutes.
 
     Avoids the author of the last one unless there is no other. Locks the item of the queue that it
-    takes; items that others are taking are passed by. None: nothing to judge, or the validator has
-    given all votes that one person may give, or may not judge.
+    takes; items that others are taking are passed by. Where a duty says how many, it locks the
+    validator before. None: nothing to judge, or the validator has given all votes that one person
+    may give, or that a duty asks for, or may not judge.
     """
     if not blind.may_judge(validator, task):
         return None
@@ -81,26 +83,33 @@ def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
     if latest and latest.is_current:
         rows = JudgeLease.objects.select_related("example__context", "example__round")
         return rows.get(pk=latest.lease)
-    if latest and (lease := gold.lease_gold(validator, task, after=latest, lasts=LEASE_TIME)):
+    part = parts_of(validator, task)
+    if latest and gold.is_turn(validator, latest.uuid):
+        with transaction.atomic():
+            if part(latest.round).has_room() and (
+                lease := gold.lease_gold(validator, task, after=latest, lasts=LEASE_TIME)
+            ):
+                return lease
+    if latest and (lease := _go_on(part(latest.round), task, latest)):
         return lease
-    return (latest and _go_on(validator, task, latest)) or _start_at_front(validator, task, latest)
+    return _start_at_front(validator, task, latest, part)
 
 
-def _go_on(validator: Annotator, task: Task, latest: Held) -> JudgeLease | None:
+def _go_on(part: Part, task: Task, latest: Held) -> JudgeLease | None:
     """The next place after the last one, so that the walk skips what was judged before.
 
     Sometimes none, by chance, so that places that returned to the front are found.
     """
     if latest.round_state not in queue.JUDGED_STATES or latest.uuid.int % WALKS == 0:
         return None
-    if not vote_caps.may_go_on(validator, task, latest):
+    if not vote_caps.may_go_on(part.validator, task, latest):
         return None
-    return _take_next(
-        latest.round, validator, latest.author, start=order_key(latest.uuid, settings.SECRET_KEY)
-    )
+    return _take_next(part, latest.author, start=order_key(latest.uuid, settings.SECRET_KEY))
 
 
-def _start_at_front(validator: Annotator, task: Task, latest: Held | None) -> JudgeLease | None:
+def _start_at_front(
+    validator: Annotator, task: Task, latest: Held | None, part: Parts
+) -> JudgeLease | None:
     """The first place of all rounds, the oldest round first."""
     return_expired()
     avoid = latest.author if latest else None
@@ -109,38 +118,55 @@ def _start_at_front(validator: Annotator, task: Task, latest: Held | None) -> Ju
         return (one for one in rounds if vote_caps.may_judge(validator, task, one.pk))
 
     for round in open_to(queue.rounds_with_places(task)):
-        if lease := _take_next(round.pk, validator, avoid):
+        if lease := _take_next(part(round.pk), avoid):
             return lease
     for round in open_to(queue.rounds_to_fill(task)):
-        if fill_queue(round=round) and (lease := _take_next(round.pk, validator, avoid)):
+        if fill_queue(round=round) and (lease := _take_next(part(round.pk), avoid)):
             return lease
     for round in open_to(queue.rounds_with_places(task)):
-        if lease := _take_last(round.pk, validator):
+        if lease := _take_last(part(round.pk)):
             return lease
     return None
 
 
-def _take_next(
-    round: int, validator: Annotator, avoid: int | None, start: int = 0
-) -> JudgeLease | None:
+def _take_next(part: Part, avoid: int | None, start: int = 0) -> JudgeLease | None:
     """The first free place that nobody is taking at this moment."""
     with transaction.atomic():
-        found = queue.next_place(round, validator, avoid or 0, start, lock=True)
-        return _lease(found, validator) if found else None
+        if not part.has_room():
+            return None
+        for first, last in part.spans:
+            span = max(first, start), last
+            found = queue.next_place(
+                part.round, part.validator, avoid or 0, span, part.kept, lock=True
+            )
+            if found:
+                return _lease(found, part.validator)
+    return None
 
 
-def _take_last(round: int, validator: Annotator) -> JudgeLease | None:
+def _take_last(part: Part) -> JudgeLease | None:
     """A place by any author; waits for others who are taking it at this moment.
 
     One item is locked at a time. A walk that waits would keep what it found taken, and two such
     walks would wait for each other.
     """
-    while found := queue.next_place(round, validator):
-        with transaction.atomic():
-            same = QueueItem.objects.filter(pk=found.example, still_needed__gt=0, free__gt=0)
-            if same.select_for_update(of=("self",)).first():
-                return _lease(found, validator)
+    for span in part.spans:
+        while found := queue.next_place(part.round, part.validator, 0, span, part.kept):
+            with transaction.atomic():
+                if not part.has_room():
+                    return None
+                if _is_free(found, part):
+                    return _lease(found, part.validator)
     return None
+
+
+def _is_free(place: Place, part: Part) -> bool:
+    """Whether a place is free once its item is locked, and not kept for others by now."""
+    same = QueueItem.objects.filter(pk=place.example, still_needed__gt=0, free__gt=0)
+    if not same.select_for_update(of=("self",)).first():
+        return False
+    here = place.key, place.key
+    return not part.kept or bool(queue.next_place(part.round, part.validator, 0, here, part.kept))
 
 
 def _lease(place: Place, validator: Annotator) -> JudgeLease:
@@ -381,6 +407,8 @@ def _check_may_vote(
             raise TooLate(_("Others have decided this example since your 15 minutes ran out."))
         if not vote_caps.may_judge(validator, example.round.task, example.round_id):
             raise CapReached(_("You have given all votes that one person may give in this round."))
+        if not parts_of(validator, example.round.task)(example.round_id).has_room():
+            raise CapReached(_("You have judged as many as you were asked for."))
 
 
 def undo_validation(*, validator: Annotator, validation: Validation | GoldAnswer) -> Example:

@@ -1,0 +1,26 @@
+"""How far a writer is with what they were asked for."""
+
+from annotation.models import Assignment, Example
+from dynabench.accounts.models import Annotator
+from tasks.duties.selectors import progress_words, within, writing_duty
+from tasks.models import Duty
+
+
+def written_for(duty: Duty, annotator: Annotator) -> int:
+    """How many examples that stand the person has written since the duty was set."""
+    mine = Example.objects.filter(annotator=annotator, retracted_at=None)
+    return mine.filter(within(duty, "round"), created_at__gte=duty.set_at).count()
+
+
+def is_done(assignment: Assignment, submitting: int) -> bool:
+    """Whether the person has written as many as they were asked for, with those on their way."""
+    duty = writing_duty(assignment.round, assignment.annotator.user_id)
+    if duty is None or duty.amount is None:
+        return False
+    return written_for(duty, assignment.annotator) + submitting >= duty.amount
+
+
+def words(assignment: Assignment) -> str:
+    """How far the person is with their duty; empty: they have none."""
+    duty = writing_duty(assignment.round, assignment.annotator.user_id)
+    return progress_words(duty, written_for(duty, assignment.annotator)) if duty else ""

@@ -1,0 +1,88 @@
+"""How shares of a queue are laid out, and how a duty stands. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from itertools import pairwise
+from typing import Literal
+
+PLACES = 2**63
+"""Examples have places from 0 to PLACES - 1, by chance (`validation.rules.sampling.order_key`)."""
+Span = tuple[int, int]
+"""From one place to another, both included."""
+EVERY: Span = (0, PLACES - 1)
+FULL = 1 - 1e-9
+"""Shares that come to so much are all of the queue, whatever rounding did."""
+DAY = timedelta(days=1)
+
+
+def spans(shares: Sequence[float], overlap: int) -> list[list[Span]]:
+    """The places of each share, so that each place has `overlap` different owners.
+
+    shares: of all judgements, together at most 1. They are laid end to end around a circle, which
+    they cover `overlap` times: the first `sum(shares)` of all places. So the same shares always get
+    the same places, and later examples spread over them as earlier ones did.
+    """
+    ends = [0]
+    for share in shares:
+        ends.append(ends[-1] + int(share * PLACES))
+    around = PLACES if sum(shares) >= FULL else ends[-1]
+    if around == PLACES:
+        ends[-1] = PLACES
+    return [
+        _spans(overlap * a % around, min(overlap * (b - a), around), around)
+        for a, b in pairwise(ends)
+    ]
+
+
+def _spans(start: int, length: int, around: int) -> list[Span]:
+    """A stretch of the circle; in two parts where it goes beyond its seam."""
+    over = start + length - around
+    if over <= 0:
+        return [(start, start + length - 1)]
+    return [(start, around - 1), (0, over - 1)]
+
+
+def too_much(shares: Sequence[float], overlap: int) -> Literal["", "sum", "overlap"]:
+    """Why shares cannot stand together: they are more than all, or somebody would judge twice."""
+    if sum(shares) > 2 - FULL:
+        return "sum"
+    if shares and max(shares) * overlap > sum(shares) * (2 - FULL):
+        return "overlap"
+    return ""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How one person stands with a duty. wanted: None while nobody knows how much is left."""
+
+    done: int
+    wanted: int | None
+    due_on: date | None
+    is_over: bool = False  # it was ended, or its round takes nothing more
+
+    @property
+    def is_done(self) -> bool:
+        """Whether as much is done as was wanted; a share of nothing is not."""
+        return bool(self.wanted) and self.done >= (self.wanted or 0)
+
+    def state(self, today: date) -> Literal["over", "done", "late", "open"]:
+        """In one word."""
+        if self.is_done:
+            return "done"
+        if self.is_over:
+            return "over"
+        return "late" if self.due_on and self.due_on < today else "open"
+
+
+def news(
+    set_at: datetime, due_on: date | None, now: datetime
+) -> tuple[Literal["assigned", "due", "overdue"], datetime]:
+    """What to tell a person of a duty that is not done, and since when it is so."""
+    if due_on:
+        midnight = datetime.combine(due_on, time(), UTC)
+        if now >= midnight + DAY:
+            return "overdue", midnight + DAY
+        if now >= midnight - DAY:
+            return "due", max(set_at, midnight - DAY)
+    return "assigned", set_at

@@ -1,0 +1,65 @@
+"""Shares of a queue cover each place so often as they should, and how a duty stands."""
+
+from datetime import UTC, date, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tasks.duties.rules import PLACES, Standing, news, spans, too_much
+
+PLACE = st.integers(0, PLACES - 1)
+
+
+def owners(laid, place):
+    """Who has the place, and how often."""
+    return [n for n, mine in enumerate(laid) for first, last in mine if first <= place <= last]
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(1, 4), PLACE)
+def test_each_place_has_as_many_different_owners_as_the_overlap_says(weights, overlap, place):
+    shares = [weight / sum(weights) for weight in weights]
+    if too_much(shares, overlap):
+        assert max(shares) * overlap > 1
+        return
+    mine = owners(spans(shares, overlap), place)
+    assert len(mine) == len(set(mine)) == overlap
+
+
+@given(PLACE)
+def test_what_nobody_has_a_share_of_is_nobodys(place):
+    laid = spans([0.2, 0.3], 1)
+    assert len(owners(laid, place)) == (place < PLACES // 2)
+    sizes = [sum(last - first + 1 for first, last in mine) / PLACES for mine in laid]
+    assert sizes == pytest.approx([0.2, 0.3])
+
+
+def test_what_cannot_stand_together():
+    assert too_much([0.5, 0.6], 1) == "sum"
+    assert too_much([0.6, 0.4], 2) == "overlap"
+    assert too_much([1 / 3] * 3, 3) == ""
+    assert too_much([], 1) == ""
+
+
+def test_how_a_duty_stands():
+    day, after = date(2026, 12, 4), date(2026, 12, 5)
+    assert Standing(3, 5, day).state(day) == "open"
+    assert Standing(3, 5, day).state(after) == "late"
+    assert Standing(3, 5, None).state(after) == "open"
+    assert Standing(5, 5, day).state(after) == "done"
+    assert Standing(3, 5, day, is_over=True).state(after) == "over"
+    assert Standing(0, 0, day).state(day) == "open"
+    assert Standing(3, None, None).state(day) == "open"
+
+
+def test_what_is_told_of_a_duty_and_since_when():
+    set_at, day = datetime(2026, 12, 1, 9, tzinfo=UTC), date(2026, 12, 4)
+
+    def at(day, hour=12):
+        return datetime(2026, 12, day, hour, tzinfo=UTC)
+
+    assert news(set_at, None, at(9)) == ("assigned", set_at)
+    assert news(set_at, day, at(2)) == ("assigned", set_at)
+    assert news(set_at, day, at(3)) == ("due", at(3, 0))
+    assert news(set_at, day, at(5)) == ("overdue", at(5, 0))
+    assert news(at(4), day, at(4)) == ("due", at(4))

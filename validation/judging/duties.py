@@ -1,0 +1,237 @@
+"""What a validator may be given by the duties of a task, and how far people are with them.
+
+A duty says how much of a round's queue, and no more; the places of a member's share are kept for
+that member until the day on which they are due. What is answered to gold items counts like votes:
+otherwise the numbers would tell which items are gold.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from django.db.models import Count, Exists, F, Func, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from annotation.models import Example
+from dynabench.accounts.models import Annotator, User
+from tasks.duties.rules import EVERY, Span, Standing, spans
+from tasks.duties.selectors import MAY, applying, progress_words, standing_of, within
+from tasks.models import Duty, Round, Task, TaskMember
+from tasks.roles import TABLE
+from validation.judging.gold import lock_answers
+from validation.judging.queue import Kept, rounds_with_last
+from validation.models import GoldAnswer, JudgeLease, QueueItem, Skip, Validation
+
+
+@dataclass(frozen=True)
+class Part:
+    """What of a round's queue a validator may be given."""
+
+    round: int
+    validator: Annotator
+    duty: Duty | None = None
+    spans: Sequence[Span] = (EVERY,)
+    kept: Sequence[Kept] = ()
+    """For others; there a place is free once it is none of theirs."""
+
+    def has_room(self) -> bool:
+        """Whether the validator may be given another example, in the transaction that gives it.
+
+        Where a number bounds that, it locks the validator, so that two tabs get no more.
+        """
+        if self.duty is None or self.duty.amount is None:
+            return True
+        lock_answers(self.validator)
+        now = timezone.now()
+        held = JudgeLease.objects.filter(
+            within(self.duty, "example__round"), validator=self.validator
+        )
+        given = _given(self.duty, self.validator) + held.filter(until__gt=now).count()
+        return given < self.duty.amount
+
+    @property
+    def words(self) -> str:
+        """How far the validator is with their duty here; empty: they have none."""
+        return progress_words(self.duty, _given(self.duty, self.validator)) if self.duty else ""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the validator has judged as many as they were asked for."""
+        most = self.duty.amount if self.duty else None
+        return most is not None and _given(self.duty, self.validator) >= most  # type: ignore[arg-type]
+
+
+Parts = Callable[[int], Part]
+"""By a round's id, what somebody may be given of it."""
+
+
+def parts_of(validator: Annotator, task: Task) -> Parts:
+    """By a round's id, what the validator may be given of it. One query for all rounds."""
+    duties = list(_judging(task))
+
+    def part(round: int) -> Part:
+        shares = _shares_of(duties, round)
+        duty = applying(duties, round, validator.user_id)
+        if duty and duty in shares:
+            return Part(round, validator, duty, shares[duty])
+        return Part(round, validator, duty, kept=_kept(shares, but=validator))
+
+    return part
+
+
+def _judging(task: Task) -> QuerySet[Duty]:
+    duties = standing_of(task).filter(kind=Duty.Kind.JUDGE)
+    return duties.select_related("person__annotator").order_by("pk")
+
+
+def _shares_of(duties: Collection[Duty], round: int) -> dict[Duty, Sequence[Span]]:
+    """The places that each share of a round has; shares of all rounds count where it has none."""
+    for which in (round, None):
+        found = [duty for duty in duties if duty.share and duty.round_id == which]
+        if found:
+            shares = [duty.share or 0 for duty in found]
+            return dict(zip(found, spans(shares, found[0].overlap), strict=True))
+    return {}
+
+
+def _kept(shares: Mapping[Duty, Sequence[Span]], but: Annotator) -> list[Kept]:
+    """The places that are kept for others, until the end of the day when they are due."""
+    today = timezone.now().date()
+    return [
+        Kept(duty.person.annotator.pk, *span)  # type: ignore[union-attr]  # a share has a person
+        for duty, places in shares.items()
+        if duty.person_id != but.user_id and not (duty.due_on and duty.due_on < today)
+        for span in places
+    ]
+
+
+def _given(duty: Duty, validator: Annotator) -> int:
+    """How many examples the validator has judged since the duty was set, gold among them."""
+    mine = {"validator": validator, "created_at__gte": duty.set_at}
+    votes = Validation.objects.filter(within(duty, "example__round"), **mine).count()
+    return votes + GoldAnswer.objects.filter(within(duty, "gold__example__round"), **mine).count()
+
+
+# How far people are
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A duty with what was done of it."""
+
+    duty: Duty
+    standing: Standing
+
+    @property
+    def state(self) -> str:
+        """over, done, late or open."""
+        return self.standing.state(timezone.now().date())
+
+
+def progress_of(duties: QuerySet[Duty], me: User | None = None) -> list[Progress]:
+    """How far each person is; three queries for any number of duties.
+
+    Of everybody's: how far `me` is, or else what all did, which has no end.
+    """
+    found = list(
+        duties.select_related("task", "round", "person").annotate(
+            votes=_count(Validation, "validator", "example__round", me),
+            gold=_count(GoldAnswer, "validator", "gold__example__round", me),
+            written=_count(Example, "annotator", "round", me, retracted_at=None),
+        )
+    )
+    left = _left([duty for duty in found if duty.share])
+    return [_progress(duty, left.get(duty.pk), is_mine=me is not None) for duty in found]
+
+
+def duties_of(user: User) -> list[Progress]:
+    """What the person is asked for by name, or as a member like everybody; the next day first.
+
+    Of a task that everybody sees also what is asked of everybody, once the person has begun.
+    """
+    roles = TaskMember.objects.standing().filter(user=user).values_list("task", "role")
+    mine = dict(roles)
+    able = {
+        kind: [task for task, role in mine.items() if may in TABLE[role]]
+        for kind, may in MAY.items()
+    }
+    asked = Q(person=user)
+    for kind, tasks in able.items():
+        asked |= Q(person=None, kind=kind, task__in=tasks)
+    asked |= Q(person=None, task__is_visible=True) & ~Q(task__in=list(mine))
+    found = progress_of(Duty.objects.standing().filter(asked), user)
+    begun = [one for one in found if one.duty.task_id in mine or one.standing.done]
+    return sorted(begun, key=due_before)
+
+
+def _progress(duty: Any, left: int | None, *, is_mine: bool) -> Progress:
+    done = duty.written if duty.kind == Duty.Kind.WRITE else duty.votes + duty.gold
+    wanted = duty.amount if left is None else done + left
+    if duty.person_id is None and not is_mine:
+        wanted = None
+    is_over = bool(duty.ended_at) or _is_over(duty.round, duty.kind)
+    return Progress(duty, Standing(done, wanted, duty.due_on, is_over))
+
+
+def _is_over(round: Round | None, kind: str) -> bool:
+    if round is None:
+        return False
+    if kind == Duty.Kind.JUDGE:
+        return round.state == Round.State.RELEASED
+    return round.state in (Round.State.CLOSED, Round.State.RELEASED)
+
+
+def _count(model: Any, who: str, round: str, me: User | None, **also: Any) -> Any:
+    """How many rows since the duty was set are mine, its person's or everybody's, in its rounds."""
+    person = me.pk if me else Coalesce(OuterRef("person"), F(f"{who}__user"))
+    rows = model.objects.filter(
+        **{f"{round}__task": OuterRef("task"), "created_at__gte": OuterRef("set_at"), **also},
+        **{round: Coalesce(OuterRef("round"), F(round)), f"{who}__user": person},
+    ).order_by()
+    return Subquery(rows.annotate(n=Func(F("pk"), function="COUNT")).values("n"))
+
+
+def _left(shares: Sequence[Duty]) -> dict[int, int]:
+    """By duty, how many examples of a member's share wait for that member now. Three queries.
+
+    Without those of which nobody knows, as a round has examples that were not yet queued.
+    """
+    tasks = {duty.task_id for duty in shares}
+    if not tasks:
+        return {}
+    standing = Duty.objects.standing().filter(task__in=tasks, share__isnull=False)
+    all_of_them = list(standing.order_by("pk"))
+    unknown: set[int] = set()
+    wanted: dict[int, Q] = {}
+    for round in rounds_with_last(Round.objects.filter(task__in=tasks)):
+        known = [duty for duty in all_of_them if duty.task_id == round.task_id]
+        for duty, places in _shares_of(known, round.pk).items():
+            if round.last and round.last > round.seen:
+                unknown.add(duty.pk)
+            for span in places:
+                wanted[duty.pk] = wanted.get(duty.pk, Q()) | Q(round=round, key__range=span)
+    asked = {duty.pk: wanted[duty.pk] for duty in shares if duty.pk in wanted.keys() - unknown}
+    persons = {duty.pk: duty.person_id for duty in shares}
+    waiting = QueueItem.objects.filter(free__gt=0, example__retracted_at=None)
+    counts = {
+        f"of_{pk}": Count("pk", filter=places & _not_by(persons[pk]))
+        for pk, places in asked.items()
+    }
+    return {int(name[3:]): n for name, n in waiting.aggregate(**counts).items()}
+
+
+def _not_by(person: int | None) -> Q:
+    """Items that the person neither wrote, judged nor passed by."""
+    mine = {"example": OuterRef("pk"), "validator__user": person}
+    return Q(
+        ~Exists(Validation.objects.filter(**mine)),
+        ~Exists(Skip.objects.filter(**mine)),
+        ~Q(author__user=person) | Q(author=None),
+    )
+
+
+def due_before(progress: Progress) -> date:
+    """Sorts by the day; without one last."""
+    return progress.duty.due_on or date.max
