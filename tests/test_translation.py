@@ -21,7 +21,7 @@ TEMPLATES = sorted(
     if path.suffix in (".html", ".txt") and path.name != "styleguide.html"  # for developers
 )
 # The API, commands and the admin speak English.
-ENGLISH = re.compile(r"/(api|admin|management|migrations|client)/|/(api|admin)\.py$")
+ENGLISH = re.compile(r"/(api|admin|management|migrations|client)/|[/_](api|admin)\.py$")
 PYTHON = [
     path
     for room in ROOMS
