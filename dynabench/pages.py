@@ -14,6 +14,7 @@ from annotation.writing.practice import started
 from dynabench.accounts.people import person
 from dynabench.accounts.services import annotator_of
 from dynabench.cards import Card, cards_of
+from dynabench.communities.permissions import listed_communities
 from dynabench.demo.services import can_offer
 from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.lib.markdown import render_markdown
@@ -42,6 +43,7 @@ def home(request: HttpRequest) -> HttpResponse:
             and not (no_sensitive and card.task.is_sensitive)
         ],
         "groups": groups_with(tasks),
+        "communities": listed_communities(request.user),
         "offers_new": is_offered_new_tasks(request.user),
         "search": search,
         "open": only_open,

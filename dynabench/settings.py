@@ -39,6 +39,7 @@ INSTALLED_APPS = [
     "dynabench.webhooks",
     "dynabench.notices",
     "dynabench.campaigns",
+    "dynabench.communities",
     "tasks",
     "annotation",
     "validation",

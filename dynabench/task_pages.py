@@ -11,6 +11,7 @@ from django.shortcuts import render
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from dynabench.communities.selectors import communities_of
 from dynabench.lib.adaptive_cache import Kept
 from dynabench.lib.charts import Point, line_chart, reach
 from dynabench.lib.downloads import csv_file
@@ -43,6 +44,7 @@ def overview(request: HttpRequest, code: str) -> HttpResponse:
     values: dict[str, Any] = {
         **_frame(request, task, "overview"),
         "groups": groups_with([task]),
+        "communities": communities_of(task, request.user),
         "round": live,
         "is_judged": any(round.state in JUDGED_STATES for round in rounds),
         "can_edit": can_edit(request.user, task),

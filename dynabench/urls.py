@@ -36,6 +36,7 @@ urlpatterns = [
     path("me/", include("dynabench.me.urls")),
     path("join/<str:key>/", joining.join, name="join"),
     path("own/<slug:code>/", include("dynabench.own.urls")),
+    path("communities/", include("dynabench.communities.urls")),
     path("new/", new.gallery, name="new"),
     path("new/proposals/", proposals.proposals, name="proposals"),
     path("new/proposals/<int:pk>/", proposals.proposal, name="proposal"),

@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from dynabench.client.boards import Boards
+from dynabench.client.communities import Communing
 from dynabench.client.credentials import api_key, server_url
 from dynabench.client.flow import Awaiting, Blocking, Call, Flow, Pause, Step, Work
 from dynabench.client.hooks import Hooks
@@ -25,7 +26,9 @@ T = TypeVar("T")
 TIMEOUT = httpx.Timeout(120, connect=10)
 
 
-class Methods(Tasks, Models, Teaming, Boards, Writing, Owning, Releasing, Moderating, Hooks, ABC):
+class Methods(
+    Tasks, Models, Teaming, Boards, Communing, Writing, Owning, Releasing, Moderating, Hooks, ABC
+):
     """What both clients can do, and their settings.
 
     api_key: also of DYNABENCH_API_KEY, or of `dynabench login`; without one only what is public is

@@ -264,6 +264,66 @@ class Check(TypedDict):
     seconds: float
 
 
+class Community(TypedDict):
+    """A community in the list."""
+
+    slug: str
+    name: str
+    summary: NotRequired[str]
+    is_listed: NotRequired[bool]
+    tracks: list[str]
+    made_at: str
+
+
+class WholeCommunity(Community):
+    """A community with its text, tasks and news, as far as one may see them."""
+
+    text: NotRequired[str]
+    tasks: list[CommunityTask]
+    news: list[Post]
+    files: list[JointFile]
+
+
+class CommunityBoard(TypedDict):
+    """The board across tasks."""
+
+    columns: list[CommunityColumn]
+    lines: list[CommunityLine]
+
+
+class CommunityColumn(TypedDict):
+    """A task of the board."""
+
+    task: str
+    metric: str
+    floor: float
+    weight: float
+
+
+class CommunityLine(TypedDict):
+    """A model's line; without a rank it lacks tasks that count."""
+
+    rank: str
+    first: int | None
+    last: int | None
+    name: str
+    owner: str
+    track: str
+    score: float | None
+    low: float | None
+    high: float | None
+    missing: list[str]
+    points: list[Points]
+
+
+class CommunityTask(TypedDict):
+    """A task of a community."""
+
+    code: str
+    name: str
+    weight: float
+
+
 class Compared(TypedDict):
     """Two models compared."""
 
@@ -684,6 +744,34 @@ class Joined(TypedDict):
     task: str
 
 
+class Joint(TypedDict):
+    """A model that was submitted to all tasks, with the submission of each."""
+
+    id: int
+    name: str
+    track: NotRequired[str]
+    made_at: str
+    models: list[JointModel]
+
+
+class JointFile(TypedDict):
+    """A file that an archive of predictions or of training data must hold."""
+
+    kind: Literal["predictions", "rows"]
+    place: str
+    task: str
+    evaluation_set: str
+
+
+class JointModel(TypedDict):
+    """What one task says."""
+
+    id: str
+    task: str
+    state: str
+    error: str
+
+
 class Kept(TypedDict):
     """A board as snapshots keep it: all that it rests on."""
 
@@ -1020,6 +1108,16 @@ class PastDecision(TypedDict):
     withdrawn_at: str | None
 
 
+class Points(TypedDict):
+    """A model's points in a task."""
+
+    task: str
+    model: str
+    value: float | None
+    low: float | None
+    high: float | None
+
+
 class Policy(TypedDict):
     """How the votes of a round decide."""
 
@@ -1028,6 +1126,14 @@ class Policy(TypedDict):
     of: int | None
     threshold: float
     words: str
+
+
+class Post(TypedDict):
+    """News."""
+
+    title: str
+    text: str
+    posted_at: str
 
 
 class Preview(TypedDict):

@@ -24,6 +24,7 @@ from annotation.models import (
     TargetOutput,
 )
 from dynabench.accounts.models import Annotator, ApiToken, LogEntry, User
+from dynabench.communities.models import Community, CommunityProposal, JointSubmission, Post
 from dynabench.notices.models import Digest
 from dynabench.webhooks.models import Webhook
 from evaluation.models import Submission, TeamMember, Upload
@@ -88,6 +89,7 @@ def _about(user: User) -> dict[str, Section]:
             *("name", "wanted_code", "source", "goal", "people", "state", "reason"),
             *("created_at", "decided_at"),
         ),
+        **_communities(user),
         "models": Submission.objects.filter(owner=user).values(
             *MODEL, task_code=F("task__code"), team_name=F("team__name")
         ),
@@ -112,6 +114,22 @@ def _about(user: User) -> dict[str, Section]:
             *("label", "verdict", "reason", "created_at", "withdrawn_at"),
             example_uuid=F("example__uuid"),
         ).iterator(),
+    }
+
+
+def _communities(user: User) -> dict[str, Section]:
+    """What the person owns, proposed, told and submitted in communities."""
+    return {
+        "communities": Community.objects.filter(owners=user).values("slug", "name"),
+        "community_proposals": CommunityProposal.objects.filter(proposer=user).values(
+            "name", "slug", "goal", "state", "reason", "created_at", "decided_at"
+        ),
+        "community_news": Post.objects.filter(author=user).values(
+            "title", "text", "posted_at", community_slug=F("community__slug")
+        ),
+        "joint_submissions": JointSubmission.objects.filter(owner=user).values(
+            "name", "track", "made_at", community_slug=F("community__slug")
+        ),
     }
 
 

@@ -2,15 +2,19 @@
 
 from typing import Any
 
+from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.clickjacking import xframe_options_sameorigin
 from django.views.decorators.http import require_GET, require_http_methods
 
 from dynabench.accounts.people import person
 from dynabench.accounts.services import annotator_of
+from dynabench.communities.permissions import listed_communities
+from dynabench.communities.proposal_services import propose_task_for
 from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.own.access import owned_task
 from dynabench.own.preview import framed, judge_values, write_values
@@ -67,7 +71,7 @@ def new_task(request: HttpRequest, kind: str, code: str) -> HttpResponse:
     """What the template or the task is, and the form of the new task."""
     source = _find_source(request, kind, code)
     proposes = can_propose_tasks(request.user)
-    form = (ProposalForm if proposes else NewTaskForm)(request.POST or None)
+    form = (_proposal_form(request) if proposes else NewTaskForm)(request.POST or None)
     if form.is_valid():
         with as_form_error(form, ConfigError):
             return _made(request, source, form, proposes)
@@ -76,11 +80,35 @@ def new_task(request: HttpRequest, kind: str, code: str) -> HttpResponse:
     return render(request, "own/new/task.html", values, status=422 if form.errors else 200)
 
 
+def _proposal_form(request: HttpRequest) -> type[ProposalForm]:
+    """With the communities among which the person chooses, where there are any."""
+    there = listed_communities(request.user)
+    if not there:
+        return ProposalForm
+
+    class WithCommunity(ProposalForm):
+        community = forms.ModelChoiceField(
+            there,
+            to_field_name="slug",
+            required=False,
+            label=gettext_lazy("For a community"),
+            empty_label=gettext_lazy("none: an administrator decides"),
+            help_text=gettext_lazy("Its owners decide, and the task is in it then."),
+        )
+
+    return WithCommunity
+
+
 def _made(request: HttpRequest, source: Source, form: NewTaskForm, proposes: bool) -> HttpResponse:
     """The page after the task was made, or proposed. Raises ConfigError, Refused."""
     if proposes:
-        propose_task(proposer=person(request), source=source, **form.cleaned_data)
-        messages.success(request, _("Your proposal waits for an administrator."))
+        fields = dict(form.cleaned_data)
+        if community := fields.pop("community", None):
+            propose_task_for(community=community, proposer=person(request), source=source, **fields)
+            messages.success(request, _("Your proposal waits for the community's owners."))
+        else:
+            propose_task(proposer=person(request), source=source, **fields)
+            messages.success(request, _("Your proposal waits for an administrator."))
         return redirect("new")
     made = make_task(maker=person(request), source=source, **form.cleaned_data)
     messages.success(request, _("The task is made. You own it, and nobody else sees it yet."))

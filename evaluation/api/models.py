@@ -136,14 +136,14 @@ class TaskModels(OfTask, Models):
         annotator_of(owner)  # the public name of who submits
         fields["card"] = Card(**fields.get("card", {}))
         fields["chat"] = settings_of(task.config, fields.get("chat"))
-        fields["upload"] = _upload(owner, fields.get("upload"))
+        fields["upload"] = upload_of(owner, fields.get("upload"))
         fields["evaluation_set"] = _version(task, fields.get("evaluation_set"))
         fields["team"] = team_of(owner, fields.get("team"))
         made = submissions.submit_model(task=task, owner=owner, **fields)
         return Response(whole(request, made.pk), status.HTTP_201_CREATED)
 
 
-def _upload(user: User, pk: UUID | None) -> Upload | None:
+def upload_of(user: User, pk: UUID | None) -> Upload | None:
     """One's file of that id; None where none is named."""
     if pk is None:
         return None

@@ -53,10 +53,11 @@ class WrongOffset(UploadRefused):
 
 
 @transaction.atomic
-def begin_upload(owner: User, file_name: str, size: int) -> Upload:
+def begin_upload(owner: User, file_name: str, size: int, *, most_open: int = MOST_OPEN) -> Upload:
     """A file of `size` bytes is to come. Locks its owner's user, for the caps.
 
-    Raises UploadRefused, and Unavailable where there is no room for it.
+    most_open: files without a submission that the person may have here. Raises UploadRefused, and
+    Unavailable where there is no room for it.
     """
     if not 0 < size <= settings.LARGEST_UPLOAD_BYTES:
         most = settings.LARGEST_UPLOAD_BYTES / GIB
@@ -68,13 +69,13 @@ def begin_upload(owner: User, file_name: str, size: int) -> Upload:
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
     if size > (left := bytes_left(owner)):
         raise UploadRefused(_no_quota(owner, left))
-    if open_uploads(owner).count() >= MOST_OPEN:
+    if open_uploads(owner).count() >= most_open:
         raise UploadRefused(
             _(
                 "You have %(number)d files here that you have not submitted. Submit one, discard "
                 "one, or wait: each is kept for %(days)d days."
             )
-            % {"number": MOST_OPEN, "days": KEPT.days}
+            % {"number": most_open, "days": KEPT.days}
         )
     name = Path("".join(filter(str.isprintable, file_name)).replace("\\", "/")).name or "file"
     return Upload.objects.create(owner=owner, file_name=name[-200:], size=size)
@@ -208,9 +209,11 @@ def _stored(piece: UploadPiece) -> bool:
     return True
 
 
-def add_file(owner: User, file_name: str, size: int, stream: Source) -> Upload:
-    """A whole file at once, as a plain form sends it. Raises UploadRefused."""
-    upload = begin_upload(owner, file_name, size)
+def add_file(
+    owner: User, file_name: str, size: int, stream: Source, *, most_open: int = MOST_OPEN
+) -> Upload:
+    """A whole file at once, as a plain form sends it; as `begin_upload`. Raises UploadRefused."""
+    upload = begin_upload(owner, file_name, size, most_open=most_open)
     for offset in range(0, size, PIECE_BYTES):
         add_piece(upload, offset, _Part(stream, PIECE_BYTES))
     return upload

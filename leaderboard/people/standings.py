@@ -1,5 +1,7 @@
 """Who may be in the ranking of people, and what is known of those who chose to."""
 
+from collections.abc import Collection
+
 from django.db.models import Count, Q
 
 from annotation.models import Example
@@ -13,13 +15,13 @@ def may_play(annotator: Annotator) -> bool:
     return annotator.source == Annotator.Source.SITE
 
 
-def standings(task: Task) -> list[Standing]:
-    """Everybody who chose to appear and has asked a model in the task. One query.
+def standings(tasks: Collection[Task]) -> list[Standing]:
+    """Everybody who chose to appear and has asked a model in the tasks. One query.
 
     Tries that were retracted count: else taking back what failed would raise the rate.
     """
     asked = Example.objects.filter(
-        round__task=task,
+        round__task__in=tasks,
         by_program=False,
         annotator__in_ranking=True,
         annotator__source=Annotator.Source.SITE,

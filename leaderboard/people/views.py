@@ -28,7 +28,7 @@ def enter(request: HttpRequest | Request, code: str) -> tuple[Task, Annotator]:
 
 def places_of(task: Task, me: Annotator) -> list[Place]:
     """The lines that the person sees: none unless they chose to be in the ranking."""
-    return shown(standings(task), me.pseudonym) if me.in_ranking else []
+    return shown(standings([task]), me.pseudonym) if me.in_ranking else []
 
 
 def people(request: HttpRequest, code: str) -> HttpResponse:

@@ -46,14 +46,21 @@ def propose_task(
 
 @transaction.atomic
 def decide_proposal(
-    *, proposal: TaskProposal, actor: User, approve: bool, reason: str, code: str
+    *,
+    proposal: TaskProposal,
+    actor: User,
+    approve: bool,
+    reason: str,
+    code: str,
+    is_allowed: bool = False,
 ) -> TaskProposal:
     """Approve a proposal, which makes its task once, or decline it; the proposer gets a mail.
 
-    code: of the task, which administrators may change. Locks the proposal, so that two of them do
-    not make two tasks. Raises ConfigError, Refused.
+    code: of the task, which may be another than the wanted one. is_allowed: the caller knows that
+    the actor decides about this one; else only administrators do. Locks the proposal, so that two
+    of them do not make two tasks. Raises ConfigError, Refused.
     """
-    if not actor.is_superuser:
+    if not (actor.is_superuser or is_allowed):
         raise Refused(_("Only administrators decide."), code="new_tasks", status=403)
     rows = TaskProposal.objects.select_related("proposer")
     locked = rows.select_for_update(of=("self",), no_key=True).get(pk=proposal.pk)

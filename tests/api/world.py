@@ -14,6 +14,7 @@ from annotation.models import Assignment, Attempt, Example, Report
 from dynabench.accounts.models import ApiToken, User, confirm_address
 from dynabench.accounts.services import annotator_of
 from dynabench.accounts.tokens import create_token
+from dynabench.communities.models import Community, CommunityTask
 from dynabench.webhooks.models import Delivery
 from dynabench.webhooks.services import create_webhook
 from evaluation.jobs import build_dataset
@@ -78,6 +79,8 @@ def make_world() -> World:
     (duty,) = set_duties(task=task, actor=owner, kind="write", people=[], amount=50)
     task.config_versions.create(number=1, text=CONFIG, actor=owner)
     TaskGroup.objects.create(slug="texts", name="Texts").tasks.add(task)
+    community = Community.objects.create(slug="words", name="Words", is_listed=True)
+    CommunityTask.objects.create(community=community, task=task, state="in")
     teams, team_members = _teams(owner, other)
     ids = {
         "members": [member.pk],
@@ -126,6 +129,7 @@ def _rounds(task: Task, owner: User, other: User) -> dict[str, list[Any]]:
         "tasks": [task.code],
         "media": [media.stored(task, "image")["digest"]],
         "groups": ["texts"],
+        "communities": ["words"],
         "rounds": [2, 1],
         "contexts": [context.pk for context in contexts],
         "context-batches": [batch.pk],

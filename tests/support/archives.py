@@ -29,3 +29,12 @@ def zipped(folder: Path, **more: bytes) -> bytes:
         for name, data in more.items():
             file.writestr(f"model/{name}", data)
     return archive.getvalue()
+
+
+def zip_of(files) -> bytes:
+    """A zip archive of files by name."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        for name, data in files.items():
+            file.writestr(name, data)
+    return archive.getvalue()

@@ -180,11 +180,14 @@ EXPORTED = {
     "validation.validation.validator", "webhooks.webhook.user",
     "leaderboard.battle.voter",
     "leaderboard.releaseconsent.voter", "notices.digest.user", "tasks.taskproposal.proposer",
+    "communities.communityproposal.proposer", "communities.post.author",
+    "communities.jointsubmission.owner",
 }  # fmt: skip
 LEFT_OUT = {
     "accounts.idempotentanswer.user": "for a day; what it says is exported where it belongs",
     "admin.logentry.user": "an action as an administrator, which is the site's record",
     "tasks.task.made_by": "an action in a task; in the log too",
+    "communities.communityproposal.decided_by": "an action as an administrator, also in the log",
     "tasks.taskproposal.decided_by": "an action as an administrator, which is the site's record",
     "tasks.duty.set_by": "an action in a task; in the log too",
     "tasks.configversion.actor": "an action in a task; in the log too",

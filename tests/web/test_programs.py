@@ -92,7 +92,7 @@ def test_people_are_rated_and_thanked_for_what_they_did_themselves(mixed, alice,
     assert [one.annotator for one in author_statistics([mixed])] == [author]
     assert len(validator_statistics([mixed])) == 12
     type(author).objects.update(in_ranking=True)
-    assert [one.pseudonym for one in standings(mixed.task)] == [author.pseudonym]
+    assert [one.pseudonym for one in standings([mixed.task])] == [author.pseudonym]
     assert list(weeks_of(machine)) == []
     assert not any(badge.is_earned for badge in badges_of(machine, [mixed.task], False))
     written = Example.objects.select_related("round__task", "consensus")

@@ -5,7 +5,16 @@ import os
 import sys
 from collections.abc import Sequence
 
-from dynabench.client.commands import account, data, init, models, owning, results, test
+from dynabench.client.commands import (
+    account,
+    communities,
+    data,
+    init,
+    models,
+    owning,
+    results,
+    test,
+)
 from dynabench.client.commands.shared import FAILED, NO_ACCESS, STOPPED, CommandError, note
 from dynabench.client.errors import (
     AuthenticationError,
@@ -54,7 +63,7 @@ def make_parser() -> argparse.ArgumentParser:
     """All commands and their arguments."""
     parser = argparse.ArgumentParser(prog="dynabench", description=__doc__, epilog=FIRST)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for module in (account, init, test, models, results, data, owning):
+    for module in (account, init, test, models, results, communities, data, owning):
         module.add(commands)
     return parser
 

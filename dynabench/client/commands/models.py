@@ -10,6 +10,7 @@ from uuid import UUID
 
 from dynabench.client import types
 from dynabench.client.client import DynabenchClient
+from dynabench.client.commands import communities
 from dynabench.client.commands.results import shown
 from dynabench.client.commands.shared import (
     STOPPED,
@@ -65,7 +66,10 @@ def _add_submit(commands: Any) -> None:
     what.add_argument("--llm", metavar="MODEL", help="a language model: a folder, or ID@COMMIT")
     what.add_argument("--endpoint", metavar="URL", help="the address of a model that runs")
     what.add_argument("--chat", metavar="URL", help="the base URL of an OpenAI-compatible server")
-    parser.add_argument("--task", required=True, help="the task's code, such as nli")
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--task", help="the task's code, such as nli")
+    where.add_argument("--community", help="its address: all of its tasks, or none")
+    parser.add_argument("--track", help="one of the community's")
     parser.add_argument("--name", help="of the model; default: the file's, with the time")
     parser.add_argument("--team", metavar="NAME", help="submit it for a team of yours")
     parser.add_argument("--description", help="for its card, in Markdown")
@@ -110,6 +114,8 @@ def _add_chat(group: Any) -> None:
 
 def submit(args: argparse.Namespace) -> int:
     """Hand a model in; then wait for its scores, unless told not to."""
+    if args.community:
+        return communities.submit(args)
     if args.publish and args.no_wait:
         raise CommandError("A model is published once it has a score: leave --no-wait out.", USAGE)
     client = client_for(args)

@@ -1,0 +1,281 @@
+"""The API's addresses of communities: the list, one with its tasks and news, its board, and models
+that are submitted to all of its tasks.
+"""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+from django.urls import path
+from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.accounts.api import write
+from dynabench.accounts.models import ApiToken
+from dynabench.accounts.people import person
+from dynabench.communities.board import WEIGHT, board_of
+from dynabench.communities.joint_services import IN_ARCHIVE, KINDS, parts_for, submit_jointly
+from dynabench.communities.models import Community, JointSubmission, Post
+from dynabench.communities.permissions import listed_communities
+from dynabench.communities.rules import Line
+from dynabench.communities.selectors import NEWS, entries_for
+from dynabench.lib.api import NewestFirst, Pages, check_query, read
+from evaluation.api.models import upload_of
+from tasks.selectors import listed_tasks
+
+
+class CommunitySerializer(serializers.ModelSerializer[Community]):
+    """A community in the list."""
+
+    tracks = serializers.ListField(child=serializers.CharField())
+
+    class Meta:
+        model = Community
+        fields = ("slug", "name", "summary", "is_listed", "tracks", "made_at")
+
+
+class PostSerializer(serializers.ModelSerializer[Post]):
+    """News."""
+
+    class Meta:
+        model = Post
+        fields = ("title", "text", "posted_at")
+
+
+class CommunityTaskSerializer(serializers.Serializer[Any]):
+    """A task of a community."""
+
+    code = serializers.CharField(source="task.code")
+    name = serializers.CharField(source="task.name")
+    weight = serializers.FloatField(help_text="In the board across tasks, at first.")
+
+
+class JointFileSerializer(serializers.Serializer[Any]):
+    """A file that an archive of predictions or of training data must hold."""
+
+    kind = serializers.ChoiceField(["predictions", "rows"])
+    place = serializers.CharField(help_text="In the archive.")
+    task = serializers.CharField()
+    evaluation_set = serializers.CharField(help_text="Of predictions; else empty.")
+
+
+class WholeCommunitySerializer(CommunitySerializer):
+    """A community with its text, tasks and news, as far as one may see them."""
+
+    tasks = CommunityTaskSerializer(many=True)
+    news = PostSerializer(many=True)
+    files = JointFileSerializer(many=True, help_text="What joint submissions of files hold.")
+
+    class Meta(CommunitySerializer.Meta):
+        fields = (*CommunitySerializer.Meta.fields, "text", "tasks", "news", "files")  # type: ignore[assignment]
+
+
+class PointsSerializer(serializers.Serializer[Any]):
+    """A model's points in a task."""
+
+    task = serializers.CharField()
+    model = serializers.CharField(help_text="The id of its submission.")
+    value = serializers.FloatField(allow_null=True)
+    low = serializers.FloatField(allow_null=True)
+    high = serializers.FloatField(allow_null=True)
+
+
+class CommunityLineSerializer(serializers.Serializer[Any]):
+    """A model's line; without a rank it lacks tasks that count."""
+
+    rank = serializers.CharField(help_text="2= is shared; empty: none.")
+    first = serializers.IntegerField(allow_null=True)
+    last = serializers.IntegerField(allow_null=True)
+    name = serializers.CharField(help_text="Empty: hidden.")
+    owner = serializers.CharField()
+    track = serializers.CharField()
+    score = serializers.FloatField(allow_null=True)
+    low = serializers.FloatField(allow_null=True)
+    high = serializers.FloatField(allow_null=True)
+    missing = serializers.ListField(child=serializers.CharField())
+    points = PointsSerializer(many=True)
+
+
+class CommunityColumnSerializer(serializers.Serializer[Any]):
+    """A task of the board."""
+
+    task = serializers.CharField()
+    metric = serializers.CharField()
+    floor = serializers.FloatField(help_text="In percent: no points.")
+    weight = serializers.FloatField()
+
+
+class CommunityBoardSerializer(serializers.Serializer[Any]):
+    """The board across tasks."""
+
+    columns = CommunityColumnSerializer(many=True)
+    lines = CommunityLineSerializer(many=True)
+
+
+class NewJointSerializer(serializers.Serializer[Any]):
+    """A model for all tasks of a community."""
+
+    kind = serializers.ChoiceField(KINDS)
+    name = serializers.CharField(max_length=100)
+    upload = serializers.UUIDField(required=False, allow_null=True, help_text="Of an archive.")
+    source: Any = serializers.CharField(max_length=500, required=False, allow_blank=True)
+    revision = serializers.CharField(max_length=100, required=False, allow_blank=True)
+    track = serializers.CharField(max_length=60, required=False, allow_blank=True)
+    description = serializers.CharField(max_length=20_000, required=False, allow_blank=True)
+
+
+class JointModelSerializer(serializers.Serializer[Any]):
+    """What one task says."""
+
+    id = serializers.UUIDField()
+    task = serializers.CharField(source="task.code")
+    state = serializers.CharField()
+    error = serializers.CharField()
+
+
+class JointSerializer(serializers.ModelSerializer[JointSubmission]):
+    """A model that was submitted to all tasks, with the submission of each."""
+
+    models = serializers.SerializerMethodField()
+
+    class Meta:
+        model = JointSubmission
+        fields = ("id", "name", "track", "made_at", "models")
+
+    @extend_schema_field(JointModelSerializer(many=True))
+    def get_models(self, joint: JointSubmission) -> Any:
+        """Of the tasks that its owner may still see."""
+        seen = joint.submissions.filter(task__in=listed_tasks(joint.owner))
+        rows = seen.select_related("task").order_by("task__code")
+        return JointModelSerializer(rows, many=True).data
+
+
+def _find(request: Request, slug: str) -> Community:
+    """The community, for those who may see it."""
+    return get_object_or_404(listed_communities(request.user), slug=slug)
+
+
+class ByName(Pages):
+    """By their addresses."""
+
+    ordering = "slug"
+
+
+@extend_schema_view(get=extend_schema(operation_id="communities_list"))
+class Communities(generics.ListAPIView[Community]):
+    """The communities that you may see."""
+
+    is_public = True
+    serializer_class = CommunitySerializer
+    pagination_class = ByName
+    queryset = Community.objects.none()
+
+    def get_queryset(self) -> QuerySet[Community]:
+        return listed_communities(self.request.user)
+
+
+class CommunityView(APIView):
+    is_public = True
+
+    @extend_schema(operation_id="communities_get", responses=WholeCommunitySerializer)
+    def get(self, request: Request, slug: str) -> Response:
+        """A community with its tasks and news, and what an archive for all of them must hold."""
+        check_query(request)
+        found = _find(request, slug)
+        files = [
+            {
+                "kind": kind,
+                "place": f"{part.place}.jsonl",
+                "task": part.task.code,
+                "evaluation_set": part.version.evaluation_set.name if part.version else "",
+            }
+            for kind in IN_ARCHIVE
+            for part in parts_for(request.user, found, kind)
+        ]
+        entries = entries_for(request.user, found)
+        body = {
+            **CommunitySerializer(found).data,
+            "text": found.text,
+            "tasks": CommunityTaskSerializer(entries, many=True).data,
+            "news": PostSerializer(found.posts.all()[:NEWS], many=True).data,
+            "files": JointFileSerializer(files, many=True).data,
+        }
+        return Response(body)
+
+
+class CommunityBoardView(APIView):
+    is_public = True
+
+    @extend_schema(operation_id="communities_board", responses=CommunityBoardSerializer)
+    def get(self, request: Request, slug: str) -> Response:
+        """The board across tasks; `w_<task>` is another weight of one, `track` chooses a track."""
+        check_query(request, "track", prefixes=(WEIGHT,))
+        found = _find(request, slug)
+        board = board_of(found, entries_for(request.user, found), request.query_params.dict())
+        known = {f"{WEIGHT}{head.task.code}" for head in board.heads}
+        asked = {name for name in request.query_params if name.startswith(WEIGHT)}
+        if strange := {*board.unread} | (asked - known):
+            wrong = "A weight is a number from 0 to 8, of a task that is here."
+            raise serializers.ValidationError({name: [wrong] for name in strange})
+        columns = [{**head._asdict(), "task": head.task.code} for head in board.heads]
+        body = {"columns": columns, "lines": [_line(line) for line in board.lines]}
+        return Response(CommunityBoardSerializer(body).data)
+
+
+def _line(line: Line) -> dict[str, Any]:
+    one = line.entrant
+    points = [
+        {"task": task, "model": one.models[task], **value._asdict()}
+        for task, value in line.points.items()
+    ]
+    score = line.score
+    return {
+        **{name: getattr(line, name) for name in ("rank", "first", "last", "missing")},
+        **{name: getattr(one, name) for name in ("name", "owner", "track")},
+        "score": score.value,
+        "low": score.low,
+        "high": score.high,
+        "points": points,
+    }
+
+
+@extend_schema_view(get=extend_schema(operation_id="communities_submissions"))
+class JointSubmissions(generics.ListAPIView[JointSubmission]):
+    """What you submitted to all tasks of a community, the newest first."""
+
+    serializer_class = JointSerializer
+    pagination_class = NewestFirst
+    queryset = JointSubmission.objects.none()
+    write_scope = ApiToken.Scope.SUBMIT
+    throttle = "submit"
+
+    def get_queryset(self) -> QuerySet[JointSubmission]:
+        found = _find(self.request, self.kwargs["slug"])
+        return found.joint_submissions.filter(owner=person(self.request)).select_related("owner")
+
+    @write("communities_submit", NewJointSerializer, {201: JointSerializer})
+    def post(self, request: Request, slug: str) -> Response:
+        """Submit a model to all tasks that take its kind; all of them do, or none.
+
+        422 with the code `joint` when some refuse; the message says which, and why.
+        """
+        found, owner = _find(request, slug), person(request)
+        fields = read(NewJointSerializer, request)
+        fields["upload"] = upload_of(owner, fields.get("upload"))
+        made = submit_jointly(community=found, owner=owner, **fields)
+        return Response(JointSerializer(made).data, status.HTTP_201_CREATED)
+
+
+urlpatterns = [
+    path("communities/", Communities.as_view(), name="communities"),
+    path("communities/<slug:slug>/", CommunityView.as_view(), name="community"),
+    path("communities/<slug:slug>/board/", CommunityBoardView.as_view(), name="community-board"),
+    path(
+        "communities/<slug:slug>/submissions/",
+        JointSubmissions.as_view(),
+        name="joint-submissions",
+    ),
+]

@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class CommunitiesConfig(AppConfig):
+    name = "dynabench.communities"
+    label = "communities"

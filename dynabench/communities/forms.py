@@ -1,0 +1,203 @@
+"""The forms of communities."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django import forms
+from django.db.models import QuerySet
+from django.utils.translation import gettext_lazy as _
+
+from dynabench.communities.joint_services import KINDS
+from dynabench.communities.models import Community, CommunityTask, Post
+from dynabench.communities.rules import MOST
+from evaluation.models import Submission
+from tasks.media.decoding import MAX_BYTES, TOO_MANY_BYTES
+from tasks.models import Task
+from tasks.proposal import CODE
+
+Kind = Submission.Kind
+
+
+class CommunityProposalForm(forms.Form):
+    """A community that the administrators decide about."""
+
+    name = forms.CharField(label=_("Name"), max_length=100)
+    slug = forms.CharField(
+        label=_("Address"),
+        max_length=40,
+        validators=[CODE],
+        help_text=_("The end of its page's address: small letters, digits and hyphens."),
+        widget=forms.TextInput(attrs={"autocapitalize": "none", "spellcheck": "false"}),
+    )
+    goal = forms.CharField(
+        label=_("Goal"),
+        max_length=2000,
+        help_text=_("What its tasks find out together, and for whom."),
+        widget=forms.Textarea(attrs={"rows": 4}),
+    )
+
+
+class CommunityDecisionForm(forms.Form):
+    """What an administrator decides about a proposal."""
+
+    approve = forms.TypedChoiceField(
+        label=_("Decision"),
+        choices=[("yes", _("Approve: found the community")), ("no", _("Decline"))],
+        coerce=lambda value: value == "yes",
+        widget=forms.RadioSelect,
+    )
+    slug = forms.CharField(label=_("Address"), max_length=40, validators=[CODE])
+    reason = forms.CharField(
+        label=_("Reason"),
+        max_length=2000,
+        required=False,
+        help_text=_("The proposer reads it. Needed to decline."),
+        widget=forms.Textarea(attrs={"rows": 4}),
+    )
+
+
+class CommunityForm(forms.ModelForm):
+    """What a community's page says, and who sees it."""
+
+    tracks = forms.CharField(
+        label=_("Tracks"),
+        required=False,
+        max_length=2000,
+        help_text=_(
+            "One a line, such as “up to 10 million words”: joint submissions choose one, and the "
+            "board shows each by itself. None: there are no tracks."
+        ),
+        widget=forms.Textarea(attrs={"rows": 3}),
+    )
+
+    class Meta:
+        model = Community
+        fields = ("name", "summary", "text", "is_listed")
+        labels = {
+            "name": _("Name"),
+            "summary": _("Summary"),
+            "text": _("Text"),
+            "is_listed": _("Everybody sees the community"),
+        }
+        help_texts = {
+            "summary": _("One sentence for the list."),
+            "text": _("Markdown: who you are, what you want, how to take part."),
+            "is_listed": _("Otherwise its owners and the members of its tasks."),
+        }
+        widgets = {"text": forms.Textarea(attrs={"rows": 12})}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.initial["tracks"] = "\n".join(self.instance.tracks)
+
+    def clean_tracks(self) -> list[str]:
+        """Each line that holds words."""
+        lines = self.cleaned_data["tracks"].splitlines()
+        return [" ".join(line.split()) for line in lines if line.strip()]
+
+
+class LogoForm(forms.Form):
+    """A picture."""
+
+    logo = forms.FileField(label=_("Logo"), help_text=_("PNG, JPEG, WebP or GIF."))
+
+    def clean_logo(self) -> Any:
+        """The file, unless it is too large to be read."""
+        file = self.cleaned_data["logo"]
+        if file.size > MAX_BYTES:
+            raise forms.ValidationError(TOO_MANY_BYTES)
+        return file
+
+
+class OwnerForm(forms.Form):
+    """A new owner, by address, so that nobody's address is offered."""
+
+    email = forms.EmailField(label=_("E-mail address of the account"))
+
+
+class PostForm(forms.ModelForm):
+    """News."""
+
+    class Meta:
+        model = Post
+        fields = ("title", "text")
+        labels = {"title": _("Title"), "text": _("Text")}
+        help_texts = {"text": _("Markdown.")}
+        widgets = {"text": forms.Textarea(attrs={"rows": 6})}
+
+    def __init__(self, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(data, auto_id="news_%s")  # beside the form of the page's own text
+
+
+class WeightsForm(forms.Form):
+    """What each task counts in the board across tasks, before readers choose for themselves."""
+
+    def __init__(self, entries: list[CommunityTask], *args: Any) -> None:
+        super().__init__(*args)
+        for entry in entries:
+            self.fields[f"weight_{entry.pk}"] = forms.FloatField(
+                label=entry.task.name, min_value=0, max_value=MOST, initial=entry.weight
+            )
+
+    @property
+    def weights(self) -> dict[int, float]:
+        """By the id of the entry, once the form is valid."""
+        return {int(name.partition("_")[2]): value for name, value in self.cleaned_data.items()}
+
+
+class JoinForm(forms.Form):
+    """Which of one's tasks is to join."""
+
+    def __init__(self, tasks: QuerySet[Task], *args: Any) -> None:
+        super().__init__(*args)
+        self.fields["task"] = forms.ModelChoiceField(
+            tasks, to_field_name="code", label=_("Task"), empty_label=None
+        )
+
+
+KIND_WORDS = {
+    Kind.PREDICTIONS: _("Predictions: an archive with a file for each set"),
+    Kind.HUB: _("A model on the hub: the same id and commit for each task"),
+    Kind.DIRECTORY: _("A model's folder: the same archive for each task"),
+    Kind.ROWS: _("Training data: an archive with a file for each task"),
+}
+
+
+class JointForm(forms.Form):
+    """One model for all tasks."""
+
+    name = forms.CharField(label=_("Name of the model"), max_length=100)
+    kind = forms.ChoiceField(label=_("Kind"), choices=[(kind, KIND_WORDS[kind]) for kind in KINDS])
+    upload = forms.FileField(
+        label=_("Archive"), required=False, help_text=_(".zip, .tar or .tar.gz.")
+    )
+    source = forms.CharField(
+        label=_("Id on the hub"),
+        required=False,
+        max_length=500,
+        help_text=_("Such as organisation/name."),
+    )
+    revision = forms.CharField(
+        label=_("Commit"),
+        required=False,
+        max_length=100,
+        help_text=_("All 40 hexadecimal digits."),
+    )
+    description = forms.CharField(
+        label=_("Description"),
+        required=False,
+        max_length=20_000,
+        widget=forms.Textarea({"rows": 5}),
+        help_text=_("Markdown, for the card of each submission."),
+    )
+
+    def __init__(self, community: Community, kinds: Sequence[str], *args: Any) -> None:
+        super().__init__(*args)
+        kind = self.fields["kind"]
+        kind.choices = [(one, KIND_WORDS[Kind(one)]) for one in kinds]  # type: ignore[attr-defined]
+        if community.tracks:
+            self.fields["track"] = forms.ChoiceField(
+                label=_("Track"),
+                choices=[(one, one) for one in community.tracks],
+                help_text=_("How much the model was trained on."),
+            )

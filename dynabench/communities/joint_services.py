@@ -1,0 +1,238 @@
+"""Writes: one model submitted to all tasks of a community, to all of them or to none."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from dynabench.accounts.models import User
+from dynabench.accounts.services import annotator_of, log
+from dynabench.communities.models import Community, JointSubmission
+from dynabench.communities.selectors import entries_for
+from dynabench.lib.bounded import MIB, Bounds, OutOfBounds, bounded
+from dynabench.lib.disk import scratch
+from dynabench.lib.errors import Invalid, Refused
+from evaluation.contract import GIB
+from evaluation.models import EvaluationSetVersion, Submission, Upload
+from evaluation.sets.selectors import open_versions
+from evaluation.submissions.requirements import kinds_of
+from evaluation.submissions.services import Card, check_quota, submit_model
+from evaluation.uploads.archives import ArchiveLimits, ArchiveRefused, unpack
+from evaluation.uploads.chunked import MOST_OPEN, add_file, assemble, discard
+from evaluation.uploads.model_folders import remove_macos_files
+from tasks.models import Task
+from tasks.permissions import Person, can_submit
+
+Kind = Submission.Kind
+KINDS = (Kind.PREDICTIONS, Kind.HUB, Kind.DIRECTORY, Kind.ROWS)
+"""What can be the same model on many tasks."""
+IN_ARCHIVE = (Kind.PREDICTIONS, Kind.ROWS)
+"""Kinds of which an archive holds a file for each task."""
+UNPACKING = Bounds(seconds=600, memory_bytes=512 * MIB)
+LIMITS = ArchiveLimits(members=2000, bytes=GIB)
+ENDING = ".jsonl"
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one task gets. place: of its file in the archive, without the ending."""
+
+    task: Task
+    version: EvaluationSetVersion | None = None
+    upload: Upload | None = None
+
+    @property
+    def place(self) -> str:
+        """`nli/reviews` for predictions on a set, `nli` for rows."""
+        code = self.task.code
+        return f"{code}/{self.version.evaluation_set.name}" if self.version else code
+
+
+class JointRefused(Refused):
+    """Not all tasks take it, so none did. answers: what each said, by its code; empty: it would."""
+
+    code = "joint"
+    status = 422
+
+    def __init__(self, answers: Mapping[str, str]) -> None:
+        said = "; ".join(f"{code}: {words}" for code, words in answers.items() if words)
+        super().__init__(_("Nothing was submitted. %(said)s") % {"said": said})
+        self.answers = answers
+
+
+def parts_for(user: Person, community: Community, kind: str) -> list[Part]:
+    """What a model of this kind must bring: something for each task that takes the kind.
+
+    Of the tasks that the person may see; predictions for each set whose inputs may leave.
+    """
+    tasks = [
+        entry.task
+        for entry in entries_for(user, community)
+        if entry.task.config.kind == "examples"
+        and kind in kinds_of(entry.task.config)
+        and can_submit(user, entry.task)
+    ]
+    if kind != Kind.PREDICTIONS:
+        return [Part(task) for task in tasks]
+    return [Part(task, version) for task in tasks for version in open_versions(task)]
+
+
+def submit_jointly(
+    *,
+    community: Community,
+    owner: User,
+    kind: str,
+    name: str,
+    upload: Upload | None = None,
+    source: str = "",
+    revision: str = "",
+    track: str = "",
+    description: str = "",
+) -> JointSubmission:
+    """Submit a model to all tasks of the community that take its kind, under one name.
+
+    upload: an archive, of the model's folder or with a file for each task; it is used up. The files
+    are stored before anything is locked; then one transaction takes all submissions or none, with
+    the locks of `submit_model`. Raises Invalid, JointRefused, UploadRefused.
+    """
+    if kind not in KINDS:
+        raise Invalid(_("Choose one of the kinds."), field="kind")
+    if (track or community.tracks) and track not in community.tracks:
+        raise Invalid(_("Choose one of the community's tracks."), field="track")
+    if upload is None and kind != Kind.HUB:
+        raise Invalid(_("Choose the archive."), field="upload")
+    parts = parts_for(owner, community, kind)
+    if not parts:
+        raise Invalid(_("No task of this community takes that kind."), field="kind")
+    annotator_of(owner)  # the public name of who submits
+    card = Card(description=description)
+    fields = {"kind": kind, "name": name, "source": source, "revision": revision, "card": card}
+    _check_quotas(parts, owner)
+    with _files(parts, kind, upload) as files:
+        made = _submitted(community, owner, files, fields, track)
+    if upload:
+        discard(upload)
+    return made
+
+
+def _check_quotas(parts: Sequence[Part], owner: User) -> None:
+    """Before gigabytes are copied. Raises JointRefused."""
+    answers = {part.task.code: "" for part in parts}
+    for part in parts:
+        try:
+            check_quota(part.task, owner)
+        except Refused as error:
+            answers[part.task.code] = str(error)
+    if any(answers.values()):
+        raise JointRefused(answers)
+
+
+def _submitted(
+    community: Community,
+    owner: User,
+    files: Sequence[tuple[Part, Path | None]],
+    fields: Mapping[str, Any],
+    track: str,
+) -> JointSubmission:
+    """Store the files, then all rows in one transaction; what was stored goes when that fails."""
+    ready: list[Part] = []
+    most_open = MOST_OPEN + len(files) + 1
+    try:
+        for part, path in files:
+            if path:
+                with path.open("rb") as file:
+                    size = path.stat().st_size
+                    own = add_file(
+                        owner, part.place.replace("/", "-"), size, file, most_open=most_open
+                    )
+                part = replace(part, upload=own)
+            ready.append(part)
+        with transaction.atomic():
+            made = _all_or_none(ready, owner, fields)
+            joint = JointSubmission.objects.create(
+                community=community, owner=owner, name=fields["name"], track=track
+            )
+            joint.submissions.set(made)
+            log(owner, "community.submitted", community, name=joint.name, tasks=len(made))
+    except BaseException:
+        for part in ready:
+            if part.upload:
+                discard(part.upload)
+        raise
+    return joint
+
+
+def _all_or_none(parts: Sequence[Part], owner: User, fields: Mapping[str, Any]) -> list[Submission]:
+    """The submissions, in the caller's transaction. Raises JointRefused, which undoes them."""
+    made, answers = [], {part.task.code: "" for part in parts}
+    for part in parts:
+        try:
+            with transaction.atomic():
+                made.append(
+                    submit_model(
+                        task=part.task,
+                        owner=owner,
+                        upload=part.upload,
+                        evaluation_set=part.version,
+                        **fields,
+                    )
+                )
+        except Refused as error:
+            answers[part.task.code] = str(error)
+    if any(answers.values()):
+        raise JointRefused(answers)
+    return made
+
+
+@contextmanager
+def _files(
+    parts: Sequence[Part], kind: str, upload: Upload | None
+) -> Iterator[list[tuple[Part, Path | None]]]:
+    """Each part with its file on this machine. Raises Invalid, JointRefused, UploadRefused."""
+    if upload is None:
+        yield [(part, None) for part in parts]
+        return
+    with assemble(upload) as path, scratch() as folder:
+        if kind not in IN_ARCHIVE:
+            yield [(part, path) for part in parts]
+            return
+        try:
+            bounded(partial(unpack, path, folder / "files", LIMITS), UNPACKING)
+        except (ArchiveRefused, OutOfBounds) as error:
+            raise Invalid(str(error), field="upload") from None
+        remove_macos_files(folder / "files")
+        yield _placed(parts, folder / "files")
+
+
+def _placed(parts: Sequence[Part], folder: Path) -> list[tuple[Part, Path | None]]:
+    """Each part with its file: `nli/reviews.jsonl`, or `nli.jsonl` where a task has one part."""
+    there = {
+        str(path.relative_to(folder)).removesuffix(ENDING): path
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+    times = Counter(part.task.code for part in parts)
+    places = {
+        part: part.task.code if times[part.task.code] == 1 and part.task.code in there
+        else part.place
+        for part in parts
+    }  # fmt: skip
+    if strange := sorted(there.keys() - {*places.values()}):
+        wanted = ", ".join(f"{place}{ENDING}" for place in places.values())
+        said = _("%(file)s belongs to no task. The archive holds %(wanted)s.")
+        shown = ascii(strange[0])[1:121]
+        raise Invalid(said % {"file": shown, "wanted": wanted}, field="upload")
+    answers = {part.task.code: "" for part in parts}
+    for part, place in places.items():
+        if place not in there:
+            words = {"file": f"{part.place}{ENDING}"}
+            answers[part.task.code] = _("The archive lacks %(file)s.") % words
+    if any(answers.values()):
+        raise JointRefused(answers)
+    return [(part, there[place]) for part, place in places.items()]

@@ -1,0 +1,101 @@
+"""The pages on which a model is submitted to all tasks of a community, and what became of it."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_safe
+
+from dynabench.accounts.models import User
+from dynabench.accounts.people import person
+from dynabench.communities.forms import JointForm
+from dynabench.communities.joint_services import (
+    KINDS,
+    JointRefused,
+    parts_for,
+    submit_jointly,
+)
+from dynabench.communities.models import Community, JointSubmission
+from dynabench.communities.permissions import can_run
+from dynabench.communities.views import find_community
+from dynabench.lib.bodies import FORM_BYTES, takes
+from dynabench.lib.refusals import as_form_error
+from evaluation.submissions.progress import progress_of
+from evaluation.submissions.selectors import with_runs
+from evaluation.uploads.chunked import add_file, discard, largest_of
+from tasks.selectors import listed_tasks
+
+
+def _room(request: HttpRequest) -> int:
+    """How large a form with a whole file may be."""
+    return largest_of(person(request)) + FORM_BYTES
+
+
+@takes(_room)
+@require_http_methods(["GET", "HEAD", "POST"])
+def submit(request: HttpRequest, slug: str) -> HttpResponse:
+    """One form for all tasks; where some refuse, a table says what each said."""
+    found = find_community(request, slug)
+    user = person(request)
+    parts = {kind: parts_for(user, found, kind) for kind in KINDS}
+    kinds = [kind for kind, wanted in parts.items() if wanted]
+    posted = (request.POST, request.FILES) if request.method == "POST" else ()
+    form = JointForm(found, kinds, *posted)
+    answers: dict[str, str] = {}
+    if form.is_valid():
+        with as_form_error(form):
+            try:
+                made = _submitted(user, found, form)
+            except JointRefused as refused:
+                answers = dict(refused.answers)
+                raise
+            messages.success(request, _("Received. This page says how far each is."))
+            return redirect("communities:joint", slug, made.pk)
+    values = {
+        "community": found,
+        "here": "submit",
+        "runs": can_run(user, found),
+        "form": form,
+        "parts": parts,
+        "answers": answers.items(),
+    }
+    status = 422 if form.errors else 200
+    return render(request, "communities/submit.html", values, status=status)
+
+
+def _submitted(user: User, community: Community, form: JointForm) -> JointSubmission:
+    """Raises Refused; the file of the form goes then, as it can be sent again."""
+    fields: dict[str, Any] = dict(form.cleaned_data)
+    file, upload = fields.pop("upload"), None
+    if file:
+        upload = add_file(user, file.name, file.size, file)
+    try:
+        return submit_jointly(community=community, owner=user, upload=upload, **fields)
+    except BaseException:
+        if upload:
+            discard(upload)
+        raise
+
+
+@require_safe
+def joint(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """What each task says of a joint submission; for who made it."""
+    found = find_community(request, slug)
+    one = get_object_or_404(found.joint_submissions, pk=pk, owner=request.user)
+    seen = with_runs(one.submissions.filter(task__in=listed_tasks(request.user)))
+    rows = [
+        (each, progress_of(each, each.runs.all()))
+        for each in seen.select_related("task", "evaluation_set__evaluation_set").order_by(
+            "task__name", "evaluation_set__evaluation_set__name"
+        )
+    ]
+    values = {
+        "community": found,
+        "here": "submit",
+        "runs": can_run(request.user, found),
+        "joint": one,
+        "rows": rows,
+    }
+    return render(request, "communities/joint.html", values)

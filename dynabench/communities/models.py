@@ -1,0 +1,139 @@
+"""A community: its text, owners, tasks, news, and what was submitted to all of its tasks."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models.functions import Now
+from django.utils.translation import gettext_noop
+
+from evaluation.models import Submission
+from tasks.models import Task, TaskProposal
+from tasks.proposal import CODE
+
+
+def logo_path(community: "Community", name: str) -> str:
+    """Where a logo is kept in the storage."""
+    return f"communities/{community.pk}/{name}"
+
+
+class Community(models.Model):
+    """People who keep tasks together."""
+
+    slug = models.CharField(max_length=40, unique=True, validators=[CODE])
+    name = models.CharField(max_length=100)
+    summary = models.CharField(max_length=200, blank=True)
+    text = models.TextField(blank=True, help_text="Markdown.")
+    logo = models.FileField(upload_to=logo_path, max_length=200, blank=True, editable=False)
+    is_listed = models.BooleanField(
+        default=False, help_text="Everybody sees it. Otherwise its owners and its tasks' members."
+    )
+    tracks = models.JSONField(
+        default=list, blank=True, help_text="What a joint submission says of its training budget."
+    )
+    owners = models.ManyToManyField(settings.AUTH_USER_MODEL, related_name="communities")
+    made_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.slug
+
+
+class CommunityTask(models.Model):
+    """A task in a community, or one whose owner asks for it to be."""
+
+    class State(models.TextChoices):
+        ASKED = "asked"
+        IN = "in"
+
+    community = models.ForeignKey(Community, models.CASCADE, related_name="entries")
+    task = models.ForeignKey(Task, models.CASCADE, related_name="communities")
+    state = models.CharField(max_length=5, choices=State, default=State.ASKED)
+    weight = models.FloatField(default=1, help_text="In the board across tasks, at first.")
+    since = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [
+            models.UniqueConstraint(fields=["community", "task"], name="community_task_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.task} in {self.community}"
+
+
+class Post(models.Model):
+    """News of a community."""
+
+    community = models.ForeignKey(Community, models.CASCADE, related_name="posts")
+    author = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
+    )
+    title = models.CharField(max_length=200)
+    text = models.TextField(help_text="Markdown.")
+    posted_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["-posted_at", "-pk"]
+
+    def __str__(self) -> str:
+        return self.title
+
+
+class CommunityProposal(models.Model):
+    """A community that somebody wants to found; the administrators decide."""
+
+    class State(models.TextChoices):
+        WAITING = gettext_noop("waiting")
+        APPROVED = gettext_noop("approved")
+        DECLINED = gettext_noop("declined")
+
+    proposer = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="community_proposals"
+    )
+    name = models.CharField(max_length=100)
+    slug = models.CharField(max_length=40, validators=[CODE])
+    goal = models.TextField(help_text="What its tasks find out together, and for whom.")
+    state = models.CharField(max_length=10, choices=State, default=State.WAITING, db_index=True)
+    reason = models.TextField(blank=True, help_text="The proposer reads it.")
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
+    )
+    decided_at = models.DateTimeField(null=True)
+    community = models.OneToOneField(Community, models.SET_NULL, null=True, related_name="proposal")
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["pk"]
+
+    def __str__(self) -> str:
+        return f"proposal {self.pk} of {self.slug}"
+
+
+class ProposedTask(models.Model):
+    """That a proposed task is to be in a community, whose owners may decide about it then."""
+
+    community = models.ForeignKey(Community, models.CASCADE, related_name="proposed_tasks")
+    proposal = models.OneToOneField(TaskProposal, models.CASCADE, related_name="for_community")
+
+    def __str__(self) -> str:
+        return f"{self.proposal} for {self.community}"
+
+
+class JointSubmission(models.Model):
+    """One model on all tasks of a community: a submission of each, under one name."""
+
+    community = models.ForeignKey(Community, models.CASCADE, related_name="joint_submissions")
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="joint_submissions"
+    )
+    name = models.CharField(max_length=100)
+    track = models.CharField(max_length=60, blank=True, help_text="One of the community's tracks.")
+    submissions = models.ManyToManyField(Submission, related_name="joint")
+    made_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["-made_at", "-pk"]
+
+    def __str__(self) -> str:
+        return f"{self.name} in {self.community}"

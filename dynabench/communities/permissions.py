@@ -1,0 +1,37 @@
+"""Who may do what with a community: one function for each question."""
+
+from django.db.models import Q, QuerySet
+
+from dynabench.accounts.models import User
+from dynabench.accounts.people import has_confirmed_address
+from dynabench.communities.models import Community, CommunityTask
+from tasks.models import TaskMember
+from tasks.permissions import Person
+
+IN = CommunityTask.State.IN
+
+
+def listed_communities(user: Person) -> QuerySet[Community]:
+    """The communities that this person may see, by name: listed ones, one's own, and those of
+    one's tasks. One query.
+    """
+    if user.is_superuser:
+        return Community.objects.all()
+    if not isinstance(user, User):
+        return Community.objects.filter(is_listed=True)
+    mine = TaskMember.objects.standing().filter(user=user).values("task")
+    of_tasks = CommunityTask.objects.filter(state=IN, task__in=mine).values("community")
+    owned = Community.objects.filter(owners=user).values("pk")
+    return Community.objects.filter(Q(is_listed=True) | Q(pk__in=owned) | Q(pk__in=of_tasks))
+
+
+def can_run(user: Person, community: Community) -> bool:
+    """Whether the person may change the community and decide who joins it."""
+    if not (isinstance(user, User) and user.is_active):
+        return False
+    return user.is_superuser or community.owners.filter(pk=user.pk).exists()
+
+
+def can_propose(user: Person) -> bool:
+    """Whether the person may propose a community, which administrators decide."""
+    return isinstance(user, User) and user.is_active and has_confirmed_address(user)

@@ -1,0 +1,138 @@
+"""Writes: communities that people propose, and tasks that are proposed for one."""
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from dynabench.accounts.models import User
+from dynabench.accounts.services import log
+from dynabench.communities.models import (
+    Community,
+    CommunityProposal,
+    CommunityTask,
+    ProposedTask,
+)
+from dynabench.communities.permissions import IN, can_propose, can_run, listed_communities
+from dynabench.lib.errors import Invalid, Refused
+from tasks.mails import mail_person
+from tasks.making.proposal_services import decide_proposal, propose_task
+from tasks.making.templates import Template
+from tasks.models import Task, TaskProposal
+
+State = CommunityProposal.State
+
+
+@transaction.atomic
+def propose_community(*, proposer: User, name: str, slug: str, goal: str) -> CommunityProposal:
+    """Store a proposal and mail the administrators.
+
+    Locks the proposer, so that many tabs do not exceed what may wait. Raises Refused.
+    """
+    locked = User.objects.select_for_update(of=("self",), no_key=True).get(pk=proposer.pk)
+    if not can_propose(locked):
+        raise Refused(_("Confirm your e-mail address first."), code="communities", status=403)
+    _check_slug(slug)
+    waiting = CommunityProposal.objects.filter(proposer=locked, state=State.WAITING).count()
+    if waiting >= settings.NEW_TASKS_AT_ONCE:
+        said = _("You have %(number)d proposals that wait. Wait until one of them is decided.")
+        raise Refused(said % {"number": waiting}, code="quota")
+    made = CommunityProposal.objects.create(proposer=locked, name=name, slug=slug, goal=goal)
+    log(proposer, "community.proposed", made)
+    page = f"{settings.SITE_URL}/communities/proposals/{made.pk}/"
+    for boss in User.objects.filter(is_superuser=True, is_active=True):
+        subject = f"Dynabench: a community is proposed: {name}"
+        mail_person(boss, subject, f"{goal}\n\nDecide: {page}\n")
+    return made
+
+
+def _check_slug(slug: str) -> None:
+    if slug in ("proposals", "new") or Community.objects.filter(slug=slug).exists():
+        raise Refused(_("This address is taken. Take another one."), code="exists", field="slug")
+
+
+@transaction.atomic
+def decide_community(
+    *, proposal: CommunityProposal, actor: User, approve: bool, reason: str, slug: str
+) -> CommunityProposal:
+    """Approve a proposal, which founds the community once, or decline it; the proposer is mailed.
+
+    It begins unlisted, with the proposer as owner. Locks the proposal, so that two administrators
+    do not found two. Raises Refused, Invalid.
+    """
+    if not actor.is_superuser:
+        raise Refused(_("Only administrators decide."), code="communities", status=403)
+    rows = CommunityProposal.objects.select_related("proposer")
+    locked = rows.select_for_update(of=("self",), no_key=True).get(pk=proposal.pk)
+    if locked.state != State.WAITING:
+        raise Refused(_("The proposal was decided already."), code="decided")
+    if not approve and not reason.strip():
+        raise Invalid(_("Give a reason; the proposer reads it."), field="reason")
+    if approve:
+        _check_slug(slug)
+        locked.community = Community.objects.create(slug=slug, name=locked.name)
+        locked.community.owners.add(locked.proposer)
+    locked.state = State.APPROVED if approve else State.DECLINED
+    locked.reason, locked.decided_by, locked.decided_at = reason, actor, timezone.now()
+    locked.save(update_fields=["community", "state", "reason", "decided_by", "decided_at"])
+    log(actor, f"community.{locked.state}", locked, reason=reason)
+    page = f"/communities/{slug}/manage/" if approve else "/communities/"
+    words = [f"Your proposal “{locked.name}” is {locked.state}.", reason]
+    text = "\n\n".join([*filter(None, words), f"{settings.SITE_URL}{page}"])
+    mail_person(locked.proposer, f"Dynabench: {locked.name} is {locked.state}", f"{text}\n")
+    return locked
+
+
+@transaction.atomic
+def propose_task_for(
+    *,
+    community: Community,
+    proposer: User,
+    source: Template | Task,
+    name: str,
+    code: str,
+    goal: str,
+    people: str,
+) -> TaskProposal:
+    """Propose a task for a community, whose owners decide, as administrators may. Raises Refused.
+
+    Locks as `propose_task` does.
+    """
+    if not listed_communities(proposer).filter(pk=community.pk).exists():
+        raise Refused(_("There is no such community."), code="community", field="community")
+    made = propose_task(
+        proposer=proposer, source=source, name=name, code=code, goal=goal, people=people
+    )
+    ProposedTask.objects.create(community=community, proposal=made)
+    page = f"{settings.SITE_URL}/new/proposals/{made.pk}/"
+    for owner in community.owners.filter(is_active=True, is_superuser=False):
+        subject = f"Dynabench: a task is proposed for {community.name}: {name}"
+        mail_person(owner, subject, f"{goal}\n\nDecide: {page}\n")
+    return made
+
+
+def can_decide_task(user: User, proposal: TaskProposal) -> bool:
+    """Whether the person decides about a proposed task: administrators, and the owners of the
+    community that it is for.
+    """
+    link = ProposedTask.objects.filter(proposal=proposal).select_related("community").first()
+    return user.is_superuser or bool(link and can_run(user, link.community))
+
+
+@transaction.atomic
+def decide_task(
+    *, proposal: TaskProposal, actor: User, approve: bool, reason: str, code: str
+) -> TaskProposal:
+    """Decide about a proposed task; one for a community joins it as it is made.
+
+    Locks as `decide_proposal` does. Raises ConfigError, Refused.
+    """
+    if not can_decide_task(actor, proposal):
+        raise Refused(_("Only administrators decide."), code="new_tasks", status=403)
+    decided = decide_proposal(
+        proposal=proposal, actor=actor, approve=approve, reason=reason, code=code, is_allowed=True
+    )
+    link = ProposedTask.objects.filter(proposal=proposal).first()
+    if link and decided.task:
+        CommunityTask.objects.create(community=link.community, task=decided.task, state=IN)
+    return decided

@@ -1,0 +1,181 @@
+"""Writes about communities. Only `can_run` changes one; the first line of each service asks."""
+
+import hashlib
+from collections.abc import Mapping
+
+from allauth.account.models import EmailAddress
+from django.conf import settings
+from django.core.files.base import ContentFile
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from dynabench.accounts.models import User
+from dynabench.accounts.services import log
+from dynabench.communities.models import Community, CommunityTask, Post
+from dynabench.communities.permissions import IN, can_run, listed_communities
+from dynabench.communities.rules import MOST
+from dynabench.lib.errors import Invalid, Refused
+from tasks.mails import mail_person
+from tasks.media.services import decoded
+from tasks.models import Task
+from tasks.permissions import can_own
+from tasks.services import account_of
+
+MOST_TRACKS = 20
+LONGEST_TRACK = 60
+
+
+def check_runs(actor: User, community: Community) -> None:
+    """Raises Refused for everybody who does not run the community."""
+    if not can_run(actor, community):
+        raise Refused(_("Only an owner of the community does this."), code="owners", status=403)
+
+
+@transaction.atomic
+def change_community(
+    *,
+    community: Community,
+    actor: User,
+    name: str,
+    summary: str,
+    text: str,
+    is_listed: bool,
+    tracks: list[str],
+) -> None:
+    """Change what the page says and who sees it; no lock, the last one holds.
+
+    tracks: what a joint submission chooses from; empty: it names none. Raises Refused, Invalid.
+    """
+    check_runs(actor, community)
+    if len(tracks) > MOST_TRACKS or any(len(one) > LONGEST_TRACK for one in tracks):
+        said = _("At most %(most)d tracks, each of at most %(long)d characters.")
+        numbers = {"most": MOST_TRACKS, "long": LONGEST_TRACK}
+        raise Invalid(said % numbers, field="tracks")
+    if len({*tracks}) < len(tracks):
+        raise Invalid(_("Two tracks are the same."), field="tracks")
+    community.name, community.summary, community.text = name, summary, text
+    community.is_listed, community.tracks = is_listed, tracks
+    community.save(update_fields=["name", "summary", "text", "is_listed", "tracks"])
+    log(actor, "community.changed", community, is_listed=is_listed)
+
+
+def set_logo(*, community: Community, actor: User, data: bytes | None) -> None:
+    """Store a logo as it was decoded and drawn again; None: take it away. No lock, the last holds.
+
+    Raises Refused; Invalid where the file is no picture.
+    """
+    check_runs(actor, community)
+    old = str(community.logo.name or "")
+    if data is None:
+        community.logo.name = ""
+    else:
+        found = decoded("image", data)
+        name = f"{hashlib.sha256(found.data).hexdigest()}.{found.mime.partition('/')[2]}"
+        community.logo.save(name, ContentFile(found.data), save=False)
+    with transaction.atomic():
+        community.save(update_fields=["logo"])
+        log(actor, "community.logo", community)
+    if old and old != community.logo.name:
+        community.logo.storage.delete(old)
+
+
+@transaction.atomic
+def add_owner(*, community: Community, actor: User, email: str) -> None:
+    """Make somebody an owner, whose confirmed address it is. No lock. Raises Refused, Invalid."""
+    check_runs(actor, community)
+    user = account_of(email)
+    confirmed = EmailAddress.objects.filter(user=user, email__iexact=email, verified=True)
+    if settings.ACCOUNT_EMAIL_VERIFICATION != "none" and not confirmed.exists():
+        raise Invalid(_("This person has not confirmed this address yet."), field="email")
+    community.owners.add(user)
+    log(actor, "community.owner", community, user=user.email, person=user.pk, is_owner=True)
+
+
+@transaction.atomic
+def remove_owner(*, community: Community, actor: User, user: User) -> None:
+    """Take an owner out. Locks the community, so that two cannot remove each other.
+
+    Raises Refused for the last one.
+    """
+    locked = Community.objects.select_for_update(of=("self",), no_key=True).get(pk=community.pk)
+    check_runs(actor, locked)
+    if not locked.owners.exclude(pk=user.pk).exists():
+        raise Refused(_("A community needs an owner. Name another one first."), code="owners")
+    locked.owners.remove(user)
+    log(actor, "community.owner", locked, user=user.email, person=user.pk, is_owner=False)
+
+
+@transaction.atomic
+def post_news(*, community: Community, actor: User, title: str, text: str) -> Post:
+    """Tell something. No lock. Raises Refused."""
+    check_runs(actor, community)
+    made = Post.objects.create(community=community, author=actor, title=title, text=text)
+    log(actor, "community.post", community, title=title)
+    return made
+
+
+@transaction.atomic
+def delete_post(*, post: Post, actor: User) -> None:
+    """Take news back. No lock. Raises Refused."""
+    check_runs(actor, post.community)
+    log(actor, "community.post_deleted", post.community, title=post.title)
+    post.delete()
+
+
+@transaction.atomic
+def ask_to_join(*, community: Community, task: Task, actor: User) -> CommunityTask:
+    """Ask that a task joins, by its owner; a community's own owner brings it in at once.
+
+    No lock: a task is in a community once. Raises Refused.
+    """
+    if not listed_communities(actor).filter(pk=community.pk).exists():
+        raise Refused(_("There is no such community."), code="community", status=404)
+    if not can_own(actor, task):
+        raise Refused(_("Only an owner of the task lets it join."), code="owners", status=403)
+    runs = can_run(actor, community)
+    entry, is_new = CommunityTask.objects.get_or_create(
+        community=community,
+        task=task,
+        defaults={"state": IN if runs else CommunityTask.State.ASKED},
+    )
+    if not is_new:
+        raise Refused(_("The task is in the community, or has asked already."), code="exists")
+    log(actor, f"community.task_{entry.state}", task, community=community.slug)
+    if not runs:
+        page = f"{settings.SITE_URL}/communities/{community.slug}/manage/"
+        for owner in community.owners.filter(is_active=True):
+            text = f"A task asks to join {community.name}.\n\nDecide: {page}\n"
+            mail_person(owner, f"Dynabench: a task asks to join {community.name}", text)
+    return entry
+
+
+@transaction.atomic
+def admit(*, entry: CommunityTask, actor: User) -> None:
+    """Let a task in that asks. No lock: one conditional update. Raises Refused."""
+    check_runs(actor, entry.community)
+    asked = CommunityTask.objects.filter(pk=entry.pk, state=CommunityTask.State.ASKED)
+    if not asked.update(state=IN):
+        raise Refused(_("It was decided already."), code="decided")
+    log(actor, "community.task_in", entry.task, community=entry.community.slug)
+
+
+@transaction.atomic
+def take_out(*, entry: CommunityTask, actor: User) -> None:
+    """Decline a task that asks, or take one out; for owners of either. No lock. Raises Refused."""
+    if not can_own(actor, entry.task):
+        check_runs(actor, entry.community)
+    log(actor, "community.task_out", entry.task, community=entry.community.slug)
+    CommunityTask.objects.filter(pk=entry.pk).delete()
+
+
+@transaction.atomic
+def set_weights(*, community: Community, actor: User, weights: Mapping[int, float]) -> None:
+    """The weights that the board opens with, by id of the entry. Raises Refused, Invalid."""
+    check_runs(actor, community)
+    if not all(0 <= weight <= MOST for weight in weights.values()):
+        raise Invalid(_("A weight is from 0 to %(most)d.") % {"most": MOST}, field="weights")
+    entries = {entry.pk: entry for entry in community.entries.filter(pk__in=weights)}
+    for pk, entry in entries.items():
+        entry.weight = weights[pk]
+    CommunityTask.objects.bulk_update(entries.values(), ["weight"])
+    log(actor, "community.weights", community)

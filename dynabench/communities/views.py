@@ -1,0 +1,138 @@
+"""A community's pages: the list, the page with tasks and news, the board across tasks, people."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_not_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_safe
+
+from dynabench.accounts.people import person
+from dynabench.accounts.services import annotator_of
+from dynabench.cards import cards_of
+from dynabench.communities.board import board_of
+from dynabench.communities.forms import CommunityDecisionForm, CommunityProposalForm
+from dynabench.communities.models import Community, CommunityProposal
+from dynabench.communities.permissions import can_propose, can_run, listed_communities
+from dynabench.communities.proposal_services import decide_community, propose_community
+from dynabench.communities.selectors import NEWS, entries_for, waiting_proposals
+from dynabench.lib.markdown import render_markdown
+from dynabench.lib.refusals import as_form_error
+from leaderboard.people.ranking import shown
+from leaderboard.people.standings import may_play, standings
+from tasks.media.views import HEADERS
+
+
+def find_community(request: HttpRequest, slug: str) -> Community:
+    """The community, for those who may see it. Raises Http404."""
+    return get_object_or_404(listed_communities(request.user), slug=slug)
+
+
+def _frame(request: HttpRequest, community: Community, here: str) -> dict[str, Any]:
+    """What every page of the community shows; `here` is its tab."""
+    return {"community": community, "here": here, "runs": can_run(request.user, community)}
+
+
+@login_not_required
+@require_safe
+def communities(request: HttpRequest) -> HttpResponse:
+    """The communities that this person may see."""
+    values: dict[str, Any] = {"communities": listed_communities(request.user)}
+    if request.user.is_authenticated:
+        user = person(request)
+        values |= {
+            "proposals": user.community_proposals.select_related("community"),
+            "waiting": waiting_proposals(user),
+        }
+    return render(request, "communities/communities.html", values)
+
+
+@login_not_required
+@require_safe
+def community(request: HttpRequest, slug: str) -> HttpResponse:
+    """What it is, its tasks as far as the person may see them, its news."""
+    found = find_community(request, slug)
+    tasks = [entry.task for entry in entries_for(request.user, found)]
+    values = {
+        **_frame(request, found, "community"),
+        "text": render_markdown(found.text),
+        "cards": cards_of(tasks),
+        "posts": [(post, render_markdown(post.text)) for post in found.posts.all()[:NEWS]],
+    }
+    return render(request, "communities/community.html", values)
+
+
+@login_not_required
+@require_safe
+def logo(request: HttpRequest, slug: str) -> HttpResponse:
+    """The logo as it was drawn again here, under the headers of all pictures."""
+    found = find_community(request, slug)
+    try:
+        with found.logo.open("rb") as file:
+            data = file.read()
+    except (ValueError, FileNotFoundError):
+        raise Http404 from None
+    kind = str(found.logo.name).rpartition(".")[2]
+    headers = {**HEADERS, "Content-Type": f"image/{kind}", "Cache-Control": "private, no-cache"}
+    return HttpResponse(data, headers=headers)
+
+
+@login_not_required
+@require_safe
+def board(request: HttpRequest, slug: str) -> HttpResponse:
+    """The board across the tasks, by the reader's weights or those that its owners set."""
+    found = find_community(request, slug)
+    shown_board = board_of(found, entries_for(request.user, found), request.GET.dict())
+    values = {**_frame(request, found, "board"), "board": shown_board}
+    return render(request, "communities/board.html", values)
+
+
+@require_safe
+def people(request: HttpRequest, slug: str) -> HttpResponse:
+    """The ranking of people over all of its tasks, but sensitive ones, as tasks have one."""
+    found = find_community(request, slug)
+    me = annotator_of(person(request))
+    if not may_play(me):
+        raise Http404
+    tasks = [entry.task for entry in entries_for(request.user, found)]
+    places = shown(standings([task for task in tasks if not task.is_sensitive]), me.pseudonym)
+    values = {
+        **_frame(request, found, "people"),
+        "me": me,
+        "places": places if me.in_ranking else [],
+    }
+    return render(request, "communities/people.html", values)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def propose(request: HttpRequest) -> HttpResponse:
+    """Propose a community."""
+    form = CommunityProposalForm(request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        with as_form_error(form):
+            propose_community(proposer=person(request), **form.cleaned_data)
+            messages.success(request, _("Your proposal waits for an administrator."))
+            return redirect("communities:communities")
+    values = {"form": form, "may": can_propose(request.user)}
+    return render(request, "communities/propose.html", values, status=422 if form.errors else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def proposal(request: HttpRequest, pk: int) -> HttpResponse:
+    """One proposal, and its decision; for administrators."""
+    if not request.user.is_superuser:
+        raise Http404
+    rows = CommunityProposal.objects.select_related("proposer", "community")
+    found = get_object_or_404(rows, pk=pk)
+    posted = request.POST if request.method == "POST" else None
+    form = CommunityDecisionForm(posted, initial={"slug": found.slug})
+    if form.is_valid():
+        with as_form_error(form):
+            decided = decide_community(proposal=found, actor=person(request), **form.cleaned_data)
+            messages.success(request, _("It is %(state)s.") % {"state": _(decided.state)})
+            return redirect("communities:communities")
+    values = {"proposal": found, "form": form}
+    status = 422 if form.errors else 200
+    return render(request, "communities/proposal.html", values, status=status)
