@@ -40,6 +40,10 @@ class Assignment(models.Model):
         "Example", on_delete=models.CASCADE, null=True, related_name="+",
         help_text="Minimal-edit mode: the example to change as little as possible.",
     )  # fmt: skip
+    mends = models.ForeignKey(
+        "Example", on_delete=models.SET_NULL, null=True, related_name="+", db_index=False,
+        help_text="The person's own example that a reviewer sent back.",
+    )  # fmt: skip
     draft = models.JSONField(default=dict)
     draft_saved_at = models.DateTimeField(null=True)
     challenge = models.CharField(max_length=60, null=True, help_text="The one that is offered.")

@@ -33,8 +33,10 @@ def report_context(*, annotator: Annotator, context: Context, reason: str, comme
     return Report.objects.update_or_create(annotator=annotator, context=context, defaults=said)[0]
 
 
-def hide_media_of(example: Example) -> None:
-    """Hide the files that a retracted example alone names; the caller holds its lock."""
+def retract(example: Example) -> None:
+    """Retract an example and hide the files that it alone names; the caller holds its lock."""
+    example.retracted_at = timezone.now()
+    example.save(update_fields=["retracted_at"])
     if digests := digests_in(example.inputs.values()):
         hide_withdrawn(task=example.round.task, digests=digests)
 
@@ -49,8 +51,6 @@ def withdraw_example(*, example: Example, actor: User | None, reason: str) -> Ex
     """
     locked = Example.objects.select_for_update(of=("self",)).get(pk=example.pk)
     if locked.retracted_at is None:
-        locked.retracted_at = timezone.now()
-        locked.save(update_fields=["retracted_at"])
-        hide_media_of(locked)
+        retract(locked)
         log(actor, "example.withdrawn", locked, reason=reason)
     return locked

@@ -200,6 +200,12 @@ def is_judged(example: Example) -> bool:
     return Example.objects.filter(pk=example.pk, validations__isnull=False).exists()
 
 
+def is_sent_back(example: Example) -> bool:
+    """Whether a reviewer has asked its author to mend it; `consensus` is a later stage's name."""
+    standing = Example.objects.filter(pk=example.pk, retracted_at__isnull=True)
+    return standing.filter(consensus__is_sent_back=True).exists()
+
+
 class Votes(NamedTuple):
     """How many people have judged an example, and what came of it.
 

@@ -144,6 +144,7 @@ class Consensus(Choice):
     still_needed = models.PositiveIntegerField()
     is_verified = models.BooleanField(default=False)
     is_validated_error = models.BooleanField(default=False)
+    is_sent_back = models.BooleanField(default=False, db_default=False)
     decided_by = models.CharField(max_length=5, choices=DecidedBy, blank=True)
     decided_at = models.DateTimeField(null=True)
 
@@ -173,6 +174,9 @@ class OwnerDecision(Choice):
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
     )
     reason = models.CharField(max_length=500, blank=True)
+    is_sent_back = models.BooleanField(
+        default=False, db_default=False, help_text="It asks the author to mend the example."
+    )
     created_at = models.DateTimeField(db_default=Now())
     withdrawn_at = models.DateTimeField(null=True)
 
@@ -186,6 +190,22 @@ class OwnerDecision(Choice):
 
     def __str__(self) -> str:
         return f"{self.owner} on {self.example}"
+
+
+class ExampleTag(models.Model):
+    """A word that reviewers gave an example, to find it again; never in what is released."""
+
+    example = models.ForeignKey(
+        Example, on_delete=models.CASCADE, related_name="tags", db_index=False
+    )
+    name = models.CharField(max_length=40, db_index=True)  # `validation.rules.tags.tag_name`
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["example", "name"], name="tag_once")]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.example}"
 
 
 class RoundPolicy(models.Model):

@@ -8,7 +8,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotation.api.serializers import AuthorAnswerSerializer, ExampleSerializer, WhySerializer
+from annotation.access import participant
+from annotation.api.serializers import (
+    AssignmentSerializer,
+    AuthorAnswerSerializer,
+    ExampleSerializer,
+    WhySerializer,
+)
+from annotation.assignments.services import begin_mending
 from annotation.attempts import services
 from annotation.models import Example
 from annotation.selectors import with_outputs
@@ -39,6 +46,18 @@ class RetractView(OwnExample):
         """Take one's own example back; only while nobody has judged it."""
         services.retract_example(example=self.example(uuid))
         return self.answer(uuid)
+
+
+class MendView(OwnExample):
+    @write("examples_mend", None, AssignmentSerializer)
+    def post(self, request: Request, uuid: UUID) -> Response:
+        """Take the context of one's example again that a reviewer sent back; what is written
+        then takes its place."""
+        example = self.example(uuid)
+        annotator = participant(request, example.round.task)
+        return Response(
+            AssignmentSerializer(begin_mending(annotator=annotator, example=example)).data
+        )
 
 
 class WhyView(OwnExample):

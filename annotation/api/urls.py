@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from annotation.api.examples import AuthorAnswerView, RetractView, WhyView
+from annotation.api.examples import AuthorAnswerView, MendView, RetractView, WhyView
 from annotation.api.reports import NewReport, Reports, Resolve
 from annotation.api.talk import ConversationView, TakeBackView
 from annotation.api.writing import AssignmentView, AttemptView, GateView, NewExampleView
@@ -15,6 +15,7 @@ urlpatterns = [
     path("assignments/<int:pk>/conversation/back/", TakeBackView.as_view(), name="take-back"),
     path("attempts/<uuid:uuid>/", AttemptView.as_view(), name="attempt"),
     path("examples/<uuid:uuid>/retract/", RetractView.as_view(), name="example-retract"),
+    path("examples/<uuid:uuid>/mend/", MendView.as_view(), name="example-mend"),
     path("examples/<uuid:uuid>/why/", WhyView.as_view(), name="example-why"),
     path("examples/<uuid:uuid>/answer/", AuthorAnswerView.as_view(), name="example-answer"),
     path("contexts/<int:pk>/report/", NewReport.as_view(), name="context-report"),

@@ -10,9 +10,9 @@ from django.utils.translation import gettext as _
 
 from annotation import selectors
 from annotation.assignments.challenges import next_challenge
-from annotation.models import Assignment, GatePass
+from annotation.models import Assignment, Example, GatePass
 from annotation.open_round import not_open
-from annotation.refusals import NoContext, RoundClosed, Unfinished
+from annotation.refusals import NoContext, NotAllowed, RoundClosed, Unfinished
 from dynabench.accounts.models import Annotator
 from tasks.config.schema import TaskConfig
 from tasks.media.services import digests_in, touch
@@ -114,6 +114,33 @@ def assign_next(*, annotator: Annotator, round: Round | None, want: str) -> Assi
     fresh, minimal_edit = want in ("context", "edit"), want == "edit"
     assignment = assign(annotator=annotator, round=round, fresh=fresh, minimal_edit=minimal_edit)
     return change_goal(assignment=assignment) if want == "goal" else assignment
+
+
+def begin_mending(*, annotator: Annotator, example: Example) -> Assignment:
+    """The author's assignment to mend an example that was sent back: its context and its goal.
+
+    Locks the round, as `assign` does. Raises NotAllowed, RoundClosed.
+    """
+    with transaction.atomic():
+        round = _open_round(example.round_id)
+        if not selectors.is_sent_back(example):
+            raise NotAllowed(_("A reviewer has decided otherwise meanwhile. Nothing is to mend."))
+        current = selectors.current_assignment(annotator, round)
+        if current and current.mends_id == example.pk:
+            return current
+        if current:
+            current.left_at = timezone.now()
+            current.save(update_fields=["left_at"])
+        parent = example.parent
+        return Assignment.objects.create(
+            annotator=annotator,
+            round=round,
+            context=example.context,
+            goal=example.goal,
+            parent=parent if parent and parent.annotator_id != annotator.pk else None,
+            challenge=example.challenge,
+            mends=example,
+        )
 
 
 def change_goal(*, assignment: Assignment) -> Assignment:

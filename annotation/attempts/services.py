@@ -41,7 +41,7 @@ from annotation.models import (
     TargetOutput,
     TextKey,
 )
-from annotation.moderation import hide_media_of
+from annotation.moderation import retract
 from annotation.open_round import not_open
 from annotation.refusals import CapReached, Duplicate, ForPeople, NotAllowed, RoundClosed, Stale
 from annotation.rules.near_duplicates import are_alike, band_keys, compared, written_text
@@ -160,6 +160,17 @@ def _check_may_write(
         said = _("You sent this text before. Change it to try again.")
         raise Duplicate(said, Example.objects.get(pk=used.same_text))
     _check_was_said(assignment, inputs)
+    if assignment.mends is None or not selectors.is_sent_back(assignment.mends):
+        _check_shares(assignment, used, len(submitting))
+    if used.today >= limits.tries_per_day:
+        said = _("You have reached today's %(number)d tries (reset at 00:00 UTC).")
+        raise CapReached(said % {"number": limits.tries_per_day})
+    _keep_media(assignment, inputs, used=False)
+
+
+def _check_shares(assignment: Assignment, used: selectors.Used, submitting: int) -> None:
+    """Raises CapReached; who mends an example replaces it, which is no further one."""
+    round, limits = assignment.round, assignment.round.task.config.limits
     if used.here >= limits.tries_per_context:
         said = ngettext(
             "You have used your %(number)d try here.",
@@ -169,10 +180,7 @@ def _check_may_write(
         has_more = round.task.config.gives != "nothing"
         go_on = _("Take another text.") if has_more else _("You can judge what others wrote.")
         raise CapReached(f"{said % {'number': limits.tries_per_context}} {go_on}")
-    if used.today >= limits.tries_per_day:
-        said = _("You have reached today's %(number)d tries (reset at 00:00 UTC).")
-        raise CapReached(said % {"number": limits.tries_per_day})
-    if duties.is_done(assignment, len(submitting)):
+    if duties.is_done(assignment, submitting):
         raise CapReached(_("You have written as many as you were asked for. Thank you!"))
     if selectors.left_in_round(round, used.in_round) == 0:
         said = _(
@@ -180,7 +188,6 @@ def _check_may_write(
             "Thank you! You can judge what others wrote."
         )
         raise CapReached(said % {"share": f"{limits.share_of_round:.0%}"})
-    _keep_media(assignment, inputs, used=False)
 
 
 def _check_was_said(assignment: Assignment, inputs: Mapping[str, Any]) -> None:
@@ -292,6 +299,7 @@ def finish_attempt(
     ]
     try:
         with transaction.atomic():
+            mended = _lock_mended(attempt.assignment)
             round = _round_that_takes(attempt)
             _check_asked(round, targets)
             example = _store_example(attempt, inputs, outcome)
@@ -306,6 +314,8 @@ def finish_attempt(
             if attempt.assignment.draft:
                 assignment = Assignment.objects.filter(pk=attempt.assignment_id)
                 assignment.update(draft={}, draft_saved_at=None)
+            if mended:
+                retract(mended)
             close_if_due(round=round)
     except _NotStored as failure:
         if reason := str(failure):
@@ -335,6 +345,18 @@ def _round_that_takes(attempt: Attempt) -> Round:
     if not (round.is_being_written and mine.update(left_at=timezone.now())):
         raise _NotStored("closed")
     return round
+
+
+def _lock_mended(assignment: Assignment) -> Example | None:
+    """The example that the new one replaces, locked before the round, as a vote on it does.
+
+    None: nothing is mended, or its reviewer has thought better of it.
+    """
+    if assignment.mends_id is None:
+        return None
+    locked = Example.objects.select_for_update(of=("self",)).get(pk=assignment.mends_id)
+    locked.round = assignment.round
+    return locked if selectors.is_sent_back(locked) else None
 
 
 def _check_asked(round: Round, targets: Sequence[RoundTarget]) -> None:
@@ -387,7 +409,7 @@ def _store_example(attempt: Attempt, inputs: Mapping[str, Any], outcome: Outcome
         round=assignment.round,
         context=assignment.context,
         annotator=attempt.annotator,
-        parent=attempt.parent or assignment.parent,
+        parent=attempt.parent or assignment.mends or assignment.parent,
         resembles=attempt.resembles,
         typing=attempt.typing,
         challenge=attempt.challenge,
@@ -471,7 +493,5 @@ def retract_example(*, example: Example) -> Example:
                 raise NotAllowed(
                     _("Somebody has judged this example. Ask the task owner to withdraw it.")
                 )
-            locked.retracted_at = timezone.now()
-            locked.save(update_fields=["retracted_at"])
-            hide_media_of(locked)
+            retract(locked)
     return locked

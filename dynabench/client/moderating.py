@@ -1,12 +1,15 @@
 """What reviewers and owners say of examples and read of people, and how votes decide."""
 
-from typing import Literal, Unpack
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Unpack
 
 from dynabench.client import types
 from dynabench.client.flow import Flow, method
 from dynabench.client.http import Asking
 
 Kind = Literal["all", "no-consensus", "split", "flagged", "sample", "owner"]
+
+Action = Literal["accept", "reject", "send-back", "undecide", "tag", "untag"]
 
 
 class Moderating(Asking):
@@ -18,6 +21,47 @@ class Moderating(Asking):
     ) -> Flow[list[types.ReviewItem]]:
         """What an expert should look at: a sample of what is judged, and all disagreements."""
         return self._all(f"/tasks/{task}/review/", kind=kind, round=round)
+
+    @method
+    def review_examples(
+        self, task: str, filters: Mapping[str, str] | None = None
+    ) -> Flow[list[types.Reviewed]]:
+        """The examples that all filters let through: `{"outcome": "fooled", "tag": "odd"}`.
+
+        A field of the configuration is `input.label`; also `context.`, `output.` (what models
+        said), `metadata.` (of the author) and `judges.`. Raises Invalid.
+        """
+        return self._all(f"/tasks/{task}/review/examples/", **(filters or {}))
+
+    @method
+    def act_on_examples(
+        self,
+        task: str,
+        action: Action,
+        examples: Sequence[str] | None = None,
+        filters: Mapping[str, str] | None = None,
+        reason: str = "",
+        tag: str = "",
+    ) -> Flow[types.Act]:
+        """Do something with many examples: those with these ids, or all that match the filters.
+
+        reason: its author reads it; tag: to add or remove. What is left alone is in `left`.
+        Raises Invalid, Refused (`changed`) where other examples match meanwhile.
+        """
+        body: dict[str, Any] = {"action": action, "reason": reason, "tag": tag}
+        if filters is not None:
+            address = f"/tasks/{task}/review/matched/"
+            found: types.Matched = yield from self._get(address, **filters)
+            body |= {"filters": dict(filters), "token": found["token"]}
+        else:
+            body["examples"] = list(examples or ())
+        done: types.Act = yield from self._write("POST", f"/tasks/{task}/review/acts/", body)
+        return done
+
+    @method
+    def undo_act(self, task: str, run: str) -> Flow[types.Act]:
+        """Take back one's own action by its `run`, but for what was decided since."""
+        return self._write("DELETE", f"/tasks/{task}/review/acts/{run}/")
 
     @method
     def decide(self, example_id: str, answer: str, reason: str = "") -> Flow[types.Decision]:

@@ -56,6 +56,15 @@ class EvaluationSet(AboutSet):
     newest: Version | None
 
 
+class Act(TypedDict):
+    """What was done."""
+
+    run: str
+    action: str
+    changed: int
+    left: list[Left]
+
+
 class Activity(TypedDict):
     """What people do in a round."""
 
@@ -447,6 +456,7 @@ class Consensus(TypedDict):
     still_needed: int
     is_verified: bool
     is_validated_error: bool
+    is_sent_back: bool
     decided_by: str
     decided_at: str | None
 
@@ -636,6 +646,12 @@ class JudgedExample(Example):
     consensus: Consensus | None
 
 
+class Reviewed(JudgedExample):
+    """An example as reviewers find it, with their tags."""
+
+    tags: list[str]
+
+
 class Following(TypedDict):
     """Whether you get a mail when a round of the task is released."""
 
@@ -820,6 +836,14 @@ class Leaderboard(TypedDict):
     rows: list[SeenRow]
 
 
+class Left(TypedDict):
+    """An example that was left as it is, and why."""
+
+    example: str
+    code: str
+    reason: str
+
+
 class ListedSnapshot(TypedDict):
     """A snapshot without its board."""
 
@@ -862,6 +886,13 @@ class LlmScore(TypedDict):
     high: float
     n: int
     agreement: Agreement
+
+
+class Matched(TypedDict):
+    """How many examples match, and the token with which an action on all of them names them."""
+
+    number: int
+    token: str
 
 
 class Me(TypedDict):

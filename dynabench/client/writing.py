@@ -114,6 +114,14 @@ class Writing(Asking):
         return self._all("/me/examples/")
 
     @method
+    def mend(self, example_id: str) -> Flow[types.Assignment]:
+        """Take the context of one's example again that a reviewer sent back.
+
+        What `annotate` then stores takes its place. Raises Refused, PermissionDenied.
+        """
+        return self._write("POST", f"/examples/{example_id}/mend/")
+
+    @method
     def retract(self, example_id: str) -> Flow[types.Example]:
         """Retract one's example."""
         return self._write("POST", f"/examples/{example_id}/retract/")

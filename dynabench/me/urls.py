@@ -9,6 +9,7 @@ urlpatterns = [
     path("", views.work, name="work"),
     path("assignments/", views.duties, name="duties"),
     path("goal/", views.goal, name="goal"),
+    path("examples/<uuid:uuid>/mend/", views.mend, name="mend"),
     path("data/", data.data, name="data"),
     path("data/download/", data.download, name="download"),
     path("data/delete/", data.delete, name="delete"),

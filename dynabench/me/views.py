@@ -2,17 +2,23 @@
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
+from annotation.access import participant
+from annotation.assignments.services import begin_mending
+from annotation.models import Example
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.people import person
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.htmx import htmx_partial, render_page
+from dynabench.lib.refusals import as_message
 from dynabench.me.forms import FilterForm, GoalForm
 from dynabench.me.play import game_of, judged_of
 from dynabench.me.work import (
@@ -87,6 +93,18 @@ def _mine(request: HttpRequest, me: Annotator, tasks: Sequence[Task]) -> dict[st
 def duties(request: HttpRequest) -> HttpResponse:
     """What owners of all tasks ask of the person, the next day first."""
     return render(request, "me/duties.html", {"rows": duties_of(person(request))})
+
+
+@require_POST
+def mend(request: HttpRequest, uuid: UUID) -> HttpResponse:
+    """Go and mend an example of one's own that a reviewer sent back."""
+    rows = Example.objects.select_related("round__task", "context", "parent")
+    example = get_object_or_404(rows, uuid=uuid, annotator__user=person(request))
+    task = example.round.task
+    with as_message(request):
+        begin_mending(annotator=participant(request, task), example=example)
+        return redirect(f"{reverse('annotation:write', args=[task.code])}?retry={uuid}")
+    return redirect("me:work")
 
 
 @require_POST

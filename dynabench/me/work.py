@@ -33,13 +33,19 @@ COMMENTS = 10
 State = Consensus.State
 KEPT = Q(retracted_at__isnull=True)
 STATUSES = {
+    "sent-back": KEPT & Q(consensus__is_sent_back=True),
     "waiting": KEPT & (Q(consensus__isnull=True) | Q(consensus__state=State.UNDECIDED)),
     "valid": KEPT & Q(consensus__is_verified=True),
     "not-agreed": KEPT
-    & Q(consensus__state__in=[State.DECIDED, State.NO_CONSENSUS], consensus__is_verified=False),
+    & Q(
+        consensus__state__in=[State.DECIDED, State.NO_CONSENSUS],
+        consensus__is_verified=False,
+        consensus__is_sent_back=False,
+    ),
     "removed": ~KEPT,
 }
 STATUS_WORDS = {
+    "sent-back": gettext_lazy("Sent back to you"),
     "waiting": gettext_lazy("Waiting for judges"),
     "valid": gettext_lazy("Valid"),
     "not-agreed": gettext_lazy("Not agreed"),
@@ -165,6 +171,8 @@ def status_words(example: Example) -> str:
     consensus = getattr(example, "consensus", None)
     if example.retracted_at:
         return _("removed")
+    if consensus and consensus.is_sent_back:
+        return _("sent back to you")
     if consensus is None or consensus.state == State.UNDECIDED:
         if example.round.state == Round.State.RELEASED:
             return _("not judged")

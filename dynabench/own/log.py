@@ -14,11 +14,13 @@ from tasks.models import Task
 from tasks.permissions import can_own, can_read, can_review
 
 A_PAGE = 50
+LONG = ("examples", "run")
+"""Keys for programs: which examples one action changed."""
 PRIVATE = ("user",)
 """Keys that name an account; owners alone know the accounts of members."""
 PERSONAL = ("submission", "run", "weights", "webhook", "token", "person")
 """What people do with their own; who handed a model in may be kept secret."""
-OF_REVIEWERS = ("gold", "consensus")
+OF_REVIEWERS = ("gold", "consensus", "tag")
 """What would tell a judge the answer."""
 
 
@@ -31,7 +33,7 @@ def log(request: HttpRequest, code: str) -> HttpResponse:
     entries = entries_of(task).exclude(action__regex=rf"^({'|'.join(hides)})\.")
     entries = entries.select_related("actor").order_by("-pk")
     page = Paginator(entries, A_PAGE).get_page(request.GET.get("page"))
-    hidden = () if can_own(request.user, task) else PRIVATE
+    hidden = LONG if can_own(request.user, task) else LONG + PRIVATE
     listed = [
         (entry, [(name, value) for name, value in entry.data.items() if name not in hidden])
         for entry in page

@@ -29,11 +29,12 @@ VERDICTS = {
 def shown_texts(task: Task, examples: Iterable[int]) -> Mapping[int, str]:
     """What the author wrote, in one line, by the example's id. One query."""
     rows = Example.objects.filter(pk__in=list(examples)).values_list("pk", "inputs")
-    config = task.config
-    return {
-        pk: " | ".join(words for title, words in _answers(config, config.input, inputs))
-        for pk, inputs in rows
-    }
+    return {pk: one_line(task.config, inputs) for pk, inputs in rows}
+
+
+def one_line(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
+    """What an author wrote, in one line."""
+    return " | ".join(words for title, words in _answers(config, config.input, inputs))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from dynabench.own import (
     policy,
     reports,
     review,
+    review_many,
     rounds,
 )
 from dynabench.own.second_opinion import second_opinion
@@ -81,6 +82,7 @@ urlpatterns = [
     path("targets/<int:pk>/test/", targets.target_test, name="target-test"),
     path("delete/", new.delete_task, name="delete"),
     path("review/", review.queue, name="review"),
+    path("review/examples/", review_many.examples, name="review-examples"),
     path("review/<uuid:uuid>/", review.review_example, name="review-example"),
     path("review/<uuid:uuid>/next/", review.review_next, name="review-next"),
     path("review/<uuid:uuid>/undecide/", review.withdraw_decision, name="review-undecide"),

@@ -1,6 +1,7 @@
 """Reads of released datasets: their rows and files."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from evaluation.releases.rows import Freezer, Frozen, to_json
 from tasks.access import find_task
 from tasks.models import Round, Task
 from tasks.permissions import can_read, can_take
+from validation.models import ExampleTag
 
 DECODED = ("input_json", "output_json", "metadata_json")
 
@@ -72,10 +74,17 @@ def decoded(row: Mapping[str, Any]) -> Mapping[str, Any]:
 def standing_lines(round: Round) -> Iterator[str]:
     """Every example of a round that stands, judged or not, as a line of JSON; streams.
 
-    Fields as in a dataset, people's names too; `split` is empty.
+    Fields as in a dataset, people's names too; `split` is empty, and `tags` are reviewers', which
+    no dataset has.
     """
     for chunk in _standing(round):
-        yield "".join(f"{to_json(frozen.row)}\n" for frozen in chunk)
+        tags: dict[int, list[str]] = defaultdict(list)
+        ids = [frozen.example for frozen in chunk]
+        for one in ExampleTag.objects.filter(example__in=ids):
+            tags[one.example_id].append(one.name)
+        yield "".join(
+            f"{to_json({**frozen.row, 'tags': tags[frozen.example]})}\n" for frozen in chunk
+        )
 
 
 def standing_rows(round: Round) -> Iterator[Mapping[str, Any]]:

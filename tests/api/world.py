@@ -77,7 +77,9 @@ def make_world() -> World:
     member = TaskMember.objects.create(task=task, user=reader, role="viewer")
     link, _url = make_link(task=task, actor=owner, role="judge", most=2, days=1)
     (duty,) = set_duties(task=task, actor=owner, kind="write", people=[], amount=50)
-    task.config_versions.create(number=1, text=CONFIG, actor=owner)
+    for number in (1, 2):
+        task.config_versions.create(number=number, text=CONFIG, actor=owner)
+    Task.objects.filter(pk=task.pk).update(config_number=2)
     TaskGroup.objects.create(slug="texts", name="Texts").tasks.add(task)
     community = Community.objects.create(slug="words", name="Words", is_listed=True)
     CommunityTask.objects.create(community=community, task=task, state="in")
@@ -86,6 +88,7 @@ def make_world() -> World:
         "members": [member.pk],
         "duties": [duty.pk],
         "versions": [1],
+        "acts": ["0" * 32],
         "task-invitations": [link.pk],
         **teams,
         **_rounds(task, owner, other),

@@ -23,9 +23,17 @@ from tests.support.racing_votes import (
     examples,
     round,  # noqa: F401
 )
+from validation.decisions.bulk_services import Action, Wish, act_on
 from validation.decisions.services import override_consensus, withdraw_override
 from validation.judging.services import cast_validation, lease_next, skip_example, undo_validation
-from validation.models import Consensus, JudgeLease, QueueItem, RoundPolicy, Validation
+from validation.models import (
+    Consensus,
+    JudgeLease,
+    OwnerDecision,
+    QueueItem,
+    RoundPolicy,
+    Validation,
+)
 from validation.rules.consensus import Vote
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -162,6 +170,36 @@ def test_an_owner_decides_during_voting(round, people, at_once):
         assert Validation.objects.count() == len(cast)
         assert Consensus.objects.filter(decided_by="owner", label="entailment").count() == 5
         check_all()
+        forget()
+
+
+def test_many_are_decided_at_once_during_voting(round, people, at_once):
+    """Lock: the examples, in `act_on`, in the order of their ids: two such wait and never block."""
+    owner = UserFactory()
+    for repeat in REPEATS:
+        made = examples(round, people[16:], 10)
+        cast: list[tuple[int, int, str]] = []
+
+        def act(actions, made=made):
+            ids = [example.pk for example in made]
+            for action in actions:
+                wish = Wish(Action(action), reason="?")
+                act_on(task=round.task, examples=ids, actor=owner, wish=wish)
+
+        steps = [
+            lambda n=n, repeat=repeat, cast=cast: work(round.task, people[n], repeat * 10 + n, cast)
+            for n in range(5)
+        ]
+        deciding = [
+            lambda: act(["accept", "undecide", "reject"]),
+            lambda: act(["accept", "reject"]),
+        ]
+        at_once(lambda step: step(), [*steps, *deciding])
+        assert Validation.objects.count() == len(cast)
+        standing = OwnerDecision.objects.filter(withdrawn_at=None)
+        assert Consensus.objects.filter(decided_by="owner").count() == standing.count() == 10
+        check_all()
+        OwnerDecision.objects.all().delete()
         forget()
 
 

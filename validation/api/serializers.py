@@ -155,7 +155,7 @@ class ConsensusSerializer(serializers.ModelSerializer[Consensus]):
         model = Consensus
         fields = read_only_fields = (
             *("state", "label", "verdict", "votes", "still_needed", "is_verified"),
-            *("is_validated_error", "decided_by", "decided_at"),
+            *("is_validated_error", "is_sent_back", "decided_by", "decided_at"),
         )
 
 

@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from validation.api.bulk import Acts, ActView, MatchedView, ReviewedExamples
 from validation.api.decisions import DecisionView, PastDecisions, ReviewView, WithdrawView
 from validation.api.examples import (
     ExampleView,
@@ -39,6 +40,10 @@ urlpatterns = [
         name="round-validations",
     ),
     path("tasks/<slug:code>/review/", ReviewView.as_view(), name="review"),
+    path("tasks/<slug:code>/review/examples/", ReviewedExamples.as_view(), name="review-examples"),
+    path("tasks/<slug:code>/review/matched/", MatchedView.as_view(), name="review-matched"),
+    path("tasks/<slug:code>/review/acts/", Acts.as_view(), name="review-acts"),
+    path("tasks/<slug:code>/review/acts/<slug:run>/", ActView.as_view(), name="review-act"),
     path("examples/<uuid:uuid>/decision/", DecisionView.as_view(), name="example-decision"),
     path("examples/<uuid:uuid>/decisions/", PastDecisions.as_view(), name="example-decisions"),
     path("examples/<uuid:uuid>/withdraw/", WithdrawView.as_view(), name="example-withdraw"),

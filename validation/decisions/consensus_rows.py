@@ -19,7 +19,7 @@ from validation.rules.sampling import order_key
 
 DERIVED = (
     *("state", "label", "verdict", "votes", "still_needed", "is_verified", "is_validated_error"),
-    *("decided_by", "decided_at"),
+    *("is_sent_back", "decided_by", "decided_at"),
 )
 
 
@@ -108,6 +108,7 @@ def derived(
         still_needed=votes_still_needed(cast, policy, owner=owner, posterior=posterior),
         is_verified=verified,
         is_validated_error=error,
+        is_sent_back=bool(by_owner and by_owner.is_sent_back),
     )
     if decision.winner:
         by = Consensus.DecidedBy

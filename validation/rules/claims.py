@@ -3,7 +3,7 @@
 from typing import Literal
 
 from tasks.config.schema import TaskConfig
-from validation.rules.consensus import Decision, is_verified, validated_error
+from validation.rules.consensus import Decision, Verdict, Vote, is_verified, validated_error
 
 FOOLED = {"fooled": True, "not_fooled": False}
 ABOUT_MODEL = ("ask_user", "pattern", "secret")
@@ -37,6 +37,21 @@ def confirming(config: TaskConfig, outcome: str) -> Literal["correct", "incorrec
         return "correct"
     fooled = FOOLED.get(outcome)
     return None if fooled is None else "incorrect" if fooled else "correct"
+
+
+def accepting(config: TaskConfig, outcome: str, author_label: str | None) -> Vote | None:
+    """The vote that agrees with the author; None: the author has not said what is right."""
+    if label_field(config):
+        return Vote(label=author_label) if author_label else None
+    confirms = confirming(config, outcome)
+    return Vote(verdict=confirms) if confirms else None
+
+
+def rejecting(config: TaskConfig, outcome: str) -> Vote:
+    """The vote that denies it; where that is no verdict, that the example cannot be used."""
+    confirms = None if label_field(config) else confirming(config, outcome)
+    denies: Verdict = "incorrect" if confirms == "correct" else "correct"
+    return Vote(verdict=denies if confirms else "flagged")
 
 
 def check_claim(

@@ -74,3 +74,27 @@ def test_others_find_nothing(client_of, bob, split):  # noqa: F811
             call("nli")
     with pytest.raises(NotFound):
         client.decide(str(split.uuid), "label:neutral")
+
+
+def test_many_examples_are_found_tagged_and_decided(owner, split):  # noqa: F811
+    wanted = {"input.label": "neutral", "agreement": "split"}
+    (found,) = owner.review_examples("nli", wanted)
+    assert (found["id"], found["tags"]) == (str(split.uuid), [])
+    tagged = owner.act_on_examples("nli", "tag", filters=wanted, tag="Odd")
+    assert (tagged["changed"], tagged["left"]) == (1, [])
+    assert owner.review_examples("nli", {"tag": "odd"})[0]["tags"] == ["odd"]
+    assert owner.undo_act("nli", tagged["run"])["action"] == "untag"
+    owner.act_on_examples("nli", "send-back", [found["id"]], reason="Mend it.")
+    (sent,) = owner.review_examples("nli", {"state": "sent-back"})
+    assert sent["consensus"]["is_sent_back"]
+    for odd in ({"tag": "none"}, {"input.nothing": "x"}, {"with": "x"}):
+        with pytest.raises(Invalid):
+            owner.review_examples("nli", odd)
+        with pytest.raises(Invalid):
+            owner.act_on_examples("nli", "accept", filters=odd)
+    with pytest.raises(Invalid, match="reason: "):
+        owner.act_on_examples("nli", "send-back", [found["id"]])
+    for odd in ([], ["00000000-0000-4000-8000-000000000000"]):
+        with pytest.raises(Invalid) as refused:
+            owner.act_on_examples("nli", "accept", odd)
+        assert list(refused.value.fields) == ["examples"]

@@ -4,9 +4,17 @@ import pytest
 
 from tasks.config.loading import load_config
 from tests.unit.tasks.config_texts import FULL, MINIMAL
-from validation.rules.claims import check_claim, confirming, is_about_model, label_field
+from validation.rules.claims import (
+    accepting,
+    check_claim,
+    confirming,
+    is_about_model,
+    label_field,
+    rejecting,
+)
 from validation.rules.consensus import Decision, Vote
 from validation.rules.corrections import right_answers
+from validation.rules.tags import tag_name
 
 ASKS = load_config(MINIMAL + "validation: {mode: verdict}\n")
 LABELS = load_config(FULL)
@@ -41,6 +49,32 @@ def test_what_confirms_a_claim_about_the_model(outcome, confirms):
 def test_a_decision_about_the_model(outcome, verdict, found):
     decision = Decision("decided", Vote(verdict=verdict))
     assert check_claim(ASKS, outcome, decision, None, None) == found
+
+
+@pytest.mark.parametrize(
+    ("config", "outcome", "label", "accepts", "rejects"),
+    [
+        (ASKS, "fooled", None, Vote(verdict="incorrect"), Vote(verdict="correct")),
+        (ASKS, "not_fooled", None, Vote(verdict="correct"), Vote(verdict="incorrect")),
+        (ASKS, "undecided", None, None, Vote(verdict="flagged")),
+        (LABELS, "fooled", "neutral", Vote(label="neutral"), Vote(verdict="flagged")),
+        (LABELS, "unknown", None, None, Vote(verdict="flagged")),
+    ],
+)
+def test_what_accepts_and_rejects_an_example(config, outcome, label, accepts, rejects):
+    assert accepting(config, outcome, label) == accepts
+    assert rejecting(config, outcome) == rejects
+    for vote, verified in ((accepts, True), (rejects, False)):
+        if vote:
+            decision = Decision("decided", vote)
+            assert check_claim(config, outcome, decision, label, None)[0] is verified
+
+
+def test_tags_that_look_alike_are_one():
+    assert tag_name(" Off\u00a0 TOPIC ") == tag_name("off topic") == "off topic"
+    for odd in ("", "  ", "a" * 41, "a\u202eb"):
+        with pytest.raises(ValueError, match="1 to 40"):
+            tag_name(odd)
 
 
 def test_right_answers_are_told_once_the_most_frequent_first():

@@ -1,0 +1,191 @@
+"""The API's views of a reviewer's search for examples, and of what is done with many at once."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
+from rest_framework import generics, serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from annotation.models import Example
+from dynabench.accounts.api import write
+from dynabench.accounts.models import ApiToken
+from dynabench.accounts.people import person
+from dynabench.lib.api import Pages, check_form, check_query, no_such, read
+from dynabench.lib.errors import Invalid
+from tasks.access import find_task
+from tasks.models import Task
+from tasks.permissions import can_review
+from validation.api.examples import shown
+from validation.api.serializers import JudgedExampleSerializer
+from validation.decisions import bulk_services
+from validation.decisions.bulk_forms import WishForm, named
+from validation.decisions.bulk_services import Action, act_on, matched, still_matched
+from validation.decisions.filter_forms import (
+    AGREEMENT,
+    OUTCOMES,
+    REPORTS,
+    STATE_WORDS,
+    FilterForm,
+)
+
+CHOICES: Mapping[str, Sequence[tuple[Any, Any]]] = {
+    "state": STATE_WORDS,
+    "outcome": OUTCOMES,
+    "agreement": AGREEMENT,
+    "reports": REPORTS,
+}
+FILTERS = [
+    *(
+        OpenApiParameter(name, str, enum=[value for value, _ in CHOICES.get(name, [])] or None)
+        for name in FilterForm.base_fields
+    ),
+    OpenApiParameter(
+        "input.NAME",
+        str,
+        description="A field of the configuration, by its name: also `context.NAME`, "
+        "`output.NAME` (what models said), `metadata.NAME` (of the author), `judges.NAME`. Labels "
+        "are compared, texts searched.",
+    ),
+]
+
+
+class ReviewedSerializer(JudgedExampleSerializer):
+    """An example as reviewers find it, with their tags."""
+
+    tags = serializers.SlugRelatedField(  # type: ignore[var-annotated]
+        slug_field="name", many=True, read_only=True
+    )
+
+    class Meta(JudgedExampleSerializer.Meta):
+        fields = (*JudgedExampleSerializer.Meta.fields, "tags")
+        read_only_fields = fields
+
+
+class MatchedSerializer(serializers.Serializer[Any]):
+    """How many examples match, and the token with which an action on all of them names them."""
+
+    number = serializers.IntegerField(help_text=f"At most {bulk_services.MOST + 1}.")
+    token = serializers.CharField()
+
+
+class NewActSerializer(serializers.Serializer[Any]):
+    """What to do, and with which examples: named, or all that match."""
+
+    action = serializers.ChoiceField(Action.choices)
+    examples = serializers.ListField(
+        child=serializers.UUIDField(), required=False, max_length=bulk_services.MOST
+    )
+    filters = serializers.DictField(
+        child=serializers.CharField(), required=False, help_text="As of the list, with `token`."
+    )
+    token = serializers.CharField(
+        max_length=60, required=False, help_text="Of `matched`: refused once others match."
+    )
+    reason = serializers.CharField(
+        max_length=500, required=False, allow_blank=True, help_text="The author reads it."
+    )
+    tag = serializers.CharField(max_length=40, required=False, allow_blank=True)
+    looked_at = serializers.DateTimeField(
+        required=False, help_text="What others decided since is left alone."
+    )
+
+
+class LeftSerializer(serializers.Serializer[Any]):
+    """An example that was left as it is, and why."""
+
+    example = serializers.UUIDField()
+    code = serializers.CharField()
+    reason = serializers.CharField()
+
+
+class ActSerializer(serializers.Serializer[Any]):
+    """What was done."""
+
+    run = serializers.CharField(help_text="Names it, to take it back.")
+    action = serializers.CharField()
+    changed = serializers.IntegerField()
+    left = LeftSerializer(many=True)
+
+
+def filtered(request: Request, task: Task) -> FilterForm:
+    """The filters of the address. Raises ValidationError, by field."""
+    form = FilterForm(task, request.query_params.dict())
+    check_query(request, *form.fields)
+    check_form(form)
+    return form
+
+
+@extend_schema_view(get=extend_schema(operation_id="review_examples_list", parameters=[*FILTERS]))
+class ReviewedExamples(generics.ListAPIView[Example]):
+    """The examples that all filters let through, oldest first; for reviewers."""
+
+    serializer_class = ReviewedSerializer
+    pagination_class = Pages
+    queryset = Example.objects.none()
+    throttle, throttles_reads = "export", True  # texts are searched
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        return {**super().get_serializer_context(), "full": True}
+
+    def get_queryset(self) -> QuerySet[Example]:
+        task = find_task(self.request, self.kwargs["code"], can_review)
+        found = filtered(self.request, task).examples()
+        return shown(found).select_related("round__task").prefetch_related("tags")
+
+
+class MatchedView(APIView):
+    throttle, throttles_reads = "export", True
+
+    @extend_schema(
+        operation_id="review_matched_get", parameters=[*FILTERS], responses=MatchedSerializer
+    )
+    def get(self, request: Request, code: str) -> Response:
+        """How many examples the filters let through; for reviewers."""
+        task = find_task(request, code, can_review)
+        return Response(MatchedSerializer(matched(filtered(request, task).examples())).data)
+
+
+class Acts(APIView):
+    write_scope = ApiToken.Scope.OWN
+
+    @write("review_act", NewActSerializer, ActSerializer)
+    def post(self, request: Request, code: str) -> Response:
+        """Accept, reject, send back or tag many examples, or take that back; for reviewers.
+
+        Each is changed wholly or not at all; `left` tells of those that were not.
+        """
+        task = find_task(request, code, can_review)
+        asked = read(NewActSerializer, request)
+        form = WishForm(asked)
+        check_form(form)
+        ids = _meant(task, asked)
+        done = act_on(task=task, examples=ids, actor=person(request), wish=form.wish)
+        return Response(ActSerializer(done).data)
+
+
+def _meant(task: Task, asked: dict[str, Any]) -> list[int]:
+    """The ids of the examples. Raises Refused, ValidationError."""
+    if "filters" not in asked:
+        return named(task, asked.get("examples", []))
+    if "examples" in asked:
+        raise Invalid("Give either examples or filters.", field="examples")
+    form = FilterForm(task, asked["filters"])
+    if unknown := asked["filters"].keys() - form.fields.keys():
+        raise serializers.ValidationError({name: [no_such(form.fields)] for name in unknown})
+    check_form(form)
+    return still_matched(form.examples(), asked.get("token", ""))
+
+
+class ActView(APIView):
+    write_scope = ApiToken.Scope.OWN
+
+    @write("review_undo", None, ActSerializer)
+    def delete(self, request: Request, code: str, run: str) -> Response:
+        """Take back what one did, but for what was decided since; for reviewers."""
+        task = find_task(request, code, can_review)
+        done = bulk_services.undo(task=task, actor=person(request), run=run)
+        return Response(ActSerializer(done).data)

@@ -1,0 +1,76 @@
+"""The form of an action on many examples."""
+
+from collections.abc import Collection
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from annotation.models import Example
+from dynabench.lib.errors import Invalid
+from tasks.models import Task
+from validation.decisions.bulk_services import MOST, TAGS, Action, TooMany, Wish
+from validation.rules.tags import LONGEST, tag_name
+
+
+class WishForm(forms.Form):
+    """What to do; `wish` once it is valid."""
+
+    action = forms.ChoiceField(choices=Action.choices, label=_("Action"))
+    reason = forms.CharField(
+        max_length=500, required=False, label=_("Reason"),
+        help_text=_("The author reads it, without your name. Sending back needs one."),
+    )  # fmt: skip
+    tag = forms.CharField(
+        max_length=LONGEST, required=False, label=_("Tag"),
+        help_text=_("For reviewers alone. Capitals do not matter."),
+    )  # fmt: skip
+    looked_at = forms.DateTimeField(required=False, widget=forms.HiddenInput)
+
+    def clean(self) -> dict[str, Any]:
+        """What each action needs."""
+        data: dict[str, Any] = super().clean() or {}
+        action = data.get("action")
+        if action == Action.SEND_BACK and not data.get("reason"):
+            self.add_error("reason", gettext("Tell the author what to mend"))
+        if action in TAGS and not self.has_error("tag"):
+            try:
+                data["tag"] = tag_name(data["tag"])
+            except ValueError:
+                said = gettext("Enter a tag of 1 to %(number)d characters") % {"number": LONGEST}
+                self.add_error("tag", said)
+        return data
+
+    @property
+    def wish(self) -> Wish:
+        """What the action needs, without what was typed for others."""
+        data = self.cleaned_data
+        action = Action(data["action"])
+        is_tag = action in TAGS
+        has_reason = not is_tag and action != Action.UNDECIDE
+        return Wish(
+            action,
+            reason=data["reason"] if has_reason else "",
+            tag=data["tag"] if is_tag else "",
+            looked_at=data["looked_at"],
+        )
+
+
+def named(task: Task, uuids: Collection[str | UUID]) -> list[int]:
+    """The ids of a task's examples that are named. Raises Invalid, TooMany; two queries at most."""
+    if not uuids:
+        raise Invalid(gettext("Choose at least one example"), field="examples")
+    if len(uuids) > MOST:
+        raise TooMany(gettext("At most %(number)d examples at a time.") % {"number": MOST})
+    try:
+        wanted = {UUID(str(one)) for one in uuids}
+    except ValueError:
+        raise Invalid(gettext("This is no example’s id"), field="examples") from None
+    found = Example.objects.filter(round__task=task, uuid__in=wanted).values_list("pk", flat=True)
+    ids = list(found)
+    if len(ids) < len(wanted):
+        said = gettext("%(number)d of the examples are not of this task. Nothing was changed.")
+        raise Invalid(said % {"number": len(wanted) - len(ids)}, field="examples")
+    return ids

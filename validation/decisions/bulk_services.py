@@ -1,0 +1,301 @@
+"""Writes about many examples at once, some hundred in each transaction. Locks: docs/locking.md."""
+
+import uuid
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import groupby
+from typing import NamedTuple
+
+from django.db import connection, models, transaction
+from django.db.models import Count, Q, QuerySet, Sum
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from annotation.models import Example
+from dynabench.accounts.models import LogEntry, User
+from dynabench.accounts.services import log
+from dynabench.lib.errors import Refused
+from tasks.models import Round, Task
+from validation.decisions.consensus_rows import derive_all
+from validation.decisions.filter_forms import tags_of
+from validation.models import ExampleTag, OwnerDecision
+from validation.rules.claims import accepting, label_field, rejecting
+from validation.rules.consensus import Vote
+
+CHUNK = 500
+MOST = 10_000
+"""Most examples of one action."""
+MOST_TAGS = 100
+"""Most different tags in a task."""
+
+
+class Action(models.TextChoices):
+    """What a reviewer does with examples."""
+
+    ACCEPT = "accept", gettext_lazy("Accept: the author is right")
+    REJECT = "reject", gettext_lazy("Reject")
+    SEND_BACK = "send-back", gettext_lazy("Send back to the author")
+    UNDECIDE = "undecide", gettext_lazy("Let the votes decide again")
+    TAG = "tag", gettext_lazy("Add a tag")
+    UNTAG = "untag", gettext_lazy("Remove a tag")
+
+
+DECIDES = (Action.ACCEPT, Action.REJECT, Action.SEND_BACK)
+TAGS = (Action.TAG, Action.UNTAG)
+LOGGED = {
+    Action.ACCEPT: "consensus.accepted",
+    Action.REJECT: "consensus.rejected",
+    Action.SEND_BACK: "consensus.sent_back",
+    Action.UNDECIDE: "consensus.undecided",
+    Action.TAG: "tag.added",
+    Action.UNTAG: "tag.removed",
+}
+UNDOES = {
+    **{LOGGED[action]: Action.UNDECIDE for action in DECIDES},
+    LOGGED[Action.TAG]: Action.UNTAG,
+    LOGGED[Action.UNTAG]: Action.TAG,
+}
+"""What takes an action back, by its word in the log."""
+
+
+class Changed(Refused):
+    """Other examples match now than the reviewer has seen; nothing was done."""
+
+    code = "changed"
+
+
+class TooMany(Refused):
+    """More than one action may change; nothing was done."""
+
+    code = "too_many"
+
+
+class NothingToUndo(Refused):
+    """The person did no such thing, or it cannot be taken back."""
+
+    code = "nothing_to_undo"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What to do; the reason is the author's to read.
+
+    looked_at: when the reviewer saw the examples; what others decided since is left alone.
+    """
+
+    action: Action
+    reason: str = ""
+    tag: str = ""  # as `tag_name` writes it
+    looked_at: datetime | None = None
+
+
+class Left(NamedTuple):
+    """An example that was left as it is, and why: a word and a sentence."""
+
+    example: uuid.UUID
+    code: str
+    reason: str
+
+
+@dataclass
+class Done:
+    """What an action did; `run` names it in the log."""
+
+    action: Action
+    run: str = field(default_factory=lambda: uuid.uuid4().hex)
+    changed: int = 0
+    left: list[Left] = field(default_factory=list)
+
+
+class Matched(NamedTuple):
+    """How many examples match, MOST + 1 at most, and what tells this set from another."""
+
+    number: int
+    token: str
+
+
+def matched(found: QuerySet[Example]) -> Matched:
+    """The examples that an action on all of them would change; one query."""
+    some = found.order_by("pk").values("pk")[: MOST + 1]
+    count, total = some.aggregate(n=Count("pk"), total=Sum("pk")).values()
+    return Matched(count, f"{count}-{int(total or 0)}")
+
+
+def still_matched(found: QuerySet[Example], token: str) -> list[int]:
+    """The ids of all, if they are those that were seen. Raises Changed, TooMany."""
+    ids = list(found.values_list("pk", flat=True)[: MOST + 1])
+    if len(ids) > MOST:
+        said = _("At most %(number)d examples at a time. Narrow the filters.")
+        raise TooMany(said % {"number": MOST})
+    if f"{len(ids)}-{sum(ids)}" != token:
+        said = _(
+            "Other examples match now than when you looked (now %(number)d). Nothing was changed. "
+            "Look again, then repeat it."
+        )
+        raise Changed(said % {"number": len(ids)})
+    return ids
+
+
+def act_on(*, task: Task, examples: Collection[int], actor: User, wish: Wish) -> Done:
+    """Do it with each example of the task that allows it, and tell why with each that does not.
+
+    Locks the examples, some hundred of a round at a time and in the order of their ids; each such
+    batch is one transaction with its line in the log. Raises TooMany.
+    """
+    if len(examples) > MOST:
+        raise TooMany(_("At most %(number)d examples at a time.") % {"number": MOST})
+    if wish.action == Action.TAG:
+        _check_tags(task, wish.tag)
+    mine = Example.objects.filter(pk__in=examples, round__task=task).order_by("round", "pk")
+    done = Done(wish.action)
+    for _round, rows in groupby(mine.values_list("round", "pk"), key=lambda row: row[0]):
+        pks = [pk for _, pk in rows]
+        for start in range(0, len(pks), CHUNK):
+            _batch(task, pks[start : start + CHUNK], actor, wish, done)
+    return done
+
+
+def _check_tags(task: Task, name: str) -> None:
+    known = tags_of(task)
+    if name not in known and len(known) >= MOST_TAGS:
+        said = _("The task has %(number)d tags, the most there may be. Use one of them.")
+        raise TooMany(said % {"number": MOST_TAGS})
+
+
+@transaction.atomic
+def _batch(task: Task, pks: Sequence[int], actor: User, wish: Wish, done: Done) -> None:
+    rows = _locked(task, pks)
+    known = _Known.of(rows, wish)
+    left = [Left(row.uuid, *why) for row in rows if (why := _why_not(row, wish, known))]
+    done.left += left
+    refused = {one.example for one in left}
+    rows = [row for row in rows if row.uuid not in refused]
+    if not rows:
+        return
+    if wish.action in TAGS:
+        _tag(rows, wish)
+    else:
+        _decide(rows, actor, wish)
+    done.changed += len(rows)
+    said = {name: getattr(wish, name) for name in ("reason", "tag") if getattr(wish, name)}
+    ids, target = [row.pk for row in rows], f"{len(rows)} examples"
+    log(actor, LOGGED[wish.action], target, about=task, run=done.run, examples=ids, **said)
+
+
+def _locked(task: Task, pks: Sequence[int]) -> list[Example]:
+    """The examples as they are once they are locked; see `consensus_rows.lock_example`."""
+    rows = Example.objects.filter(pk__in=pks).order_by("pk")
+    if connection.features.has_select_for_update:
+        list(rows.select_for_update(no_key=True).values_list("pk"))
+    found = list(rows.select_related("round", "annotator"))
+    for row in found:
+        row.round.task = task
+    return found
+
+
+class _Known(NamedTuple):
+    """Ids of locked examples: that an owner decided, that changed meanwhile, that have the tag."""
+
+    decided: set[int]
+    newer: set[int]
+    tagged: set[int]
+
+    @classmethod
+    def of(cls, rows: Sequence[Example], wish: Wish) -> "_Known":
+        if wish.action in TAGS:
+            tags = ExampleTag.objects.filter(example__in=rows, name=wish.tag)
+            return cls(set(), set(), set(tags.values_list("example", flat=True)))
+        found = OwnerDecision.objects.filter(example__in=rows)
+        decided = set(found.filter(withdrawn_at__isnull=True).values_list("example", flat=True))
+        since = wish.looked_at
+        later = Q(created_at__gt=since) | Q(withdrawn_at__gt=since)
+        newer = found.filter(later).values_list("example", flat=True) if since else ()
+        return cls(decided, set(newer), set())
+
+
+def _why_not(row: Example, wish: Wish, known: _Known) -> tuple[str, str] | None:
+    """A word and a sentence where the example allows no such action."""
+    named = {"number": row.round.number}
+    if row.retracted_at:
+        return "withdrawn", _("It is withdrawn.")
+    if row.round.state == Round.State.RELEASED:
+        said = _("Round %(number)d is released. What was decided in it stays.")
+        return "released", said % named
+    if row.pk in known.newer:
+        return "changed", _("Somebody has decided it since you looked.")
+    match wish.action:
+        case Action.TAG if row.pk in known.tagged:
+            return "tagged", _("It has the tag already.")
+        case Action.UNTAG if row.pk not in known.tagged:
+            return "untagged", _("It does not have the tag.")
+        case Action.UNDECIDE if row.pk not in known.decided:
+            return "no_decision", _("No owner has decided it.")
+        case Action.ACCEPT if _accepting(row) is None:
+            return "unclaimed", _("Its author has not said what is right. Decide it by itself.")
+        case Action.SEND_BACK:
+            return _not_mendable(row)
+    return None
+
+
+def _not_mendable(row: Example) -> tuple[str, str] | None:
+    """Why nobody could mend it."""
+    if row.round.state not in (Round.State.OPEN, Round.State.PAUSED):
+        said = _("Round %(number)d is closed, so its author can mend nothing. Reject it instead.")
+        return "closed", said % {"number": row.round.number}
+    if row.annotator is None or row.annotator.user_id is None:
+        return "no_author", _("Its author has no account here. Reject it instead.")
+    return None
+
+
+def _accepting(row: Example) -> Vote | None:
+    config = row.round.task.config
+    field = label_field(config)
+    return accepting(config, row.outcome, row.inputs.get(field) if field else None)
+
+
+def _decide(rows: Sequence[Example], actor: User, wish: Wish) -> None:
+    """Let the owner's word, or again the votes, decide locked examples of one round."""
+    before = OwnerDecision.objects.filter(example__in=rows, withdrawn_at__isnull=True)
+    before.update(withdrawn_at=timezone.now())
+    if wish.action in DECIDES:
+        OwnerDecision.objects.bulk_create(_decision(row, actor, wish) for row in rows)
+    derive_all(rows)
+
+
+def _decision(row: Example, actor: User, wish: Wish) -> OwnerDecision:
+    choice = _accepting(row) if wish.action == Action.ACCEPT else None
+    choice = choice or rejecting(row.round.task.config, row.outcome)
+    return OwnerDecision(
+        example=row,
+        owner=actor,
+        label=choice.label or "",
+        verdict=choice.verdict or "",
+        reason=wish.reason,
+        is_sent_back=wish.action == Action.SEND_BACK,
+    )
+
+
+def _tag(rows: Sequence[Example], wish: Wish) -> None:
+    if wish.action == Action.TAG:
+        tags = (ExampleTag(example=row, name=wish.tag) for row in rows)
+        ExampleTag.objects.bulk_create(tags, ignore_conflicts=True)
+    else:
+        ExampleTag.objects.filter(example__in=rows, name=wish.tag).delete()
+
+
+def undo(*, task: Task, actor: User, run: str) -> Done:
+    """Take back what the person did in a run, but for what was decided since.
+
+    An earlier decision of an owner stays withdrawn: the votes decide again. Locks as `act_on`.
+    Raises NothingToUndo.
+    """
+    entries = list(LogEntry.objects.filter(actor=actor, task=task.code, data__run=run))
+    action = UNDOES.get(entries[0].action) if entries else None
+    if action is None:
+        raise NothingToUndo(_("There is nothing of yours to take back."))
+    examples = [pk for entry in entries for pk in entry.data["examples"]]
+    looked_at = max(entry.created_at for entry in entries)
+    wish = Wish(action, tag=entries[0].data.get("tag", ""), looked_at=looked_at)
+    return act_on(task=task, examples=examples, actor=actor, wish=wish)

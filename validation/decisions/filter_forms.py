@@ -1,0 +1,260 @@
+"""Which examples of a task a reviewer looks for: by every field, by what was said, and by tags."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, time
+from typing import Any
+
+from django import forms
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, TextField, Value
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast, Concat
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from annotation.models import Example, Report, TargetOutput
+from dynabench.accounts.models import Annotator
+from tasks.config.components import Component
+from tasks.config.schema import TaskConfig
+from tasks.models import Task
+from validation.models import Consensus, ExampleTag, OwnerDecision, Validation
+
+STANDS = Q(retracted_at__isnull=True)
+DECIDED = Q(consensus__state=Consensus.State.DECIDED)
+BY_OWNER = Q(consensus__decided_by=Consensus.DecidedBy.OWNER)
+SENT_BACK = OwnerDecision.objects.filter(is_sent_back=True, example=OuterRef("parent"))
+STATES = {
+    "waiting": STANDS & (Q(consensus__isnull=True) | Q(consensus__state=Consensus.State.UNDECIDED)),
+    "valid": STANDS & Q(consensus__is_verified=True),
+    "not-valid": STANDS & DECIDED & Q(consensus__is_verified=False, consensus__is_sent_back=False),
+    "no-consensus": STANDS & Q(consensus__state=Consensus.State.NO_CONSENSUS),
+    "by-owner": STANDS & BY_OWNER,
+    "sent-back": STANDS & Q(consensus__is_sent_back=True),
+    "mended": STANDS & Q(Exists(SENT_BACK)),
+    "withdrawn": ~STANDS,
+}
+STATE_WORDS = [
+    ("waiting", _("Waiting for votes")),
+    ("valid", _("Valid")),
+    ("not-valid", _("Decided, not valid")),
+    ("no-consensus", _("No consensus")),
+    ("by-owner", _("Decided by owners")),
+    ("sent-back", _("Sent back to the author")),
+    ("mended", _("Mended by the author")),
+    ("withdrawn", _("Withdrawn")),
+]
+OUTCOMES = [
+    (Example.Outcome.FOOLED, _("Fooled the model")),
+    (Example.Outcome.NOT_FOOLED, _("Model right")),
+    (Example.Outcome.UNDECIDED, _("Undecided")),
+    (Example.Outcome.NO_MODEL, _("No model was asked")),
+    (Example.Outcome.UNKNOWN, _("Unknown")),
+]
+PATHS = {"round": "round__number", "outcome": "outcome", "author": "annotator__pseudonym"}
+COLUMNS = {"context": "context__fields", "input": "inputs", "metadata": "metadata"}
+"""Where an example keeps the fields of a place; the others are of answers and of votes."""
+AGREEMENT = [("all", _("All say the same")), ("split", _("They differ"))]
+REPORTS = [("context", _("The context is reported")), ("flagged", _("Somebody flagged it"))]
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """A field of the configuration that is searched: its place there, and how."""
+
+    place: str
+    component: Component
+
+    @property
+    def name(self) -> str:
+        """In forms and addresses, such as `input.label`."""
+        return f"{self.place}.{self.component.name}"
+
+
+def searched(config: TaskConfig) -> Iterator[Searched]:
+    """Every field of a configuration.
+
+    output: what models answered; metadata: what authors said afterwards; judges: what validators
+    did.
+    """
+    groups = {
+        "context": config.context,
+        "input": config.input,
+        "output": config.output,
+        "metadata": config.metadata.create,
+        "judges": config.judge_questions,
+    }
+    for place, components in groups.items():
+        yield from (Searched(place, component) for component in components)
+
+
+class FilterForm(forms.Form):
+    """All filters, each of which may be empty; those that are set combine."""
+
+    text = forms.CharField(
+        required=False, max_length=200, label=_("Words"),
+        help_text=_("In the context or in what the author wrote."),
+    )  # fmt: skip
+    round = forms.TypedChoiceField(coerce=int, required=False, empty_value=None, label=_("Round"))
+    state = forms.ChoiceField(choices=STATE_WORDS, required=False, label=_("State"))
+    outcome = forms.ChoiceField(choices=OUTCOMES, required=False, label=_("Outcome"))
+    agreement = forms.ChoiceField(choices=AGREEMENT, required=False, label=_("Judges"))
+    reports = forms.ChoiceField(choices=REPORTS, required=False, label=_("Reports"))
+    tag = forms.ChoiceField(required=False, label=_("Tag"))
+    author = forms.CharField(required=False, max_length=40, label=_("Author"))
+    judge = forms.CharField(required=False, max_length=40, label=_("Judge"))
+    since = forms.DateField(required=False, label=_("Written since"))
+    until = forms.DateField(required=False, label=_("Written until"))
+
+    def __init__(self, task: Task, data: Mapping[str, Any]) -> None:
+        super().__init__(data)
+        self.task, self.config = task, task.config
+        self.searched = list(searched(self.config))
+        named = gettext("Round %(number)d")
+        numbers = task.rounds.order_by("-number").values_list("number", flat=True)
+        choices = {
+            "round": [(number, named % {"number": number}) for number in numbers],
+            "tag": [(name, name) for name in tags_of(task)],
+        }
+        for one in self.searched:
+            self.fields[one.name] = _field(one)
+        for name, field in self.fields.items():
+            if isinstance(field, forms.ChoiceField):
+                offered = choices.get(name, field.choices)
+                field.choices = [("", gettext("Any")), *offered]  # type: ignore[misc]
+            if isinstance(field, forms.DateField):
+                field.widget = forms.DateInput(attrs={"type": "date"})
+
+    def clean_author(self) -> str:
+        """Only people who wrote in the task: of others nobody learns whether they are there."""
+        name: str = self.cleaned_data["author"].strip()
+        return self._known(name, "annotator", Example.objects.filter(round__task=self.task))
+
+    def clean_judge(self) -> str:
+        """As `clean_author`."""
+        name: str = self.cleaned_data["judge"].strip()
+        votes = Validation.objects.filter(example__round__task=self.task)
+        return self._known(name, "validator", votes)
+
+    def _known(self, name: str, path: str, rows: QuerySet[Any]) -> str:
+        imported = Annotator.Source.IMPORT  # their names may be ids of a panel
+        found = rows.exclude(**{f"{path}__source": imported}).filter(**{f"{path}__pseudonym": name})
+        if name and not found.exists():
+            raise forms.ValidationError(gettext("Nobody of this name has done so in the task."))
+        return name
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """The filters that are set, as an address says them."""
+        values = ((name, self.cleaned_data.get(name)) for name in self.fields)
+        return {name: str(value) for name, value in values if value not in (None, "")}
+
+    def examples(self) -> QuerySet[Example]:
+        """What all filters let through, oldest first; of a valid form."""
+        asked = {
+            name: value for name, value in self.cleaned_data.items() if value not in (None, "")
+        }
+        wanted = [STATES[asked["state"]] if "state" in asked else STANDS, Q(round__task=self.task)]
+        wanted += [Q(**{path: asked[name]}) for name, path in PATHS.items() if name in asked]
+        wanted += [
+            _has(one, place, asked[one.name])
+            for place, one in enumerate(self.searched)
+            if one.name in asked
+        ]
+        if "text" in asked:
+            wanted.append(self._words(asked["text"]))
+        columns: dict[str, Any] = {
+            f"f{place}": _text(one.component, COLUMNS[one.place])
+            for place, one in enumerate(self.searched)
+            if one.place in COLUMNS
+        }
+        rows = Example.objects.alias(answers=Subquery(_answers()), **columns)
+        return rows.filter(*wanted, *_of_others(asked)).order_by("pk")
+
+    def _words(self, words: str) -> Q:
+        """That some text which people read holds the words."""
+        wanted = Q()
+        for place, one in enumerate(self.searched):
+            if one.place in ("context", "input"):
+                wanted |= Q(**{f"f{place}__icontains": words})
+        return wanted
+
+
+def _of_others(asked: Mapping[str, Any]) -> Iterator[Q]:
+    """By what others did with the examples, and when they were written."""
+    votes = Validation.objects.filter(example=OuterRef("pk"))
+    if "tag" in asked:
+        yield Q(Exists(ExampleTag.objects.filter(example=OuterRef("pk"), name=asked["tag"])))
+    if "judge" in asked:
+        yield Q(Exists(votes.filter(validator__pseudonym=asked["judge"])))
+    if asked.get("reports") == "context":
+        reports = Report.objects.filter(context=OuterRef("context"), resolved_at=None)
+        yield Q(Exists(reports))
+    elif "reports" in asked:
+        yield Q(Exists(votes.filter(verdict="flagged")))
+    if "agreement" in asked:
+        yield Q(answers=1) if asked["agreement"] == "all" else Q(answers__gt=1)
+    if "since" in asked:
+        yield Q(created_at__gte=datetime.combine(asked["since"], time(), UTC))
+    if "until" in asked:
+        yield Q(created_at__lte=datetime.combine(asked["until"], time.max, UTC))
+
+
+def tags_of(task: Task) -> list[str]:
+    """The tags that stand on a task's examples, in alphabetical order."""
+    rows = ExampleTag.objects.filter(example__round__task=task).order_by("name")
+    return list(rows.values_list("name", flat=True).distinct())
+
+
+def _answers() -> QuerySet[Any]:
+    """How many different answers the votes on one example have."""
+    votes = Validation.objects.filter(example=OuterRef("pk")).order_by().values("example")
+    said = Concat("label", Value(":"), "verdict")
+    return votes.annotate(kinds=Count(said, distinct=True)).values("kinds")
+
+
+def _field(one: Searched) -> forms.Field:
+    """A choice where the configuration names the values, else words to look for."""
+    component = one.component
+    whose = {
+        "context": gettext("%(field)s (context)"),
+        "input": gettext("%(field)s (author)"),
+        "output": gettext("%(field)s (model)"),
+        "metadata": gettext("%(field)s (author, afterwards)"),
+        "judges": gettext("%(field)s (judges)"),
+    }
+    label = whose[one.place] % {"field": component.title}
+    if component.labels:
+        choices = [(choice.value, choice.words) for choice in component.labels]
+        return forms.ChoiceField(choices=choices, required=False, label=label)
+    return forms.CharField(required=False, max_length=200, label=label)
+
+
+def _has(one: Searched, place: int, value: str) -> Q:
+    """That the field is, or holds, the value."""
+    component = one.component
+    if one.place in COLUMNS:
+        return _is(component, f"f{place}", value)
+    told: Any = (
+        TargetOutput.objects.alias(value=_text(component, "output"))
+        if one.place == "output"
+        else Validation.objects.alias(value=_text(component, "metadata"))
+    )
+    return Q(Exists(told.filter(_is(component, "value", value), example=OuterRef("pk"))))
+
+
+def _text(component: Component, column: str) -> Cast:
+    """A field's value in a column of JSON, as text."""
+    return Cast(KeyTextTransform(component.name, column), TextField())
+
+
+def _is(component: Component, name: str, value: str) -> Q:
+    if not component.labels:
+        return Q(**{f"{name}__icontains": value})
+    if not component.kind.is_list(component):
+        return Q(**{name: value})
+    quoted = {json.dumps(value), json.dumps(value, ensure_ascii=False)}  # as the database keeps it
+    wanted = Q()
+    for text in quoted:
+        wanted |= Q(**{f"{name}__contains": text})
+    return wanted
