@@ -29,6 +29,7 @@ from evaluation.heartbeat import BeatingFile, during
 from evaluation.inference.precheck import (
     FIVE,
     NotNow,
+    OtherIds,
     Refused,
     answer_five,
     keep_predictions,
@@ -70,7 +71,7 @@ from evaluation.sandbox.engine import engine
 from evaluation.sandbox.logs import redacted
 from evaluation.sandbox.monitor import Runner
 from evaluation.sets.seen_in_training import compare_sets
-from evaluation.sets.selectors import input_rows
+from evaluation.sets.selectors import guess_of, input_rows
 from evaluation.sets.services import note_shown
 from evaluation.sets.source_services import sweep_rounds
 from evaluation.submissions.emails import tell_ends
@@ -392,7 +393,11 @@ def _predictions(submission: Submission, folder: Path, watch: Heartbeat) -> Arri
     kept = folder / "predictions.jsonl.gz"
     with assemble(_upload(submission), watch.beat) as path:
         keep = partial(keep_predictions, submission.task.config, uids, path, kept)
-        digest = bounded(keep, ANSWERS, watch.beat)
+        try:
+            digest = bounded(keep, ANSWERS, watch.beat)
+        except OtherIds as refused:
+            guess = guess_of(submission.task, refused.ids)
+            raise Refused(f"{refused} {guess}", refused.outcome) from None
     return Arrived(digest, kept.stat().st_size, kept)
 
 

@@ -205,7 +205,8 @@ class Models(Uploading, Following):
         if not quota["left"]:
             free_at = (quota["free_at"] or "")[:16].replace("T", " ")
             when = f" The next one is free at {free_at} UTC." if free_at else ""
-            raise QuotaReached(f"You have submitted all models of today.{when}", code="quota")
+            who = f"You have, or your team {team} has," if team else "You have"
+            raise QuotaReached(f"{who} submitted all models of today.{when}", code="quota")
         most = quota.get("largest_bytes", size)  # servers of before do not tell
         if size > most:
             raise ValueError(f"It has {size:,} bytes; you may send {most:,} bytes at most now.")

@@ -171,9 +171,15 @@ class Owning(Asking):
         if file.suffix not in formats:
             raise ValueError(f"{file}: name it after its format: {', '.join(formats)}.")
         data = file.read_bytes()
+        if not data:
+            raise ValueError(f"{file} is empty.")
+        try:
+            text = (base64.b64encode(data) if file.suffix in binary else data).decode()
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{file} is not UTF-8 (byte {error.start + 1}).") from None
         body = {
             "format": file.suffix[1:],
-            "text": (base64.b64encode(data) if file.suffix in binary else data).decode(),
+            "text": text,
             "dry_run": dry_run,
             "skip_bad": skip_bad,
         }

@@ -11,14 +11,18 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def _amount(size: int) -> str:
+    return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{size / 1e3:.1f} kB"
+
+
 @contextmanager
 def bytes_shown(
     title: str, size: int, done: int, *, is_shown: bool
 ) -> Iterator[Callable[[int], object]]:
     """Shows how many of `size` bytes are there, from `done` on; yields a function to tell it."""
     if is_shown and not sys.stderr.isatty():
-        known = f": {size / 1e6:.1f} MB" if size else ""
-        _say(f"{title}{known}" + (f", {done / 1e6:.1f} of it there" if done else ""))
+        known = f": {_amount(size)}" if size else ""
+        _say(f"{title}{known}" + (f", {_amount(done)} of it there" if done else ""))
     is_off = not (is_shown and sys.stderr.isatty())
     with tqdm(
         total=size or None, initial=done, desc=title, unit="B", unit_scale=True, disable=is_off

@@ -41,6 +41,13 @@ Tell = Callable[[float, str], None]
 """Called often with progress (0-1) and message; an error that it raises ends the evaluation."""
 
 
+class UnknownId(InvalidOutput):
+    """An answer to what is no example of the set; the second argument is its id."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class Sent:
     """The examples of one run as its model reads them: fresh ids, in an order by chance.
 
@@ -243,7 +250,8 @@ class Answers:
             self._refuse(f'"id" must be the example\'s id, a text, not {_kind(id)}.')
         position = self._position.get(id, _NO_ANSWER)
         if position == _NO_ANSWER:
-            self._refuse('no example has this "id". Copy the ids as they are.')
+            message = f'Line {self.lines}: no example has this "id". Copy the ids as they are.'
+            raise UnknownId(message, id)
         if self._starts[position] != _NO_ANSWER:
             self._refuse('this "id" was answered before. Answer each example once.')
         return position

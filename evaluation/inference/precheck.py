@@ -24,7 +24,7 @@ from typing import Any
 
 from evaluation.contract import Answer, Beat, Ending, InvalidOutput, Outcome, Runnable
 from evaluation.inference.elsewhere import answer_lines, lines_of
-from evaluation.inference.exchange import Answers, Sent, answers_for
+from evaluation.inference.exchange import Answers, Sent, UnknownId, answers_for
 from evaluation.sandbox.choose import has_engine, runner_for
 from evaluation.sandbox.limits import Limits
 from evaluation.sandbox.logs import visible
@@ -54,6 +54,12 @@ class Refused(Exception):
         self.outcome, self.log = outcome, log
 
 
+class OtherIds(Refused):
+    """No line answers an example of the set. ids: some of those in the lines."""
+
+    ids: tuple[str, ...] = ()
+
+
 class NotNow(Exception):
     """The check lacks something at present; the message says what it waits for."""
 
@@ -63,6 +69,8 @@ class Problems:
 
     def __init__(self) -> None:
         self._found: list[str] = []
+        self._unknown: list[str] = []  # ids
+        self._lines = 0
 
     def add(self, problem: str) -> None:
         """Note one; too many are too many. Raises Refused."""
@@ -72,13 +80,22 @@ class Problems:
 
     def take(self, answers: Answers, line: bytes) -> None:
         """Keep the answer in a line, or note what is wrong with it and the line itself."""
+        self._lines += 1
         try:
             answers.take(line)
         except InvalidOutput as error:
+            if isinstance(error, UnknownId):
+                self._unknown.append(error.args[1])
             self.add(f"{error}\n  {visible(line[:SHOWN].decode(errors='replace'))}")
 
     def check(self, log: str = "") -> None:
-        """Raises Refused when there is a problem."""
+        """Raises Refused when there is a problem; OtherIds where every line has an unknown id."""
+        if self._unknown and len(self._unknown) == self._lines:
+            ids = ", ".join(visible(id[:SHOWN]) for id in self._unknown[:FIVE])
+            message = f"No example has one of these ids: {ids}. Copy the ids as they are."
+            refused = OtherIds(message, Outcome.INVALID_OUTPUT, log)
+            refused.ids = tuple(self._unknown)
+            raise refused
         if self._found:
             raise Refused("\n".join(self._found), Outcome.INVALID_OUTPUT, log)
 

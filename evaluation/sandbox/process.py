@@ -1,7 +1,8 @@
 """Runs model folders in a process of this machine, where no Docker engine is.
 
-Only our harness runs and no code of the submitter's: weights are read as safetensors, so only
-the use of a large or broken model is to be bounded. It sees this machine's files and network.
+Only our harness runs and no code of the submitter's but a chat template, in Jinja's sandbox:
+weights are read as safetensors, so the use of a large or broken model is to be bounded. It sees
+this machine's files and network.
 """
 
 import os

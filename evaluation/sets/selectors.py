@@ -1,7 +1,7 @@
 """Versions of evaluation sets and their examples, which are read as streams."""
 
 import gzip
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -36,6 +36,16 @@ def input_rows(version: EvaluationSetVersion) -> Iterator[Mapping[str, Any]]:
     """`{"uid": …, "inputs": {field: value}}` of each example in order; never opens the answers."""
     with version.inputs.open("rb") as file, gzip.GzipFile(fileobj=file) as lines:
         yield from map(orjson.loads, lines)
+
+
+def guess_of(task: Task, ids: Collection[str]) -> str:
+    """A sentence: of which version of a set, whose inputs anybody may have, these ids are."""
+    open_sets = open_versions(task).values("evaluation_set")
+    versions = EvaluationSetVersion.objects.filter(evaluation_set__in=open_sets)
+    for version in versions.select_related("evaluation_set").order_by("-pk"):
+        if any(row["uid"] in ids for row in input_rows(version)):
+            return f"They are of {version.evaluation_set.name} v{version.version}."
+    return "They are of no set whose inputs may be downloaded."
 
 
 def input_lines(version: EvaluationSetVersion) -> Iterator[bytes]:

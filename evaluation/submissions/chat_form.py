@@ -134,7 +134,7 @@ class LlmForm(PromptForm):
         max_length=200,
         help_text=gettext_lazy(
             "If the folder holds a LoRA adapter: organisation/name@commit, or the id of a language "
-            "model of this task."
+            "model of this task. Not the one that comes with this site, which is a GGUF file."
         ),
     )
 

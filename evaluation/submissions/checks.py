@@ -41,8 +41,11 @@ def check_sources(submission: Submission) -> None:
 
 def _check_source(submission: Submission) -> None:
     task, kind, version = submission.task, submission.kind, submission.evaluation_set
-    if kind not in kinds_of(task.config):
-        raise Invalid(_("This task takes: %s.") % ", ".join(kinds_of(task.config)), field="kind")
+    if kind not in (kinds := kinds_of(task.config)):
+        message = _("This task takes no model, but training data: `dynabench submit --rows FILE`.")
+        if kinds != (Kind.ROWS,):
+            message = _("This task takes: %s.") % ", ".join(kinds)
+        raise Invalid(message, field="kind")
     found = problem_of(
         kind,
         source=submission.source,
@@ -81,7 +84,8 @@ def _check_base(submission: Submission) -> None:
     if found is None:
         message = _(
             "Enter the base as organisation/name@commit with all 40 digits, or the id of a whole "
-            "language model of this task that is published or yours."
+            "language model of this task that is published or yours. The model that comes with "
+            "the site is none: its file has another format (GGUF)."
         )
         raise Invalid(message, field="base")
 

@@ -19,28 +19,44 @@ from tasks.config.schema import TaskConfig
 from tasks.models import Media, Task
 from tasks.targets.serving.spec import LOOKS
 
+SHOWN = 10  # wrong lines that a refusal names
+
 
 def training_rows(task: Task, numbered: NumberedRows) -> list[TrainingRow]:
     """What a submission trains on: its own rows, and those of releases that it names by uid.
 
-    Rows of pictures hold the stored file. Raises Refused with the first line that is wrong; at
-    least two labels are needed.
+    Rows of pictures hold the stored file. Raises Refused with the first ten lines that are wrong;
+    at least two labels are needed.
     """
     shape = runnable_shape_of(task.config)
-    uids = [str(row["uid"]) for _, row in numbered if "uid" in row]
+    uids = [str(row["uid"]) for _, row in numbered if not isinstance(row, str) and "uid" in row]
     released = _released(task, shape, uids)
     rows: list[TrainingRow] = []
+    problems: list[str] = []
     for line, row in numbered:
-        if "uid" in row:  # taken away, so that nobody has it twice
-            found, problem = _chosen(shape, row, released.pop(str(row["uid"]), None))
-        else:
-            found, problem = _own(shape, row)
+        found, problem = _found(shape, row, released)
         if found is None:
-            raise Refused(f"Line {line}: {problem}.")
-        rows.append(found)
+            problems.append(f"Line {line}: {problem}.")
+        else:
+            rows.append(found)
+    if len(problems) > SHOWN:
+        problems[SHOWN:] = [f"Wrong lines in all: {len(problems)}."]
+    if problems:
+        raise Refused("\n".join(problems))
     if len({row["label"] for row in rows}) < 2:
         raise Refused("All rows have the same label. A model learns from at least two.")
     return rows
+
+
+def _found(
+    shape: Shape, row: Mapping[str, Any] | str, released: dict[str, TrainingRow]
+) -> tuple[TrainingRow | None, str]:
+    """What a line trains on, or what is wrong with it. A released row is taken away: once only."""
+    if isinstance(row, str):
+        return None, row
+    if "uid" in row:
+        return _chosen(shape, row, released.pop(str(row["uid"]), None))
+    return _own(shape, row)
 
 
 def _own(shape: Shape, row: Mapping[str, Any]) -> tuple[TrainingRow | None, str]:

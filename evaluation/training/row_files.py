@@ -9,27 +9,30 @@ from tasks.line_files import FileError, LineError, read_jsonl, unpacked_lines
 
 LONGEST_LINE = 100_000  # bytes
 
-NumberedRows = list[tuple[int, Mapping[str, Any]]]
-"""Each row with its line."""
+NumberedRows = list[tuple[int, Mapping[str, Any] | str]]
+"""Each row with its line; in the place of a row that is wrong, what is wrong with it."""
 
 
 def read_rows(path: Path, most: int) -> NumberedRows:
-    """The rows of a JSONL file, plain or gzip. Raises Refused where there are too many or none,
-    where a line is no object, or where two are the same.
+    """The rows of a JSONL file, plain or gzip. Wrong is a line that is no object, or as one before.
+
+    Raises Refused where there are too many or none.
     """
     rows: NumberedRows = []
     known: dict[str, int] = {}
     try:
         with path.open("rb") as file:
             for row in read_jsonl(unpacked_lines(file, LONGEST_LINE)):
-                if isinstance(row, LineError):
-                    raise Refused(f"Line {row.line}: {row.message}.")
                 if len(rows) == most:
                     raise Refused(f"The file has more than {most} rows. Choose the best.")
+                if isinstance(row, LineError):
+                    rows.append((row.line, row.message))
+                    continue
                 first = known.setdefault(repr(sorted(row.values.items())), row.line)
-                if first != row.line:
-                    raise Refused(f"Line {row.line}: the same row stands in line {first}.")
-                rows.append((row.line, row.values))
+                is_new = first == row.line
+                rows.append(
+                    (row.line, row.values if is_new else f"the same row stands in line {first}")
+                )
     except FileError as error:
         raise Refused(str(error)) from None
     if not rows:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from django.utils.translation import gettext
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -12,7 +13,7 @@ from dynabench.lib.api import versioned
 from dynabench.lib.errors import Refused
 from leaderboard.api.asking import MINE, matrix_for, version_of
 from leaderboard.api.schemas import Compared
-from leaderboard.compare.views import SAME, SIDES, UNKNOWN, asked_page, places_of
+from leaderboard.compare.views import SAME, SIDES, asked_page, places_of
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_edit, can_take
@@ -64,7 +65,11 @@ def _pair(request: Request, matrix: "Matrix") -> tuple[int, int]:
         if not text:
             raise Refused("Name two models, as a and b.", code="invalid", status=422, field=side)
         if text not in places:
-            raise Refused(UNKNOWN, code="not_found", status=404, field=side)
+            message = gettext(
+                "%(model)s is not on the leaderboard of %(task)s: it has no score there, or it is "
+                "not published and not yours."
+            ) % {"model": text, "task": matrix.task}
+            raise Refused(message, code="not_on_board", status=404, field=side)
     first, second = (places[text] for text in asked.values())
     if first == second:
         raise Refused(SAME, code="invalid", status=422, field="b")

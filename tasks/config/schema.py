@@ -469,8 +469,12 @@ class TaskConfig:
 
     @property
     def weights(self) -> dict[str, float]:
-        """The owner's weights; else 4 for the main metric and 1 for costs and deltas."""
-        ones = ("throughput", "memory", *self.metrics.deltas)
+        """The owner's weights; else 4 for the main metric and 1 for costs and deltas.
+
+        Where people submit training rows every model costs the same.
+        """
+        costs = () if self.training_rows else ("throughput", "memory")
+        ones = (*costs, *self.metrics.deltas)
         return dict(self.leaderboard.weights) or {
             self.metrics.main: 4.0,
             **dict.fromkeys(ones, 1.0),

@@ -17,13 +17,15 @@ from dynabench.lib import bounded
 from dynabench.lib.bounded import Bounds
 from evaluation import jobs
 from evaluation.api.runs import as_answers
-from evaluation.contract import MIB, Ending, Outcome, Usage
+from evaluation.contract import MIB, Ending, Outcome, SetRow, Usage
 from evaluation.heartbeat import CHUNK, BeatingFile, nothing
 from evaluation.inference import precheck
 from evaluation.jobs import check_submission
 from evaluation.models import EvaluationRun, Submission, Upload
 from evaluation.queue import leases
 from evaluation.runs.execute import CannotFetch, endpoint_for, model_of
+from evaluation.sets.selectors import set_rows
+from evaluation.sets.services import make_version
 from evaluation.submissions.quota import Charge, charge_of
 from evaluation.submissions.selectors import shown_inputs
 from evaluation.submissions.services import cancel, submit_model, withdraw
@@ -373,6 +375,23 @@ def test_predictions_that_do_not_fit_name_lines_and_ids(task, alice, version):
         "The first without an answer: open-2, open-4.",
     ):
         assert words in submission.error
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("other", " other v1."), ("open", " open v1."), ("hidden", " no set ")]
+)
+def test_ids_of_another_set_are_told_in_one_line(task, alice, version, name, said):
+    make_set(task, "other", may_leave=True)
+    make_set(task, "hidden", access="hidden", may_leave=True)
+    rows = [SetRow(f"new-{n}", row.inputs, row.gold) for n, row in enumerate(set_rows(version))]
+    newer = make_version(version.evaluation_set, rows, None)
+    submission = predictions(
+        task, alice, newer, lines(version).replace(b"open-", name.encode() + b"-")
+    )
+    assert submission.outcome == "invalid_output"
+    assert f"{name}-0" in submission.error
+    assert said in submission.error
+    assert len(submission.error.splitlines()) == 1
 
 
 def test_a_file_of_rubbish_ends_after_some_lines(task, alice, version):

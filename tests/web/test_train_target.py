@@ -370,6 +370,8 @@ def test_the_command_prints_one_object(task, here):
         (["nli", "--weight=seed"], "--weight 'seed': "),
         (["nli", "--no-seed"], "at least one"),
         (["nli", "--base=no/such"], "no/such"),
+        (["nli", "--name=mine"], "--round"),
+        (["nli", "--epochs=0"], "--epochs"),
     ],
 )
 def test_mistakes_of_the_command_line_are_told(task, here, arguments, said):

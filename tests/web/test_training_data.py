@@ -98,6 +98,19 @@ def test_what_is_wrong_is_refused_with_its_line(task, alice, rows, words):
     assert not Upload.objects.exists()
 
 
+def test_ten_wrong_lines_are_told_at_once(task, alice):
+    wrong = [b"{no json\n", GOOD[0], *({"uid": f"nobody's {number}"} for number in range(9))]
+    lines = submitted(task, alice, [GOOD[0], *wrong]).error.splitlines()
+    assert [line.partition(":")[0] for line in lines[:-1]] == [f"Line {n}" for n in range(2, 12)]
+    assert lines[-1].endswith(" 11.")
+
+
+def test_models_are_refused_by_the_option_that_takes_rows(task, alice):
+    with pytest.raises(Invalid, match="--rows") as told:
+        submit_model(task=task, owner=alice, kind="hub", name="Mine", source="org/name")
+    assert told.value.field == "kind"
+
+
 def test_rows_of_a_released_train_split_are_named_by_uid(task, closed, alice, monkeypatch):
     dataset = released(closed)
     learned = []

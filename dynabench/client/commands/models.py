@@ -18,6 +18,7 @@ from dynabench.client.commands.shared import (
     CommandError,
     client_for,
     command,
+    model_id,
     note,
     table,
     tell,
@@ -40,18 +41,18 @@ def add(commands: Any) -> None:
     """Add the commands to the parser."""
     _add_submit(commands)
     parser = command(commands, "status", status, "where a model is; without one, all of yours")
-    parser.add_argument("model", nargs="?", type=UUID, metavar="MODEL", help="its id")
+    parser.add_argument("model", nargs="?", type=model_id, metavar="MODEL", help="its id")
     parser = command(commands, "logs", logs, "what a model wrote while it was checked and run")
-    parser.add_argument("model", type=UUID, metavar="MODEL", help="its id")
+    parser.add_argument("model", type=model_id, metavar="MODEL", help="its id")
     parser.add_argument(
         "--run", type=UUID, help="of this evaluation only; `dynabench status MODEL` has ids"
     )
     parser = command(commands, "publish", publish, "show a model to everybody who sees its task")
-    parser.add_argument("model", type=UUID, metavar="MODEL", help="its id")
+    parser.add_argument("model", type=model_id, metavar="MODEL", help="its id")
     parser = command(commands, "unpublish", unpublish, "show it to you and the task's owners only")
-    parser.add_argument("model", type=UUID, metavar="MODEL", help="its id")
+    parser.add_argument("model", type=model_id, metavar="MODEL", help="its id")
     parser = command(commands, "withdraw", withdraw, "take a model back for good")
-    parser.add_argument("model", type=UUID, metavar="MODEL", help="its id")
+    parser.add_argument("model", type=model_id, metavar="MODEL", help="its id")
     parser.add_argument("--yes", action="store_true", help="do not ask first")
 
 

@@ -83,8 +83,9 @@ def contexts(args: argparse.Namespace) -> int:
     except Invalid as error:  # nothing is stored
         if args.skip_bad:
             raise
+        said = [*error.fields.get("text", ()), *([] if "text" in error.fields else [str(error)])]
         hint = "Nothing was stored. Where lines are bad, --skip-bad stores the good lines."
-        raise CommandError(f"{error}\n{hint}") from error
+        raise CommandError("\n".join([f"{args.file}:", *said, hint])) from error
     tell(args, found, _brought(found, is_dry=args.dry_run))
     return FAILED if found["error_count"] and not args.skip_bad else 0
 

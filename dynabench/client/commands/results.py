@@ -3,13 +3,13 @@
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from uuid import UUID
 
 from dynabench.client.commands.shared import (
     USAGE,
     CommandError,
     client_for,
     command,
+    model_id,
     table,
     tell,
 )
@@ -22,7 +22,7 @@ UNITS = {"throughput": "throughput (examples/s)", "memory": "memory (GiB)"}
 def add(commands: Any) -> None:
     """Add the commands to the parser."""
     parser = command(commands, "results", results, "what a model reached")
-    parser.add_argument("model", type=UUID, metavar="MODEL", help="its id")
+    parser.add_argument("model", type=model_id, metavar="MODEL", help="its id")
     parser.add_argument("--wait", action="store_true", help="until all evaluations are over")
     parser = command(commands, "leaderboard", leaderboard, "the models of a task, ranked")
     parser.add_argument("task", help="the task's code, such as nli")
@@ -43,7 +43,7 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("--mine", action="store_true", help="your unpublished models too")
     parser = command(commands, "compare", compare, "compare two models of a task")
-    parser.add_argument("models", nargs=2, type=UUID, metavar="MODEL", help="their ids")
+    parser.add_argument("models", nargs=2, type=model_id, metavar="MODEL", help="their ids")
 
 
 def _weights(text: str) -> dict[str, float]:

@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+from uuid import UUID
 
 from dynabench.client.client import DynabenchClient
 from dynabench.client.credentials import server_url
@@ -37,6 +38,15 @@ def command(
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.set_defaults(do=do)
     return parser
+
+
+def model_id(text: str) -> UUID:
+    """A model's id, of the command line. Raises ArgumentTypeError."""
+    try:
+        return UUID(text)
+    except ValueError:
+        message = f"{text!r} is no id of a model. `dynabench status` lists those of yours"
+        raise argparse.ArgumentTypeError(message) from None
 
 
 def server_of(args: argparse.Namespace) -> str:

@@ -39,7 +39,8 @@ class Command(BaseCommand):
                             "current target, or the starters' encoder")  # fmt: skip
         parser.add_argument("--revision", default="", help="full commit of a hub id")
         parser.add_argument("--seed", type=int, default=0, help="of chance")
-        parser.add_argument("--epochs", type=int, help="at most so many")
+        parser.add_argument("--epochs", type=int, choices=range(1, 101), metavar="1-100",
+                            help="at most so many")  # fmt: skip
         parser.add_argument("--round", type=int, help="make it a target of this round")
         parser.add_argument("--name", help="name of the target; default: after task and round")
         parser.add_argument("--json", action="store_true", help="print the report as JSON")
@@ -50,6 +51,8 @@ class Command(BaseCommand):
             self._work(options["run"])
             return
         task = task_of(options["task"])
+        if options["name"] and not options["round"]:
+            raise CommandError("--name is of the target of a round: name that with --round.")
         with as_command_error():
             if options["round"]:
                 check_round(task, options["round"])  # before the minutes that training takes

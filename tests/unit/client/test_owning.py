@@ -178,6 +178,10 @@ def test_a_file_that_is_none_is_refused_here(editor, tmp_path):
         editor.import_contexts("nli", 1, tmp_path / "notes.pdf")
     with pytest.raises(FileNotFoundError):
         editor.import_contexts("nli", 1, tmp_path / "none.csv")
+    for data, said in ((b"", "empty"), (b"premise\n\xff", "UTF-8")):
+        (tmp_path / "new.csv").write_bytes(data)
+        with pytest.raises(ValueError, match=said):
+            editor.import_contexts("nli", 1, tmp_path / "new.csv")
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ def test_the_line_that_does_not_fit_is_named_and_nothing_is_kept(tmp_path, secon
         (sample("a", "neutral", epoch=2), "further epoch"),
         (sample("a", "neutral", error={"message": "x"}), "ended with an error"),
         (sample("a", "neutral", scores={}), "has no score"),
-        (sample("nobody", "neutral"), "no example has this"),
+        (sample("nobody", "neutral"), "nobody"),
     ],
 )
 def test_the_sample_that_does_not_fit_is_named(tmp_path, row, said):

@@ -69,7 +69,9 @@ def test_whatever_is_typed_is_answered(kind, source, revision):
 
 def test_a_task_takes_models_or_training_data() -> None:
     assert kinds_of(load_config(MINIMAL)) == KINDS
-    assert kinds_of(replace(load_config(MINIMAL), training_rows=10)) == ("rows",)
+    rows = replace(load_config(MINIMAL), training_rows=10)
+    assert kinds_of(rows) == ("rows",)
+    assert {"throughput", "memory"}.isdisjoint(rows.weights)  # every model is the same
 
 
 @pytest.mark.parametrize(

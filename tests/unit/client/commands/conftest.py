@@ -1,6 +1,7 @@
 """A server of fixed answers, which the command asks; nothing is sent anywhere."""
 
 import json
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -46,8 +47,11 @@ class Server:
         return json.loads(posts[-1].content)
 
 
-def refusal(status: int, message: str, code: str = "refused") -> httpx.Response:
-    return httpx.Response(status, json={"error": {"code": code, "message": message, "fields": {}}})
+def refusal(
+    status: int, message: str, code: str = "refused", fields: Mapping[str, Sequence[str]] = {}
+) -> httpx.Response:
+    error = {"code": code, "message": message, "fields": fields}
+    return httpx.Response(status, json={"error": error})
 
 
 @pytest.fixture

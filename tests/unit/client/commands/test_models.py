@@ -25,7 +25,7 @@ def test_a_model_is_handed_in_followed_and_published(accepting, capsys):
     assert accepting.asked[-1].url.path == f"/api/v1/models/{ID}/publish/"
     out, err = capsys.readouterr()
     assert f"Submitted: {SERVER}/m/{ID}/" in err
-    assert "answers.jsonl: 0.0 MB" in err
+    assert "answers.jsonl: 0.0 kB" in err
     assert "Dynascore 41.25 (39.50 to 43.00), rank 2=" in out
     assert "control  accuracy  0.5    0.4 to 0.6     90" in out
     assert "Note: round1_acc: round 1 is not over." in out

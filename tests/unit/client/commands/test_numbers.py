@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import httpx
+import pytest
 
 from dynabench.client.commands import main
 from tests.unit.client.commands.conftest import ID, refusal
@@ -76,6 +77,10 @@ def test_two_models_beside_each_other(server, capsys):
     server.answers["GET /tasks/nli/leaderboard/compare/"] |= {"rows": []}
     assert main(["compare", ID, "b" + ID[1:]]) == 0
     assert "control" not in capsys.readouterr().out
+    for ids in ((ID, "mine"), (ID,)):
+        with pytest.raises(SystemExit, match="2"):
+            main(["compare", *ids])
+    assert "'mine' is no id" in capsys.readouterr().err
 
 
 def test_data_are_listed_and_downloaded(server, capsys):

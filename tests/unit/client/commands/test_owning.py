@@ -111,9 +111,10 @@ def test_a_dry_run_names_bad_lines(server, capsys, file, skip, code):
 
 @pytest.mark.parametrize(("skip", "hinted"), [([], True), (["--skip-bad"], False)])
 def test_bad_lines_are_refused_with_the_way_round_them(server, failing, file, skip, hinted):
-    said = "line 2: premise is missing."
-    server.answers["POST /tasks/nli/rounds/1/contexts/"] = refusal(400, said, "invalid")
+    told = {"text": ["line 2: premise is missing."]}
+    server.answers["POST /tasks/nli/rounds/1/contexts/"] = refusal(400, "No.", "invalid", told)
     code, said = failing("contexts", "nli", "1", file, *skip)
+    assert ("text:" in said) != hinted
     assert (code, "line 2: premise is missing." in said) == (1, True)
     assert ("Nothing was stored. Where lines are bad, --skip-bad" in said) == hinted
 
