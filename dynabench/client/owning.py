@@ -70,6 +70,37 @@ class Owning(Asking):
         return self._write("POST", "/invitations/accept/", {"key": key})
 
     @method
+    def task_duties(self, task: str) -> Flow[list[types.Duty]]:
+        """What members of a task are asked to write or judge; for owners and editors."""
+        return self._all(f"/tasks/{task}/duties/")
+
+    @method
+    def set_duties(self, task: str, **duty: Unpack[types.NewDuty]) -> Flow[list[types.Duty]]:
+        """Ask members, or with `emails=[]` everybody, to write or judge.
+
+        Such as `kind="judge", emails=[…], amount=100, due_on="2026-12-04"`, or `share` and
+        `overlap`. Raises Invalid, Refused.
+        """
+        return self._write("POST", f"/tasks/{task}/duties/", duty)
+
+    @method
+    def change_duty(
+        self, task: str, duty_id: int, **change: Unpack[types.DutyChange]
+    ) -> Flow[list[types.Duty]]:
+        """Ask for another amount or share, until another day; what is left out is unset."""
+        return self._write("PUT", f"/tasks/{task}/duties/{duty_id}/", change)
+
+    @method
+    def end_duty(self, task: str, duty_id: int) -> Flow[None]:
+        """Ask for it no longer; what was done stays."""
+        return self._write("DELETE", f"/tasks/{task}/duties/{duty_id}/")
+
+    @method
+    def duties(self) -> Flow[list[types.OwnDuty]]:
+        """What owners of all tasks ask of oneself, the next day first."""
+        return self._all("/me/duties/")
+
+    @method
     def config(self, task: str) -> Flow[types.Config]:
         """A task's configuration as it is stored, and its `version`; for members."""
         return self._get(f"/tasks/{task}/config/")

@@ -610,6 +610,23 @@ class DuplicateContext(TypedDict):
     of: int | None
 
 
+class DutyChange(TypedDict):
+    """How much, until when."""
+
+    amount: NotRequired[int | None]
+    share: NotRequired[float | None]
+    overlap: NotRequired[int]
+    due_on: NotRequired[str | None]
+
+
+class NewDuty(DutyChange):
+    """Who is asked for what. Without amount and share: for equal parts of what is judged."""
+
+    kind: Literal["write", "judge"]
+    emails: list[str]
+    round: NotRequired[int | None]
+
+
 class Estimate(TypedDict):
     """What all evaluations on the sets of now will take, by a token of four characters."""
 
@@ -1103,6 +1120,28 @@ class Otherwise(TypedDict):
     consensus: str
     label: str
     posterior: float
+
+
+class OwnDuty(TypedDict):
+    """What one is asked for, and how far one is."""
+
+    id: int
+    task: str
+    kind: Literal["write", "judge"]
+    round: int | None
+    amount: int | None
+    share: float | None
+    overlap: int
+    due_on: str | None
+    done: int
+    state: Literal["over", "done", "late", "open"]
+
+
+class Duty(OwnDuty):
+    """What somebody is asked for, and how far they are; of everybody's what all did."""
+
+    email: str | None
+    wanted: int | None
 
 
 class OwnValidation(TypedDict):

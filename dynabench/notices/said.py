@@ -4,13 +4,16 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from dynabench.notices.duties import DutyNews
 from dynabench.notices.models import Notice
 
 Kind = Notice.Kind
 
 
-def sentence(notice: Notice) -> str:
+def sentence(notice: Notice | DutyNews) -> str:
     """What is the matter."""
+    if isinstance(notice, DutyNews):
+        return _duty_sentence(notice.kind)
     values = {"round": notice.round, **notice.numbers}
     count = notice.numbers.get("count", 0)
     match Kind(notice.kind):
@@ -45,8 +48,19 @@ def sentence(notice: Notice) -> str:
     return words % values
 
 
-def address(notice: Notice) -> str:
+def _duty_sentence(kind: str) -> str:
+    words = {
+        "assigned": _("You are asked for work in this task."),
+        "due": _("Your assignment in this task is due by tomorrow."),
+        "overdue": _("Your assignment in this task is overdue."),
+    }
+    return words[kind]
+
+
+def address(notice: Notice | DutyNews) -> str:
     """The page where one acts on it. `notice.task` is read."""
+    if isinstance(notice, DutyNews):
+        return reverse("me:duties")
     code = notice.task.code
     match Kind(notice.kind):
         case Kind.CONTEXTS:

@@ -15,6 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
+from dynabench.notices.duties import DutyNews, duty_news, undone
 from dynabench.notices.facts import facts
 from dynabench.notices.models import TOLD_APART, Digest, Notice
 from dynabench.notices.rules import wanted
@@ -26,6 +27,7 @@ logger = logging.getLogger(__name__)
 EACH_SECONDS = 600
 A_DAY = timedelta(hours=24)
 SALT = "notices.off"
+Told = Notice | DutyNews
 
 
 def renew_and_tell() -> None:
@@ -75,6 +77,7 @@ def send_digests() -> int:
     for user, notices in _untold().items():
         mine, now = Digest.objects.get_or_create(user=user)[0], timezone.now()
         fresh = [one for one in notices if not mine.told_at or one.began_at > mine.told_at]
+        fresh = _still_true(user, fresh)
         rested = Q(told_at=None) | Q(told_at__lte=now - A_DAY)
         row = Digest.objects.filter(rested, pk=mine.pk, is_off=False)
         if not fresh or not row.update(told_at=now):
@@ -91,23 +94,32 @@ def send_digests() -> int:
     return sent
 
 
-def _untold() -> dict[User, list[Notice]]:
-    """The open notices of each person who may act on them."""
+def _still_true(user: User, told: list[Told]) -> list[Told]:
+    """Without the assignments that the person has done; by task."""
+    duties = undone(user, [one for one in told if isinstance(one, DutyNews)])
+    notices = [one for one in told if isinstance(one, Notice)]
+    return sorted([*notices, *duties], key=lambda one: (one.task.name, one.task_id))
+
+
+def _untold() -> dict[User, list[Told]]:
+    """The open notices of each person who may act on them, and what is new of assignments."""
     notices = defaultdict(list)
     for one in Notice.objects.filter(ended_at=None).exclude(kind__in=TOLD_APART).order_by("pk"):
         notices[one.task_id].append(one)
     members = TaskMember.objects.standing().filter(
         task__in=notices, role__in=REVIEWERS, user__is_active=True
     )
-    found = defaultdict(list)
+    found: dict[User, list[Told]] = defaultdict(list)
     for member in members.select_related("user", "task").order_by("task__name"):
         for one in notices[member.task_id]:
             one.task = member.task
             found[member.user].append(one)
+    for user, news in duty_news(timezone.now()):
+        found[user].append(news)
     return found
 
 
-def _mail(user: User, notices: list[Notice]) -> EmailMessage:
+def _mail(user: User, notices: list[Told]) -> EmailMessage:
     token = signing.dumps(user.pk, salt=SALT)
     off = settings.SITE_URL + reverse("notices-off", args=[token])
     values = {"notices": notices, "off": off, "site": settings.SITE_URL}

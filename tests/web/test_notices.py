@@ -16,12 +16,13 @@ from dynabench.notices.models import Digest, Notice
 from dynabench.notices.services import renew_and_tell, renew_notices, send_digests
 from dynabench.webhooks.delivery import note_events
 from dynabench.webhooks.models import Delivery, Webhook
+from tasks.duties.services import change_duty, end_duty, set_duties
 from tasks.models import TaskMember
 from tests.support.factories import ContextFactory
 from tests.support.submissions import submission_of
 from tests.support.writing_aids import worked_example
 from validation.judging.services import fill_queue
-from validation.models import Consensus
+from validation.models import Consensus, Validation
 
 PAGE = "/own/nli/"
 
@@ -133,3 +134,28 @@ def test_webhooks_of_those_who_run_the_task_are_told(lagging, owner, bob):
     assert {key: told.data[key] for key in ("task", "kind", "round", "count")} == {
         "task": "nli", "kind": "contexts", "round": 1, "count": 0,
     }  # fmt: skip
+
+
+def test_people_are_told_of_assignments_until_they_are_done(nli, owner, bob):
+    """When they are set, when they are due tomorrow, when they are overdue; everybody's to each."""
+    TaskMember.objects.create(task=nli.task, user=bob, role="judge")
+    due_on = (timezone.now() + timedelta(days=7)).date()
+    asked = {"task": nli.task, "actor": owner, "kind": "judge", "amount": 1}
+    (duty,) = set_duties(**asked, people=[], due_on=due_on)
+    for days, mails in ((0, 1), (3, 0), (6, 1), (7, 0), (8, 1), (12, 0)):
+        with in_days(days):
+            assert send_digests() == mails
+    assert [sent.to for sent in mail.outbox] == [[bob.email]] * 3
+    assert all("/me/assignments/" in sent.body for sent in mail.outbox)
+    end_duty(duty=duty, actor=owner)
+    with in_days(20):
+        (again,) = set_duties(**asked, people=[bob])
+        example = worked_example(nli, author=annotator_of(owner))
+        Validation.objects.filter(validator=annotator_of(bob)).delete()
+        Validation.objects.create(
+            example=example, validator=annotator_of(bob), label="neutral", created_at=timezone.now()
+        )
+        assert send_digests() == 0
+    with in_days(21):
+        change_duty(duty=again, actor=owner, amount=2, share=None, overlap=1, due_on=None)
+        assert send_digests() == 1

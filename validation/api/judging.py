@@ -32,7 +32,7 @@ from validation.api.serializers import (
     OwnValidationSerializer,
     vote_of,
 )
-from validation.judging import blind, gold, page, services, vote_caps
+from validation.judging import blind, duties, gold, page, services, vote_caps
 from validation.judging.forms import FLAG, choices, flag_reasons
 from validation.judging.services import JudgeSession
 from validation.models import GoldAnswer, Validation
@@ -71,6 +71,10 @@ class NextView(JudgingView):
                     f"You have given all votes that one person may give in round {full.number}.",
                     code="cap",
                     status=429,
+                )
+            if duties.is_asked_no_more(validator, task):
+                raise Refused(
+                    "You have judged as many as you were asked for.", code="cap", status=429
                 )
             return Response(status=status.HTTP_204_NO_CONTENT)
         return Response(ItemSerializer(_item(session)).data)

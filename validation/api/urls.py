@@ -4,6 +4,7 @@ from django.urls import path
 
 from validation.api.bulk import Acts, ActView, MatchedView, ReviewedExamples
 from validation.api.decisions import DecisionView, PastDecisions, ReviewView, WithdrawView
+from validation.api.duties import Duties, DutyView, OwnDuties
 from validation.api.examples import (
     ExampleView,
     OwnExamples,
@@ -22,6 +23,9 @@ urlpatterns = [
         RoundStatistics.as_view(),
         name="round-statistics",
     ),
+    path("me/duties/", OwnDuties.as_view(), name="own-duties"),
+    path("tasks/<slug:code>/duties/", Duties.as_view(), name="duties"),
+    path("tasks/<slug:code>/duties/<int:pk>/", DutyView.as_view(), name="duty"),
     path("me/examples/", OwnExamples.as_view(), name="own-examples"),
     path("examples/<uuid:uuid>/", ExampleView.as_view(), name="example"),
     path("examples/<uuid:uuid>/skip/", SkipView.as_view(), name="example-skip"),

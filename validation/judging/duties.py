@@ -21,7 +21,7 @@ from tasks.duties.selectors import MAY, applying, progress_words, standing_of, w
 from tasks.models import Duty, Round, Task, TaskMember
 from tasks.roles import TABLE
 from validation.judging.gold import lock_answers
-from validation.judging.queue import Kept, rounds_with_last
+from validation.judging.queue import Kept, judged_rounds, rounds_with_last
 from validation.models import GoldAnswer, JudgeLease, QueueItem, Skip, Validation
 
 
@@ -79,6 +79,12 @@ def parts_of(validator: Annotator, task: Task) -> Parts:
         return Part(round, validator, duty, kept=_kept(shares, but=validator))
 
     return part
+
+
+def is_asked_no_more(validator: Annotator, task: Task) -> bool:
+    """Whether the validator has judged as many as they were asked for, in a round of the task."""
+    part = parts_of(validator, task)
+    return any(part(round.pk).is_done for round in judged_rounds(task))
 
 
 def _judging(task: Task) -> QuerySet[Duty]:

@@ -22,7 +22,7 @@ from tasks.media.markup import shown_value
 from tasks.models import Task, parsed_config
 from tasks.permissions import can_review
 from validation.judging import blind, queue, vote_caps
-from validation.judging.duties import parts_of
+from validation.judging.duties import is_asked_no_more, parts_of
 from validation.judging.forms import AfterForm, FlagForm, VoteForm, choices
 from validation.judging.services import JudgeSession
 from validation.models import Choice, GoldAnswer, Validation
@@ -110,17 +110,16 @@ def page_values(
     }
     if session.is_paused:
         return {**values, "missed": [shown_miss(task.config, one) for one in missed(session.gold)]}
-    part = parts_of(validator, task)
     if session.lease:
         example = session.lease.example
-        values["duty_words"] = part(example.round_id).words
+        values["duty_words"] = parts_of(validator, task)(example.round_id).words
         return {**values, **_example_values(task, example, form, flag_form)}
     if blind.reads_labels(validator, task):
         may_review = can_review(validator.user, task)  # type: ignore[arg-type]
         return {**values, "reads_labels": True, "may_review": may_review}
     return {
         **values,
-        "is_asked_no_more": any(part(one.pk).is_done for one in queue.judged_rounds(task)),
+        "is_asked_no_more": is_asked_no_more(validator, task),
         "full_round": vote_caps.full_round(validator, task),
         "other_queues": queue.other_queues(validator, task),
     }

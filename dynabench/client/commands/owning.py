@@ -1,4 +1,4 @@
-"""`dynabench rounds`, `round` and `contexts`: for who owns or edits a task."""
+"""`dynabench rounds`, `round`, `contexts` and `duties`: for whoever owns a task or works in one."""
 
 import argparse
 from pathlib import Path
@@ -36,6 +36,8 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--skip-bad", action="store_true", help="store the good lines where others are bad"
     )
+    parser = command(commands, "duties", duties, "what you are asked to write or judge")
+    parser.add_argument("task", nargs="?", help="of yours: what its members are asked for")
 
 
 def _add_round(parser: argparse.ArgumentParser) -> None:
@@ -52,6 +54,27 @@ def rounds(args: argparse.Namespace) -> int:
     ]
     text = table(["round", "state", "targets", "opened", "closed"], rows)
     tell(args, found, text if rows else f"{args.task} has no round yet.")
+    return 0
+
+
+def duties(args: argparse.Namespace) -> int:
+    """A table of one's own, or of those of a task."""
+    client = client_for(args)
+    found: Any = client.task_duties(args.task) if args.task else client.duties()
+    rows = [
+        [
+            (one["email"] or "everybody") if args.task else one["task"],
+            one["kind"],
+            one["round"] or "all",
+            one["amount"] or f"{one['share']:.0%}",
+            one["done"],
+            one["due_on"],
+            one["state"],
+        ]
+        for one in found
+    ]
+    head = ["person" if args.task else "task", "what", "round", "asked", "done", "until", "state"]
+    tell(args, found, table(head, rows) if rows else "Nothing is asked for.")
     return 0
 
 

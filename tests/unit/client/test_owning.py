@@ -223,3 +223,22 @@ def test_a_configuration_is_compared_and_brought_back(editor, nli):
     with pytest.raises(Refused) as stale:
         editor.return_config("nli", 2, now["version"])
     assert stale.value.code == "stale"
+
+
+def test_members_are_asked_for_work(client_of, alice, bob, nli):
+    editor, judge = client_of(alice, nli.task, "editor"), client_of(bob, nli.task, "judge")
+    asked = {"kind": "judge", "emails": [bob.email], "due_on": "2099-01-01"}
+    with pytest.raises(Invalid, match=alice.email):
+        editor.set_duties("nli", **asked | {"emails": [alice.email]})
+    with pytest.raises(Invalid, match="number"):
+        editor.set_duties("nli", **asked, round=7)
+    (made,) = editor.set_duties("nli", **asked, round=1)
+    assert (made["email"], made["share"], made["wanted"]) == (bob.email, 1.0, 0)
+    (changed,) = editor.change_duty("nli", made["id"], amount=5)
+    assert (changed["amount"], changed["share"], changed["due_on"]) == (5, None, None)
+    (mine,) = judge.duties()
+    assert (mine["task"], mine["amount"], mine["done"], mine["state"]) == ("nli", 5, 0, "open")
+    with pytest.raises(PermissionDenied):
+        judge.task_duties("nli")
+    assert editor.end_duty("nli", made["id"]) is None
+    assert editor.task_duties("nli") == judge.duties() == []
