@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from django.utils.translation import gettext
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -65,10 +64,10 @@ def _pair(request: Request, matrix: "Matrix") -> tuple[int, int]:
         if not text:
             raise Refused("Name two models, as a and b.", code="invalid", status=422, field=side)
         if text not in places:
-            message = gettext(
-                "%(model)s is not on the leaderboard of %(task)s: it has no score there, or it is "
-                "not published and not yours."
-            ) % {"model": text, "task": matrix.task}
+            message = (
+                f"{text} is not on the leaderboard of {matrix.task}: it has no score there, or it "
+                "is not published and not yours."
+            )
             raise Refused(message, code="not_on_board", status=404, field=side)
     first, second = (places[text] for text in asked.values())
     if first == second:
