@@ -9,11 +9,11 @@ from django.utils.html import format_html
 
 from annotation.models import Example, Report, TargetOutput
 from annotation.moderation import resolve_reports
+from dynabench.accounts.people import shown_name
 from tasks.admin.contexts import RoundFilter
-from tasks.admin.roles import NOBODY, READERS, REVIEWERS, ByRole, RoleAdmin, person, shielded
+from tasks.admin.roles import READ_ONLY, REVIEWERS, ByRole, RoleAdmin, person, shielded
 from tasks.media.markup import in_words
 
-READ_ONLY = {"view": READERS, "add": NOBODY, "change": NOBODY, "delete": NOBODY}
 LONGEST = 100_000
 
 
@@ -40,7 +40,7 @@ class OutputInline(ByRole, admin.TabularInline):
 @admin.register(Example)
 class ExampleAdmin(RoleAdmin):
     list_display = [
-        *("uuid", "text", "round", "outcome", "decided_by", "annotator", "by_program"),
+        *("uuid", "text", "round", "outcome", "decided_by", "author", "by_program"),
         "created_at",
     ]
     list_filter = [
@@ -49,16 +49,25 @@ class ExampleAdmin(RoleAdmin):
     ]
     list_select_related = ["context", "annotator", "parent"]
     list_per_page = 50
-    search_fields = ["=uuid", "=annotator__pseudonym"]
+    search_fields = ["=uuid"]
+    lookups = ["annotator"]
     ordering = ["-pk"]
     fields = readonly_fields = (
-        *("uuid", "round", "annotator", "by_program", "whole_context", "goal", "challenge"),
+        *("uuid", "round", "author", "by_program", "whole_context", "goal", "challenge"),
         *("support", "whole_inputs", "answers"),
         *("outcome", "decided_by", "parent", "shown_at", "created_at", "retracted_at"),
     )
     inlines = [OutputInline]
     to_task = "round__task"
     may = READ_ONLY
+    page_for = REVIEWERS
+
+    def page_of(self, row: Example) -> str:
+        return reverse("own:review-example", args=[row.round.task.code, row.uuid])
+
+    @admin.display
+    def author(self, example: Example) -> str:
+        return shown_name(example.annotator)
 
     @admin.display(description="text")
     def text(self, example: Example) -> str:
@@ -94,7 +103,7 @@ class ResolvedFilter(admin.SimpleListFilter):
 
 @admin.register(Report)
 class ReportAdmin(RoleAdmin):
-    list_display = ["created_at", "reason", "note", "text", "annotator", "resolved_at"]
+    list_display = ["created_at", "reason", "note", "text", "reporter", "resolved_at"]
     list_filter = [
         ResolvedFilter,
         "reason",
@@ -104,12 +113,24 @@ class ReportAdmin(RoleAdmin):
     list_per_page = 50
     ordering = ["resolved_at", "-pk"]
     fields = readonly_fields = (
-        *("reason", "note", "whole_context", "context_link", "annotator", "created_at"),
+        *("reason", "note", "whole_context", "context_link", "reporter", "created_at"),
         "resolved_at",
     )
     actions = ["resolve"]
     to_task = "context__round__task"
-    may = {**READ_ONLY, "resolve": REVIEWERS}
+    may = {**READ_ONLY, "view": REVIEWERS, "resolve": REVIEWERS}
+    page_for = REVIEWERS
+
+    def page_of(self, row: Report) -> str:
+        page = reverse("own:reports", args=[row.context.round.task.code])
+        return f"{page}?resolved" if row.resolved_at else page
+
+    def logged(self, row: Report) -> dict[str, str]:
+        return {"task": row.context.round.task.code, "action__startswith": "reports."}
+
+    @admin.display
+    def reporter(self, report: Report) -> str:
+        return shown_name(report.annotator)
 
     def has_resolve_permission(self, request: HttpRequest) -> bool:
         return self.allows(request, "resolve")

@@ -46,7 +46,7 @@ INSTALLED_APPS = [
     "evaluation",
     "leaderboard",
     "dynabench.demo",
-    "django.contrib.admin",
+    "dynabench.admin_app.DeskConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",

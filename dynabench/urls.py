@@ -1,6 +1,5 @@
 """Site map."""
 
-from allauth.account.decorators import secure_admin_login
 from django.contrib import admin
 from django.contrib.auth.decorators import login_not_required
 from django.urls import include, path
@@ -12,9 +11,6 @@ from dynabench.me import joining
 from dynabench.notices.views import off as digest_off
 from dynabench.own import new, proposals
 from tasks.media.views import media_file
-
-admin.site.site_header = admin.site.site_title = "Dynabench"
-admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
 
 handler500 = "dynabench.api.server_error"
 

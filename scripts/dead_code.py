@@ -19,7 +19,7 @@ PRODUCT = ("dynabench", "tasks", "annotation", "validation", "evaluation", "lead
 HOOKS = (
     *("clean_*", "get_*", "has_*_permission", "__getattr__", "Media", "process_*"),  # Django
     *("authenticate", "authenticate_header", "has_permission", "patch"),  # Django REST framework
-    *("lookups", "save_formset", "save_related", "view_on_site"),  # its admin
+    *("delete_model", "history_view", "lookups", "save_*", "view_on_site"),  # its admin
     *("ignore_aliases", "initialize", "readinto", "seekable"),  # PyYAML, hatchling, io
 )
 DECORATORS = ("@model_validator*", "@register*")

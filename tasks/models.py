@@ -179,6 +179,7 @@ class TargetModel(models.Model):
 
     class Meta:
         ordering = ["name"]
+        verbose_name = "target"
         constraints = [models.UniqueConstraint(fields=["name"], name="target_one_name")]
 
     def __str__(self) -> str:
@@ -457,7 +458,8 @@ class ContextBatch(models.Model):
     """The address that the file was taken from, at a commit."""
 
     class Meta:
-        verbose_name_plural = "context batches"
+        verbose_name = "import of contexts"
+        verbose_name_plural = "imports of contexts"
 
     def __str__(self) -> str:
         return f"{self.file_name} in {self.round}"

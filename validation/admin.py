@@ -3,10 +3,11 @@
 from typing import Any
 
 from django.contrib import admin
+from django.urls import reverse
 
-from annotation.admin import READ_ONLY
 from annotation.models import Example
-from tasks.admin.roles import RoleAdmin, shielded
+from dynabench.accounts.people import shown_name
+from tasks.admin.roles import READ_ONLY, REVIEWERS, RoleAdmin, named, shielded
 from validation.models import Consensus, OwnerDecision, Validation
 
 
@@ -15,8 +16,15 @@ class JudgedAdmin(RoleAdmin):
 
     to_task = "example__round__task"
     may = READ_ONLY
+    page_for = REVIEWERS
     list_per_page = 50
     search_fields = ["=example__uuid"]
+
+    def page_of(self, row: Any) -> str:
+        return reverse("own:review-example", args=[row.example.round.task.code, row.example.uuid])
+
+    def logged(self, row: Any) -> dict[str, str]:
+        return {"task": row.example.round.task.code, "target": str(row.example)}
 
     @admin.display(description="example")
     def text(self, row: Any) -> str:
@@ -30,15 +38,19 @@ class JudgedAdmin(RoleAdmin):
 
 @admin.register(Validation)
 class ValidationAdmin(JudgedAdmin):
-    list_display = ["created_at", "text", "choice", "validator", "flag_reason", "seconds"]
+    list_display = ["created_at", "text", "choice", "judge", "flag_reason", "seconds"]
     list_filter = ["verdict", "flag_reason", "is_imported"]
     list_select_related = ["validator"]
-    search_fields = ["=example__uuid", "=validator__pseudonym"]
+    lookups = ["validator"]
     ordering = ["-pk"]
     fields = readonly_fields = (
-        *("text", "choice", "validator", "flag_reason", "note", "reveal", "reveal_choice"),
+        *("text", "choice", "judge", "flag_reason", "note", "reveal", "reveal_choice"),
         *("reveal_note", "seconds", "is_imported", "created_at"),
     )
+
+    @admin.display
+    def judge(self, vote: Validation) -> str:
+        return shown_name(vote.validator)
 
     @admin.display(description="comment")
     def note(self, vote: Validation) -> str:
@@ -63,8 +75,12 @@ class ConsensusAdmin(JudgedAdmin):
 
 @admin.register(OwnerDecision)
 class OwnerDecisionAdmin(JudgedAdmin):
-    list_display = ["created_at", "text", "choice", "owner", "reason", "withdrawn_at"]
+    list_display = ["created_at", "text", "choice", "who", "reason", "withdrawn_at"]
     list_filter = [("withdrawn_at", admin.EmptyFieldListFilter)]
     list_select_related = ["owner"]
     ordering = ["-pk"]
-    fields = readonly_fields = ("text", "choice", "owner", "reason", "created_at", "withdrawn_at")
+    fields = readonly_fields = ("text", "choice", "who", "reason", "created_at", "withdrawn_at")
+
+    @admin.display(description="decided by")
+    def who(self, decision: OwnerDecision) -> str:
+        return named(decision.owner, decision)

@@ -97,6 +97,7 @@ class Validation(ValidatorAnswer):
     is_imported = models.BooleanField(default=False)
 
     class Meta:
+        verbose_name = "vote"
         constraints = [
             models.UniqueConstraint(
                 fields=["example", "validator"],
@@ -117,7 +118,7 @@ class Validation(ValidatorAnswer):
         ]
 
     def __str__(self) -> str:
-        return f"{self.validator} on {self.example}"
+        return f"vote on {self.example}"
 
 
 class Consensus(Choice):
@@ -181,6 +182,7 @@ class OwnerDecision(Choice):
     withdrawn_at = models.DateTimeField(null=True)
 
     class Meta:
+        verbose_name = "decision"
         constraints = [
             models.UniqueConstraint(
                 fields=["example"], condition=Q(withdrawn_at__isnull=True), name="decision_one"
@@ -189,7 +191,7 @@ class OwnerDecision(Choice):
         ]
 
     def __str__(self) -> str:
-        return f"{self.owner} on {self.example}"
+        return f"decision on {self.example}"
 
 
 class ExampleTag(models.Model):

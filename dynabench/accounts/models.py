@@ -10,6 +10,7 @@ from django.contrib.auth.models import AbstractUser, BaseUserManager
 from django.db import models, transaction
 from django.db.models.functions import Lower, Now
 from django.utils import timezone
+from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext_lazy as _
 
 TOKEN_WARNING = timedelta(days=14)
@@ -26,7 +27,7 @@ class UserManager(BaseUserManager["User"]):
 
     def create_superuser(self, email: str, password: str | None = None, **fields: Any) -> "User":
         """With a confirmed address: only operators make superusers."""
-        user = self.create_user(email, password, is_staff=True, is_superuser=True, **fields)
+        user = self.create_user(email, password, is_superuser=True, **fields)
         confirm_address(user)
         return user
 
@@ -41,6 +42,7 @@ class User(AbstractUser):
     """Somebody who signs in, with an e-mail address and no user name."""
 
     username = None  # type: ignore[assignment]
+    is_staff = None  # type: ignore[assignment]  # the admin asks for roles
     email = models.EmailField("e-mail address", unique=True)
 
     USERNAME_FIELD = "email"
@@ -50,6 +52,13 @@ class User(AbstractUser):
 
     class Meta:
         constraints = [models.UniqueConstraint(Lower("email"), name="user_one_email")]
+
+    def has_perm(self, perm: str, obj: Any = None) -> bool:
+        """Django's own permissions: superusers have them all, and nobody else has one."""
+        return self.is_active and self.is_superuser
+
+    def has_module_perms(self, app_label: str) -> bool:
+        return self.has_perm(app_label)
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         """With a new password, by whatever door, the tokens of the API end.
@@ -93,8 +102,15 @@ class Annotator(models.Model):
     )
     created_at = models.DateTimeField(db_default=Now())
 
+    class Meta:
+        verbose_name = "person"
+        verbose_name_plural = "people"
+
     def __str__(self) -> str:
-        return self.pseudonym
+        """As owners read it: an imported pseudonym holds the source's id, as one of a panel."""
+        if self.source != self.Source.IMPORT:
+            return self.pseudonym
+        return f"import-{salted_hmac('shown name', self.pseudonym).hexdigest()[:8]}"
 
 
 class LogEntry(models.Model):
@@ -115,7 +131,7 @@ class LogEntry(models.Model):
 
     class Meta:
         ordering = ["-pk"]
-        verbose_name_plural = "log entries"
+        verbose_name_plural = "log"
 
     def __str__(self) -> str:
         return f"{self.action} {self.target}"

@@ -3,7 +3,6 @@
 from allauth.account.models import EmailAddress
 from django.conf import settings
 from django.http import HttpRequest
-from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext as _
 from rest_framework.request import Request
 
@@ -17,15 +16,8 @@ def person(request: HttpRequest | Request) -> User:
 
 
 def shown_name(annotator: Annotator | None) -> str:
-    """A person as owners read them: the pseudonym, which for imported history is made here.
-
-    An imported pseudonym holds the id that the source gave, which may be one of a panel.
-    """
-    if annotator is None:
-        return _("unknown")
-    if annotator.source != Annotator.Source.IMPORT:
-        return annotator.pseudonym
-    return f"import-{salted_hmac('shown name', annotator.pseudonym).hexdigest()[:8]}"
+    """A person as owners read them."""
+    return _("unknown") if annotator is None else str(annotator)
 
 
 def public_name(user: User | None) -> str:

@@ -70,7 +70,7 @@ def _list(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 def _about(user: User) -> dict[str, Section]:
     """The account, without secrets, and what was done with it for tasks."""
-    names = ("email", "date_joined", "last_login", "is_staff", "is_superuser", "is_active")
+    names = ("email", "date_joined", "last_login", "is_superuser", "is_active")
     times = ("created_at", "last_used_at")
     decided = OwnerDecision.objects.filter(owner=user)
     return {

@@ -1,16 +1,15 @@
 """The log of a task: who did what, for its members."""
 
-from typing import Any
+from collections.abc import Collection
 
 from django.core.paginator import Paginator
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from dynabench.accounts.models import LogEntry
 from dynabench.own.access import owned_task
-from tasks.models import Task
 from tasks.permissions import can_own, can_read, can_review
 
 A_PAGE = 50
@@ -29,9 +28,7 @@ def log(request: HttpRequest, code: str) -> HttpResponse:
     """All that was done in the task, the newest first."""
     task = owned_task(request, code, can_read)
     reviews = can_review(request.user, task)
-    hides = PERSONAL if reviews else PERSONAL + OF_REVIEWERS
-    entries = entries_of(task).exclude(action__regex=rf"^({'|'.join(hides)})\.")
-    entries = entries.select_related("actor").order_by("-pk")
+    entries = told([code], [code] if reviews else []).select_related("actor").order_by("-pk")
     page = Paginator(entries, A_PAGE).get_page(request.GET.get("page"))
     hidden = LONG if can_own(request.user, task) else LONG + PRIVATE
     listed = [
@@ -42,8 +39,19 @@ def log(request: HttpRequest, code: str) -> HttpResponse:
     return render(request, "own/log.html", values)
 
 
-def entries_of(task: Task) -> Any:
-    """What was logged of the task; older entries name it in words alone."""
-    code = task.code
-    older = Q(target=code) | Q(target__startswith=f"{code} round ")
-    return LogEntry.objects.filter(Q(task=code) | Q(older, task=""))
+def told(reads: Collection[str], reviews: Collection[str]) -> QuerySet[LogEntry]:
+    """What was logged of tasks, by code, for somebody who reads these and reviews some of them."""
+    open_to_readers = of(reads) & ~_of_kinds(OF_REVIEWERS)
+    return LogEntry.objects.filter(of(reviews) | open_to_readers).exclude(_of_kinds(PERSONAL))
+
+
+def of(codes: Collection[str]) -> Q:
+    """What was logged of these tasks; older entries name theirs in words alone."""
+    older = Q(target__in=codes)
+    for code in codes:
+        older |= Q(target__startswith=f"{code} round ")
+    return Q(task__in=codes) | Q(older, task="")
+
+
+def _of_kinds(kinds: Collection[str]) -> Q:
+    return Q(action__regex=rf"^({'|'.join(kinds)})\.")

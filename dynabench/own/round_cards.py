@@ -82,8 +82,17 @@ class Card:
     def takes_other_targets(self) -> bool:
         """Whether a broken target can make room for another: it was opened and has no example."""
         fixed = self.round.opened_at is not None and self.round.state != State.RELEASED
-        empty = not self.numbers["collected"] and not self.numbers["by_programs"]
-        return fixed and empty and bool(self.round.round_targets.all())
+        return fixed and self._is_empty and bool(self.round.round_targets.all())
+
+    @property
+    def can_go(self) -> bool:
+        """Whether an owner may delete it: nobody writes in it, and nobody has."""
+        live = self.round.state in (State.OPEN, State.PAUSED)
+        return self._is_empty and not live and self.round.state != State.RELEASED
+
+    @property
+    def _is_empty(self) -> bool:
+        return not self.numbers["collected"] and not self.numbers["by_programs"]
 
 
 def cards(task: Task, number: int | None = None) -> list[Card]:

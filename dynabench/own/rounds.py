@@ -12,15 +12,15 @@ from django.views.decorators.http import require_http_methods, require_safe
 from dynabench.accounts.people import person
 from dynabench.lib.errors import Refused
 from dynabench.lib.htmx import htmx_partial, render_page
-from dynabench.lib.refusals import as_form_error
+from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.own.access import owned_round, owned_task, waiting
 from dynabench.own.round_cards import STEPS, State, cards, closing, step
 from tasks.formats import TOOLS
 from tasks.models import Round, Task
-from tasks.permissions import can_edit, can_own
+from tasks.permissions import can_edit, can_own, can_read
 from tasks.rounds.forms import ReplaceForm, RoundForm
 from tasks.rounds.loop import replace_target
-from tasks.rounds.services import change_round, plan_round
+from tasks.rounds.services import change_round, delete_round, plan_round
 from tasks.rounds.states import close_if_due, set_round_state
 
 PAGE = "own/rounds.html"
@@ -29,7 +29,7 @@ PAGE = "own/rounds.html"
 @require_safe
 def rounds(request: HttpRequest, code: str) -> HttpResponse:
     """All rounds, what they have collected, and what can be done with them."""
-    task = owned_task(request, code)
+    task = owned_task(request, code, can_read)
     for round in task.rounds.filter(state=State.OPEN):
         close_if_due(round=round)
     values = {"task": task, "cards": cards(task), "tools": TOOLS, **_rights(request, task)}
@@ -90,6 +90,18 @@ def round_replace(request: HttpRequest, code: str, number: int) -> HttpResponse:
             return redirect(_place(round))
     values = {"task": round.task, "round": round, "form": form}
     return render(request, "own/round_replace.html", values, status=status)
+
+
+@require_http_methods(["GET", "POST"])
+def round_delete(request: HttpRequest, code: str, number: int) -> HttpResponse:
+    """Ask whether a round in which nothing was written shall be deleted, then do it."""
+    round = owned_round(request, code, number, can_own)
+    if request.method == "POST":
+        with as_message(request):
+            delete_round(round=round, actor=person(request))
+            messages.success(request, _("Round %(number)d is deleted.") % {"number": number})
+        return redirect("own:rounds", code)
+    return render(request, "own/round_delete.html", {"task": round.task, "round": round})
 
 
 @require_http_methods(["GET", "POST"])

@@ -17,7 +17,15 @@ from dynabench.own import (
     rounds,
 )
 from dynabench.own.second_opinion import second_opinion
-from dynabench.own.setup import contexts, duties, invitations, members, targets
+from dynabench.own.setup import (
+    contexts,
+    duties,
+    generator,
+    invitations,
+    members,
+    passages,
+    targets,
+)
 
 app_name = "own"
 
@@ -57,8 +65,10 @@ urlpatterns = [
     path(
         "rounds/<int:number>/contexts/<int:pk>/undo/", contexts.contexts_undo, name="contexts-undo"
     ),
+    path("rounds/<int:number>/contexts/all/", passages.contexts_all, name="contexts-all"),
     *desk("contexts"),
     *desk("rows"),
+    path("rounds/<int:number>/delete/", rounds.round_delete, name="round-delete"),
     path("rounds/<int:number>/replace/", rounds.round_replace, name="round-replace"),
     path("rounds/<int:number>/<slug:action>/", rounds.round_change, name="round-change"),
     path("reports/", reports.reports, name="reports"),
@@ -80,6 +90,8 @@ urlpatterns = [
     path("targets/new/", targets.target_add, name="target-add"),
     path("targets/<int:pk>/", targets.target_edit, name="target-edit"),
     path("targets/<int:pk>/test/", targets.target_test, name="target-test"),
+    path("targets/<int:pk>/delete/", targets.target_delete, name="target-delete"),
+    path("generator/", generator.generator, name="generator"),
     path("delete/", new.delete_task, name="delete"),
     path("review/", review.queue, name="review"),
     path("review/examples/", review_many.examples, name="review-examples"),

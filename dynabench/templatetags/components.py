@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from django import template
+from django.db.models import Model
 from django.forms import BaseForm
 from django.template import Context
 from django.template.defaultfilters import date
@@ -131,6 +132,15 @@ def tab(view: str, label: str, here: str, *args: Any) -> SafeString:
     is_here = view.rpartition(":")[2] == here
     current = SafeString(' aria-current="page"') if is_here else ""
     return format_html('<li><a href="{}"{}>{}</a></li>', reverse(view, args=args), current, label)
+
+
+@register.simple_tag
+def admin_row(row: Model) -> SafeString:
+    """To a row in the admin, which whoever reads its owner page may enter."""
+    about = row._meta
+    url = reverse(f"admin:{about.app_label}_{about.model_name}_change", args=[row.pk])
+    words = format_html('<span class="visually-hidden"> {}</span>', row)
+    return format_html('<a href="{}">{}{}</a>', url, gettext("Admin"), words)
 
 
 @register.simple_tag

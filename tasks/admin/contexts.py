@@ -4,10 +4,19 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.http import HttpRequest
+from django.urls import reverse
 
-from dynabench.accounts.services import log
 from dynabench.lib.refusals import as_message
-from tasks.admin.roles import EDITORS, NOBODY, READERS, CountColumn, RoleAdmin, person, shielded
+from tasks.admin.roles import (
+    EDITORS,
+    NOBODY,
+    READERS,
+    CountColumn,
+    RoleAdmin,
+    named,
+    person,
+    shielded,
+)
 from tasks.contexts.services import set_retired, undo_import
 from tasks.media.markup import in_words
 from tasks.models import Context, ContextBatch, Round
@@ -40,7 +49,7 @@ class ContextAdmin(RoleAdmin):
     search_fields = ["tag", "digest"]
     ordering = ["-pk"]
     fields = ["round", "batch", "whole_text", "digest", "tag", "metadata", "is_retired"]
-    readonly_fields = ["round", "batch", "whole_text", "digest"]
+    readonly_fields = ["round", "batch", "whole_text", "digest", "tag", "metadata"]
     actions = ["retire", "hand_out_again"]
     to_task = "round__task"
     may = {"view": READERS, "add": NOBODY, "change": EDITORS, "delete": NOBODY}
@@ -55,8 +64,16 @@ class ContextAdmin(RoleAdmin):
         return shielded(context.round.task, "\n".join(lines), 100_000)
 
     def save_model(self, request: HttpRequest, obj: Context, form: Any, change: bool) -> None:
-        super().save_model(request, obj, form, change)
-        log(request.user, "context.changed", obj, fields=form.changed_data)
+        if form.changed_data:
+            chosen = Context.objects.filter(pk=obj.pk)
+            set_retired(contexts=chosen, is_retired=obj.is_retired, actor=person(request))
+
+    def page_of(self, row: Context) -> str:
+        page = reverse("own:contexts-all", args=[row.round.task.code, row.round.number])
+        return f"{page}?context={row.pk}"
+
+    def logged(self, row: Context) -> dict[str, str]:
+        return {"task": row.round.task.code, "action__startswith": "contexts."}
 
     @admin.action(description="Retire: do not hand out any more", permissions=["change"])
     def retire(self, request: HttpRequest, queryset: Any) -> None:
@@ -75,14 +92,24 @@ class ContextAdmin(RoleAdmin):
 @admin.register(ContextBatch)
 class ContextBatchAdmin(RoleAdmin):
     context_count: Any = CountColumn("context", "contexts")
-    list_display = ["file_name", "round", "imported_by", "imported_at", context_count]
+    list_display = ["file_name", "round", "who", "imported_at", context_count]
     list_filter = [RoundFilter]
     list_select_related = ["imported_by"]
-    fields = readonly_fields = ("round", "file_name", "imported_by", "imported_at", context_count)
+    fields = readonly_fields = ("round", "file_name", "who", "imported_at", context_count)
     ordering = ["-pk"]
     actions = ["undo"]
     to_task = "round__task"
     may = {"view": READERS, "add": NOBODY, "change": NOBODY, "delete": NOBODY, "undo": EDITORS}
+
+    @admin.display(description="imported by")
+    def who(self, batch: ContextBatch) -> str:
+        return named(batch.imported_by, batch)
+
+    def page_of(self, row: ContextBatch) -> str:
+        return reverse("own:contexts-all", args=[row.round.task.code, row.round.number])
+
+    def logged(self, row: ContextBatch) -> dict[str, str]:
+        return {"task": row.round.task.code, "action__startswith": "contexts."}
 
     def has_undo_permission(self, request: HttpRequest) -> bool:
         return self.allows(request, "undo")

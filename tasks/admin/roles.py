@@ -2,36 +2,31 @@
 
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
+from urllib.parse import urlencode
 
 from django.contrib import admin
+from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
-from django.db.models import Count, Model, OuterRef, QuerySet, Subquery
+from django.db.models import Case, Count, Model, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.text import Truncator
 
+from dynabench.accounts.models import User
 from dynabench.accounts.people import person as person
-from dynabench.accounts.services import log
 from dynabench.lib.refusals import as_message
-from tasks.models import Task, TaskMember
+from tasks.desk import roles_of
+from tasks.models import Task
 from tasks.permissions import EDITORS as EDITORS
 from tasks.permissions import OWNERS as OWNERS
 from tasks.permissions import READERS as READERS
 from tasks.permissions import REVIEWERS as REVIEWERS
 
 NOBODY: frozenset[str] = frozenset()
-
-
-def roles_of(request: HttpRequest) -> Mapping[int, str]:
-    """The person's role by task; one query a request."""
-    if not hasattr(request, "task_roles"):
-        members = TaskMember.objects.standing().filter(user=request.user.pk)
-        request.task_roles = dict(members.values_list("task_id", "role"))  # type: ignore[attr-defined]
-    return request.task_roles  # type: ignore[attr-defined,no-any-return]
+READ_ONLY = {"view": READERS, "add": NOBODY, "change": NOBODY, "delete": NOBODY}
 
 
 def tasks_with(request: HttpRequest, roles: Collection[str]) -> QuerySet[Task]:
@@ -39,6 +34,11 @@ def tasks_with(request: HttpRequest, roles: Collection[str]) -> QuerySet[Task]:
     if request.user.is_superuser:
         return Task.objects.all()
     return Task.objects.filter(pk__in=[t for t, role in roles_of(request).items() if role in roles])
+
+
+def whether(found: Q) -> Case:
+    """A column of a query: whether a row is among these; nothing may be."""
+    return Case(When(found, then=Value(True)), default=Value(False))
 
 
 class CountColumn:
@@ -63,6 +63,13 @@ def shielded(task: Task, text: str, length: int = 200) -> str:
     if not task.is_sensitive:
         return short
     return format_html("<details><summary>Show the text</summary>{}</details>", short)
+
+
+def named(user: User | None, row: Any) -> str:
+    """Somebody with an account, for those who may read addresses; others learn that it was one."""
+    if user is None:
+        return "a deleted account"
+    return user.email if row.is_reviewed else "a member"
 
 
 class ByRole:
@@ -107,13 +114,19 @@ class ByRole:
 
 
 class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
-    """A ModelAdmin that shows people the rows of their own tasks only."""
+    """A ModelAdmin that shows people the rows of their own tasks only.
+
+    Each row has `is_reviewed`: whether the person reviews in its task. `page_for`: who may enter
+    the page of a row.
+    """
 
     class Media:
         css: ClassVar = {"all": ["css/admin.css"]}
 
     actions_on_bottom = True
     list_select_related: ClassVar[list[str]] = []  # besides the path to the task; used by pages too
+    page, page_for = "dashboard", READERS
+    lookups: ClassVar[list[str]] = []  # of addresses that pages link to
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self.allows(request, "view")
@@ -122,9 +135,16 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
         related = [*filter(None, [self.to_task]), *self.list_select_related]
         columns = [column for column in self.list_display if isinstance(column, CountColumn)]
         counts = {column.__name__: column.counted(self.model) for column in columns}
+        reviewed = self.in_tasks(tasks_with(request, REVIEWERS))
         rows = self.permitted(request, super().get_queryset(request), "view")
-        found: QuerySet[Any] = rows.select_related(*related).annotate(**counts)
+        found: QuerySet[Any] = rows.select_related(*related).annotate(
+            is_reviewed=whether(reviewed), **counts
+        )
         return found
+
+    def in_tasks(self, tasks: QuerySet[Task]) -> Q:
+        """Which rows are of these tasks."""
+        return Q(**{f"{self.to_task or 'pk'}__in": tasks})
 
     def row_for(self, request: HttpRequest, pk: int, action: str) -> Any:
         """The row of a custom page: 404 if the person may not see it, 403 if not change it."""
@@ -135,8 +155,34 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
 
     def permitted(self, request: HttpRequest, rows: QuerySet[Any], action: str) -> QuerySet[Any]:
         """Of these rows those to which the person may do this."""
-        tasks = tasks_with(request, self.may[action])
-        return rows.filter(**{f"{self.to_task or 'pk'}__in": tasks})
+        return rows.filter(self.in_tasks(tasks_with(request, self.may[action])))
+
+    def lookup_allowed(self, lookup: str, value: str, request: Any = None) -> bool:
+        """Only what the list offers, so that nobody guesses letter by letter what it hides."""
+        offered = [*(one[0] if isinstance(one, tuple) else one for one in self.list_filter)]
+        names = [name for name in (*offered, *self.lookups) if isinstance(name, str)]
+        known = any(lookup == name or lookup.startswith(f"{name}__") for name in names)
+        return known and super().lookup_allowed(lookup, value, request)
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        return [*self.list_display, "page_link"]
+
+    def view_on_site(self, row: Any) -> str | None:
+        """The page of the row among the owners' pages; None for those who may not enter it."""
+        may_enter = row.is_reviewed or self.page_for == READERS
+        return self.page_of(row) if may_enter else None
+
+    def page_of(self, row: Any) -> str:
+        """The address of that page, `page` unless a class says more."""
+        return reverse(f"own:{self.page}", args=[self.task_of(row).code])
+
+    @admin.display(description="owner page")
+    def page_link(self, row: Any) -> str:
+        """To that page, from a list."""
+        if not (url := self.view_on_site(row)):
+            return ""
+        words = '<a href="{}">Open<span class="visually-hidden"> the page of {}</span></a>'
+        return format_html(words, url, row)
 
     def row_page(self, route: str, view: Any) -> URLPattern:
         """The address of a custom page of a row; it is named after the model and the route."""
@@ -157,26 +203,42 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
         """Nothing is saved where a service refuses, as when a round was opened meanwhile."""
         with as_message(request):
             return super().changeform_view(request, object_id, *more, **named)
-        name = f"admin:{self.opts.app_label}_{self.opts.model_name}_change"
-        return redirect(name, object_id)
+        return self._refused(object_id)
+
+    def delete_view(self, request: HttpRequest, object_id: str, *more: Any, **named: Any) -> Any:
+        """Nothing is deleted where a service refuses, as on the owners' pages."""
+        with as_message(request):
+            return super().delete_view(request, object_id, *more, **named)
+        return self._refused(object_id)
+
+    def _refused(self, object_id: Any) -> HttpResponse:
+        """The page again, which tells why."""
+        place = f"admin:{self.opts.app_label}_{self.opts.model_name}"
+        return redirect(f"{place}_change", object_id) if object_id else redirect(f"{place}_add")
+
+    def history_view(self, request: HttpRequest, object_id: str, *more: Any, **named: Any) -> Any:
+        """The task's log of the row, which also tells what was done on pages and by programs."""
+        row = self.get_object(request, unquote(object_id))
+        if row is None:
+            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined]
+        log = reverse("admin:accounts_logentry_changelist")
+        return redirect(f"{log}?{urlencode(self.logged(row))}")
+
+    def logged(self, row: Any) -> dict[str, str]:
+        """What of its task's log is about a row."""
+        return {"task": self.task_of(row).code, "target": str(row)}
+
+    def get_actions(self, request: HttpRequest) -> Any:
+        """Those of the class: many rows are never deleted at once."""
+        actions = super().get_actions(request)
+        actions.pop("delete_selected", None)
+        return actions
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """The row alone; a service deletes what goes with it, or refuses, and names no other."""
+        return [str(row) for row in objs], {self.opts.verbose_name_plural: len(objs)}, set(), []
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         if db_field.related_model is Task:
             kwargs["queryset"] = tasks_with(request, self.may["change"])
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
-
-    def delete_model(self, request: HttpRequest, obj: Model) -> None:
-        log(request.user, f"{self.opts.model_name}.deleted", obj)
-        super().delete_model(request, obj)
-
-    @transaction.atomic
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        for row in queryset:
-            log(request.user, f"{self.opts.model_name}.deleted", row)
-        super().delete_queryset(request, queryset)
-
-    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Deleting a row includes the rows that depend on it; PROTECT still holds."""
-        listed, counts, _, protected = super().get_deleted_objects(objs, request)
-        refused = not all(self.allows(request, "delete", row) for row in objs)
-        return listed, counts, {str(self.opts.verbose_name)} if refused else set(), protected

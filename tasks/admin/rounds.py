@@ -2,16 +2,15 @@
 
 from typing import Any
 
-from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
 from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
-from dynabench.accounts.services import log
 from dynabench.lib.bodies import FORM_BYTES, takes
 from dynabench.lib.refusals import as_form_error, as_message
 from tasks.admin.roles import EDITORS, OWNERS, READERS, ByRole, CountColumn, RoleAdmin, person
@@ -21,8 +20,8 @@ from tasks.contexts.services import FINISHED, import_contexts, preview_contexts
 from tasks.contexts.uploads import UploadGone, keep_upload, kept_upload
 from tasks.line_files import FileError
 from tasks.models import Round, RoundTarget, TargetModel, Task
-from tasks.rounds.fixed import lifted
-from tasks.rounds.services import change_round
+from tasks.rounds.forms import EndsAhead
+from tasks.rounds.services import change_round, delete_round, plan_round
 from tasks.rounds.states import NEXT_STATES, set_round_state
 from tasks.selectors import writers
 
@@ -36,7 +35,7 @@ STEPS = {
 }  # a round is released with its dataset, not by a button here
 
 
-class RoundForm(forms.ModelForm):  # type: ignore[type-arg]
+class RoundForm(EndsAhead):
     """A round; its parents are earlier rounds of the same task."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -104,8 +103,9 @@ class RoundAdmin(RoleAdmin):
     may = {"view": READERS, "add": EDITORS, "change": EDITORS, "delete": OWNERS}
 
     def get_fields(self, request: HttpRequest, obj: Round | None = None) -> Any:
-        fields = ["task", "number", "rule", "show_target_name", "description", "ends_at"]
-        return [*fields, "parents", "state", "opened_at", "closed_at"] if obj else fields
+        fields = ["rule", "show_target_name", "description", "ends_at"]
+        times = ["state", "opened_at", "closed_at"]
+        return ["task", "number", *fields, "parents", *times] if obj else ["task", *fields]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Round | None = None) -> list[str]:
         fixed = ["task", "number", "state", "opened_at", "closed_at"] if obj else []
@@ -114,24 +114,32 @@ class RoundAdmin(RoleAdmin):
     def get_inlines(self, request: HttpRequest, obj: Round | None) -> Any:
         return self.inlines if obj else []
 
+    def save_model(self, request: HttpRequest, obj: Round, form: Any, change: bool) -> None:
+        """A new round is planned; of another one everything is stored with its targets."""
+        if not change:
+            fields = {name: one for name, one in form.cleaned_data.items() if name != "task"}
+            made = plan_round(task=obj.task, actor=person(request), fields=fields)
+            obj.pk, obj.number = made.pk, made.number
+
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        form.save_m2m()
-        action = "round.changed" if change else "round.created"
-        log(request.user, action, form.instance, fields=list(form.changed_data))
+        if not change:
+            return
+        plan: dict[str, Any] = {name: form.cleaned_data[name] for name in form.changed_data}
+        others = {name: plan.pop(name) for name in ("parents",) if name in plan}
         for formset in formsets:
             formset.save(commit=False)  # for the admin's own history
             if formset.has_changed():
-                change_round(
-                    round=form.instance, actor=person(request), fields={}, targets=formset.loop
-                )
+                others["targets"] = formset.loop
+        change_round(round=form.instance, actor=person(request), fields=plan, **others)
 
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        with lifted(Round.objects.filter(pk=obj.pk)):
-            super().delete_model(request, obj)
+    def delete_model(self, request: HttpRequest, obj: Round) -> None:
+        delete_round(round=obj, actor=person(request))
 
-    def delete_queryset(self, request: HttpRequest, queryset: Any) -> None:
-        with lifted(Round.objects.filter(pk__in=queryset)):
-            super().delete_queryset(request, queryset)
+    def page_of(self, row: Round) -> str:
+        return reverse("own:rounds", args=[row.task.code]) + f"#round-{row.number}"
+
+    def logged(self, row: Round) -> dict[str, str]:
+        return {"target": str(row)}
 
     def render_change_form(
         self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any

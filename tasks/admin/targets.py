@@ -4,14 +4,22 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.translation import gettext
 
-from dynabench.accounts.services import log
-from tasks.admin.roles import CountColumn, RoleAdmin, person
+from dynabench.lib.throttles import is_used_up
+from tasks.admin.roles import EDITORS, REVIEWERS, CountColumn, RoleAdmin, person
 from tasks.models import Generator, TargetModel
 from tasks.permissions import fixed_settings
 from tasks.targets.forms import GeneratorForm, InputForm, TargetForm
 from tasks.targets.send_test import NoAnswer, in_words, send_test
-from tasks.targets.services import change_target
+from tasks.targets.services import (
+    add_target,
+    change_target,
+    delete_target,
+    remove_generator,
+    set_generator,
+)
 
 
 @admin.register(TargetModel)
@@ -24,6 +32,11 @@ class TargetAdmin(RoleAdmin):
         *("task", "name", "adapter", "url", "source", "revision", "options", "serving"),
         "secret_env",
     ]
+    may = {"view": REVIEWERS, "add": EDITORS, "change": EDITORS, "delete": EDITORS}
+    page_for = REVIEWERS
+
+    def page_of(self, row: TargetModel) -> str:
+        return reverse("own:targets", args=[row.task.code]) + f"#target-{row.pk}"
 
     @admin.display(description="answers at")
     def address(self, target: TargetModel) -> str:
@@ -39,8 +52,11 @@ class TargetAdmin(RoleAdmin):
         if change:
             change_target(target=obj, actor=person(request), fields=fields)
             return
-        super().save_model(request, obj, form, change)
-        log(request.user, "target.registered", obj, fields=form.changed_data)
+        fields = {name: form.cleaned_data[name] for name in form.fields if name != "task"}
+        obj.pk = add_target(task=obj.task, actor=person(request), fields=fields).pk
+
+    def delete_model(self, request: HttpRequest, obj: TargetModel) -> None:
+        delete_target(target=obj, actor=person(request))
 
     def render_change_form(
         self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
@@ -57,7 +73,9 @@ class TargetAdmin(RoleAdmin):
         target = self.row_for(request, pk, "change")
         form = InputForm(target, request.POST or None)
         values: dict[str, Any] = {}
-        if form.is_valid():
+        if form.is_valid() and is_used_up("test", person(request).pk):
+            form.add_error(None, gettext("You have sent many tests. Go on in an hour."))
+        elif form.is_valid():
             try:
                 values = in_words(send_test(target, form.cleaned_data))
             except NoAnswer as error:
@@ -71,11 +89,19 @@ class GeneratorAdmin(RoleAdmin):
     form = GeneratorForm
     list_display = ["name", "task", "adapter", "url"]
     fields = ["task", "name", "adapter", "url", "options", "secret_env"]
+    may = {"view": EDITORS, "add": EDITORS, "change": EDITORS, "delete": EDITORS}
+    page, page_for = "generator", REVIEWERS
+
+    def logged(self, row: Generator) -> dict[str, str]:
+        return {"task": row.task.code, "action__startswith": "generator."}
 
     def get_readonly_fields(self, request: HttpRequest, obj: Generator | None = None) -> list[str]:
         return fixed_settings(request.user, obj)
 
     def save_model(self, request: HttpRequest, obj: Generator, form: Any, change: bool) -> None:
-        super().save_model(request, obj, form, change)
-        action = "generator.changed" if change else "generator.registered"
-        log(request.user, action, obj, fields=form.changed_data)
+        names = form.changed_data if change else [name for name in form.fields if name != "task"]
+        fields = {name: form.cleaned_data[name] for name in names}
+        obj.pk = set_generator(task=obj.task, actor=person(request), fields=fields).pk
+
+    def delete_model(self, request: HttpRequest, obj: Generator) -> None:
+        remove_generator(task=obj.task, actor=person(request))

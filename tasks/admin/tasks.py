@@ -10,17 +10,16 @@ from django.core.exceptions import ValidationError
 from django.db.models import Model
 from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest, QueryDict
-from django.urls import reverse
 
 from dynabench.accounts.models import User
-from dynabench.accounts.services import log
 from dynabench.lib.errors import Refused
-from dynabench.lib.refusals import as_form_error, as_message
+from dynabench.lib.refusals import as_form_error
 from tasks.admin.roles import (
     EDITORS,
     NOBODY,
     OWNERS,
     READERS,
+    REVIEWERS,
     ByRole,
     CountColumn,
     RoleAdmin,
@@ -28,9 +27,17 @@ from tasks.admin.roles import (
 )
 from tasks.config.parsing import ConfigError, read_yaml
 from tasks.config.schema import TaskConfig
-from tasks.config_changes import LONGEST_DIFF, diff, digest, refused_changes, usable
+from tasks.config_changes import digest, refused_changes, usable
+from tasks.making.services import delete_begun_task
 from tasks.models import Task, TaskGroup, TaskMember
-from tasks.services import account_of, change_members, check_members, keep_shown, save_config
+from tasks.services import (
+    account_for,
+    change_members,
+    change_task,
+    check_members,
+    create_task,
+    save_config,
+)
 
 
 class TaskForm(forms.ModelForm):
@@ -75,6 +82,7 @@ class TaskForm(forms.ModelForm):
 class MemberForm(forms.ModelForm):
     """A member, named by e-mail address, so that nobody's address is offered."""
 
+    person: User | AnonymousUser = AnonymousUser()
     email = forms.EmailField(label="E-mail address of the account")
 
     class Meta:
@@ -91,7 +99,7 @@ class MemberForm(forms.ModelForm):
         email: str = self.cleaned_data["email"]
         if not self.instance.pk:
             with as_form_error(self):
-                self.instance.user = account_of(email)
+                self.instance.user = account_for(self.person, email)
         return email
 
 
@@ -118,7 +126,7 @@ class MemberInline(ByRole, admin.TabularInline):
     readonly_fields = ["counts"]
     extra = 0
     to_task = ""
-    may = {"view": READERS, "add": OWNERS, "change": OWNERS, "delete": OWNERS}
+    may = {"view": REVIEWERS, "add": OWNERS, "change": OWNERS, "delete": OWNERS}
 
     def get_queryset(self, request: HttpRequest) -> Any:
         rows: Any = super().get_queryset(request)
@@ -130,7 +138,7 @@ class MemberInline(ByRole, admin.TabularInline):
 
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
         formset: Any = super().get_formset(request, obj, **kwargs)
-        formset.person = request.user
+        formset.person = formset.form.person = request.user
         return formset
 
 
@@ -154,26 +162,25 @@ class TaskAdmin(RoleAdmin):
         fixed = ["code"] if obj else []
         return fixed if request.user.is_superuser else [*fixed, "is_official"]
 
-    def view_on_site(self, task: Task) -> str:
-        return reverse("task", args=[task.code])
+    def logged(self, row: Task) -> dict[str, str]:
+        return {"task": row.code}
 
     def save_model(self, request: HttpRequest, obj: Task, form: Any, change: bool) -> None:
-        changed = [name for name in form.changed_data if not change or name != "config_text"]
-        if change and "config_text" in form.changed_data:
-            base = digest(form.initial["config_text"])
-            saved = save_config(task=obj, text=obj.config_text, base=base, actor=person(request))
-            obj.config_number = saved.config_number
-        obj.name, obj.summary = obj.config.name, obj.config.summary
-        super().save_model(request, obj, form, change)
+        who = person(request)
         for note in form.notes:
             messages.warning(request, note)
         if not change:
-            with as_message(request):
-                keep_shown(obj, obj.config)
-            first = diff("", obj.config_text)[:LONGEST_DIFF]
-            log(request.user, "task.created", obj, fields=changed, diff=first)
-        elif changed:
-            log(request.user, "task.changed", obj, fields=changed)
+            obj.pk = create_task(actor=who, **form.cleaned_data)[0].pk
+            return
+        fields = {name: form.cleaned_data[name] for name in form.changed_data}
+        if text := fields.pop("config_text", ""):
+            save_config(task=obj, text=text, base=digest(form.initial["config_text"]), actor=who)
+        if fields:
+            stored = Task.objects.get(pk=obj.pk)
+            change_task(task=stored, actor=who, fields=fields)
+
+    def delete_model(self, request: HttpRequest, obj: Task) -> None:
+        delete_begun_task(task=obj, actor=person(request))
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
         formset.save(commit=False)
@@ -192,9 +199,6 @@ class TaskAdmin(RoleAdmin):
         for member in (*actions["added"], *actions["changed"]):
             if not TaskMember.objects.standing().filter(pk=member.pk).exists():
                 text = "%s has this role once the person has confirmed the address."
-                messages.warning(request, text % member.user.email)
-            if not member.user.is_staff:
-                text = "%s reaches these pages once an administrator marks them as staff."
                 messages.warning(request, text % member.user.email)
 
 

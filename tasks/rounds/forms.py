@@ -36,7 +36,17 @@ TEXTS = {
 }
 
 
-class RoundForm(forms.ModelForm):  # type: ignore[type-arg]
+class EndsAhead(forms.ModelForm):  # type: ignore[type-arg]
+    """A round whose new end lies ahead."""
+
+    def clean_ends_at(self) -> Any:
+        value = self.cleaned_data["ends_at"]
+        if value and value <= timezone.now() and "ends_at" in self.changed_data:
+            raise ValidationError(gettext("Choose a time that lies ahead"))
+        return value
+
+
+class RoundForm(EndsAhead):
     """A round to be planned or changed; the services write it."""
 
     targets: Any = forms.ModelMultipleChoiceField(
@@ -97,12 +107,6 @@ class RoundForm(forms.ModelForm):  # type: ignore[type-arg]
         if source and not source.contexts.filter(is_retired=False).exists():
             raise ValidationError(gettext(NO_CONTEXTS) % {"number": source.number})
         return source
-
-    def clean_ends_at(self) -> Any:
-        value = self.cleaned_data["ends_at"]
-        if value and value <= timezone.now() and "ends_at" in self.changed_data:
-            raise ValidationError(gettext("Choose a time that lies ahead"))
-        return value
 
     def clean(self) -> dict[str, Any]:
         super().clean()

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Max, ProtectedError
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
@@ -13,7 +13,10 @@ from dynabench.accounts.services import log
 from dynabench.lib.errors import Refused
 from dynabench.lib.rows import changed_fields
 from tasks.contexts.services import store_contexts
+from tasks.media.services import delete_unnamed, digests_in
 from tasks.models import Round, TargetModel, Task
+from tasks.permissions import can_own
+from tasks.rounds.fixed import lifted
 from tasks.rounds.loop import set_targets
 from tasks.rounds.states import close_if_due
 
@@ -101,3 +104,27 @@ def change_round(
         locked.parents.set(parents)
     log(actor, "round.changed", locked, **noted)
     return close_if_due(round=locked)
+
+
+@transaction.atomic
+def delete_round(*, round: Round, actor: User) -> None:
+    """Delete a round in which nothing was written, with its contexts. Locks the round.
+
+    Raises Refused, too while it is live: people may be writing.
+    """
+    locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
+    said = _(
+        "Only an owner deletes a round: one that is not open, and in which nobody has written."
+    )
+    live = (Round.State.OPEN, Round.State.PAUSED)
+    if locked.state in live or not can_own(actor, locked.task):
+        raise Refused(said, code="round")
+    log(actor, "round.deleted", locked)
+    fields = list(locked.contexts.values_list("fields", flat=True))
+    try:
+        with lifted(Round.objects.filter(pk=locked.pk)):
+            locked.delete()
+    except ProtectedError:  # an example, or a dataset
+        raise Refused(said, code="round") from None
+    for digest in digests_in(value for one in fields for value in one.values()):
+        delete_unnamed(task=round.task, digest=digest)

@@ -13,7 +13,15 @@ from dynabench.accounts.services import log
 from dynabench.lib.errors import Refused
 from dynabench.lib.rows import changed_fields
 from tasks.contexts.files import context_digest
-from tasks.models import Generator, Round, TargetModel, TargetVersion, Task
+from tasks.models import (
+    Generator,
+    ModelUse,
+    Round,
+    TargetFailure,
+    TargetModel,
+    TargetVersion,
+    Task,
+)
 from tasks.permissions import fixed_settings
 from tasks.targets.endpoints.openai_chat import SPENDING
 
@@ -24,6 +32,8 @@ IDENTITY = (
     "options",
     "serving",
 )  # of a model: an address may change
+OF_TARGETS = (TargetVersion, TargetFailure, ModelUse)
+"""What goes with a target."""
 
 
 @transaction.atomic
@@ -51,6 +61,22 @@ def change_target(*, target: TargetModel, actor: User, fields: Mapping[str, Any]
     changed, noted = changed_target(target, fields)
     log(actor, "target.changed", changed, **noted)
     return changed
+
+
+@transaction.atomic
+def delete_target(*, target: TargetModel, actor: User) -> None:
+    """Delete a target that nothing uses. Locks it, so that no round takes it meanwhile.
+
+    Raises Refused when a round, an answer or anything else names it.
+    """
+    locked = TargetModel.objects.select_for_update(of=("self",)).get(pk=target.pk)
+    for relation in TargetModel._meta.related_objects:
+        rows = relation.related_model._base_manager.filter(**{relation.field.name: locked})
+        if relation.related_model not in OF_TARGETS and rows.exists():
+            said = _("%(target)s is in use, or was. It stays, for what it answered.")
+            raise Refused(said % {"target": target.name}, code="target")
+    log(actor, "target.deleted", locked)
+    locked.delete()
 
 
 def _locked_target(target: TargetModel) -> TargetModel:

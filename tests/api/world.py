@@ -70,7 +70,7 @@ class World:
 def make_world() -> World:
     """Build it. The task's owner also owns the models, the examples and the small things."""
     owner, other = UserFactory(email="owner@example.com"), UserFactory(email="other@example.com")
-    admin = UserFactory(email="admin@example.com", is_superuser=True, is_staff=True)
+    admin = UserFactory(email="admin@example.com", is_superuser=True)
     task = TaskFactory(code="nli", name="NLI", config_text=CONFIG)
     TaskMember.objects.create(task=task, user=owner, role="owner")
     reader = UserFactory(email="reader@example.com")

@@ -206,7 +206,7 @@ def test_lists_of_tasks_need_no_query_for_each_arena(client, duel):
 
 
 def test_the_admin_plans_no_round_of_an_arena(client, duel):
-    client.force_login(UserFactory(is_superuser=True, is_staff=True))
+    client.force_login(UserFactory(is_superuser=True))
     form = {"task": duel.pk, "number": 1, "rule": "majority"}
     response = client.post(reverse("admin:tasks_round_add"), form)
     assert response.context["adminform"].form.has_error("task", "arena")

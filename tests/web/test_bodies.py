@@ -58,8 +58,6 @@ def owner(as_alice, alice):
     task = TaskFactory(code="nli")
     RoundFactory(task=task)
     TaskMember.objects.create(task=task, user=alice, role="owner")
-    alice.is_staff = True
-    alice.save()
     return as_alice
 
 

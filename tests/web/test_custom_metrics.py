@@ -55,7 +55,7 @@ def owner(task):
 
 @pytest.fixture
 def boss(db):
-    return UserFactory(email="boss@example.com", is_superuser=True, is_staff=True)
+    return UserFactory(email="boss@example.com", is_superuser=True)
 
 
 @pytest.fixture

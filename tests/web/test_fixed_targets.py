@@ -143,6 +143,7 @@ def test_the_admin_logs_the_names(editor, nli, target):
 
 
 def test_an_owner_deletes_a_round_without_examples(people, opened):  # noqa: F811
+    Round.objects.update(state="closed")
     url = reverse("admin:tasks_round_delete", args=[opened.pk])
     assert sign_in(people[Role.OWNER]).post(url, {"post": "yes"}).status_code == 302
     assert not Round.objects.exists()

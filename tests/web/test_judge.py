@@ -373,8 +373,6 @@ def test_members_read_votes_in_the_admin(client, alice, bob, example):
 
     client.force_login(alice)
     judge(client, "label:neutral", **HTMX)
-    bob.is_staff = True
-    bob.save()
     client.force_login(bob)
     pages = [f"/admin/validation/{name}/" for name in ("validation", "consensus", "ownerdecision")]
     vote = Validation.objects.get()

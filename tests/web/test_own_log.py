@@ -43,12 +43,3 @@ def test_what_members_read(as_alice, alice, nli, actions, role, shown, hidden):
 
 def test_others_read_no_log(as_alice, nli):
     assert as_alice.get(URL).status_code == 404
-
-
-@pytest.mark.parametrize("is_staff", [True, False])
-def test_no_owner_is_led_to_an_admin_that_is_closed(as_alice, alice, nli, is_staff):
-    TaskMember.objects.create(task=nli.task, user=alice, role="owner")
-    alice.is_staff = is_staff
-    alice.save()
-    for page in ("/t/nli/", "/own/nli/", "/own/nli/rounds/", "/own/nli/config/"):
-        assert ('href="/admin/' in as_alice.get(page).text) == is_staff

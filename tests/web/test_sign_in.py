@@ -58,7 +58,7 @@ def by_reset(client, user, mailoutbox):
 
 def by_admin(client, user):
     admin = Client()
-    admin.force_login(UserFactory(is_superuser=True, is_staff=True))
+    admin.force_login(UserFactory(is_superuser=True))
     asked = {"usable_password": "true", "password1": NEW, "password2": NEW}
     admin.post(f"/admin/accounts/user/{user.pk}/password/", asked)
 

@@ -38,12 +38,10 @@ def add(owner, task, user, role="editor"):
 @pytest.mark.parametrize("role", TaskMember.Role)
 def test_a_role_waits_for_its_address(client, owner, somebody, nli, role):
     add(owner, nli.task, somebody, role)
-    somebody.is_staff = True
-    somebody.save()
     client.force_login(somebody)
     pages = ["/t/nli/", "/t/nli/write/", "/own/nli/rounds/", "/api/v1/tasks/nli/", MEMBERS]
     assert [client.get(page).status_code for page in pages] == [404] * len(pages)
-    assert client.get("/admin/tasks/task/").status_code == 403
+    assert client.get("/admin/tasks/task/", follow=True).status_code == 403
     assert "/t/nli/" not in client.get("/").text
     EmailAddress.objects.filter(user=somebody).update(verified=True)
     assert role_of(somebody, nli.task) == role

@@ -171,7 +171,6 @@ class Command(BaseCommand):
             confirm_address(user)
             lines.append(f"{user.email:24} {password}")
             if role == "owner":
-                User.objects.filter(pk=user.pk).update(is_staff=True)
                 for task in Task.objects.all():
                     TaskMember.objects.create(task=task, user=user, role=TaskMember.Role.OWNER)
         kept.touch(mode=0o600)

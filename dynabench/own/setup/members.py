@@ -1,7 +1,5 @@
 """The owners' page about who sees a task, and who does what in it."""
 
-from typing import Any
-
 from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -11,13 +9,11 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dynabench.accounts.people import person
-from dynabench.lib.errors import Refused
 from dynabench.lib.refusals import as_form_error, as_message
-from dynabench.lib.throttles import is_used_up
 from dynabench.own.access import owned_task
 from tasks.models import Task, TaskMember
 from tasks.permissions import can_edit, can_own, can_review
-from tasks.services import account_of, change_members, change_task
+from tasks.services import account_for, change_members, change_task
 
 ROLES = [
     (TaskMember.Role.OWNER, gettext_lazy("Owner: everything")),
@@ -82,7 +78,7 @@ def member_add(request: HttpRequest, code: str) -> HttpResponse:
     if form.is_valid():
         with as_form_error(form):
             member = TaskMember(task=task, role=form.cleaned_data["role"])
-            member.user = _account(request, form.cleaned_data["email"])
+            member.user = account_for(person(request), form.cleaned_data["email"])
             change_members(task=task, actor=person(request), added=[member])
             messages.success(request, _("%(email)s is a member.") % {"email": member.user.email})
             return redirect("own:access", code)
@@ -106,13 +102,6 @@ def member_change(request: HttpRequest, code: str, pk: int) -> HttpResponse:
             messages.success(request, _("Saved."))
     task.roles.clear()  # it may have been their own
     return redirect("own:access", code) if can_review(request.user, task) else redirect("home")
-
-
-def _account(request: HttpRequest, email: str) -> Any:
-    """The account with the address; so many times an hour, as it tells whether there is one."""
-    if is_used_up("members", request.user.pk):
-        raise Refused(_("You have named many people. Go on in an hour."), code="rate")
-    return account_of(email)
 
 
 def _page(

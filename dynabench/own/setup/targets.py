@@ -13,14 +13,14 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from dynabench.accounts.models import User
 from dynabench.accounts.people import person
-from dynabench.lib.refusals import as_form_error
+from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.lib.throttles import is_used_up
 from dynabench.own.access import owned_task, waiting
 from tasks.models import TargetModel, Task
 from tasks.permissions import can_edit, fixed_settings
-from tasks.targets.forms import InputForm, SettingsForm
+from tasks.targets.forms import GeneratorForm, InputForm, SettingsForm
 from tasks.targets.send_test import NoAnswer, in_words, send_test
-from tasks.targets.services import add_target, change_target
+from tasks.targets.services import add_target, change_target, delete_target
 
 WORDS = {
     "name": (gettext_lazy("Name"), gettext_lazy("Small letters, digits and hyphens. It stays.")),
@@ -48,13 +48,18 @@ class TargetSettings(SettingsForm):
 
     def __init__(self, user: User, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        target = self.instance if self.instance.pk else None
-        for name in fixed_settings(user, target):
-            self.fields.pop(name, None)
-        for name, field in self.fields.items():
-            field.label, field.help_text = WORDS[name]
-            if isinstance(field, forms.JSONField):
-                field.widget.attrs["rows"] = 4
+        limit_settings(self, user)
+
+
+def limit_settings(form: SettingsForm | GeneratorForm, user: User) -> None:
+    """Leave out what the person may not set, and name the rest."""
+    there = form.instance if form.instance.pk else None
+    for name in fixed_settings(user, there):
+        form.fields.pop(name, None)
+    for name, field in form.fields.items():
+        field.label, field.help_text = WORDS[name]
+        if isinstance(field, forms.JSONField):
+            field.widget.attrs["rows"] = 4
 
 
 @require_safe
@@ -96,6 +101,19 @@ def target_edit(request: HttpRequest, code: str, pk: int) -> HttpResponse:
             messages.success(request, _("Saved."))
             return redirect("own:targets", code)
     return _form_page(request, task, form)
+
+
+@require_http_methods(["GET", "POST"])
+def target_delete(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+    """Ask whether a target that nothing uses shall be deleted, then do it."""
+    task = owned_task(request, code, can_edit)
+    target = get_object_or_404(task.targets, pk=pk)
+    if request.method == "POST":
+        with as_message(request):
+            delete_target(target=target, actor=person(request))
+            messages.success(request, _("The target %(name)s is deleted.") % {"name": target.name})
+        return redirect("own:targets", code)
+    return render(request, "own/setup/target_delete.html", {"task": task, "target": target})
 
 
 @require_http_methods(["GET", "POST"])

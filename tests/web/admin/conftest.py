@@ -10,7 +10,7 @@ from annotation.models import Example, Report
 from dynabench.accounts.services import annotator_of
 from tasks.contexts import uploads
 from tasks.models import ContextBatch, Generator, Task, TaskMember
-from tasks.permissions import READERS
+from tasks.permissions import EDITORS, READERS, REVIEWERS
 from tests.support.factories import (
     ContextFactory,
     RoundFactory,
@@ -18,6 +18,7 @@ from tests.support.factories import (
     UserFactory,
     scripted_target,
 )
+from validation.models import Consensus, OwnerDecision, Validation
 
 Role = TaskMember.Role
 ROLES = [role for role in Role if role in READERS]  # the others: test_blind.py
@@ -25,7 +26,18 @@ SECRET_TEXT = "Nobody of the other task may read this."
 MODELS = [
     *("tasks_task", "tasks_round", "tasks_context", "tasks_contextbatch", "tasks_targetmodel"),
     *("tasks_generator", "annotation_example", "annotation_report"),
+    *("validation_validation", "validation_consensus", "validation_ownerdecision"),
 ]
+SEEN_BY = {
+    "tasks_targetmodel": REVIEWERS,
+    "tasks_generator": EDITORS,
+    "annotation_report": REVIEWERS,
+}
+"""The rest by all members who read."""
+
+
+def sees(role, model):
+    return role in SEEN_BY.get(model, READERS)
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +56,7 @@ def people(nli):
     """One member of the NLI task for each role."""
     found = {}
     for role in ROLES:
-        found[role] = UserFactory(email=f"{role}@example.com", is_staff=True)
+        found[role] = UserFactory(email=f"{role}@example.com")
         TaskMember.objects.create(task=nli.task, user=found[role], role=role)
     return found
 
@@ -61,7 +73,7 @@ def editor(people):
 
 @pytest.fixture
 def boss(db):
-    return sign_in(UserFactory(email="boss@example.com", is_staff=True, is_superuser=True))
+    return sign_in(UserFactory(email="boss@example.com", is_superuser=True))
 
 
 def example_of(context, person, **inputs):
@@ -80,6 +92,8 @@ def fill(round, person):
     context = ContextFactory(round=round, fields={"premise": SECRET_TEXT}, tag="hidden")
     batch = ContextBatch.objects.create(round=round, file_name="hidden.jsonl", imported_by=person)
     report = Report.objects.create(annotator=annotator_of(person), context=context, reason="broken")
+    example = example_of(context, person, hypothesis=SECRET_TEXT, label="neutral")
+    about = {"example": example, "label": "neutral"}
     rows = {
         "tasks_task": round.task,
         "tasks_round": round,
@@ -89,7 +103,12 @@ def fill(round, person):
         "tasks_generator": Generator.objects.get_or_create(
             task=round.task, name="muse", adapter="scripted", url="http://muse.test"
         )[0],
-        "annotation_example": example_of(context, person, hypothesis=SECRET_TEXT, label="neutral"),
+        "annotation_example": example,
+        "validation_validation": Validation.objects.create(**about, seconds=1),
+        "validation_consensus": Consensus.objects.create(
+            **about, round=round, state="decided", votes=1, still_needed=0
+        ),
+        "validation_ownerdecision": OwnerDecision.objects.create(**about, owner=person),
         "annotation_report": report,
     }
     return rows

@@ -47,9 +47,7 @@ def test_pages_ask_the_same_number_of_queries_for_more_rows(owner, own, people, 
     for number in range(2, 6):
         task = TaskFactory(code=f"more-{number}", config_text=own["tasks_task"].config_text)
         TaskMember.objects.create(task=task, user=people[Role.OWNER], role="owner")
-        TaskMember.objects.create(
-            task=own["tasks_task"], user=UserFactory(is_staff=True), role="viewer"
-        )
+        TaskMember.objects.create(task=own["tasks_task"], user=UserFactory(), role="viewer")
         fill(RoundFactory(task=task), alice)
         fill(RoundFactory(task=own["tasks_task"], number=number, state="draft"), alice)
         scripted_target(own["tasks_round"], name=f"more-{number}", label="neutral")

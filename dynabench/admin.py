@@ -1,0 +1,142 @@
+"""People and the log in the admin: read by members, by what the owners' pages tell them."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models.functions import Coalesce
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+
+from annotation.models import Example
+from dynabench.accounts.models import Annotator, LogEntry
+from dynabench.accounts.people import shown_name
+from dynabench.own.log import PRIVATE, of, told
+from tasks.admin.roles import (
+    OWNERS,
+    READ_ONLY,
+    READERS,
+    REVIEWERS,
+    RoleAdmin,
+    named,
+    tasks_with,
+    whether,
+)
+from validation.models import Validation
+
+
+class OfManyTasks(RoleAdmin):
+    """Rows that are of no one task; who sees which is said by the query."""
+
+    may = READ_ONLY
+
+    def allows(self, request: HttpRequest, action: str, row: Any = None) -> bool:
+        return super().allows(request, action)
+
+
+@admin.register(LogEntry)
+class LogAdmin(OfManyTasks):
+    list_display = ["created_at", "who", "action", "target", "task"]
+    list_filter = ["task", "action"]
+    lookups = ["target"]
+    list_per_page = 50
+    ordering = ["-pk"]
+    fields = readonly_fields = ("created_at", "who", "action", "target", "task", "what")
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        rows = admin.ModelAdmin.get_queryset(self, request).select_related("actor")
+        if request.user.is_superuser:
+            return rows.annotate(is_reviewed=Value(True), is_owned=Value(True))
+        reads, reviews, owns = (
+            list(tasks_with(request, roles).values_list("code", flat=True))
+            for roles in (READERS, REVIEWERS, OWNERS)
+        )
+        seen = rows.filter(pk__in=told(reads, reviews).values("pk"))
+        return seen.annotate(is_reviewed=whether(of(reviews)), is_owned=whether(of(owns)))
+
+    @admin.display
+    def who(self, entry: LogEntry) -> str:
+        if entry.actor is None:
+            return "the platform, a command or a deleted account"
+        return named(entry.actor, entry)
+
+    @admin.display
+    def what(self, entry: Any) -> str:
+        hidden = () if entry.is_owned else PRIVATE
+        noted = ((name, value) for name, value in entry.data.items() if name not in hidden)
+        return format_html_join("\n", "{}: {}", noted)
+
+    def view_on_site(self, row: LogEntry) -> str | None:
+        return reverse("own:log", args=[row.task]) if row.task else None
+
+    def logged(self, row: LogEntry) -> dict[str, str]:
+        return {"target": row.target}
+
+
+@admin.register(Annotator)
+class PeopleAdmin(OfManyTasks):
+    """By pseudonym, with what they did in the tasks that the person reviews."""
+
+    list_display = ["person", "written", "judged"]
+    list_per_page = 50
+    ordering = ["pk"]
+    fields = readonly_fields = ("person", "written", "judged", "pages")
+    may = {**READ_ONLY, "view": REVIEWERS}
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        tasks = tasks_with(request, REVIEWERS)
+        examples = Example.objects.filter(round__task__in=tasks)
+        votes = Validation.objects.filter(example__round__task__in=tasks)
+        rows = admin.ModelAdmin.get_queryset(self, request)
+        found = Q(pk__in=examples.values("annotator")) | Q(pk__in=votes.values("validator"))
+        return rows.filter(found).annotate(
+            is_reviewed=Value(True),
+            written_in_all=_count(examples, "annotator"),
+            judged_in_all=_count(votes, "validator"),
+        )
+
+    @admin.display
+    def person(self, row: Annotator) -> str:
+        return shown_name(row)
+
+    @admin.display(ordering="written_in_all")
+    def written(self, row: Any) -> str:
+        return _link("annotation_example_changelist", "annotator", row, row.written_in_all)
+
+    @admin.display(ordering="judged_in_all")
+    def judged(self, row: Any) -> str:
+        return _link("validation_validation_changelist", "validator", row, row.judged_in_all)
+
+    @admin.display(description="on the owners' pages")
+    def pages(self, row: Any) -> str:
+        tasks = [(reverse("own:annotators", args=[task.code]), task.name) for task in row.tasks]
+        return format_html_join(", ", '<a href="{}">{}</a>', tasks)
+
+    def get_object(self, request: HttpRequest, *named: Any, **more: Any) -> Any:
+        row = super().get_object(request, *named, **more)
+        if row:
+            wrote = Q(rounds__examples__annotator=row)
+            judged = Q(rounds__examples__validations__validator=row)
+            row.tasks = tasks_with(request, REVIEWERS).filter(wrote | judged).distinct()
+        return row
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        return self.list_display
+
+    def view_on_site(self, row: Annotator) -> str | None:
+        return None
+
+    def logged(self, row: Annotator) -> dict[str, str]:
+        return {"target": str(row)}
+
+
+def _count(rows: QuerySet[Any], who: str) -> Coalesce:
+    """How many of the rows each person made."""
+    of_person = rows.filter(**{who: OuterRef("pk")}).order_by().values(who)
+    return Coalesce(Subquery(of_person.annotate(n=Count("pk")).values("n")), 0)
+
+
+def _link(place: str, who: str, row: Annotator, number: int) -> str:
+    """The number, which leads to a list of what a person made."""
+    return format_html('<a href="{}?{}={}">{}</a>', reverse(f"admin:{place}"), who, row.pk, number)

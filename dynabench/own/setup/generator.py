@@ -1,0 +1,48 @@
+"""The owners' page about the model that suggests texts to those who write."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods
+
+from dynabench.accounts.models import User
+from dynabench.accounts.people import person
+from dynabench.lib.refusals import as_form_error
+from dynabench.own.access import owned_task
+from dynabench.own.setup.targets import limit_settings
+from tasks.models import Generator
+from tasks.permissions import can_edit
+from tasks.targets.forms import GeneratorForm
+from tasks.targets.services import remove_generator, set_generator
+
+
+class GeneratorSettings(GeneratorForm):
+    """The settings of a generator that the person may set."""
+
+    def __init__(self, user: User, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        limit_settings(self, user)
+
+
+@require_http_methods(["GET", "POST"])
+def generator(request: HttpRequest, code: str) -> HttpResponse:
+    """Give the task a generator, change the one it has, or take it away."""
+    task = owned_task(request, code, can_edit)
+    who = person(request)
+    found = Generator.objects.filter(task=task).first()
+    if "remove" in request.POST:
+        remove_generator(task=task, actor=who)
+        messages.success(request, _("Removed."))
+        return redirect("own:targets", code)
+    form = GeneratorSettings(who, request.POST or None, instance=found or Generator(task=task))
+    if form.is_valid():
+        with as_form_error(form):
+            set_generator(task=task, actor=who, fields=form.cleaned_data)
+            messages.success(request, _("Saved."))
+            return redirect("own:targets", code)
+    values = {"task": task, "generator": found, "form": form}
+    status = 422 if form.errors else 200
+    return render(request, "own/setup/generator.html", values, status=status)

@@ -1,0 +1,76 @@
+"""The admin site, which a role in a task opens; superusers find operators' tables there, too."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.db.models.base import ModelBase
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils.decorators import method_decorator
+
+from tasks.models import TaskMember
+from tasks.permissions import READERS
+
+TABLES = (
+    *("Task", "Round", "Context", "ContextBatch", "TargetModel", "Generator", "Example"),
+    *("Validation", "Consensus", "OwnerDecision", "Report", "Annotator", "LogEntry"),
+)
+"""Those of tasks, in the order of the tabs of the owners' pages."""
+RAW = ("auth", "django_q")
+"""Apps whose rows nobody edits: permissions, which nothing asks for, and the queue's messages."""
+
+
+def roles_of(request: HttpRequest) -> Mapping[int, str]:
+    """The person's role by task; one query a request."""
+    if not hasattr(request, "task_roles"):
+        members = TaskMember.objects.standing().filter(user=request.user.pk)
+        request.task_roles = dict(members.values_list("task_id", "role"))  # type: ignore[attr-defined]
+    return request.task_roles  # type: ignore[attr-defined,no-any-return]
+
+
+class Desk(admin.AdminSite):
+    """An admin for superusers and for whoever reads a task, by that role alone."""
+
+    site_header = site_title = "Dynabench"
+    index_title = "Your tasks"
+
+    def register(self, model_or_iterable: Any, *more: Any, **options: Any) -> None:
+        given: Iterable[Any] = (
+            [model_or_iterable] if isinstance(model_or_iterable, ModelBase) else model_or_iterable
+        )
+        kept = [model for model in given if model._meta.app_label not in RAW]
+        super().register(kept, *more, **options)
+
+    def has_permission(self, request: HttpRequest) -> bool:
+        user = request.user
+        if not user.is_active or user.is_superuser:
+            return user.is_active
+        return any(role in READERS for role in roles_of(request).values())
+
+    @method_decorator(login_not_required)
+    def login(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        """People sign in on the site's own page, with their second factor."""
+        if not request.user.is_authenticated:
+            return redirect_to_login(request.GET.get("next") or request.get_full_path())
+        if not self.has_permission(request):
+            raise PermissionDenied
+        return redirect("admin:index")
+
+    def password_change(self, request: HttpRequest, extra_context: Any = None) -> Any:
+        return redirect("account_change_password")
+
+    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
+        """The tables of tasks as one, then those of operators."""
+        apps = super().get_app_list(request, app_label)
+        if app_label or not apps:
+            return apps
+        found = {model["object_name"]: model for app in apps for model in app.pop("models")}
+        tables = [found.pop(name) for name in TABLES if name in found]
+        operators = sorted(found.values(), key=lambda model: str(model["name"]))
+        about = {"app_label": "tasks", "has_module_perms": True, "app_url": ""}
+        sections = {"Tasks": tables, "For operators": operators}
+        return [{**about, "name": name, "models": rows} for name, rows in sections.items() if rows]
