@@ -6,7 +6,7 @@ from django.db import migrations
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('validation', '0009_round_policy'),
+        ('validation', '0010_review_many'),
     ]
 
     operations = [
