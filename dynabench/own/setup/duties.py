@@ -31,7 +31,7 @@ class AmountForm(forms.Form):
         label=gettext_lazy("How many each"), required=False, min_value=1, max_value=MOST
     )
     share = forms.FloatField(
-        label=gettext_lazy("Or a share of what is judged, in % each"),
+        label=gettext_lazy("Or a share of what is judged, in percent each"),
         required=False,
         min_value=0.01,
         max_value=100,
