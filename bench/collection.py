@@ -1,4 +1,4 @@
-"""Collection at size: import, report, release and the next item to judge, each with its limit.
+"""Collection at size: import, report, release, the next item and rows to judge, with limits.
 
     python -m bench.collection --quick                       # 5,000 examples, under a minute
     python -m bench.collection --database postgres --json    # 1,000,000 examples, 3,000,000 votes
@@ -64,6 +64,7 @@ BARS = {  # at least, or at most where the name says so
     "report / bare, at most": 2.0,
     "export / bare read": 0.3,
     "next item p95 ms, at most": 20.0,
+    "10,000 rows to a judge's screen s, at most": 30.0,
     "import MB, at most": 300.0,
     "export MB, at most": 300.0,
 }
@@ -299,6 +300,38 @@ def step_next() -> dict[str, float]:
     }
 
 
+def step_rows() -> dict[str, float]:
+    """10,000 rows that nobody judged come in, and a judge sees the first one."""
+    from django.core.management import call_command
+    from django.test import Client
+
+    from dynabench.accounts.models import User, confirm_address
+    from tasks.models import Task, TaskMember
+    from validation.models import QueueItem
+
+    owner, person = (User.objects.create_user(f"{one}@example.org") for one in ("owner", "judge"))
+    confirm_address(person)
+    client = Client(SERVER_NAME="localhost")
+    client.force_login(person)
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file, open(os.devnull, "w") as none:
+        for number in range(10_000):
+            file.write(json.dumps({"text": f"Would you pass me the salt, number {number}?"}) + "\n")
+        file.flush()
+        options = ("--task", "tone", "--create", "--judge", "--labels", "rude,polite")
+        told = {"stdout": none, "stderr": none, "owner": owner.email}
+        imported = _timed(lambda: call_command("import_examples", file.name, *options, **told))
+    task = Task.objects.get(code="tone")
+    TaskMember.objects.create(task=task, user=person, role="judge")
+    first = _timed(lambda: _seen(client.get("/t/tone/judge/")))
+    assert QueueItem.objects.filter(round__task=task).count() == 10_000
+    return {"import_seconds": imported, "first_item_seconds": first, "seconds": imported + first}
+
+
+def _seen(page: Any) -> None:
+    assert page.status_code == 200
+    assert b"pass me the salt" in page.content
+
+
 def _percentiles(seconds: list[float]) -> dict[str, float]:
     steps = statistics.quantiles(seconds, n=20)
     return {"p50_ms": 1000 * steps[9], "p95_ms": 1000 * steps[-1]}
@@ -346,20 +379,22 @@ def collection(kind: str, examples: int, votes: int) -> dict[str, Any]:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         url = stack.enter_context(database(kind, home))
         env = environment(home, url)
-        manage(env, "migrate", "-v0")
+        for command in (["migrate", "-v0"], ["collectstatic", "--noinput", "-v0"]):
+            manage(env, *command)
         step(env, "setup")
         empty = copy_of(url, home)
         file = home / "history.jsonl"
         with file.open("w") as lines:
             lines.writelines(f"{line}\n" for line in rows(examples, votes))
         found = {"import": step(env, "import", str(file)), "raw": step(env, "raw", empty)}
-        for name in ("report", "export", "next"):
+        for name in ("report", "export", "next", "rows"):
             found[name] = step(env, name)
     ratios = {
         "import / raw": found["import"]["rows_per_second"] / found["raw"]["rows_per_second"],
         "report / bare, at most": found["report"]["ratio"],
         "export / bare read": found["export"]["ratio"],
         "next item p95 ms, at most": found["next"]["p95_ms"],
+        "10,000 rows to a judge's screen s, at most": found["rows"]["seconds"],
         "import MB, at most": found["import"]["peak_MB"],
         "export MB, at most": found["export"]["peak_MB"],
     }
@@ -397,7 +432,7 @@ def main() -> None:
         print(json.dumps(results, indent=1))
         return
     for name, value in results["ratios"].items():
-        print(f"{name:32} {value:10.3f}   wanted {BARS.get(name, 4.0)}")
+        print(f"{name:42} {value:10.3f}   wanted {BARS.get(name, 4.0)}")
 
 
 if __name__ == "__main__":
