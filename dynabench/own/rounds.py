@@ -15,7 +15,7 @@ from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.own.access import owned_round, owned_task, waiting
 from dynabench.own.round_cards import STEPS, State, cards, closing, step
-from tasks.formats import TOOLS
+from evaluation.releases.tools import tools_for
 from tasks.models import Round, Task
 from tasks.permissions import can_edit, can_own, can_read
 from tasks.rounds.forms import ReplaceForm, RoundForm
@@ -32,8 +32,8 @@ def rounds(request: HttpRequest, code: str) -> HttpResponse:
     task = owned_task(request, code, can_read)
     for round in task.rounds.filter(state=State.OPEN):
         close_if_due(round=round)
-    values = {"task": task, "cards": cards(task), "tools": TOOLS, **_rights(request, task)}
-    values |= waiting(request, task)
+    values = {"task": task, "cards": cards(task), "tools": tools_for(task)}
+    values |= _rights(request, task) | waiting(request, task)
     return render(request, PAGE, values)
 
 
@@ -136,7 +136,8 @@ def _changed(request: HttpRequest, round: Round) -> HttpResponse:
         messages.success(request, said)
         return redirect(_place(round))
     rights = _rights(request, round.task)
-    values = {"task": round.task, "card": card, "tools": TOOLS, **rights, "said": said}
+    values = {"task": round.task, "card": card, "tools": tools_for(round.task), "said": said}
+    values |= rights
     return render_page(request, PAGE, values, part="card")
 
 

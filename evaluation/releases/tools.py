@@ -9,14 +9,20 @@ from dynabench.lib.errors import Refused
 from evaluation.releases.reading import standing_rows
 from evaluation.releases.rows import as_text, to_json
 from tasks.config.schema import TaskConfig
-from tasks.formats import written
-from tasks.formats.base import VERDICTS, Item, Vote
-from tasks.models import Round
+from tasks.formats import TOOLS, written
+from tasks.formats.base import VERDICTS, Format, Item, Vote
+from tasks.models import Round, Task
 
 Row = Mapping[str, Any]
 ANSWERS = ("multiclass", "text", "long_text", "span")
 OF_OWNER = "owner"
 OWN_VERDICT = {Example.Outcome.FOOLED: "incorrect", Example.Outcome.NOT_FOOLED: "correct"}
+
+
+def tools_for(task: Task) -> dict[str, Format]:
+    """The tools whose layout has a place for the task's fields, by name."""
+    fields = {*task.config.model_fields} if task.config.kind == "examples" else set()
+    return {name: form for name, form in TOOLS.items() if {*form.needs} <= fields}
 
 
 def tool_file(round: Round, tool: str) -> Iterator[str]:
@@ -30,6 +36,11 @@ def tool_file(round: Round, tool: str) -> Iterator[str]:
         raise Refused(
             f"The answers of {round.task.code} are of the type {kind}; for other tools go out "
             f"{', '.join(ANSWERS)}. Take the JSON lines."
+        )
+    if missing := {*TOOLS[tool].needs} - {*config.model_fields}:
+        raise Refused(
+            f"{TOOLS[tool].title} has the fields {', '.join(TOOLS[tool].needs)}; "
+            f"{round.task.code} lacks {', '.join(sorted(missing))}."
         )
     return written((_item(row, config) for row in standing_rows(round)), tool)
 

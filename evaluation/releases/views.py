@@ -174,7 +174,7 @@ def export_for(
         raise Http404
     with as_message(request):
         pieces = tool_file(round, tool)
-        kind = "application/json" if TOOLS[tool].is_array else "application/jsonl"
+        kind = "application/json" if TOOLS[tool].frame[0] else "application/jsonl"
         return lines(pieces, file_name(f"{code}-round{number}", tool), kind)
     return redirect("own:rounds", code)
 

@@ -23,16 +23,18 @@ def written(items: Iterable[Item], tool: str) -> Iterator[str]:
     """The file of a tool, piece by piece."""
     form = TOOLS[tool]
     assert form.write
-    records = (json.dumps(form.write(item), ensure_ascii=False) for item in items)
-    if not form.is_array:
+    found = (record for item in items if (record := form.write(item)))
+    records = (json.dumps(record, ensure_ascii=False) for record in found)
+    first, last = form.frame
+    if not first:
         yield from (f"{record}\n" for record in records)
         return
-    yield "["
-    for number, record in enumerate(records):
-        yield f",\n{record}" if number else f"\n{record}"
-    yield "\n]\n"
+    yield first
+    for number, text in enumerate(records):
+        yield f",\n{text}" if number else f"\n{text}"
+    yield f"\n{last}\n"
 
 
 def file_name(stem: str, tool: str) -> str:
     """What a tool's file is called."""
-    return f"{stem}-{tool}.{'json' if TOOLS[tool].is_array else 'jsonl'}"
+    return f"{stem}-{tool}.{'json' if TOOLS[tool].frame[0] else 'jsonl'}"

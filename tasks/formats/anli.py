@@ -7,9 +7,9 @@ there of `verifier_labels_R1-3.jsonl`, which joins by uid where it lies in the s
 import re
 from collections.abc import Sequence
 
-from tasks.formats.base import Format, Part, Record, Terms, checked, one_of, vote_of
+from tasks.formats.base import Format, Item, Part, Record, Terms, checked, one_of, vote_of
 from tasks.formats.reading import json_lines
-from tasks.line_files import BadRow
+from tasks.line_files import BadRow, strict_json
 
 TITLE = "ANLI"
 SHAPE = {"uid": str, "context": str, "hypothesis": str, "label": str, "model_label": str}
@@ -53,12 +53,30 @@ def row(parts: Sequence[Part]) -> Record | None:
     }
 
 
+def write(item: Item) -> Record | None:
+    """A statement as in `R1/dev.jsonl`; verifiers' labels have a file of their own there."""
+    codes = {label: code for code, label in LABELS.items()}
+    kept = strict_json(item.kept)
+    label, said = kept["author_label"], item.prediction
+    if label not in codes or said not in codes:
+        return None
+    return {
+        "uid": item.uid,
+        "context": item.texts["premise"],
+        "hypothesis": item.texts["hypothesis"],
+        "label": codes[label],
+        "model_label": codes[said],
+    }
+
+
 FORMAT = Format(
     TITLE,
     row,
     json_lines,
     files=r"(R[123]/(train|dev|test)|verifier_labels_R1-3)\.jsonl(\.gz)?$",
     same=lambda record: str(record["uid"]),
+    write=write,
+    needs=("premise", "hypothesis"),
     terms=Terms(
         "CC BY-NC 4.0",
         "Yixin Nie, Adina Williams, Emily Dinan, Mohit Bansal, Jason Weston and Douwe Kiela. "

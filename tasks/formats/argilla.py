@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tasks.formats.base import (
+    ARRAY,
     KEPT,
     VERDICTS,
     Format,
@@ -89,4 +90,4 @@ def _prediction(suggestions: Any) -> Record | None:
     return {"model": said.get("agent") or "argilla", "label": str(said["value"]), "probs": None}
 
 
-FORMAT = Format(TITLE, row, json_items(), files=r"\.json$", write=write, is_array=True)
+FORMAT = Format(TITLE, row, json_items(), files=r"\.json$", write=write, frame=ARRAY)

@@ -38,6 +38,7 @@ class Terms(NamedTuple):
 
 
 UNKNOWN = Terms()
+ARRAY = ("[", "]")
 
 
 class Line(NamedTuple):
@@ -93,7 +94,8 @@ class Format:
     items that are not there. Raises BadRow. read: the numbered records of a file; raises
     FileError. files: names of the files of a folder or an archive that hold records. same: what
     names the item of a record, where several records are of one. write: an item in this layout,
-    where others read it.
+    where others read it; None: it has no place there. frame: what stands around all records of one
+    JSON value; empty: a record a line. needs: fields that a task must have to go out so.
     """
 
     title: str
@@ -101,8 +103,9 @@ class Format:
     read: Callable[[BufferedReader], Iterator[Numbered]]
     files: str = r"\.jsonl(\.gz)?$"
     same: Callable[[Record], str] | None = None
-    write: Callable[[Item], Record] | None = None
-    is_array: bool = False
+    write: Callable[[Item], Record | None] | None = None
+    frame: tuple[str, str] = ("", "")
+    needs: tuple[str, ...] = ()
     terms: Terms = UNKNOWN
 
 

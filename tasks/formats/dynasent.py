@@ -6,9 +6,9 @@ Layout: "Data format" in README.md of cgpotts/dynasent.
 from collections.abc import Sequence
 from typing import Any
 
-from tasks.formats.base import Format, Part, Record, Shape, Terms, checked, vote_of
+from tasks.formats.base import Format, Item, Part, Record, Shape, Terms, checked, vote_of
 from tasks.formats.reading import json_lines
-from tasks.line_files import BadRow
+from tasks.line_files import BadRow, strict_json
 
 TITLE = "DynaSent"
 SHAPE: Shape = {
@@ -55,10 +55,36 @@ def row(parts: Sequence[Part]) -> Record:
     }
 
 
+def write(item: Item) -> Record | None:
+    """A sentence with who gave it which label, and what the model said."""
+    kept = strict_json(item.kept)
+    found = [one for one, (number, _) in MODELS.items() if number == kept["round"]]
+    said = kept["model_prediction"]
+    if not found or (said is None) != (found[0] == "sst"):
+        return None
+    model, votes = MODELS[found[0]][1], [vote for vote in item.votes if not vote.is_verdict]
+    labels = dict.fromkeys(vote.label for vote in votes)
+    told = {f"{model}_label": said["label"], f"{model}_probs": said["probs"] or {}} if said else {}
+    prompt = kept["context"].get("prompt")
+    return {
+        "sentence": item.texts["text"],
+        "text_id": item.uid if item.uid.startswith(found[0]) else f"{found[0]}{item.uid}",
+        **told,
+        **({"prompt_data": {"prompt_sentence": prompt}} if prompt else {}),
+        "sentence_author": kept["author"],
+        "label_distribution": {
+            label: [vote.who for vote in votes if vote.label == label] for label in labels
+        },
+        "gold_label": item.label,
+    }
+
+
 FORMAT = Format(
     TITLE,
     row,
     json_lines,
+    write=write,
+    needs=("text",),
     terms=Terms(
         "CC BY 4.0",
         "Christopher Potts, Zhengxuan Wu, Atticus Geiger and Douwe Kiela. 2020. DynaSent: A "

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tasks.formats.base import (
+    ARRAY,
     KEPT,
     VERDICTS,
     Format,
@@ -129,4 +130,4 @@ def _answer(results: list[Any], where: str) -> tuple[str, str, Record] | None:
     return None
 
 
-FORMAT = Format(TITLE, row, json_items(), files=r"\.json$", write=write, is_array=True)
+FORMAT = Format(TITLE, row, json_items(), files=r"\.json$", write=write, frame=ARRAY)

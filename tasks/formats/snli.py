@@ -6,8 +6,9 @@ the author's, the others are of people who judged the pair.
 
 from collections.abc import Sequence
 
-from tasks.formats.base import Format, Part, Record, Terms, checked, one_of, vote_of
+from tasks.formats.base import Format, Item, Part, Record, Terms, checked, one_of, vote_of
 from tasks.formats.reading import json_lines
+from tasks.line_files import strict_json
 
 TITLE = "SNLI"
 SHAPE = {
@@ -36,10 +37,29 @@ def row(parts: Sequence[Part]) -> Record:
     }
 
 
+def write(item: Item) -> Record | None:
+    """A pair with the labels of its author and of the judges, as SNLI has them."""
+    kept = strict_json(item.kept)
+    said = [kept["author_label"], *(vote.label for vote in item.votes)]
+    labels = [one for one in said if one in LABELS]
+    if len(labels) < len(said):
+        return None
+    return {
+        "gold_label": item.label or "-",
+        "sentence1": item.texts["premise"],
+        "sentence2": item.texts["hypothesis"],
+        "pairID": item.uid,
+        "captionID": item.uid,
+        "annotator_labels": labels,
+    }
+
+
 FORMAT = Format(
     TITLE,
     row,
     json_lines,
+    write=write,
+    needs=("premise", "hypothesis"),
     terms=Terms(
         "CC BY-SA 4.0",
         "Samuel R. Bowman, Gabor Angeli, Christopher Potts and Christopher D. Manning. 2015. "

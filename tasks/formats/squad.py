@@ -7,9 +7,9 @@ import json
 from collections.abc import Iterator, Sequence
 from io import BufferedReader
 
-from tasks.formats.base import Format, Numbered, Part, Record, Terms, checked
+from tasks.formats.base import Format, Item, Numbered, Part, Record, Terms, checked
 from tasks.formats.reading import json_items
-from tasks.line_files import BadRow, FileError
+from tasks.line_files import BadRow, FileError, strict_json
 
 TITLE = "SQuAD"
 SHAPE = {"context": str, "question": str, "id": str, "answers": list}
@@ -54,11 +54,24 @@ def row(parts: Sequence[Part]) -> Record:
     }
 
 
+def write(item: Item) -> Record:
+    """An article of one question; where its answer starts is searched for if nobody told."""
+    kept = strict_json(item.kept)
+    passage, answer = item.texts["passage"], kept["author_label"]
+    start = kept["metadata"].get(f"{item.answer}_start", passage.find(answer or ""))
+    answers = [{"text": answer, "answer_start": start}] if answer and start >= 0 else []
+    asked = {"id": item.uid, "question": item.texts["question"], "answers": answers}
+    return {"title": item.uid, "paragraphs": [{"context": passage, "qas": [asked]}]}
+
+
 FORMAT = Format(
     TITLE,
     row,
     questions,
     files=r"\.json(\.gz)?$",
+    write=write,
+    frame=('{"version": "dynabench", "data": [', "]}"),
+    needs=("passage", "question"),
     terms=Terms(
         "CC BY-SA 4.0",
         "Pranav Rajpurkar, Jian Zhang, Konstantin Lopyrev and Percy Liang. 2016. SQuAD: "

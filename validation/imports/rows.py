@@ -11,12 +11,21 @@ from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from typing import Annotated, Any, NoReturn, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from tasks.line_files import BadRow
 
 _SUSPECT = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
+TOLD = "told"
+"""Of a row that a layout's reader made."""
 Id = Annotated[str, Field(min_length=1)]
 Short = Annotated[str, Field(min_length=1, max_length=200)]
 
@@ -72,6 +81,13 @@ class HistoryRow(_Part):
 
     @property
     def fooled(self) -> bool | None:
+        """Whether the model was wrong: as the source says, or as the labels do; None: unknown."""
+        if self.answer is None or self.model_wrong is None:
+            return self._compared
+        return self.model_wrong
+
+    @property
+    def _compared(self) -> bool | None:
         """Whether the author's label is not the model's; None where either is unknown."""
         if self.answer is None:
             return None
@@ -80,11 +96,11 @@ class HistoryRow(_Part):
         return self.author_label != self.answer.label
 
     @model_validator(mode="after")
-    def _agrees_with_model_wrong(self) -> Self:
-        """Null is always right: the source need not say it."""
-        if self.model_wrong in (None, self.fooled):
+    def _agrees_with_model_wrong(self, about: ValidationInfo) -> Self:
+        """Null is always right: the source need not say it. A layout's source has its own rule."""
+        if self.model_wrong in (None, self._compared) or about.context == TOLD:
             return self
-        if self.fooled is None:
+        if self._compared is None:
             words = (
                 "model_wrong must be null where the author's or the model's label is not known; "
                 "give both labels, or write null"
@@ -92,7 +108,7 @@ class HistoryRow(_Part):
         else:
             words = (
                 f"model_wrong is {json.dumps(self.model_wrong)}, but author_label and "
-                f"model_prediction.label are {'different' if self.fooled else 'the same'}; mend "
+                f"model_prediction.label are {'different' if self._compared else 'the same'}; mend "
                 "one of the three"
             )
         raise PydanticCustomError("model_wrong", "{words}", {"words": words})
@@ -120,12 +136,12 @@ def parse_line(line: bytes, task: str = "", context: Collection[str] = ()) -> Hi
 
 def row_of(told: Mapping[str, Any], task: str) -> HistoryRow:
     """The row of what a source in another layout tells; the rest is unknown. Raises BadRow."""
-    return _checked({"task": task, **UNTOLD, **told})
+    return _checked({"task": task, **UNTOLD, **told}, TOLD)
 
 
-def _checked(data: Mapping[str, Any]) -> HistoryRow:
+def _checked(data: Mapping[str, Any], about: str = "") -> HistoryRow:
     try:
-        return HistoryRow.model_validate(data)
+        return HistoryRow.model_validate(data, context=about)
     except ValidationError as error:
         problems = error.errors(include_url=False)
         # A field with a typing error is also missing; the typing error says more.

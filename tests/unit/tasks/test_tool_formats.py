@@ -170,12 +170,12 @@ ITEM = Item(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("tool", ["argilla", "doccano", "label_studio", "potato"])
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_what_goes_out_comes_back(tool, count, tmp_path):
     path = tmp_path / file_name("nli-round1", tool)
     path.write_text("".join(written([ITEM] * count, tool)))
-    if TOOLS[tool].is_array:
+    if TOOLS[tool].frame[0]:
         assert len(json.loads(path.read_text())) == count
     if tool in ("doccano", "potato"):  # they give every text an id
         records = [json.loads(line) for line in path.read_text().splitlines() if line]

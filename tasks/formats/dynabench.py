@@ -1,0 +1,179 @@
+"""Dynabench's own files, of all its versions, and the rows of this platform's releases.
+
+Layouts: `get_round_data_for_export` of facebookresearch/dynabench, first with `text`, `target_pred`
+and `model_preds`, since Dynatask with `input_json` and `output_json`;
+`download_all_created_examples` of mlcommons/dynabench, which packs the example and its context into
+`example_info` and `context_info`; and the lines of docs/datasets.md, which have the same names.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tasks.formats.base import VERDICTS, Format, Item, Part, Record, checked, vote_of
+from tasks.formats.reading import json_items
+from tasks.line_files import BadRow, strict_json
+
+TITLE = "Dynabench"
+ANSWERS = ("label", "answer")
+"""Names of the answer in tasks whose model says nothing."""
+OWN_VERDICT = {True: "incorrect", False: "correct"}
+MODES = ("placeholder",)
+"""Votes that are none: they kept a person from an example."""
+PRIVATE = re.compile("annotator|worker|assignment|hit_?id|agent|mephisto|prolific", re.I)
+ROUND = re.compile(r"(?:round|rid|(?:^|[-_])r)[-_]?(\d{1,4})(?!\d)", re.I)
+ABOUT = ("tag", "split", "example_explanation", "model_explanation", "generated_datetime",
+         "time_elapsed", "label", "parent_uid")  # fmt: skip
+
+
+def row(parts: Sequence[Part]) -> Record | None:
+    """An example with the votes on it; none of what was withdrawn, retracted or never finished."""
+    name, whole = parts[0]
+    example = {**checked(whole.get("example_info", whole), {}, TITLE, "example_info")}
+    context = _context(whole.get("context_info", example.get("context")))
+    if example.get("withdrawn") or example.get("retracted") in (True, 1):
+        return None
+    given = _object(example, "input_json")
+    if "input_json" not in example:
+        given = {"text": checked(example, {"text": str}, TITLE)["text"]}
+    field, answer = _answer(example, given)
+    is_old = "input_json" not in example
+    own, start = _own(example.get("target_pred") if is_old else given.pop(field, None))
+    wrong = example.get("model_wrong")
+    wrong = bool(wrong) if wrong in (True, False, 0, 1) and answer else None
+    told: Record = {
+        "round": _round(name, example),
+        "uid": _uid(example),
+        "context": context,
+        "input": given,
+        "author": _text(example.get("anon_uid")),
+        "author_label": own,
+        "model_prediction": answer,
+        "model_wrong": wrong,
+        "validations": [*_votes(example)],
+        "metadata": {**_metadata(example), **({} if start is None else {f"{field}_start": start})},
+    }
+    if own is None and wrong is not None:
+        told["author_verdict"] = OWN_VERDICT[wrong]
+    return told
+
+
+def write(item: Item) -> Record:
+    """A row in the words of Dynabench's own export."""
+    kept = strict_json(item.kept)
+    said, own = kept["model_prediction"], kept["author_label"]
+    given = {**kept["input"], **({} if own is None else {item.answer: own})}
+    output: Record = {item.answer: said["label"]} if said else {}
+    if said and said["probs"]:
+        output["prob"] = said["probs"]
+    return {
+        "uid": item.uid,
+        "round": kept["round"],
+        "anon_uid": kept["author"],
+        "context": {"context_json": json.dumps(kept["context"], ensure_ascii=False)},
+        "input_json": json.dumps(given, ensure_ascii=False),
+        "output_json": json.dumps(output, ensure_ascii=False) if output else None,
+        "model_endpoint_name": said and said["model"],
+        "model_wrong": None if own is None or said is None else own != said["label"],
+        "validations": [
+            [one.get("verdict") or one["label"], "user", one["worker"]]
+            for one in kept["validations"]
+        ],
+        "metadata_json": json.dumps(kept["metadata"], ensure_ascii=False),
+    }
+
+
+def _uid(example: Record) -> str:
+    """The example's own id; Dynabench's `uid` is the author's."""
+    name = "id" if "id" in example else "uid"
+    return str(checked(example, {name: (int, str)}, TITLE)[name])
+
+
+def _object(record: Mapping[str, Any], name: str) -> Record:
+    """The object that a field holds, itself or as JSON; empty where it is missing or null."""
+    value = record.get(name)
+    if isinstance(value, str) and value.strip():
+        value = strict_json(value)
+    return dict(checked(value or {}, {}, TITLE, name))
+
+
+def _context(told: Any) -> Record:
+    """The fields of a context; before Dynatask it was one text."""
+    about = checked(told or {}, {}, TITLE, "context")
+    if "context_json" in about:
+        return _object(about, "context_json")
+    return {"context": about["context"]} if isinstance(about.get("context"), str) else {}
+
+
+def _answer(example: Record, given: Record) -> tuple[str, Record | None]:
+    """The field of the answer, and what the model said."""
+    model = _text(example.get("model_endpoint_name") or example.get("target_model")) or "dynabench"
+    model = model.removeprefix(f"{example.get('task')}_")
+    if "input_json" not in example:
+        said = _text(example.get("model_preds"))
+        return "", {"model": model, "label": said, "probs": None} if said else None
+    output = _object(example, "output_json")
+    probs = output.get("prob")
+    is_known = isinstance(probs, dict) and all(_is_probability(one) for one in probs.values())
+    likely = [name for name in output if name in given]
+    likely += [name for name in ANSWERS if name in given or name in output]
+    field = likely[0] if likely else ""
+    if field not in output:
+        return field, None
+    label = _own(output[field])[0]
+    return field, {"model": model, "label": label or "", "probs": probs if is_known else None}
+
+
+def _is_probability(value: Any) -> bool:
+    return isinstance(value, int | float) and 0 <= value <= 1
+
+
+def _own(value: Any) -> tuple[str | None, int | None]:
+    """An answer as a text, and where it starts in its passage if that is told."""
+    if isinstance(value, dict) and isinstance(value.get("text"), str):
+        return value["text"], value.get("start")
+    return _text(value), None
+
+
+def _text(value: Any) -> str | None:
+    if value is None or value == "":
+        return None
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _round(name: str, example: Record) -> int:
+    """The round that a row or the name of its file tells; else 1."""
+    if isinstance(example.get("round"), int):
+        return int(example["round"])
+    found = ROUND.search(name.rpartition("/")[2])
+    return int(found[1]) if found else 1
+
+
+def _votes(example: Record) -> Any:
+    """What people said; an owner's decision of this platform is none."""
+    votes = example.get("validations") or []
+    if not isinstance(votes, list):
+        raise BadRow("`validations` is no list; each vote in it is one")
+    for number, vote in enumerate(votes, 1):
+        if not isinstance(vote, list) or len(vote) < 3 or not isinstance(vote[0], str):
+            raise BadRow(f"`validations[{number}]` must be a label, a mode and who gave it")
+        said, mode, who = vote[:3]
+        if said not in MODES and not (mode == "owner" and who is None):
+            yield vote_of(who, said, is_verdict=said in VERDICTS)
+
+
+def _metadata(example: Record) -> Record:
+    """What else the source says, without the ids of workers that old files leak."""
+    told = _object(example, "metadata_json")
+    about = {name: example[name] for name in ABOUT if example.get(name) not in (None, "")}
+    return {name: value for name, value in {**about, **told}.items() if not PRIVATE.search(name)}
+
+
+FORMAT = Format(
+    TITLE,
+    row,
+    json_items(),
+    files=r"(^|/)(?!croissant\.|benchmark_card\.|task\.)(?![^/]*unlabelled)[^/]*\.jsonl?(\.gz)?$",
+    write=write,
+)
