@@ -1343,6 +1343,9 @@ class Score(TypedDict):
     run: str
     evaluation_set: str
     version: int
+    is_provisional: bool
+    judged: int | None
+    to_judge: int | None
     suite: Literal["plain", "robustness", "fairness"]
     metric: str
     metric_version: NotRequired[int]

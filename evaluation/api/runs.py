@@ -229,13 +229,18 @@ class ScoreSerializer(serializers.ModelSerializer[Score]):
 
     evaluation_set = serializers.CharField(source="run.version.evaluation_set.name")
     version = serializers.IntegerField(source="run.version.version")
+    is_provisional = serializers.BooleanField(
+        source="run.version.is_provisional", help_text="Its round was still judged."
+    )
+    judged = serializers.IntegerField(source="run.version.judged", allow_null=True)
+    to_judge = serializers.IntegerField(source="run.version.to_judge", allow_null=True)
     suite = serializers.ChoiceField(EvaluationRun.Suite.choices, source="run.suite")
 
     class Meta:
         model = Score
         fields = (
-            *("run", "evaluation_set", "version", "suite", "metric", "metric_version"),
-            *("slice", "kind", "value", "low", "high", "n"),
+            *("run", "evaluation_set", "version", "is_provisional", "judged", "to_judge", "suite"),
+            *("metric", "metric_version", "slice", "kind", "value", "low", "high", "n"),
         )
 
 

@@ -143,7 +143,9 @@ def compare(args: argparse.Namespace) -> int:
         for row in found["rows"]
     ]
     heads = ["set", "metric", *names.values(), "difference", "95 % interval", "better"]
-    tell(args, found, table(heads, rows) if rows else "They have no set in common.")
+    shown = table(heads, rows) if rows else "They have no set in common."
+    sets = {row["set"]: {**row, "name": row["set"]} for row in found["rows"]}
+    tell(args, found, "\n".join([shown, *_early([*sets.values()])]))
     return 0
 
 

@@ -49,6 +49,7 @@ def test_two_models_beside_each_other(server, capsys):
         return {"value": value, "low": low, "high": high}
 
     row = {"set": "control", "metric": "accuracy", "a": number(70), "b": number(50)}
+    early = {"version": 2, "is_provisional": True, "judged": 132, "to_judge": 400}
     server.answers |= {
         f"GET /models/{ID}/": {"task": "nli"},
         "GET /tasks/nli/leaderboard/compare/": {
@@ -58,13 +59,21 @@ def test_two_models_beside_each_other(server, capsys):
                 {**row, "difference": number(20, 15.5, 24.5), "better": "a"},
                 {**row, "metric": "memory", "difference": number(None), "better": "untested"},
                 {**row, "metric": "fairness", "difference": number(-1, -2, 1), "better": ""},
-                {**row, "metric": "llm_judge", "difference": number(None), "better": "untested"},
+                {
+                    **row,
+                    **early,
+                    "metric": "llm_judge",
+                    "difference": number(None),
+                    "better": "untested",
+                },
             ],
             "judge": {"name": "careful", "agreement": {"is_calibrated": False}},
         },
     }
     assert main(["compare", ID, "b" + ID[1:]]) == 0
-    heads, *rows = (line.split("  ") for line in capsys.readouterr().out.splitlines())
+    *lines, note = capsys.readouterr().out.splitlines()
+    assert note.endswith("control v2 is provisional, 132 of 400 judged.")
+    heads, *rows = (line.split("  ") for line in lines)
     cells = [[cell.strip() for cell in row if cell] for row in [heads, *rows]]
     judged = "llm_judge (careful: not calibrated)"
     assert cells == [
