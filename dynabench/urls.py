@@ -34,6 +34,7 @@ urlpatterns = [
     path("own/<slug:code>/", include("dynabench.own.urls")),
     path("communities/", include("dynabench.communities.urls")),
     path("new/", new.gallery, name="new"),
+    path("new/draft/", include("dynabench.own.wizard.urls")),
     path("new/proposals/", proposals.proposals, name="proposals"),
     path("new/proposals/<int:pk>/", proposals.proposal, name="proposal"),
     path("new/<slug:kind>/<slug:code>/", new.new_task, name="new-task"),

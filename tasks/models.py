@@ -20,6 +20,7 @@ from tasks.budgets import Budget
 from tasks.config.loading import load_config
 from tasks.config.schema import TaskConfig
 from tasks.config_version import ConfigVersion as ConfigVersion
+from tasks.draft import TaskDraft as TaskDraft
 from tasks.duty import Duty as Duty
 from tasks.invitation import Invitation as Invitation
 from tasks.proposal import CODE

@@ -26,10 +26,15 @@ class TaskProposal(models.Model):
     proposer = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.CASCADE, related_name="task_proposals"
     )
-    kind = models.CharField(max_length=10, choices=Kind)
-    source = models.CharField(max_length=40, help_text="Code of the template or the task.")
+    kind = models.CharField(max_length=10, choices=Kind, blank=True)
+    source = models.CharField(
+        max_length=40, blank=True, help_text="Code of the template or the task; empty: neither."
+    )
     name = models.CharField(max_length=100)
     wanted_code = models.CharField(max_length=40, validators=[CODE])
+    config_text = models.TextField(
+        blank=True, default="", db_default="", help_text="Empty: the source's."
+    )
     goal = models.TextField(help_text="What the task is for.")
     people = models.TextField(help_text="Who writes and judges.")
     state = models.CharField(max_length=10, choices=State, default=State.WAITING, db_index=True)

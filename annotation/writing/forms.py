@@ -47,6 +47,7 @@ def form_field(component: Component, context: Mapping[str, Any]) -> forms.Field:
     if choices:  # a field with choices hands them on to its widget
         holder: Any = field if isinstance(field, forms.ChoiceField) else field.widget
         holder.choices = choices
+        field.widget.colours = component.colours
     return field
 
 

@@ -16,15 +16,37 @@ class TextChoiceField(forms.ChoiceField):
         return str(super().to_python(value)).replace("\r\n", "\n")
 
 
+class _Coloured:
+    """Choices of which some are marked with a colour, beside their words."""
+
+    colours: Mapping[str, str] = {}
+
+    def create_option(self, name: str, value: Any, *args: Any, **more: Any) -> dict[str, Any]:
+        option: dict[str, Any] = super().create_option(name, value, *args, **more)  # type: ignore[misc]
+        if colour := self.colours.get(str(value)):
+            option["attrs"]["class"] = f"colour-{colour}"
+        return option
+
+
+class RadioSelect(_Coloured, forms.RadioSelect):
+    """One of several."""
+
+
+class CheckboxSelectMultiple(_Coloured, forms.CheckboxSelectMultiple):
+    """Any of several."""
+
+
 class Marks(forms.Textarea):
     """Stretches of a text, one a line; a script adds what is chosen there, with a tag's button."""
 
     template_name = "annotation/_marks.html"
     choices: Sequence[tuple[str, str]] = ()
+    colours: Mapping[str, str] = {}
 
     def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context(name, as_lines(value), attrs)
-        context["widget"]["tags"] = [tag for tag, _ in self.choices]
+        context["widget"]["tags"] = tags = [tag for tag, _ in self.choices]
+        context["widget"]["buttons"] = [(tag, self.colours.get(tag, "")) for tag in tags]
         return context
 
 

@@ -1,5 +1,7 @@
 """Writes: communities that people propose, and tasks that are proposed for one."""
 
+from typing import Any
+
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
@@ -17,8 +19,7 @@ from dynabench.communities.permissions import IN, can_propose, can_run, listed_c
 from dynabench.lib.errors import Invalid, Refused
 from tasks.mails import mail_person
 from tasks.making.proposal_services import decide_proposal, propose_task
-from tasks.making.templates import Template
-from tasks.models import Task, TaskProposal
+from tasks.models import TaskProposal
 
 State = CommunityProposal.State
 
@@ -42,7 +43,7 @@ def propose_community(*, proposer: User, name: str, slug: str, goal: str) -> Com
     page = f"{settings.SITE_URL}/communities/proposals/{made.pk}/"
     for boss in User.objects.filter(is_superuser=True, is_active=True):
         subject = f"Dynabench: a community is proposed: {name}"
-        mail_person(boss, subject, f"{goal}\n\nDecide: {page}\n")
+        mail_person(boss, subject, f"{made.goal}\n\nDecide: {page}\n")
     return made
 
 
@@ -88,26 +89,21 @@ def propose_task_for(
     *,
     community: Community,
     proposer: User,
-    source: Template | Task,
-    name: str,
-    code: str,
-    goal: str,
-    people: str,
+    source: Source | None,
+    **wanted: Any,
 ) -> TaskProposal:
     """Propose a task for a community, whose owners decide, as administrators may. Raises Refused.
 
-    Locks as `propose_task` does.
+    wanted: the rest of what `propose_task` takes, and it locks as that does.
     """
     if not listed_communities(proposer).filter(pk=community.pk).exists():
         raise Refused(_("There is no such community."), code="community", field="community")
-    made = propose_task(
-        proposer=proposer, source=source, name=name, code=code, goal=goal, people=people
-    )
+    made = propose_task(proposer=proposer, source=source, **wanted)
     ProposedTask.objects.create(community=community, proposal=made)
     page = f"{settings.SITE_URL}/new/proposals/{made.pk}/"
     for owner in community.owners.filter(is_active=True, is_superuser=False):
-        subject = f"Dynabench: a task is proposed for {community.name}: {name}"
-        mail_person(owner, subject, f"{goal}\n\nDecide: {page}\n")
+        subject = f"Dynabench: a task is proposed for {community.name}: {made.name}"
+        mail_person(owner, subject, f"{made.goal}\n\nDecide: {page}\n")
     return made
 
 

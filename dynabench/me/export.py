@@ -30,7 +30,7 @@ from dynabench.webhooks.models import Webhook
 from evaluation.models import Submission, TeamMember, Upload
 from leaderboard.battles.release import own_battles
 from leaderboard.models import Follow, ReleaseConsent, WeeklyGoal, Weights
-from tasks.models import Duty, Media, TaskMember, TaskProposal
+from tasks.models import Duty, Media, TaskDraft, TaskMember, TaskProposal
 from validation.models import GoldAnswer, JudgeLease, OwnerDecision, Skip, Validation
 from validation.rewards.scores import points_of
 
@@ -90,6 +90,9 @@ def _about(user: User) -> dict[str, Section]:
             *("created_at", "decided_at"),
         ),
         **_communities(user),
+        "drafts": TaskDraft.objects.filter(owner=user).values(
+            "name", "text", "created_at", "changed_at", task_code=F("task__code")
+        ),
         "models": Submission.objects.filter(owner=user).values(
             *MODEL, task_code=F("task__code"), team_name=F("team__name")
         ),

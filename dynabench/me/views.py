@@ -60,6 +60,7 @@ def _page(request: HttpRequest, me: Annotator, form: GoalForm | None = None) -> 
         "today": today_of(me, {one.task.pk: one.points for one in judged}),
         "judged": judged,
         "offers_new": is_offered_new_tasks(request.user),
+        "drafts": person(request).task_drafts.filter(task=None),
         "trend": trend(weeks),
         "game": game,
         "ranked_tasks": [task for task in tasks if game and not task.is_sensitive],

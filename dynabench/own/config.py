@@ -23,6 +23,7 @@ from dynabench.own.preview import framed, judge_values, write_values
 from tasks.config.loading import check_config
 from tasks.config.parsing import ConfigError, Problem
 from tasks.config_changes import STALE, ConfigStale, check_change, diff, digest, fixed_parts
+from tasks.making.draft_services import forget_drafts
 from tasks.models import Task
 from tasks.permissions import can_edit
 from tasks.services import save_config
@@ -114,6 +115,7 @@ def _save(request: HttpRequest, task: Task, form: ConfigForm) -> HttpResponse:
     text, base = form.cleaned_data["text"], form.cleaned_data["base"]
     try:
         save_config(task=task, text=text, base=base, actor=person(request))
+        forget_drafts(task=task, owner=person(request))
     except ConfigError as error:
         return _editor(request, task, form, error.problems, status=422)
     except ConfigStale:

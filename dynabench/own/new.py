@@ -20,10 +20,11 @@ from dynabench.own.access import owned_task
 from dynabench.own.preview import framed, judge_values, write_values
 from tasks.access import ANY, find_task
 from tasks.config.parsing import ConfigError
+from tasks.making.draft_services import begin_draft
 from tasks.making.forms import NewTaskForm, ProposalForm
 from tasks.making.proposal_services import propose_task
 from tasks.making.services import begun_tasks, delete_begun_task, make_task
-from tasks.making.templates import Template, templates
+from tasks.making.templates import Source, Template, templates
 from tasks.models import Task, TaskProposal
 from tasks.permissions import (
     can_make_tasks,
@@ -33,8 +34,6 @@ from tasks.permissions import (
     is_offered_new_tasks,
 )
 from tasks.selectors import read_tasks
-
-Source = Template | Task
 
 
 def _find_source(request: HttpRequest, kind: str, code: str) -> Source:
@@ -57,6 +56,7 @@ def gallery(request: HttpRequest) -> HttpResponse:
     values = {
         "templates": templates().values(),
         "tasks": read_tasks(user),
+        "drafts": user.task_drafts.filter(task=None),
         "begun": begun_tasks().filter(made_by=user),
         "proposals": user.task_proposals.select_related("task"),
         "waiting": user.is_superuser and TaskProposal.objects.filter(state="waiting").count(),
@@ -71,16 +71,19 @@ def new_task(request: HttpRequest, kind: str, code: str) -> HttpResponse:
     """What the template or the task is, and the form of the new task."""
     source = _find_source(request, kind, code)
     proposes = can_propose_tasks(request.user)
-    form = (_proposal_form(request) if proposes else NewTaskForm)(request.POST or None)
+    asks_all = proposes and "steps" not in request.POST
+    form = (proposal_form(request) if asks_all else NewTaskForm)(request.POST or None)
     if form.is_valid():
         with as_form_error(form, ConfigError):
+            if "steps" in request.POST:
+                return _begun(request, source, form)
             return _made(request, source, form, proposes)
     may = proposes or can_make_tasks(request.user)
     values = {"source": source, "kind": kind, "form": form, "may": may, "proposes": proposes}
     return render(request, "own/new/task.html", values, status=422 if form.errors else 200)
 
 
-def _proposal_form(request: HttpRequest) -> type[ProposalForm]:
+def proposal_form(request: HttpRequest) -> type[ProposalForm]:
     """With the communities among which the person chooses, where there are any."""
     there = listed_communities(request.user)
     if not there:
@@ -99,17 +102,30 @@ def _proposal_form(request: HttpRequest) -> type[ProposalForm]:
     return WithCommunity
 
 
+def _begun(request: HttpRequest, source: Source, form: NewTaskForm) -> HttpResponse:
+    """The first step of a draft that begins as the source. Raises Refused."""
+    said = form.cleaned_data
+    about = {"name": said["name"], "code": said["code"]}
+    draft = begin_draft(owner=person(request), source=source, **about)
+    return redirect("draft-step", draft.pk, "goal")
+
+
+def proposed(request: HttpRequest, source: Source | None, wanted: dict[str, Any]) -> HttpResponse:
+    """The page after a task was proposed, to its community where one is named. Raises Refused."""
+    about: dict[str, Any] = {"proposer": person(request), "source": source}
+    if community := wanted.pop("community", None):
+        propose_task_for(community=community, **about, **wanted)
+        messages.success(request, _("Your proposal waits for the community's owners."))
+    else:
+        propose_task(**about, **wanted)
+        messages.success(request, _("Your proposal waits for an administrator."))
+    return redirect("new")
+
+
 def _made(request: HttpRequest, source: Source, form: NewTaskForm, proposes: bool) -> HttpResponse:
     """The page after the task was made, or proposed. Raises ConfigError, Refused."""
     if proposes:
-        fields = dict(form.cleaned_data)
-        if community := fields.pop("community", None):
-            propose_task_for(community=community, proposer=person(request), source=source, **fields)
-            messages.success(request, _("Your proposal waits for the community's owners."))
-        else:
-            propose_task(proposer=person(request), source=source, **fields)
-            messages.success(request, _("Your proposal waits for an administrator."))
-        return redirect("new")
+        return proposed(request, source, dict(form.cleaned_data))
     made = make_task(maker=person(request), source=source, **form.cleaned_data)
     messages.success(request, _("The task is made. You own it, and nobody else sees it yet."))
     return redirect("own:dashboard", made.code)

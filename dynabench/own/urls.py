@@ -26,6 +26,7 @@ from dynabench.own.setup import (
     passages,
     targets,
 )
+from dynabench.own.wizard import steps
 
 app_name = "own"
 
@@ -92,6 +93,7 @@ urlpatterns = [
     path("targets/<int:pk>/test/", targets.target_test, name="target-test"),
     path("targets/<int:pk>/delete/", targets.target_delete, name="target-delete"),
     path("generator/", generator.generator, name="generator"),
+    path("config/steps/", steps.draft_change, name="config-steps"),
     path("delete/", new.delete_task, name="delete"),
     path("review/", review.queue, name="review"),
     path("review/examples/", review_many.examples, name="review-examples"),

@@ -114,6 +114,11 @@ def _labels(loc: Loc, component: Component) -> Iterator[Finding]:
         yield from once(at, words, 'two labels are shown in the same words ("{}")', fix)
     fix = "give each tag its own name"
     yield from once((*loc, "tags"), component.tags, 'two tags are equal ("{}")', fix)
+    known = (*component.values, *component.tags)
+    for name in component.colours:
+        if name not in known:
+            message = f'"{name}" is neither a label nor a tag'
+            yield Finding((*loc, "colours", name), message, nearest(name, known))
 
 
 def _ranges(loc: Loc, component: Component) -> Iterator[Finding]:

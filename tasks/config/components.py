@@ -24,6 +24,9 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Words = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 Place = Literal["context", "input", "output", "metadata"]
 PLACES: tuple[Place, ...] = get_args(Place)
+Colour = Literal["blue", "teal", "orange", "pink", "olive", "sky"]
+COLOURS: tuple[Colour, ...] = get_args(Colour)
+"""Each is readable on light and on dark pages; the words always stand beside it."""
 COMMON_KEYS = ("name", "type", "label", "help", "required", "when")
 OUTCOMES = ("fooled", "not_fooled", "undecided", "no_model")
 FIELD_TYPES: dict[str, "FieldType"] = {}
@@ -128,6 +131,8 @@ class Component(Part):
     """candidates: all of them, best first, instead of one."""
     tags: Many[Words] = ()
     """spans: the names that a stretch of text can get."""
+    colours: dict[Words, Colour] = Field(default_factory=dict)
+    """What labels or tags are marked with, beside their words."""
     minimum: float | None = None
     """Smallest number."""
     maximum: float | None = None
@@ -142,6 +147,9 @@ class Component(Part):
     """prob: one probability instead of one a label."""
     when: When | None = None
     """The field is asked only if this holds."""
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.type, self.label))  # a mapping, as of colours, has no hash
 
     @property
     def title(self) -> str:

@@ -1,5 +1,7 @@
 """Writes: proposals of tasks, and what the administrators decide about them."""
 
+from typing import Any
+
 from django.conf import settings
 from django.db import transaction
 from django.urls import reverse
@@ -10,19 +12,26 @@ from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.lib.errors import Invalid, Refused
 from tasks.mails import mail_person
-from tasks.making.services import check_code, make_task
-from tasks.making.templates import Template, templates
-from tasks.models import Task, TaskProposal
-from tasks.permissions import can_propose_tasks, can_read
+from tasks.making.services import check_code, find_source, make_own_task
+from tasks.making.templates import Source, kind_of, renamed, text_in
+from tasks.models import TaskProposal
+from tasks.permissions import can_propose_tasks
 
 State = TaskProposal.State
 
 
 @transaction.atomic
 def propose_task(
-    *, proposer: User, source: Template | Task, name: str, code: str, goal: str, people: str
+    *,
+    proposer: User,
+    source: Source | None,
+    name: str,
+    code: str,
+    goal: str,
+    people: str,
+    config_text: str = "",
 ) -> TaskProposal:
-    """Store a proposal and mail the administrators.
+    """Store a proposal and mail the administrators; without a text it is the source's.
 
     Locks the proposer, so that many tabs do not exceed what may wait. Raises Refused.
     """
@@ -34,9 +43,9 @@ def propose_task(
     if waiting >= settings.NEW_TASKS_AT_ONCE:
         said = _("You have %(number)d proposals that wait. Wait until one of them is decided.")
         raise Refused(said % {"number": waiting}, code="quota")
-    kind = TaskProposal.Kind.TEMPLATE if isinstance(source, Template) else TaskProposal.Kind.TASK
     about = {"name": name, "wanted_code": code, "goal": goal, "people": people}
-    made = TaskProposal.objects.create(proposer=locked, kind=kind, source=source.code, **about)
+    about |= {"kind": kind_of(source), "source": source.code if source else ""}
+    made = TaskProposal.objects.create(proposer=locked, config_text=config_text, **about)
     log(proposer, "proposal.made", made)
     page = settings.SITE_URL + reverse("proposal", args=[made.pk])
     for boss in User.objects.filter(is_superuser=True, is_active=True):
@@ -69,13 +78,10 @@ def decide_proposal(
     if not approve and not reason.strip():
         raise Invalid(_("Give a reason; the proposer reads it."), field="reason")
     if approve:
-        locked.task = make_task(
-            maker=locked.proposer,
-            code=code,
-            name=locked.name,
-            source=_source_of(locked),
-            is_approved=True,
-        )
+        source = find_source(locked.kind, locked.source, locked.proposer)
+        text = renamed(locked.config_text or _text_in(source), locked.name)
+        about: dict[str, Any] = {"maker": locked.proposer, "code": code, "is_approved": True}
+        locked.task = make_own_task(text=text, source=source, **about)[0]
     locked.state = State.APPROVED if approve else State.DECLINED
     locked.reason, locked.decided_by, locked.decided_at = reason, actor, timezone.now()
     locked.save(update_fields=["task", "state", "reason", "decided_by", "decided_at"])
@@ -84,16 +90,10 @@ def decide_proposal(
     return locked
 
 
-def _source_of(proposal: TaskProposal) -> Template | Task:
-    """What the task begins as, if the proposer may still read it. Raises Refused."""
-    if proposal.kind == TaskProposal.Kind.TEMPLATE:
-        found: Template | Task | None = templates().get(proposal.source)
-    else:
-        task = Task.objects.filter(code=proposal.source).first()
-        found = task if task and can_read(proposal.proposer, task) else None
-    if found is None:
+def _text_in(source: Source | None) -> str:
+    if source is None:
         raise Refused(_("What the task should begin as is not there any more."), code="source")
-    return found
+    return text_in(source)
 
 
 def _tell(proposal: TaskProposal) -> None:

@@ -8,11 +8,11 @@ from django.utils.translation import gettext as _
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.lib.errors import Refused
-from tasks.making.templates import Template, renamed, templates
+from tasks.making.templates import Source, renamed, templates, text_in
 from tasks.media.decoding import Decoded
 from tasks.media.services import delete_media, store_decoded
-from tasks.models import SIMULATED, Round, RoundTarget, Task, TaskMember
-from tasks.permissions import can_make_tasks, can_own
+from tasks.models import SIMULATED, Round, RoundTarget, Task, TaskMember, TaskProposal
+from tasks.permissions import can_make_tasks, can_own, can_read
 from tasks.rounds.services import plan_round
 from tasks.scenes.contexts import with_drawn_examples
 from tasks.selectors import PLANNED
@@ -25,17 +25,21 @@ def begun_tasks() -> QuerySet[Task]:
     return Task.objects.filter(contestants__isnull=True).exclude(rounds__in=opened)
 
 
-def make_task(
-    *, maker: User, code: str, name: str, source: Template | Task, is_approved: bool = False
-) -> Task:
+def find_source(kind: str, code: str, maker: User) -> Source | None:
+    """What a task begins as: a template, or a task that the person may read; None: not there."""
+    if kind != TaskProposal.Kind.TASK:
+        return templates().get(code)
+    task = Task.objects.filter(code=code).first()
+    return task if task and can_read(maker, task) else None
+
+
+def make_task(*, maker: User, code: str, name: str, source: Source) -> Task:
     """Make a task that only its maker sees, from a template or as a copy of another task.
 
     As `make_own_task`.
     """
-    text = renamed(source.text if isinstance(source, Template) else source.config_text, name)
-    return make_own_task(maker=maker, code=code, text=text, source=source, is_approved=is_approved)[
-        0
-    ]
+    text = renamed(text_in(source), name)
+    return make_own_task(maker=maker, code=code, text=text, source=source)[0]
 
 
 @transaction.atomic
@@ -44,7 +48,7 @@ def make_own_task(
     maker: User,
     code: str,
     text: str,
-    source: Template | Task | None = None,
+    source: Source | None = None,
     is_visible: bool = False,
     allow_try_out: bool = True,
     is_approved: bool = False,
@@ -92,7 +96,7 @@ def _check_may_make(maker: User) -> None:
         raise Refused(said % {"number": settings.NEW_TASKS_AT_ONCE}, code="quota")
 
 
-def _bring_files(source: Template | Task | None, task: Task) -> None:
+def _bring_files(source: Source | None, task: Task) -> None:
     """Store in the task the pictures and recordings that its examples show."""
     if isinstance(source, Task):
         for media in source.media.filter(digest__in=shown_digests(task.config)):

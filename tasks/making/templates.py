@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tasks.config.parsing import read_yaml
 from tasks.config.schema import TaskConfig
-from tasks.models import parsed_config
+from tasks.models import Task, TaskProposal, parsed_config
 from tasks.services import OFFICIAL, SCENES
 
 GALLERY = Path(__file__).parent / "gallery"
@@ -27,6 +27,23 @@ class Template:
     def config(self) -> TaskConfig:
         """The parsed configuration."""
         return parsed_config(self.text)
+
+
+Source = Template | Task
+"""What a task begins as."""
+
+
+def text_in(source: Source) -> str:
+    """The configuration of a template or a task, as text."""
+    return source.text if isinstance(source, Template) else source.config_text
+
+
+def kind_of(source: Source | None) -> str:
+    """What it is, as drafts and proposals store it; empty: nothing."""
+    if source is None:
+        return ""
+    kind = TaskProposal.Kind
+    return kind.TEMPLATE if isinstance(source, Template) else kind.TASK
 
 
 @cache

@@ -47,8 +47,9 @@ def with_drawn_examples(file: Path, task: Task) -> str:
     digests = {in_words(scene): _stored(task, scene)["digest"] for scene in scenes}
     text = task.config_text
     for example in (*task.config.examples.good, *task.config.examples.bad):
-        shown = example.context["image"]
-        text = text.replace(shown["digest"], digests[shown["alt"]])
+        for shown in example.context.values():
+            if isinstance(shown, dict) and shown.get("alt") in digests:
+                text = text.replace(shown["digest"], digests[shown["alt"]])
     return text
 
 

@@ -4,10 +4,12 @@ import pytest
 
 from dynabench.accounts.models import confirm_address
 from dynabench.lib.errors import Refused
+from tasks.making.draft_services import begin_draft, change_draft
+from tasks.making.outline import data_of
 from tasks.making.proposal_services import decide_proposal, propose_task
 from tasks.making.services import make_task
 from tasks.making.templates import templates
-from tasks.models import Task, TaskProposal
+from tasks.models import Task, TaskDraft, TaskProposal
 from tests.support.factories import UserFactory
 from tests.support.races import races
 
@@ -84,3 +86,37 @@ def test_many_tabs_propose_no_more_than_may_wait(at_once, settings):
 
         assert at_once(propose, range(4)).count("quota") == 2
         assert TaskProposal.objects.filter(proposer=proposer).count() == 2
+
+
+def test_many_tabs_begin_no_more_drafts_than_a_person_may(at_once, settings):
+    """Lock: the owner, in `begin_draft`."""
+    settings.NEW_TASKS, settings.NEW_TASKS_AT_ONCE = "everybody", 2
+    for _ in REPEATS:
+        owner = UserFactory()
+        confirm_address(owner)
+
+        def begin(number, owner=owner):
+            try:
+                return begin_draft(owner=owner, source=None)
+            except Refused as error:
+                return error.code
+
+        assert at_once(begin, range(4)).count("quota") == 2
+        assert owner.task_drafts.count() == 2
+
+
+def test_two_steps_at_once_are_both_kept(at_once, settings):
+    """Lock: the draft, in `change_draft`."""
+    settings.NEW_TASKS = "everybody"
+    owner = UserFactory(is_superuser=True)
+    for _ in REPEATS:
+        draft = TaskDraft.objects.create(owner=owner, text="version: 1\n")
+        keys = ["name", "summary", "instructions", "language"]
+        at_once(
+            lambda key, draft=draft: change_draft(
+                draft=draft, change=lambda data: data.update({key: "x"})
+            ),
+            keys,
+        )
+        draft.refresh_from_db()
+        assert data_of(draft.text).keys() == {"version", *keys}

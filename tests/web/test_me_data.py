@@ -34,7 +34,7 @@ from dynabench.webhooks.models import Webhook
 from dynabench.webhooks.services import create_webhook
 from leaderboard.models import WeeklyGoal
 from leaderboard.people.services import set_weekly_goal
-from tasks.models import TaskMember
+from tasks.models import TaskDraft, TaskMember
 from tasks.selectors import targets_of
 from tasks.services import change_members
 from tasks.targets.endpoints.base import Prediction
@@ -93,6 +93,7 @@ def life(client, alice, bob, nli):
         assignment_id=form["assignment"], turns=[{"role": "user", "text": "Alice's turn."}]
     )
     TaskMember.objects.create(task=nli.task, user=alice, role="owner")
+    TaskDraft.objects.create(owner=alice, name="A", text="name: Alice's task.")
     log(alice, "round.closed", nli)
     create_token(user=alice, name="Alice's laptop", scopes=["read"], days=9)
     create_webhook(user=alice, url="https://a.test/Alice", events=["round.closed"], task=nli.task)
@@ -112,7 +113,16 @@ def test_check_39_the_export_holds_my_items_and_nobody_elses(client, life, alice
     assert mine["points"] == 4
     assert mine["answers"][0]["output"] == {"label": "entailment"}
     assert mine["answers"][0]["prob"]["entailment"] == 0.9
-    for said in ("reason.", "comment.", "report.", "failed try.", "draft.", "suggestion.", "turn."):
+    for said in (
+        "reason.",
+        "comment.",
+        "report.",
+        "failed try.",
+        "draft.",
+        "suggestion.",
+        "turn.",
+        "task.",
+    ):
         assert f"Alice's {said}" in text
     counts = {name: len(found[name]) for name in ("judgements", "skips", "handed_out", "attempts")}
     assert counts == {"judgements": 1, "skips": 1, "handed_out": 2, "attempts": 1}
@@ -182,6 +192,7 @@ EXPORTED = {
     "leaderboard.releaseconsent.voter", "notices.digest.user", "tasks.taskproposal.proposer",
     "communities.communityproposal.proposer", "communities.post.author",
     "communities.jointsubmission.owner",
+    "tasks.taskdraft.owner",
 }  # fmt: skip
 LEFT_OUT = {
     "accounts.idempotentanswer.user": "for a day; what it says is exported where it belongs",

@@ -138,12 +138,19 @@ def _example_values(
         "shown_inputs": shown_inputs(config, example),
         "form": form,
         "asks": legend(config, example.outcome),
-        "answers": choices(config, is_about_model(config, example.outcome)),
+        "answers": coloured(config, choices(config, is_about_model(config, example.outcome))),
         "model_said": model_said(config, example),
         "flag_form": flag_form,
         "flag_fields": fields_of(flag_form) if flag_form else blank_flag(text, asked, spoken),
         "instructions": render_markdown(config.instructions),
     }
+
+
+def coloured(config: TaskConfig, offered: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
+    """(answer, words, colour) of what a validator can answer; an empty colour is none."""
+    field = label_field(config)
+    colours = config.component(field).colours if field else {}
+    return [(said, words, colours.get(said.removeprefix("label:"), "")) for said, words in offered]
 
 
 def missed(answers: Sequence[GoldAnswer]) -> Sequence[GoldAnswer]:

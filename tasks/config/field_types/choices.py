@@ -10,7 +10,7 @@ RADIO_LIMIT = 7  # more choices than this become a drop-down list
 
 
 class _Choice(FieldType):
-    keys = ("labels",)
+    keys = ("labels", "colours")
     is_read = False
     missing = "Choose {title}"
 

@@ -63,7 +63,7 @@ class Spans(_Stretch, name="spans"):
     begin, `words @17 = tag`.
     """
 
-    keys = ("reference", "tags")
+    keys = ("reference", "tags", "colours")
     places = ("input", "output", "metadata")
     category = "token-classification"
     own_metrics = ("spans_f1", "spans_overlap_f1")

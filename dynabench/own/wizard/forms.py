@@ -1,0 +1,366 @@
+"""The forms of the steps: each shows a part of a draft's data, and writes it back."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from django import forms
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from tasks.config.components import Part
+from tasks.config.schema import (
+    METRICS,
+    Limits,
+    Programs,
+    Support,
+    ValidationPolicy,
+    Votes,
+)
+from tasks.making.outline import (
+    SHOWN,
+    Data,
+    answer_of,
+    completed,
+    get,
+    names,
+    put,
+    rules_for,
+)
+
+Path = tuple[str, ...]
+PARTS: Mapping[Path, type[Part]] = {
+    ("limits",): Limits,
+    ("programs",): Programs,
+    ("support",): Support,
+    ("validation",): ValidationPolicy,
+    ("validation", "votes"): Votes,
+}
+RULES = {
+    "exact_match": gettext_lazy("Its answer differs from the writer's"),
+    "string_f1": gettext_lazy("Its answer has too few words in common with the writer's"),
+    "contains": gettext_lazy("Its text does not hold the writer's answer"),
+    "spans_f1": gettext_lazy("It marks other parts of the text than the writer"),
+    "rank": gettext_lazy("It puts the texts in another order than the writer"),
+    "ask_user": gettext_lazy("The writer says that its answer is wrong; others judge that"),
+    "pattern": gettext_lazy("Its text lacks a pattern, or holds a forbidden one"),
+    "secret": gettext_lazy("It tells the secret of the conversation"),
+}
+POLICIES = {
+    "n-equal": gettext_lazy("So many equal votes decide, however many are cast"),
+    "at-least": gettext_lazy("So many equal votes of at most so many decide"),
+    "strict": gettext_lazy("More than half of all votes decide"),
+    "plurality": gettext_lazy("The most frequent vote decides"),
+}
+NONE = ("", gettext_lazy("None"))
+
+
+def default_of(path: Path) -> Any:
+    """What holds where a configuration says nothing."""
+    part = PARTS.get(path[:-1])
+    return part.model_fields[path[-1]].default if part else None
+
+
+def text_area(rows: int) -> forms.Textarea:
+    """A box of so many lines."""
+    return forms.Textarea(attrs={"rows": rows})
+
+
+class StepForm(forms.Form):
+    """A step: `PATHS` says where the value of each field stands in the data."""
+
+    PATHS: ClassVar[Mapping[str, Path]] = {}
+
+    def __init__(self, draft: Data, sent: Any = None) -> None:
+        full = completed(draft)
+        found = {name: get(full, at, default_of(at)) for name, at in self.PATHS.items()}
+        super().__init__(sent, initial=found)
+        self.arrange(full)
+
+    def arrange(self, data: Data) -> None:
+        """Fit the fields to the data."""
+
+    def choose(self, name: str, options: Sequence[str], none: Any = NONE) -> None:
+        """Let a field offer these, and what it holds."""
+        held = self.initial.get(name)
+        more = [held] if held and held not in options else []
+        field: Any = self.fields[name]
+        field.choices = [none, *((one, one) for one in (*options, *more))]
+
+    def write(self, data: Data) -> None:
+        """Write what was filled in, without what holds anyway."""
+        for name, path in self.PATHS.items():
+            if name in self.fields:
+                value = self.cleaned_data[name]
+                value = value.replace("\r\n", "\n") if isinstance(value, str) else value
+                put(data, path, None if value == default_of(path) else value)
+
+
+class GoalForm(StepForm):
+    """What the task is called, and what people are asked to do."""
+
+    PATHS = {
+        "name": ("name",),
+        "goal_text": ("goal", "text"),
+        "goal_field": ("goal", "field"),
+        "summary": ("summary",),
+        "language": ("language",),
+    }
+    name = forms.CharField(label=gettext_lazy("Name"), max_length=100)
+    goal_text = forms.CharField(
+        label=gettext_lazy("Goal"),
+        max_length=300,
+        required=False,
+        help_text=gettext_lazy(
+            "The sentence above the form, such as: Write a review that the model misreads."
+        ),
+    )
+    goal_field = forms.ChoiceField(
+        label=gettext_lazy("Label that the goal asks for"),
+        required=False,
+        help_text=gettext_lazy(
+            "A choice among labels that people fill in: the site draws one of them for each "
+            "example. Write its name in braces into the goal, such as {label}."
+        ),
+    )
+    summary = forms.CharField(
+        label=gettext_lazy("Summary"),
+        max_length=200,
+        required=False,
+        help_text=gettext_lazy("One sentence for the list of tasks."),
+    )
+    language = forms.RegexField(
+        r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$",
+        label=gettext_lazy("Language of the texts"),
+        required=False,
+        help_text=gettext_lazy("A language tag such as en or pt-BR; empty: en."),
+        error_messages={"invalid": gettext_lazy("Use a language tag such as en or pt-BR")},
+    )
+
+    def arrange(self, data: Data) -> None:
+        if data.get("kind") == "arena":
+            del self.fields["goal_text"], self.fields["goal_field"]
+        else:
+            self.choose("goal_field", names(data, "input", "multiclass"))
+
+
+class AnswerForm(StepForm):
+    """When the model is fooled, and by what models are scored."""
+
+    PATHS = {
+        "rule": ("verdict", "type"),
+        "threshold": ("verdict", "threshold"),
+        "pattern": ("verdict", "pattern"),
+        "forbidden": ("verdict", "forbidden"),
+        "main": ("metrics", "main"),
+        "also": ("metrics", "also"),
+    }
+    rule = forms.ChoiceField(
+        label=gettext_lazy("The model is fooled when"), widget=forms.RadioSelect
+    )
+    threshold = forms.FloatField(
+        label=gettext_lazy("Least agreement"),
+        required=False,
+        min_value=0.01,
+        max_value=1,
+        help_text=gettext_lazy("Above 0, at most 1. Of words in common, marked parts and orders."),
+    )
+    pattern = forms.CharField(
+        label=gettext_lazy("Pattern"),
+        required=False,
+        max_length=500,
+        strip=False,
+        help_text=gettext_lazy("A regular expression; (?i) at its beginning ignores case."),
+    )
+    forbidden = forms.BooleanField(
+        label=gettext_lazy("The pattern is forbidden: the model is fooled if it is found"),
+        required=False,
+    )
+    main = forms.ChoiceField(label=gettext_lazy("Models are ranked by"))
+    also = forms.MultipleChoiceField(
+        label=gettext_lazy("And scored by"),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+    )
+
+    def arrange(self, data: Data) -> None:
+        held = str(self.initial.get("rule") or "")
+        offered = list(dict.fromkeys([*rules_for(data), *filter(None, [held])]))
+        chosen: Any = self.fields["rule"]
+        chosen.choices = [(name, RULES[name]) for name in offered]
+        self.choose("main", METRICS, none=("", _("Choose one")))
+        also: Any = self.fields["also"]
+        kept = [one for one in self.initial.get("also") or () if one not in METRICS]
+        also.choices = [(name, name) for name in (*METRICS, *kept)]
+        if "pattern" not in offered:
+            del self.fields["pattern"], self.fields["forbidden"]
+        if not {"string_f1", "rank", "spans_f1"} & set(offered):
+            del self.fields["threshold"]
+
+    def write(self, data: Data) -> None:
+        said = self.cleaned_data
+        before, kind, rule = get(data, ("verdict",), {}), said["rule"], {"type": said["rule"]}
+        if kind == "exact_match":
+            rule["fields"] = get(before, ("fields",)) or answer_of(data)
+        elif kind != "ask_user":
+            rule["field"] = get(before, ("field",)) or next(iter(answer_of(data)), "")
+        if kind in ("string_f1", "rank", "spans_f1") and said.get("threshold"):
+            rule["threshold"] = said["threshold"]
+        if kind == "pattern":
+            rule |= {"pattern": said["pattern"]}
+            rule |= {"forbidden": True} if said["forbidden"] else {}
+        if before.get("type") == kind:
+            rule |= {key: one for key, one in before.items() if key not in SHOWN["verdict"]}
+        put(data, ("verdict",), rule)
+        put(data, ("metrics", "main"), said["main"])
+        put(data, ("metrics", "also"), [one for one in said["also"] if one != said["main"]])
+
+
+class WordsForm(StepForm):
+    """What people read before they write."""
+
+    PATHS = {"instructions": ("instructions",), "warning": ("content_warning", "text")}
+    instructions = forms.CharField(
+        label=gettext_lazy("Instructions"),
+        required=False,
+        strip=False,
+        widget=text_area(12),
+        help_text=gettext_lazy("Markdown. The steps first, then the rules."),
+    )
+    warning = forms.CharField(
+        label=gettext_lazy("Content warning"),
+        required=False,
+        widget=text_area(2),
+        help_text=gettext_lazy("If the texts may hurt: people read this page first."),
+    )
+
+    def write(self, data: Data) -> None:
+        super().write(data)
+        if not self.cleaned_data["warning"]:
+            data.pop("content_warning", None)  # its other parts say nothing without it
+
+
+class JudgingForm(StepForm):
+    """How others judge."""
+
+    PATHS = {
+        "mode": ("validation", "mode"),
+        "rule": ("validation", "votes", "rule"),
+        "needed": ("validation", "votes", "needed"),
+        "of": ("validation", "votes", "of"),
+        "judge_not_fooled": ("validation", "judge_not_fooled"),
+        "corrections": ("validation", "corrections"),
+        "reveal": ("validation", "reveal"),
+    }
+    mode = forms.ChoiceField(
+        label=gettext_lazy("Judges say"),
+        choices=[
+            ("label", gettext_lazy("Their own label, before they see any other")),
+            ("verdict", gettext_lazy("Correct, incorrect or flagged")),
+        ],
+        widget=forms.RadioSelect,
+    )
+    rule = forms.ChoiceField(
+        label=gettext_lazy("Policy"), choices=list(POLICIES.items()), widget=forms.RadioSelect
+    )
+    needed = forms.IntegerField(
+        label=gettext_lazy("Equal votes that decide"), min_value=1, max_value=99, required=False
+    )
+    of = forms.IntegerField(
+        label=gettext_lazy("Most votes"), min_value=1, max_value=99, required=False
+    )
+    judge_not_fooled = forms.FloatField(
+        label=gettext_lazy("Share of examples to judge that fooled no model"),
+        min_value=0,
+        max_value=1,
+        help_text=gettext_lazy("From 0 to 1. Those that fooled it are all judged."),
+    )
+    corrections = forms.BooleanField(
+        label=gettext_lazy("Judges may type the right answer where the model's is wrong"),
+        required=False,
+    )
+    reveal = forms.BooleanField(
+        label=gettext_lazy("After their vote judges see the label and the model's answer"),
+        required=False,
+    )
+
+    def write(self, data: Data) -> None:
+        super().write(data)
+        if self.cleaned_data["rule"] in ("strict", "plurality"):
+            put(data, ("validation", "votes", "needed"), None)  # it follows from the other
+        if not self.cleaned_data["corrections"] and "validation" not in data:
+            data["validation"] = {"corrections": False}  # a free answer's would be offered again
+
+
+class LimitsForm(StepForm):
+    """Caps, and help with writing."""
+
+    PATHS = {
+        "tries_per_context": ("limits", "tries_per_context"),
+        "tries_per_day": ("limits", "tries_per_day"),
+        "share_of_round": ("limits", "share_of_round"),
+        "share_of_votes": ("limits", "share_of_votes"),
+        "show_confidence": ("limits", "show_confidence"),
+        "write_programs": ("programs", "write"),
+        "judge_programs": ("programs", "judge"),
+        "prompt_field": ("support", "prompt_field"),
+        "minimal_edit": ("support", "minimal_edit"),
+        "worked": ("support", "examples"),
+        "suggestions": ("support", "suggestions"),
+    }
+    tries_per_context = forms.IntegerField(
+        label=gettext_lazy("Tries of a person with one context"), min_value=1
+    )
+    tries_per_day = forms.IntegerField(label=gettext_lazy("Tries of a person a day"), min_value=1)
+    share_of_round = forms.FloatField(
+        label=gettext_lazy("Largest share of a round that one person writes"),
+        min_value=0.001,
+        max_value=1,
+        help_text=gettext_lazy("0.05 is one in twenty. It counts in rounds from 400 examples on."),
+    )
+    share_of_votes = forms.FloatField(
+        label=gettext_lazy("Largest share of a round's votes that one person gives"),
+        min_value=0.001,
+        max_value=1,
+        help_text=gettext_lazy("With fewer than twenty judges choose more; 1: any number."),
+    )
+    show_confidence = forms.ChoiceField(
+        label=gettext_lazy("How sure the model is"),
+        choices=[
+            ("full", gettext_lazy("Writers see it")),
+            ("rounded", gettext_lazy("Writers see it rounded to ten percent")),
+            ("hidden", gettext_lazy("Writers do not see it")),
+        ],
+    )
+    write_programs = forms.BooleanField(
+        label=gettext_lazy("Programs may write examples, which are kept apart"), required=False
+    )
+    judge_programs = forms.BooleanField(
+        label=gettext_lazy("Votes of programs count"), required=False
+    )
+    prompt_field = forms.ChoiceField(
+        label=gettext_lazy("Given text that the text field starts with"),
+        required=False,
+        help_text=gettext_lazy("People change it. Models and judges do not see it."),
+    )
+    minimal_edit = forms.BooleanField(
+        label=gettext_lazy("People may change somebody's example so that its label flips"),
+        required=False,
+    )
+    worked = forms.BooleanField(
+        label=gettext_lazy("People may look at others' examples that worked"), required=False
+    )
+    suggestions = forms.BooleanField(
+        label=gettext_lazy("People may ask the task's generator for a text"), required=False
+    )
+
+    def arrange(self, data: Data) -> None:
+        self.choose("prompt_field", names(data, "context", "text", "long_text"))
+
+
+FORMS: Mapping[str, type[StepForm]] = {
+    "goal": GoalForm,
+    "answer": AnswerForm,
+    "words": WordsForm,
+    "judging": JudgingForm,
+    "limits": LimitsForm,
+}

@@ -1,0 +1,317 @@
+"""A task put together step by step: what is stored, what is lost (nothing), what is refused."""
+
+# ruff: noqa: F811  (fixtures are named where they are used)
+
+import pytest
+from django.test import Client
+
+from dynabench.own.wizard.field_forms import (
+    COLOUR_WORDS,
+    KEY_FIELDS,
+    ROWS,
+    TYPES,
+    FieldForm,
+    label_rows,
+    write_labels,
+)
+from dynabench.own.wizard.forms import FORMS
+from tasks.config.components import COLOURS, FIELD_TYPES
+from tasks.config.loading import load_config
+from tasks.making.draft_services import draft_text
+from tasks.making.outline import (
+    PLACES,
+    completed,
+    data_of,
+    fields_in,
+    get,
+    is_mirror,
+    not_shown,
+    text_of,
+)
+from tasks.making.templates import templates
+from tasks.models import Task, TaskDraft, TaskMember, TaskProposal
+from tests.support.factories import UserFactory
+from tests.support.new_tasks import ada, as_ada  # noqa: F401
+from tests.support.writing import signed_in
+from tests.web.conftest import HTMX
+
+MADE = """\
+version: 1
+name: Ferries
+goal:
+  text: Write a review that is {mood}
+  field: mood
+input:
+  - name: review
+    type: long_text
+    label: Your review
+    max_length: 300
+  - name: mood
+    type: multiclass
+    label: Mood
+    labels:
+      - glad
+      - value: sad
+        display: rather sad
+    colours:
+      glad: teal
+      sad: orange
+output:
+  - mood
+verdict:
+  type: exact_match
+  fields:
+    - mood
+metrics:
+  main: accuracy
+"""
+
+
+@pytest.fixture(autouse=True)
+def _everybody(settings):
+    settings.NEW_TASKS = "everybody"
+
+
+class Steps:
+    """The pages of one draft."""
+
+    def __init__(self, client):
+        self.client = client
+        self.draft = TaskDraft.objects.get()
+        self.url = f"/new/draft/{self.draft.pk}/"
+
+    def get(self, path="goal/", **more):
+        return self.client.get(self.url + path, **more)
+
+    def post(self, path, **sent):
+        return self.client.post(self.url + path, sent)
+
+    @property
+    def text(self):
+        self.draft.refresh_from_db()
+        return draft_text(self.draft)
+
+
+def begin(client):
+    response = client.post("/new/draft/")
+    steps = Steps(client)
+    assert response.url == f"{steps.url}goal/"
+    return steps
+
+
+def labels(*rows):
+    sent = {"labels-TOTAL_FORMS": len(rows), "labels-INITIAL_FORMS": 0}
+    for n, row in enumerate(rows):
+        sent |= {f"labels-{n}-{key}": value for key, value in row.items()}
+    return sent
+
+
+def test_every_type_of_field_and_its_keys_can_be_asked_for():
+    assert TYPES.keys() == FIELD_TYPES.keys()
+    assert COLOUR_WORDS.keys() == set(COLOURS)
+    keys = {key for kind in FIELD_TYPES.values() for key in kind.keys}
+    assert keys == {*KEY_FIELDS, *ROWS}
+
+
+def test_a_task_from_nothing(as_ada, ada):
+    steps = begin(as_ada)
+    assert steps.post("goal/", name="Ferries", language="en").url == f"{steps.url}fields/"
+    added = steps.post("fields/", label="Your review", type="long_text", place="input")
+    assert added.url == f"{steps.url}fields/input/0/"
+    review = {"was": "your_review", "label": "Your review", "type": "long_text", "place": "input"}
+    stored = steps.post("fields/input/0/", **review, name="review", required="on", max_length=300)
+    assert stored.url == f"{steps.url}fields/#fields"
+    steps.post("fields/", label="Mood", type="multiclass", place="input")
+    sad = {"value": "sad", "display": "rather sad", "colour": "orange"}
+    rows = labels({"value": "glad", "colour": "teal"}, sad, {"value": ""})
+    mood = {"was": "mood", "name": "mood", "label": "Mood", "type": "multiclass", "place": "input"}
+    mood |= {"required": "on", "is_answer": "on"}
+    assert steps.post("fields/input/1/", **mood, **rows).status_code == 302
+    goal = {"name": "Ferries", "goal_field": "mood", "goal_text": "Write a review that is {mood}"}
+    steps.post("goal/", **goal)
+    assert steps.text == MADE
+    preview = steps.post("goal/", **{**goal, "goal_text": "Sing {mood}!"}, page="write").text
+    assert "Sing " in preview
+    assert "Sing " not in steps.text
+    judged = {"mode": "label", "rule": "at-least", "needed": 2, "of": 3, "judge_not_fooled": 0.2}
+    assert 'class="colour-teal"' in steps.post("judging/", **judged, page="judge").text
+    assert "no-preview" not in steps.get("preview/?page=judge").text
+    made = steps.post("finish/", name="Ferries", code="ferries")
+    assert made.url == "/own/ferries/"
+    task = Task.objects.get()
+    assert (task.config_text, task.made_by) == (MADE, ada)
+    assert not TaskDraft.objects.exists()
+
+
+def test_fields_move_by_arrows_and_by_dragging_and_stay_where_they_cannot_go(as_ada):
+    steps = begin(as_ada)
+    for label, kind, place in [("A", "text", "context"), ("B", "text", "input"),
+                               ("C", "multilabel", "input")]:  # fmt: skip
+        steps.post("fields/", label=label, type=kind, place=place)
+
+    def order():
+        return [[f["name"] for f in data_of(steps.text).get(p, ())] for p in ("context", "input")]
+
+    assert steps.post("fields/change/", do="down:input:0").url.endswith("?at=input-1-down#fields")
+    assert order() == [["a"], ["c", "b"]]
+    moved = steps.get("fields/?at=input-1-down", **HTMX)
+    assert "<html" not in moved.text
+    assert moved.text.count("autofocus") == 1
+    steps.post("fields/change/", do="move:input:1:context:0")
+    assert order() == [["b", "a"], ["c"]]
+    for wrong in ("move:input:0:context:0", "up:context:7", "up:nowhere:0", "up:input:x", ""):
+        steps.post("fields/change/", do=wrong)
+        assert order() == [["b", "a"], ["c"]]
+    steps.post("fields/change/", do="remove:context:0")
+    assert order() == [["a"], ["c"]]
+
+
+def test_steps_lose_nothing_and_name_what_is_wrong(as_ada):
+    steps = begin(as_ada)
+    wrong = steps.post("goal/", name="", goal_text="Typed", language="?!")
+    assert (wrong.status_code, 'value="Typed"' in wrong.text) == (422, True)
+    assert 'href="#id_name"' in wrong.text
+    assert steps.post("limits/", go="goal").status_code == 422
+    back = steps.post("words/", instructions="1. **Look**\r\n2. Write", go="goal")
+    assert back.url == f"{steps.url}goal/"
+    assert data_of(steps.text)["instructions"] == "1. **Look**\n2. Write"
+    typed = steps.post("fields/", label="Half", type="text", place="input", go="judging")
+    assert typed.url == f"{steps.url}judging/"
+    assert data_of(steps.text)["input"][0]["name"] == "half"
+    assert steps.post("fields/", label="", go="later").url == "/new/"
+    assert "half" not in as_ada.get("/new/").text
+    finish = steps.post("finish/", name="", code="my-code", go="goal")
+    assert finish.status_code == 302
+    steps.draft.refresh_from_db()
+    assert steps.draft.code == "my-code"
+    page = steps.get("finish/")
+    assert "output" in page.text
+    assert steps.post("finish/", name="N", code="my-code").status_code == 422
+    assert not Task.objects.exists()
+    other = {"was": "other", "name": "x", "label": "", "type": "text", "place": "input"}
+    assert steps.post("fields/input/0/", **other).status_code == 422
+    assert steps.get("fields/input/5/").status_code == 404
+    assert steps.get("fields/nowhere/0/").status_code == 404
+
+
+def sent_back(form):
+    """What a browser sends of a form that nobody changed."""
+    values = {bound.html_name: bound.value() for bound in form}
+    return {name: one for name, one in values.items() if one not in (None, False)}
+
+
+@pytest.mark.parametrize("code", [c for c, t in templates().items() if t.config.kind != "arena"])
+def test_every_step_of_every_template_keeps_what_it_says(code):
+    data = data_of(templates()[code].text)
+    for step in FORMS.values():
+        form = step(data, sent_back(step(data)))
+        assert form.is_valid(), form.errors
+        form.write(data)
+    for place, path in PLACES.items():
+        for index, held in enumerate(get(data, path, ())):
+            if is_mirror(data, place, {"name": held} if isinstance(held, str) else held):
+                continue
+            form = FieldForm(data, place, index, sent_back(FieldForm(data, place, index)))
+            assert form.is_valid(), form.errors
+            if rows := label_rows(fields_in(data, place)[index], form.rows):
+                sent = sent_back(rows.management_form)
+                for row in rows:
+                    sent |= sent_back(row)
+                rows = label_rows(fields_in(data, place)[index], form.rows, sent)
+                assert rows.is_valid(), rows.errors
+                write_labels(fields_in(data, place)[index], form.rows, rows)
+            form.write(data)
+    assert load_config(text_of(completed(data))) == templates()[code].config
+
+
+def test_an_arena_has_fewer_steps(as_ada):
+    as_ada.post("/new/template/arena/", {"name": "Mine", "code": "mine", "steps": "1"})
+    steps = Steps(as_ada)
+    found = [steps.get(f"{step}/").status_code for step in ("goal", "fields", "words", "limits")]
+    assert found == [200, 404, 200, 404]
+    steps.post("goal/", name="Chat", summary="Talk.")
+    assert steps.post("finish/", name="Chat", code="chat").url == "/own/chat/"
+
+
+def test_examples_are_written_in_the_fields_of_the_task(as_ada):
+    as_ada.post("/new/template/entities/", {"name": "Mine", "code": "mine", "steps": "1"})
+    steps = Steps(as_ada)
+    path = "examples/good/1/"
+    page = steps.get(path).text
+    assert 'name="context-sentence"' in page
+    typed = {"context-sentence": "Ada met Ben.", "input-names": "Ada = person\nBen = person",
+             "reason": "Two names."}  # fmt: skip
+    assert steps.post(path, **{**typed, "reason": ""}).status_code == 422
+    assert steps.post(path, **typed).url == f"{steps.url}words/"
+    made = load_config(steps.text).examples.good[1]
+    assert made.input["names"][1]["start"] == 8
+    steps.post(path, remove="1")
+    assert len(load_config(steps.text).examples.good) == 1
+    assert steps.get("examples/good/7/").status_code == 404
+
+
+def test_a_task_is_changed_by_the_same_steps(as_ada, ada, nli):
+    TaskMember.objects.create(task=nli.task, user=ada, role="editor")
+    text = nli.task.config_text.replace("version: 1\n", "version: 1\ntraining_rows: 50\n")
+    Task.objects.update(config_text=text)
+    as_ada.post("/own/nli/config/steps/")
+    as_ada.post("/own/nli/config/steps/")
+    steps = Steps(as_ada)
+    assert "training_rows" in not_shown(data_of(steps.text))
+    assert "training_rows" in steps.get("goal/").text
+    sent = {b.name: b.value() for b in steps.get("goal/").context["form"] if b.value()}
+    steps.post("goal/", **{**sent, "name": "Another name"})
+    page = steps.get("finish/")
+    review = {"text": page.context["text"], "base": steps.draft.base}
+    assert as_ada.post("/own/nli/config/", review).status_code == 200
+    assert as_ada.post("/own/nli/config/", {**review, "step": "save"}).status_code == 302
+    task = Task.objects.get()
+    assert (task.name, task.config.training_rows, task.config_number) == ("Another name", 50, 2)
+    assert not TaskDraft.objects.exists()
+    as_ada.post("/own/nli/config/steps/")
+    TaskMember.objects.all().delete()
+    assert Steps(as_ada).get().status_code == 404
+    assert as_ada.post("/own/nli/config/steps/").status_code == 404
+
+
+def test_the_yaml_is_edited_by_hand_where_it_has_no_errors(as_ada):
+    steps = begin(as_ada)
+    wrong = steps.post("yaml/", text="version: 1\nname: [")
+    assert (wrong.status_code, "name: [" in wrong.text) == (422, True)
+    assert steps.post("yaml/", text=MADE).url == f"{steps.url}finish/"
+    assert steps.text == MADE
+
+
+def test_drafts_are_of_one_person_and_few(as_ada, settings):
+    settings.NEW_TASKS_AT_ONCE = 1
+    steps = begin(as_ada)
+    assert as_ada.post("/new/draft/").url == "/new/"
+    assert TaskDraft.objects.count() == 1
+    assert f'href="{steps.url}goal/"' in as_ada.get("/new/").text
+    assert f'href="{steps.url}goal/"' in as_ada.get("/me/").text
+    stranger = signed_in(UserFactory())
+    for path in ("goal/", "fields/", "finish/", "yaml/", "preview/"):
+        assert stranger.get(steps.url + path).status_code == 404
+        assert Client().get(steps.url + path).status_code == 302
+    assert stranger.post(f"{steps.url}delete/").status_code == 404
+    settings.NEW_TASKS = "nobody"
+    assert stranger.post("/new/draft/").url == "/new/"
+    assert as_ada.post(f"{steps.url}delete/").url == "/new/"
+    assert not TaskDraft.objects.exists()
+
+
+def test_where_administrators_decide_a_draft_is_proposed(as_ada, ada, settings):
+    settings.NEW_TASKS = "approval"
+    steps = begin(as_ada)
+    steps.post("yaml/", text=MADE)
+    said = {"goal": "To know.", "people": "Us."}
+    assert steps.post("finish/", name="Boats", code="boats", **said).url == "/new/"
+    proposal = TaskProposal.objects.get()
+    boss = UserFactory(is_superuser=True, is_staff=True)
+    page = signed_in(boss).get(f"/new/proposals/{proposal.pk}/")
+    assert "rather sad" in page.text
+    sent = {"approve": "yes", "code": "boats", "reason": ""}
+    signed_in(boss).post(f"/new/proposals/{proposal.pk}/", sent)
+    task = Task.objects.get()
+    assert (task.name, task.made_by) == ("Boats", ada)
+    assert load_config(MADE).input == task.config.input
