@@ -120,7 +120,7 @@ def fields_change(request: HttpRequest, pk: int) -> HttpResponse:
     focus = ""
     with as_message(request, ConfigError):
         focus = _moved(draft, *request.POST.get("do", "").split(":"))
-    return redirect(f"{reverse('draft-step', args=[pk, 'fields'])}?at={focus}#fields")
+    return redirect(f"{reverse('draft-step', args=[pk, 'fields'])}?at={focus}")
 
 
 def _moved(draft: TaskDraft, do: str, *told: str) -> str:
