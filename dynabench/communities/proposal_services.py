@@ -19,6 +19,7 @@ from dynabench.communities.permissions import IN, can_propose, can_run, listed_c
 from dynabench.lib.errors import Invalid, Refused
 from tasks.mails import mail_person
 from tasks.making.proposal_services import decide_proposal, propose_task
+from tasks.making.templates import Source
 from tasks.models import TaskProposal
 
 State = CommunityProposal.State
