@@ -307,7 +307,7 @@ def test_where_administrators_decide_a_draft_is_proposed(as_ada, ada, settings):
     said = {"goal": "To know.", "people": "Us."}
     assert steps.post("finish/", name="Boats", code="boats", **said).url == "/new/"
     proposal = TaskProposal.objects.get()
-    boss = UserFactory(is_superuser=True, is_staff=True)
+    boss = UserFactory(is_superuser=True)
     page = signed_in(boss).get(f"/new/proposals/{proposal.pk}/")
     assert "rather sad" in page.text
     sent = {"approve": "yes", "code": "boats", "reason": ""}
