@@ -37,6 +37,7 @@ urlpatterns = [
     path("new/draft/", include("dynabench.own.wizard.urls")),
     path("new/proposals/", proposals.proposals, name="proposals"),
     path("new/proposals/<int:pk>/", proposals.proposal, name="proposal"),
+    path("new/proposals/<int:pk>/withdraw/", new.withdraw, name="proposal-withdraw"),
     path("new/<slug:kind>/<slug:code>/", new.new_task, name="new-task"),
     path("new/<slug:kind>/<slug:code>/preview/", new.new_preview, name="new-preview"),
     path("demo/", include("dynabench.demo.urls")),

@@ -176,6 +176,9 @@ class TargetModel(models.Model):
         help_text="Name of the environment variable that holds the target's bearer secret.",
         validators=[SECRET_NAME],
     )
+    sealed_secret = models.TextField(
+        blank=True, editable=False, help_text="Encrypted; what its editors gave for this address."
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:

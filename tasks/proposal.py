@@ -22,6 +22,7 @@ class TaskProposal(models.Model):
         WAITING = gettext_noop("waiting")
         APPROVED = gettext_noop("approved")
         DECLINED = gettext_noop("declined")
+        WITHDRAWN = gettext_noop("withdrawn")
 
     proposer = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.CASCADE, related_name="task_proposals"

@@ -5,11 +5,11 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.clickjacking import xframe_options_sameorigin
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from dynabench.accounts.people import person
 from dynabench.accounts.services import annotator_of
@@ -22,7 +22,7 @@ from tasks.access import ANY, find_task
 from tasks.config.parsing import ConfigError
 from tasks.making.draft_services import begin_draft
 from tasks.making.forms import NewTaskForm, ProposalForm
-from tasks.making.proposal_services import propose_task
+from tasks.making.proposal_services import propose_task, withdraw_proposal
 from tasks.making.services import begun_tasks, delete_begun_task, make_task
 from tasks.making.templates import Source, Template, templates
 from tasks.models import Task, TaskProposal
@@ -64,6 +64,16 @@ def gallery(request: HttpRequest) -> HttpResponse:
         "may": can_make_tasks(user) or can_propose_tasks(user),
     }
     return render(request, "own/new/gallery.html", values)
+
+
+@require_POST
+def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
+    """Take back one's own proposal while it waits."""
+    with as_message(request):
+        found = get_object_or_404(person(request).task_proposals, pk=pk)
+        withdraw_proposal(proposal=found, actor=person(request))
+        messages.success(request, _("Your proposal is withdrawn."))
+    return redirect("new")
 
 
 @require_http_methods(["GET", "POST"])

@@ -74,7 +74,7 @@ def decide_proposal(
     rows = TaskProposal.objects.select_related("proposer")
     locked = rows.select_for_update(of=("self",), no_key=True).get(pk=proposal.pk)
     if locked.state != State.WAITING:
-        raise Refused(_("The proposal was decided already."), code="decided")
+        raise _is_over()
     if not approve and not reason.strip():
         raise Invalid(_("Give a reason; the proposer reads it."), field="reason")
     if approve:
@@ -88,6 +88,19 @@ def decide_proposal(
     log(actor, f"proposal.{locked.state}", locked, reason=reason)
     _tell(locked)
     return locked
+
+
+@transaction.atomic
+def withdraw_proposal(*, proposal: TaskProposal, actor: User) -> None:
+    """Take back one's own proposal while it waits. One update, no lock. Raises Refused."""
+    mine = TaskProposal.objects.filter(pk=proposal.pk, proposer=actor, state=State.WAITING)
+    if not mine.update(state=State.WITHDRAWN, decided_at=timezone.now()):
+        raise _is_over()
+    log(actor, "proposal.withdrawn", proposal)
+
+
+def _is_over() -> Refused:
+    return Refused(_("The proposal is decided or withdrawn already."), code="decided")
 
 
 def _text_in(source: Source | None) -> str:

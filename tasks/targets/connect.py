@@ -13,6 +13,7 @@ from django.core.cache import cache
 from django.db import connection
 from django.db.models import QuerySet
 
+from dynabench.lib.encryption import Unreadable, decrypt
 from tasks.config.schema import TaskConfig
 from tasks.models import Generator, TargetModel, TargetVersion
 from tasks.targets.endpoints.base import (
@@ -127,8 +128,17 @@ def generator_endpoint(generator: Generator) -> Endpoint:
 
 
 def secret_of(target: TargetModel | Generator) -> str | None:
-    """The bearer token sent to the target, if the environment holds one."""
-    return os.environ.get(target.secret_env) if target.secret_env else None
+    """The bearer token sent to the target, if the environment holds one, or its editors gave one.
+
+    Raises EndpointError(misconfigured).
+    """
+    if target.secret_env:
+        return os.environ.get(target.secret_env)
+    sealed = target.sealed_secret if isinstance(target, TargetModel) else ""
+    try:
+        return decrypt(sealed) or None
+    except Unreadable:
+        raise misconfigured("Its secret cannot be read any more. Enter it again.") from None
 
 
 def _private_hosts(url: str) -> tuple[str, ...]:

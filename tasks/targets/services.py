@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
+from dynabench.lib.encryption import encrypt
 from dynabench.lib.errors import Refused
 from dynabench.lib.rows import changed_fields
 from tasks.contexts.files import context_digest
@@ -35,6 +36,9 @@ IDENTITY = (
 OF_TARGETS = (TargetVersion, TargetFailure, ModelUse)
 """What goes with a target."""
 
+SENT_TO = ("adapter", "url", "options", "secret_env")
+"""Where a target's secret goes, and how."""
+
 
 @transaction.atomic
 def add_target(*, task: Task, actor: User, fields: Mapping[str, Any]) -> TargetModel:
@@ -43,7 +47,7 @@ def add_target(*, task: Task, actor: User, fields: Mapping[str, Any]) -> TargetM
     Raises Refused.
     """
     _check_settings(actor, None, fields, "target")
-    values = {**fields, "task": task}
+    values = {**_sealed(TargetModel(), fields), "task": task}
     target, created = TargetModel.objects.get_or_create(name=fields["name"], defaults=values)
     if not created:
         raise Refused(_("Another target has this name. Take another one."), code="target")
@@ -55,7 +59,9 @@ def add_target(*, task: Task, actor: User, fields: Mapping[str, Any]) -> TargetM
 def change_target(*, target: TargetModel, actor: User, fields: Mapping[str, Any]) -> TargetModel:
     """Change settings that are checked. Raises Refused.
 
-    Locks the target, so that it is not sent elsewhere while it gets a secret.
+    `secret` is stored encrypted, and forgotten when the target is asked at another address or
+    otherwise without it being given again: else an editor could send it elsewhere. Locks the
+    target, so that it is not sent elsewhere while it gets a secret.
     """
     _check_settings(actor, _locked_target(target), fields, "target")
     changed, noted = changed_target(target, fields)
@@ -94,7 +100,17 @@ def changed_target(
     check_same_model(locked, fields)
     moved = fields.get("url", locked.url) != locked.url
     noted = {"url": {"before": locked.url, "after": fields["url"]}} if moved else {}
-    return locked, {"fields": changed_fields(locked, fields), **noted}
+    return locked, {"fields": changed_fields(locked, _sealed(locked, fields)), **noted}
+
+
+def _sealed(target: TargetModel, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings with their secret encrypted, or without the one that was for other settings."""
+    told = {name: value for name, value in fields.items() if name != "secret"}
+    if "secret" in fields:
+        return {**told, "sealed_secret": encrypt(fields["secret"])}
+    if any(told.get(name, getattr(target, name)) != getattr(target, name) for name in SENT_TO):
+        told["sealed_secret"] = ""
+    return told
 
 
 def check_same_model(target: TargetModel, fields: Mapping[str, Any]) -> None:

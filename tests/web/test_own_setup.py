@@ -6,6 +6,8 @@ from django.utils import timezone
 from dynabench.accounts.models import LogEntry, confirm_address
 from dynabench.lib import throttles
 from tasks.models import Round, TargetModel, TaskMember
+from tasks.targets.connect import secret_of
+from tasks.targets.endpoints.base import EndpointError
 from tests.support.factories import UserFactory, scripted_target
 
 TARGETS, ACCESS = "/own/nli/targets/", "/own/nli/access/"
@@ -39,6 +41,34 @@ def test_a_target_is_registered_tested_and_changed(as_alice, owner):
     assert "mine" in as_alice.get(TARGETS).text
     actions = LogEntry.objects.filter(task="nli").values_list("action", flat=True)
     assert {"target.registered", "target.changed"} <= {*actions}
+
+
+def test_a_secret_is_stored_encrypted_never_shown_and_goes_nowhere_else(as_alice, owner):
+    remote = {**FORM, "adapter": "http", "options": "{}", "url": "https://one.test/models/a"}
+    assert as_alice.post(f"{TARGETS}new/", {**FORM, "secret": "s3cret"}).status_code == 422
+    assert as_alice.post(f"{TARGETS}new/", {**remote, "secret": "s3 cret"}).status_code == 422
+    assert as_alice.post(f"{TARGETS}new/", {**remote, "secret": "s3cret"}).status_code == 302
+    target = TargetModel.objects.get()
+    page = f"{TARGETS}{target.pk}/"
+
+    def secret(**changes):
+        assert as_alice.post(page, {**remote, **changes}).status_code == 302
+        return secret_of(TargetModel.objects.get())
+
+    assert (secret_of(target), "s3cret" in target.sealed_secret) == ("s3cret", False)
+    for shown in (page, TARGETS, "/own/nli/log/", "/api/v1/tasks/nli/target-models/"):
+        text = as_alice.get(shown).text
+        assert "s3cret" not in text
+        assert target.sealed_secret not in text
+    assert secret() == "s3cret"
+    assert secret(url="https://two.test/models/a") is None
+    assert secret(url="https://two.test/models/a", secret="other") == "other"
+    assert secret(url="https://two.test/models/a", options='{"passage_field": "premise"}') is None
+    assert secret(secret="third") == "third"
+    assert secret(forget_secret="on") is None
+    TargetModel.objects.update(sealed_secret="of another key")
+    with pytest.raises(EndpointError):
+        secret_of(TargetModel.objects.get())
 
 
 @pytest.mark.parametrize(

@@ -147,3 +147,18 @@ def test_everything_is_asked_for(as_ada, field):
 def test_without_a_confirmed_address_nothing_is_proposed(as_alice):
     assert as_alice.post(NEW, FORM).status_code == 422
     assert not TaskProposal.objects.exists()
+
+
+def test_the_proposer_withdraws_it_while_it_waits(
+    proposal, as_ada, as_boss, mailoutbox, django_capture_on_commit_callbacks
+):
+    withdraw = f"/new/proposals/{proposal.pk}/withdraw/"
+    assert withdraw in as_ada.get("/new/").text
+    assert as_boss.post(withdraw).status_code == 404
+    assert as_ada.post(withdraw).url == "/new/"
+    proposal.refresh_from_db()
+    assert proposal.state == "withdrawn"
+    assert withdraw not in as_ada.get("/new/").text
+    assert decide(as_boss, proposal, django_capture_on_commit_callbacks, YES).status_code == 422
+    assert not Task.objects.exists()
+    assert LogEntry.objects.filter(action="proposal.withdrawn").count() == 1

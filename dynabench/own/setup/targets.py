@@ -4,6 +4,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
+from django.core.validators import RegexValidator
 from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -22,6 +23,7 @@ from tasks.targets.forms import GeneratorForm, InputForm, SettingsForm
 from tasks.targets.send_test import NoAnswer, in_words, send_test
 from tasks.targets.services import add_target, change_target, delete_target
 
+SECRET = RegexValidator(r"^[!-~]+$", gettext_lazy("Letters, digits and signs, without spaces."))
 WORDS = {
     "name": (gettext_lazy("Name"), gettext_lazy("Small letters, digits and hyphens. It stays.")),
     "adapter": (gettext_lazy("Adapter"), gettext_lazy("How the model is asked.")),
@@ -46,9 +48,38 @@ WORDS = {
 class TargetSettings(SettingsForm):
     """The settings of a target that the person may set."""
 
+    secret = forms.CharField(
+        label=gettext_lazy("Secret of the address"),
+        required=False,
+        max_length=500,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        validators=[SECRET],
+        help_text=gettext_lazy(
+            "Sent as a bearer token, over https. It is stored encrypted and never shown again. "
+            "Give it again with another address, adapter or option."
+        ),
+    )
+    forget_secret = forms.BooleanField(label=gettext_lazy("Forget its secret"), required=False)
+
     def __init__(self, user: User, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         limit_settings(self, user)
+        if self.instance.secret_env:
+            del self.fields["secret"]
+        if not self.instance.sealed_secret:
+            del self.fields["forget_secret"]
+
+    def clean(self) -> dict[str, Any]:
+        told = super().clean() or self.cleaned_data
+        if told.get("secret") and (told.get("secret_env") or not told.get("url")):
+            self.add_error("secret", _("A secret goes with an address, and without a variable."))
+        return told
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What is new; an empty secret is none."""
+        told = {name: self.cleaned_data[name] for name in self.changed_data}
+        return told | ({"secret": ""} if told.pop("forget_secret", False) else {})
 
 
 def limit_settings(form: SettingsForm | GeneratorForm, user: User) -> None:
@@ -57,7 +88,8 @@ def limit_settings(form: SettingsForm | GeneratorForm, user: User) -> None:
     for name in fixed_settings(user, there):
         form.fields.pop(name, None)
     for name, field in form.fields.items():
-        field.label, field.help_text = WORDS[name]
+        if name in WORDS:
+            field.label, field.help_text = WORDS[name]
         if isinstance(field, forms.JSONField):
             field.widget.attrs["rows"] = 4
 
@@ -96,8 +128,7 @@ def target_edit(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     form = TargetSettings(who, request.POST or None, instance=target)
     if form.is_valid():
         with as_form_error(form):
-            fields = {name: form.cleaned_data[name] for name in form.changed_data}
-            change_target(target=target, actor=who, fields=fields)
+            change_target(target=target, actor=who, fields=form.settings)
             messages.success(request, _("Saved."))
             return redirect("own:targets", code)
     return _form_page(request, task, form)
