@@ -210,8 +210,9 @@ def test_pages_of_a_new_task(page, alice, settings, monkeypatch, tmp_path):
     expect(page.get_by_role("heading", name="What rows.csv brings")).to_be_focused()
     audit(page)
     page.get_by_role("button", name="Store 1 new context").click()
-    visit(page, "/own/mine/rounds/1/contexts/")
-    audit(page)
+    for desk in ("contexts", "rows"):
+        visit(page, f"/own/mine/rounds/1/{desk}/")
+        audit(page)
 
 
 def test_pages_of_a_proposed_task(open_page, alice, settings):
