@@ -1,13 +1,22 @@
 """Each role of a hidden task at each of its doors."""
 
 import os
+import re
 
 from django.db import transaction
 
+from annotation.models import Example
+from dynabench.accounts.services import annotator_of
 from tasks.models import Task, TaskMember
+from tasks.roles import May, roles_that
 from tests.support.factories import UserFactory
+from validation.decisions.services import override_consensus
+from validation.models import Validation
+from validation.rules.consensus import Vote
 
 ROLES = [role.value for role in TaskMember.Role]
+READ = roles_that(May.READ)
+TOLD = "told to readers alone"
 HEAD = " " * 5 + " ".join(f"{role:9}" for role in ROLES)
 
 
@@ -26,6 +35,25 @@ def members_of(world, make_client):
         made[role] = make_client()
         made[role].force_login(user)
     return made
+
+
+def plant(world):
+    """Say something of an example that only readers may learn: a reason, a vote and a decision."""
+    example = Example.objects.get(uuid=world.ids["examples"][0])
+    example.metadata = {"why": TOLD}
+    example.save(update_fields=["metadata"])
+    voter = annotator_of(UserFactory(email="voter@roles.example.com"))
+    Validation.objects.create(example=example, validator=voter, label="neutral", comment=TOLD)
+    override_consensus(
+        example=example, owner=world.owner, choice=Vote(label="neutral"), reason=TOLD
+    )
+
+
+def tells(response):
+    """Whether it holds what only readers may learn, or a text that others wrote."""
+    parts = response.streaming_content if response.streaming else [response.content]
+    said = b"".join(parts).decode(errors="replace")
+    return TOLD in said or bool(re.search(r"By \d+: \d", said))
 
 
 def answer(client, method, address):

@@ -1,5 +1,7 @@
 """What each role gets at every page of a hidden task: tests/web/roles.txt, to read line by line.
 
+Whoever takes part is told nothing that readers alone may learn, but the text they are to judge.
+
 `UPDATE_ACCESS=1 ./test web/test_roles.py` writes the lines as they are.
 """
 
@@ -14,10 +16,15 @@ from django.urls import URLPattern
 
 from dynabench.urls import urlpatterns
 from tests.support.api_routes import world  # noqa: F401
-from tests.support.roles import HEAD, ROLES, answer, check, line, members_of
+from tests.support.roles import HEAD, READ, ROLES, answer, check, line, members_of, plant, tells
 
 pytestmark = pytest.mark.django_db
 KNOWN = Path(__file__).with_name("roles.txt")
+SITE = (
+    *("/", "/leaderboards/", "/g/texts/", "/communities/words/", "/communities/words/board/"),
+    *("/communities/words/people/", "/me/", "/me/assignments/", "/me/data/download/", "/new/"),
+)
+"""Pages about many tasks, which tell nobody more of a hidden one."""
 ELSEWHERE = re.compile("arena|battle|conversations|llm-judges|talk|stream")
 """Pages of arenas and chats, and of things that the world lacks."""
 
@@ -61,7 +68,8 @@ def test_every_page_answers_each_role_as_the_table_says(world):
         "assignments": ids["duties"],
         "sets": [version.pk],
     }
-    members, found = members_of(world, Client), [HEAD]
+    plant(world)
+    members, found, told = members_of(world, Client), [HEAD], set()
     for route in routes():
         address = address_of(world, route)
         owner = members["owner"]
@@ -70,6 +78,15 @@ def test_every_page_answers_each_role_as_the_table_says(world):
             del asked["POST"]
         for method, first in asked.items():
             if first != 405:
-                others = [answer(members[one], method, address).status_code for one in ROLES[1:]]
-                found.append(line(method, [first, *others], route))
+                others = {one: answer(members[one], method, address) for one in ROLES[1:]}
+                codes = [response.status_code for response in others.values()]
+                found.append(line(method, [first, *codes], route))
+                told |= {(route, one) for one in others if tells(others[one])}
     check(KNOWN, found)
+    judged = "t/<slug:code>/judge/"
+    assert {one for one in told if one[1] not in READ} == {(judged, "annotator"), (judged, "judge")}
+    assert {one for _route, one in told} >= READ - {"owner"}
+    example = ids["examples"][0]
+    for address in (*SITE, f"/judge/{example}/after/", f"/attempt/{ids['attempts'][0]}/"):
+        for one in ("annotator", "judge", "writer"):
+            assert not tells(answer(members[one], "GET", address)), (address, one)
