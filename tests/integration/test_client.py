@@ -29,7 +29,7 @@ from tests.support.factories import (
     UserFactory,
     scripted_target,
 )
-from tests.support.live import ROOT, installation
+from tests.support.live import ROOT, queue_worker, web_server
 from tests.support.releases import closed, people, released  # noqa: F401 - fixtures
 from tests.support.serving_models import tiny_model
 from tests.support.submissions import work_off
@@ -106,8 +106,9 @@ def test_the_published_snippet_runs_as_it_stands(home, nli, key, tiny):
     program = snippet(key, tiny)
     without_deltas(nli.task)
     ranks_any(nli.task)
-    with installation(home) as url:
-        done = python(program, url, home)
+    with web_server(home) as url:
+        with queue_worker(home):
+            done = python(program, url, home)
         assert done.returncode == 0, done.stderr + (home / "web.log").read_text()
         score, accuracy = done.stdout.splitlines()
         assert re.fullmatch(r"Dynascore: \d+(\.\d+)?", score)

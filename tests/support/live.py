@@ -8,7 +8,7 @@ import sys
 import time
 import urllib.parse
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -46,15 +46,25 @@ def environment(home: Path) -> dict[str, str]:
 @contextmanager
 def installation(home: Path) -> Iterator[str]:
     """A web server and a queue worker as long as the context lasts; gives the server's address."""
+    with web_server(home) as url, queue_worker(home):
+        yield url
+
+
+@contextmanager
+def web_server(home: Path) -> Iterator[str]:
+    """Gives its address when it answers."""
     with ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         web = ["-m", "gunicorn", "dynabench.wsgi", "--bind", f"fd://{listener.fileno()}"]
         web += ["--worker-class", "gthread", "--threads", "8", "--no-control-socket"]
         stack.enter_context(_process("web", web, home, listener.fileno()))
-        stack.enter_context(_process("queue", [str(ROOT / "manage.py"), "qcluster"], home))
         _wait_for(url, home)
         yield url
+
+
+def queue_worker(home: Path) -> AbstractContextManager[None]:
+    return _process("queue", [str(ROOT / "manage.py"), "qcluster"], home)
 
 
 @contextmanager
