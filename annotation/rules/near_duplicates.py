@@ -8,20 +8,24 @@ whose `jaccard` says how alike they are.
 
 import functools
 import hashlib
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dynabench.lib.words import UNSPACED
 from tasks.config.schema import TaskConfig
 
-GRAM = 5
+GRAM, UNSPACED_GRAM = 5, 2
 BANDS = 8
 ROWS = 3
 BINS = BANDS * ROWS
 ALIKE = 0.8
 """Texts of this similarity count as nearly the same; 99.7 % of such pairs share a key."""
 SHORTEST = 24
-"""Characters of the normalised text; “Who is he?” may well be asked twice."""
+"""Characters of the normalised text; “Who is he?” may well be asked twice. Chinese ones count
+threefold, as each says about as much as three letters."""
+_UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
 def written_text(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
@@ -42,7 +46,7 @@ def compared(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
     Alike are examples with nearly the same of it, and with the same files.
     """
     text = written_text(config, inputs)
-    enough = len(normalise(text)) >= SHORTEST
+    enough = _size(normalise(text)) >= SHORTEST
     return text if enough else "\n".join([text, *files_of(config, inputs)])
 
 
@@ -58,10 +62,18 @@ def normalise(text: str) -> str:
     return " ".join("".join(kept).split())
 
 
+def _size(plain: str) -> int:
+    return len(plain) + 2 * len(_UNSPACED.findall(plain))
+
+
 def grams(text: str) -> set[str]:
-    """The character 5-grams of the normalised text; a shorter text is one gram, none is none."""
+    """The character 5-grams of the normalised text, 2-grams where most of it is Chinese.
+
+    A shorter text is one gram, none is none.
+    """
     plain = normalise(text)
-    return {plain[i : i + GRAM] for i in range(max(1, len(plain) - GRAM + 1))} - {""}
+    size = UNSPACED_GRAM if 2 * len(_UNSPACED.findall(plain)) > len(plain) else GRAM
+    return {plain[i : i + size] for i in range(max(1, len(plain) - size + 1))} - {""}
 
 
 def overlap(a: set[str], b: set[str]) -> float:
@@ -76,7 +88,7 @@ def jaccard(text: str, other: str) -> float:
 
 def are_alike(text: str, other: str) -> bool:
     """Whether two texts, both long enough to tell, are nearly the same."""
-    long = all(len(normalise(one)) >= SHORTEST for one in (text, other))
+    long = all(_size(normalise(one)) >= SHORTEST for one in (text, other))
     return long and jaccard(text, other) >= ALIKE
 
 
@@ -86,7 +98,7 @@ def band_keys(text: str) -> tuple[int, ...]:
 
     The band is part of its key, so that one column holds them all.
     """
-    if len(normalise(text)) < SHORTEST:
+    if _size(normalise(text)) < SHORTEST:
         return ()
     least = signature(text)
     return tuple(

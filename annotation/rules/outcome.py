@@ -11,13 +11,14 @@ from typing import Any, Literal
 from annotation.rules.marks import marks_f1
 from annotation.rules.secret import secret_of, tells
 from annotation.rules.texts import contains, matches
+from dynabench.lib.words import words_of
 from tasks.config.verdicts import VerdictRule
 
 Ensemble = Literal["all", "majority", "any"]
 Status = Literal["fooled", "not_fooled", "undecided", "no_model"]
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_PUNCTUATION = str.maketrans("", "", string.punctuation + "。，、！？；：（）「」『』《》")
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,13 @@ class Outcome:
 def squad_normalise(text: str) -> str:
     """Lower case, without ASCII punctuation and English articles, single spaces.
 
-    As `normalize_answer` of the SQuAD v1.1 evaluation (Rajpurkar et al. 2016, section 6.1).
+    As `normalize_answer` of the SQuAD v1.1 evaluation (Rajpurkar et al. 2016, section 6.1); a
+    Chinese character is a word, without Chinese punctuation, as in MLQA (Lewis et al. 2020, 4.2).
 
     >>> squad_normalise("The  U.S. Army!")
     'us army'
     """
-    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+    return " ".join(words_of(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION))))
 
 
 def squad_f1(prediction: str, gold: str) -> float:

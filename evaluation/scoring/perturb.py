@@ -22,7 +22,12 @@ from evaluation.scoring.perturbations.source import (
     moved,
     protected,
 )
-from evaluation.scoring.perturbations.tables import AFRICAN_AMERICAN, BRITISH, GROUPS
+from evaluation.scoring.perturbations.tables import (
+    AFRICAN_AMERICAN,
+    BRITISH,
+    GROUPS,
+    NEIGHBOURS,
+)
 
 Family = Literal["robustness", "fairness"]
 Groups = Sequence[Sequence[str]]
@@ -98,7 +103,13 @@ KINDS: dict[str, Kind] = {
         Kind("missing_spaces", "robustness", letters.missing_spaces, params=FEW),
         Kind("contractions", "robustness", words.contracted, EN),
         Kind("expansions", "robustness", words.expanded, EN),
-        Kind("keyboard_neighbour", "robustness", letters.neighbour_keys, EN, FEW),
+        Kind(
+            "keyboard_neighbour",
+            "robustness",
+            letters.neighbour_keys,
+            tuple(NEIGHBOURS),
+            {**FEW, "tables": NEIGHBOURS},
+        ),
         Kind("swapped_letters", "robustness", letters.swapped_letters, params=FEW),
         Kind("dropped_letters", "robustness", letters.dropped_letters, params=FEW),
         Kind("doubled_letters", "robustness", letters.doubled_letters, params=FEW),
@@ -135,12 +146,12 @@ def variants(
     }
     if sum(map(len, texts.values())) * (1 + sum(map(len, kept))) > MOST_WORK:
         return []
-    known = [kind for kind in KINDS.values() if kind.family == family and kind.speaks(language)]
+    known = kinds_of(family, language, reading.group_terms)
     found: list[Variant] = []
     for kind in sorted(known, key=lambda kind: _digest(kind, seed, row.uid, "kind")):
         if len(found) == most:
             break
-        edits = _edits(kind, texts, kept, seed, row.uid, reading.group_terms)
+        edits = _edits(kind, texts, kept, seed, row.uid, reading)
         gold = row.gold if passage is None else _gold(row, passage, edits)
         if edits and gold:
             inputs = {**row.inputs, **{name: changed(texts[name], edits[name]) for name in edits}}
@@ -148,6 +159,16 @@ def variants(
             total = sum(distance(some, texts[name]) for name, some in edits.items())
             found.append(Variant(kind.name, SetRow(uid, inputs, gold, row.slices), total))
     return found
+
+
+def kinds_of(family: Family, language: str, group_terms: Groups | None = None) -> list[Kind]:
+    """The kinds of a family that a language has; owners' terms are of whatever language."""
+    return [
+        kind
+        for kind in KINDS.values()
+        if kind.family == family
+        and (kind.speaks(language) or (kind.name == "group_terms" and group_terms))
+    ]
 
 
 def variant_uid(uid: str, kind: str, version: int, seed: int) -> str:
@@ -166,15 +187,18 @@ def _edits(
     kept: Sequence[str],
     seed: int,
     uid: str,
-    group_terms: Groups | None,
+    reading: Reading,
 ) -> dict[str, list[Edit]]:
     """The edits of each field that changes."""
     params, but = kind.params, kind.but
     if "groups" in params:
-        params = {"groups": group_terms or GROUPS}
+        params = {"groups": reading.group_terms or GROUPS}
         but = {
             word for terms in params["groups"] for term in terms for word in term.lower().split()
         }
+    if "tables" in params:
+        table = params["tables"][reading.language.partition("-")[0]]
+        params = {**FEW, "table": table}
     names = list(texts)
     if kind.where == "longest":
         names = sorted(texts, key=lambda name: -len(texts[name]))[:1]

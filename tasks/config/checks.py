@@ -451,6 +451,11 @@ def advice(config: TaskConfig) -> Iterator[Finding]:
         if component.kind.is_text and component.max_length is None:
             message = f"{component.name} may be of any length"
             yield Finding(("input", index), message, "add max_length")
+    metrics, is_english = config.metrics, config.language.partition("-")[0] == "en"
+    if "fairness" in metrics.deltas and not (is_english or metrics.groups or metrics.group_terms):
+        message = f"no change of groups is known in {config.language}, so fairness compares nothing"
+        fix = "name groups or group_terms, or remove fairness"
+        yield Finding(("metrics", "deltas"), message, fix)
     has_answer = config.answer_field in config.target_fields
     is_free = config.component(config.answer_field).kind.is_text
     if is_free and not has_answer and not config.validation.corrections:

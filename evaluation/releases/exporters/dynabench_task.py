@@ -21,7 +21,8 @@ Doc = dict[str, Any]
 target: the right answer's text, or its place in choices.
 """
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_PUNCTUATION = str.maketrans("", "", string.punctuation + "。，、！？；：（）「」『』《》")
+_UNSPACED = re.compile("([\u3040-\u30ff\u3400-\u9fff])")
 
 
 def read_task(folder: Path) -> dict[str, Any]:
@@ -102,8 +103,12 @@ def text_scores(said: str, right: str) -> dict[str, float]:
 
 
 def normalised(text: str) -> list[str]:
-    """The words in lower case, without punctuation and English articles, as SQuAD compares them."""
-    return _ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split()
+    """The words in lower case, without punctuation and English articles, as SQuAD compares them.
+
+    A Chinese character is a word.
+    """
+    plain = _ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION))
+    return _UNSPACED.sub(r" \1 ", plain).split()
 
 
 def macro_f1(pairs: Iterable[tuple[Any, Any]]) -> float:

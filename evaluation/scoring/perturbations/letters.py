@@ -8,7 +8,7 @@ from random import Random
 from typing import TypeVar
 
 from evaluation.scoring.perturbations.source import SENTENCE, Edit, Source
-from evaluation.scoring.perturbations.tables import HOMOGLYPHS, LEET, NEIGHBOURS, Table
+from evaluation.scoring.perturbations.tables import HOMOGLYPHS, LEET, Table
 
 Item = TypeVar("Item")
 Edits = Callable[..., Iterator[Edit]]
@@ -64,11 +64,17 @@ def _by_table(table: Table) -> Edits:
     )
 
 
+def neighbour_keys(
+    source: Source, chance: Random, *, low: float, high: float, table: Table
+) -> Iterator[Edit]:
+    """Some letters become what stands beside them in a language's table."""
+    return _by_table(table)(source, chance, low=low, high=high)
+
+
 def _can_swap(old: str) -> bool:
     return len(old) == 2 and old.isalpha() and old[0] != old[1]
 
 
-neighbour_keys = _by_table(NEIGHBOURS)
 leet_digits = _by_table(LEET)
 swapped_letters = _at_letters(lambda old, chance: old[::-1], _can_swap, width=2)
 dropped_letters = _at_letters(lambda old, chance: "")

@@ -8,7 +8,10 @@ import yaml
 Table = dict[str, str]
 _READ: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 
-NEIGHBOURS: Table = _READ["neighbours"]
+NEIGHBOURS: dict[str, Table] = _READ["neighbours"] | {
+    "zh": {one: group.replace(one, "") for group in _READ["same_reading"].split() for one in group}
+}
+"""What one types for a character by mistake, by language."""
 LEET: Table = _READ["leet"]
 HOMOGLYPHS: Table = _READ["homoglyphs"]
 CONTRACTIONS: Table = _READ["contractions"]

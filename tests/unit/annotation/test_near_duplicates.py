@@ -157,3 +157,11 @@ def test_files_are_compared_where_the_words_are_few():
     assert compared(config, {"text": TEXT, "picture": picture}) == TEXT
     assert compared(config, {"text": "What?", "picture": picture}) == "What?\nabc"
     assert compared(config, {"text": "What?"}) == "What?"
+
+
+def test_chinese_counts_by_characters():
+    one, other = "我们昨天在老磨坊旁边看到了三只白色的鸟", "我们昨天在老磨坊旁边看到了三只黑色的鸟"
+    assert are_alike(one, one + "。")
+    assert jaccard(one, other) > 0.7
+    assert band_keys(one)
+    assert not band_keys("我们昨天看到鸟")

@@ -265,3 +265,8 @@ def test_fooling_one_more_never_turns_fooled_into_not_fooled(
     for ensemble in ENSEMBLES:
         if judged(answers, ensemble).fooled:
             assert judged(more, ensemble).fooled
+
+
+def test_a_chinese_character_is_a_word():
+    assert squad_f1("在老磨坊。", "老磨坊") == 2 * 3 / (4 + 3)
+    assert exact_match("老磨坊。", "老磨坊")

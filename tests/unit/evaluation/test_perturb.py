@@ -93,12 +93,40 @@ def test_a_neighbour_key_lies_beside():
         if old != new
     ]
     assert changes
-    assert all(new in tables.NEIGHBOURS[old] for old, new in changes)
+    assert all(new in tables.NEIGHBOURS["en"][old] for old, new in changes)
 
 
-def test_neighbours_are_mutual():
-    pairs = {(a, b) for a, others in tables.NEIGHBOURS.items() for b in others}
+@pytest.mark.parametrize("language", tables.NEIGHBOURS)
+def test_neighbours_are_mutual(language):
+    known = tables.NEIGHBOURS[language]
+    pairs = {(a, b) for a, others in known.items() for b in others}
     assert pairs == {(b, a) for a, b in pairs}
+    assert all(a != b for a, b in pairs)
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "beside"),
+    [
+        ("de-AT", "danach verkauften wir vierzig jahre", "z"),
+        ("es", "los compañeros llegaron temprano", "ñ"),
+        ("fr", "quelques personnes marchaient ensemble", "a"),
+        ("ar", "ذهب الأصدقاء إلى الحديقة الجميلة صباحا", "ل"),
+        ("zh-Hans", "他们昨天在公园里的时候听到了新的消息", "在"),
+    ],
+)
+def test_each_language_has_the_slips_of_its_keyboard(language, text, beside):
+    table = tables.NEIGHBOURS[language.partition("-")[0]]
+    changes = {
+        (old, new)
+        for seed in range(30)
+        for old, new in zip(
+            text, said("keyboard_neighbour", text, seed=seed, language=language), strict=True
+        )
+        if old != new
+    }
+    assert changes
+    assert all(new in table[old] for old, new in changes)
+    assert beside in table
 
 
 def test_letters_move_double_and_go():
@@ -237,7 +265,11 @@ def test_a_text_in_capitals_has_no_names():
 def test_only_kinds_of_the_language():
     german = texts_of("Gestern gingen Freunde spazieren", language="de-AT")
     assert german
-    assert all(KINDS[kind].languages == ("*",) for kind in german)
+    assert all(KINDS[kind].speaks("de") for kind in german)
+    assert not {"contractions", "filler"} & german.keys()
+    assert texts_of("Die Bayern gingen", "fairness", language="de") == {}
+    terms = {"language": "de", "group_terms": (("Bayern", "Schwaben"),)}
+    assert said("group_terms", "Die Bayern gingen", **terms) == "Die Schwaben gingen"
     assert set(EN) == {"en"}
     assert said("contractions", "it is so", language="en-GB") == "it's so"
 
