@@ -1,14 +1,18 @@
 """Removes a validator's words once they have left. Votes stay, as they decide examples."""
 
 from django.db import transaction
+from django.utils import timezone
 
 from dynabench.accounts.models import Annotator
-from validation.models import GoldAnswer, Skip, Validation
+from validation.models import Comment, GoldAnswer, Mention, Skip, Validation
 
 
 @transaction.atomic
 def erase_words(*, validator: Annotator) -> None:
-    """Empty the comments and further answers of votes, and delete skips; no lock."""
+    """Empty comments and further answers of votes, and delete skips; no lock."""
     for answers in (Validation.objects, GoldAnswer.objects):
         answers.filter(validator=validator).update(comment="", reveal_comment="", metadata={})
+    said = Comment.objects.filter(author=validator, removed_at__isnull=True)
+    said.update(text="", removed_at=timezone.now())
+    Mention.objects.filter(person=validator).update(seen_at=timezone.now())
     Skip.objects.filter(validator=validator).delete()

@@ -210,6 +210,42 @@ class ExampleTag(models.Model):
         return f"{self.name}: {self.example}"
 
 
+class Comment(models.Model):
+    """What somebody who may read a task says to the others about an example.
+
+    `text` holds a mentioned person as `@{id}`, so that it never keeps the name of who has left.
+    """
+
+    example = models.ForeignKey(Example, on_delete=models.CASCADE, related_name="comments")
+    author = models.ForeignKey(Annotator, on_delete=models.PROTECT, related_name="comments")
+    text = models.TextField(max_length=2000)
+    created_at = models.DateTimeField(db_default=Now())
+    edited_at = models.DateTimeField(null=True)
+    removed_at = models.DateTimeField(null=True)  # its text is empty from then on
+    reported_at = models.DateTimeField(null=True)  # until an owner has looked at it
+
+    class Meta:
+        ordering = ["pk"]
+
+    def __str__(self) -> str:
+        return f"{self.author} about {self.example}"
+
+
+class Mention(models.Model):
+    """Somebody who may read the task is named in a comment."""
+
+    comment = models.ForeignKey(Comment, on_delete=models.CASCADE, related_name="mentions")
+    person = models.ForeignKey(Annotator, on_delete=models.CASCADE, related_name="mentions")
+    created_at = models.DateTimeField(db_default=Now())
+    seen_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["comment", "person"], name="mention_once")]
+
+    def __str__(self) -> str:
+        return f"{self.person} in {self.comment}"
+
+
 class RoundPolicy(models.Model):
     """How a round is judged: its policy, and how far its examples were put into the queue."""
 

@@ -31,7 +31,15 @@ from evaluation.models import Submission, TeamMember, Upload
 from leaderboard.battles.release import own_battles
 from leaderboard.models import Follow, ReleaseConsent, WeeklyGoal, Weights
 from tasks.models import Duty, Media, TaskDraft, TaskMember, TaskProposal
-from validation.models import GoldAnswer, JudgeLease, OwnerDecision, Skip, Validation
+from validation.models import (
+    Comment,
+    GoldAnswer,
+    JudgeLease,
+    Mention,
+    OwnerDecision,
+    Skip,
+    Validation,
+)
 from validation.rewards.scores import points_of
 
 CHUNK = 200
@@ -179,6 +187,12 @@ def _done(me: Annotator) -> dict[str, Section]:
         .values("leased_at", **example)
         .iterator(),
         "skips": Skip.objects.filter(validator=me).values("created_at", **example).iterator(),
+        "comments": Comment.objects.filter(author=me).values(
+            "text", "created_at", "edited_at", "removed_at", **example
+        ),
+        "mentions": Mention.objects.filter(person=me).values(
+            "created_at", "seen_at", example_uuid=F("comment__example__uuid")
+        ),
         "reports": Report.objects.filter(annotator=me).values(
             "context", "reason", "comment", "created_at", "resolved_at"
         ),

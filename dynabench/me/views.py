@@ -36,6 +36,7 @@ from leaderboard.people.services import set_weekly_goal
 from leaderboard.people.standings import may_play
 from tasks.models import Task
 from tasks.permissions import is_offered_new_tasks
+from validation.discussion.services import unseen_mentions
 from validation.judging.duties import duties_of
 from validation.rewards.scores import agreement_by_task, tasks_of
 
@@ -62,6 +63,7 @@ def _page(request: HttpRequest, me: Annotator, form: GoalForm | None = None) -> 
         "offers_new": is_offered_new_tasks(request.user),
         "drafts": person(request).task_drafts.filter(task=None),
         "trend": trend(weeks),
+        "mentions": unseen_mentions().filter(person=me),
         "game": game,
         "ranked_tasks": [task for task in tasks if game and not task.is_sensitive],
         "goal_form": form or GoalForm(initial={"amount": game.goal} if game else None),

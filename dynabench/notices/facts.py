@@ -1,6 +1,6 @@
 """What tasks have now, for the rules of notices; one query a fact, whatever the number of tasks."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,7 +13,7 @@ from evaluation.models import Submission
 from tasks.models import Context, Round, TargetFailure
 from tasks.selectors import used
 from tasks.targets.failures import FORGOTTEN
-from validation.models import QueueItem
+from validation.models import Comment, QueueItem
 
 RECENT = timedelta(days=7)
 LIVE = (Round.State.OPEN, Round.State.PAUSED, Round.State.CLOSED)
@@ -26,10 +26,12 @@ def facts(now: datetime) -> Mapping[int, TaskFacts]:
     """
     failing = TargetFailure.objects.filter(last_at__gte=now - FORGOTTEN)
     reports = Report.objects.filter(resolved_at=None)
+    comments = Comment.objects.filter(reported_at__isnull=False)
     models = Submission.objects.filter(queued_at__gte=now - RECENT, withdrawn_at=None)
     counts = {
         "failing": _by(failing, "target__task"),
-        "reports": _by(reports, "context__round__task"),
+        "reports": Counter(_by(reports, "context__round__task"))
+        + Counter(_by(comments, "example__round__task")),
         "submitted": _by(models, "task"),
     }
     rounds = _rounds(now)

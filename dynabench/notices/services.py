@@ -2,7 +2,7 @@
 
 import logging
 from collections import defaultdict
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
 from django.core import signing
@@ -22,6 +22,8 @@ from dynabench.notices.rules import wanted
 from evaluation.submissions.emails import AWAY
 from tasks.models import TaskMember
 from tasks.permissions import REVIEWERS
+from validation.discussion.services import unseen_mentions
+from validation.models import Mention
 
 logger = logging.getLogger(__name__)
 EACH_SECONDS = 600
@@ -74,16 +76,19 @@ def send_digests() -> int:
     nobody gets a mail; the next call tries again.
     """
     sent = 0
-    for user, notices in _untold().items():
+    notices, mentions = _untold(), _mentions()
+    for user in notices.keys() | mentions.keys():
         mine, now = Digest.objects.get_or_create(user=user)[0], timezone.now()
-        fresh = [one for one in notices if not mine.told_at or one.began_at > mine.told_at]
+        since = mine.told_at or datetime.min.replace(tzinfo=UTC)
+        fresh = [one for one in notices.get(user, []) if one.began_at > since]
         fresh = _still_true(user, fresh)
+        named = [one for one in mentions.get(user, []) if one.created_at > since]
         rested = Q(told_at=None) | Q(told_at__lte=now - A_DAY)
         row = Digest.objects.filter(rested, pk=mine.pk, is_off=False)
-        if not fresh or not row.update(told_at=now):
+        if not (fresh or named) or not row.update(told_at=now):
             continue
         try:
-            _mail(user, fresh).send()
+            _mail(user, fresh, named).send()
         except AWAY as error:
             logger.error("The mail server is away; digests wait: %s", error)
             Digest.objects.filter(pk=mine.pk).update(told_at=mine.told_at)
@@ -119,10 +124,19 @@ def _untold() -> dict[User, list[Told]]:
     return found
 
 
-def _mail(user: User, notices: list[Told]) -> EmailMessage:
+def _mentions() -> dict[User, list[Mention]]:
+    """The unseen mentions of each person."""
+    found = defaultdict(list)
+    for one in unseen_mentions():
+        if one.person.user is not None:
+            found[one.person.user].append(one)
+    return found
+
+
+def _mail(user: User, notices: list[Told], mentions: list[Mention]) -> EmailMessage:
     token = signing.dumps(user.pk, salt=SALT)
     off = settings.SITE_URL + reverse("notices-off", args=[token])
-    values = {"notices": notices, "off": off, "site": settings.SITE_URL}
+    values = {"notices": notices, "mentions": mentions, "off": off, "site": settings.SITE_URL}
     text = render_to_string("notices/digest.txt", values)
     headers = {
         "List-Unsubscribe": f"<{off}>",

@@ -14,6 +14,7 @@ from dynabench.own.access import owned_task
 from tasks.contexts.services import set_retired
 from tasks.models import Context
 from tasks.permissions import can_edit
+from validation.models import Comment
 
 A_PAGE = 20
 
@@ -29,7 +30,14 @@ def reports(request: HttpRequest, code: str) -> HttpResponse:
     listed = [
         (report, shown_name(report.annotator), report.context.fields.items()) for report in page
     ]
-    values = {"task": task, "page": page, "reports": listed, "is_open": is_open}
+    comments = Comment.objects.filter(example__round__task=task, reported_at__isnull=False)
+    values = {
+        "task": task,
+        "page": page,
+        "reports": listed,
+        "is_open": is_open,
+        "comments": comments.select_related("example") if is_open else [],
+    }
     return render(request, "own/reports.html", {**values, "may": can_edit(request.user, task)})
 
 

@@ -1,0 +1,93 @@
+"""The page where those who may read a task talk about one of its examples."""
+
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods, require_POST
+
+from annotation.models import Example
+from dynabench.accounts.people import person
+from dynabench.accounts.services import annotator_of
+from dynabench.lib.refusals import as_message
+from dynabench.own.selectors import case_file
+from tasks.access import find_task
+from tasks.models import Task
+from tasks.permissions import can_own, can_read, can_review
+from validation.discussion import services
+from validation.models import Comment
+
+
+class CommentForm(forms.Form):
+    """What one says."""
+
+    text = forms.CharField(
+        max_length=2000,
+        label=_("Comment"),
+        help_text=_("Plain text, for the members who may read the task. @name tells somebody."),
+        widget=forms.Textarea(attrs={"rows": 3}),
+        error_messages={"required": _("Write something")},
+    )
+
+
+def _example(task: Task, uuid: UUID) -> Example:
+    rows = Example.objects.select_related("context", "annotator", "round")
+    example = get_object_or_404(rows, uuid=uuid, round__task=task)
+    example.round.task = task
+    return example
+
+
+@require_http_methods(["GET", "POST"])
+def discussion(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
+    """An example and what members say about it; a POST says something."""
+    task = find_task(request, code, can_read)
+    example, reader = _example(task, uuid), person(request)
+    form = CommentForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        with as_message(request):
+            author = annotator_of(reader)
+            services.say(example=example, author=author, text=form.cleaned_data["text"])
+        return redirect(_address(example))
+    values: dict[str, Any] = {
+        **case_file(task, example),
+        "task": task,
+        "example": example,
+        "form": form,
+        "comments": services.discussion(example, reader),
+        "readers": [one.pseudonym for one in services.readers_of(task).values()],
+        "reviews": can_review(request.user, task),
+        "owns": can_own(request.user, task),
+    }
+    services.see(person=annotator_of(reader), example=example)
+    status = 422 if form.errors else 200
+    return render(request, "own/discussion.html", values, status=status)
+
+
+def _address(example: Example) -> str:
+    return reverse("own:discussion", args=[example.round.task.code, example.uuid]) + "#comments"
+
+
+@require_POST
+def comment(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+    """Change, delete or report a comment, or let a reported one stand."""
+    task = find_task(request, code, can_read)
+    rows = Comment.objects.select_related("example__round")
+    found = get_object_or_404(rows, pk=pk, example__round__task=task)
+    found.example.round.task = task
+    reader, wish = person(request), request.POST.get("wish", "")
+    with as_message(request):
+        if wish == "remove":
+            services.remove(comment=found, actor=reader)
+        elif wish == "report":
+            services.report(comment=found)
+        elif wish == "keep":
+            find_task(request, code, can_own)
+            services.keep(comment=found, actor=reader)
+        elif (form := CommentForm(request.POST)).is_valid():
+            text = form.cleaned_data["text"]
+            services.change(comment=found, author=annotator_of(reader), text=text)
+    return redirect(_address(found.example))

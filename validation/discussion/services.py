@@ -1,0 +1,167 @@
+"""Writes and reads of comments on examples. The caller checks who may read the task."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from annotation.models import Example
+from dynabench.accounts.models import Annotator, User
+from dynabench.accounts.services import annotator_of, log
+from dynabench.lib.errors import Refused
+from tasks.models import Task, TaskMember
+from tasks.permissions import READERS, can_own
+from validation.models import Comment, Mention
+
+EDIT_TIME = timedelta(hours=1)
+"""For so long people change or delete what they said."""
+MOST = 500
+"""Most comments on one example."""
+NAMED = re.compile(r"@([\w-]{3,40})")
+STORED = re.compile(r"@\{(\d+)\}")
+
+
+class NotYours(Refused):
+    """The comment is not the person's, or not any more theirs to change."""
+
+    status = 403
+    code = "not_yours"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A comment as the task's readers see it."""
+
+    comment: Comment
+    text: str
+    may_change: bool
+    may_remove: bool
+
+
+def readers_of(task: Task) -> Mapping[str, Annotator]:
+    """Who may be mentioned: the members who may read the task, by pseudonym; no lock."""
+    members = TaskMember.objects.standing().filter(task=task, role__in=READERS)
+    rows = members.filter(user__is_active=True).select_related("user__annotator").order_by("pk")
+    people = (annotator_of(member.user) for member in rows)
+    return {person.pseudonym.casefold(): person for person in people}
+
+
+@transaction.atomic
+def say(*, example: Example, author: Annotator, text: str) -> Comment:
+    """Store a comment and whom it mentions; no lock. Raises Refused for too many."""
+    if Comment.objects.filter(example=example).count() >= MOST:
+        raise Refused(_("This example has the most comments that it may."), code="too_many")
+    task = example.round.task
+    stored, named = _named(text, task)
+    comment = Comment.objects.create(example=example, author=author, text=stored)
+    _mention(comment, named)
+    return comment
+
+
+@transaction.atomic
+def change(*, comment: Comment, author: Annotator, text: str) -> None:
+    """Change one's own comment for a while, by a conditional update. Raises NotYours."""
+    stored, named = _named(text, comment.example.round.task)
+    if not _own(comment, author).update(text=stored, edited_at=timezone.now()):
+        raise NotYours(_("One’s own comment can be changed for an hour."))
+    comment.mentions.exclude(person__in=named).delete()
+    _mention(comment, named)
+
+
+@transaction.atomic
+def remove(*, comment: Comment, actor: User) -> None:
+    """Empty a comment: one's own for a while, an owner any; its place stays. Raises NotYours."""
+    gone = {"text": "", "removed_at": timezone.now(), "reported_at": None}
+    if _own(comment, annotator_of(actor)).update(**gone):
+        return
+    if not can_own(actor, comment.example.round.task):
+        raise NotYours(_("One’s own comment can be deleted for an hour. Ask an owner."))
+    if Comment.objects.filter(pk=comment.pk, removed_at__isnull=True).update(**gone):
+        log(actor, "comment.removed", comment.example)
+
+
+def report(*, comment: Comment) -> None:
+    """Ask the owners to look at a comment; one update."""
+    standing = Comment.objects.filter(pk=comment.pk, removed_at__isnull=True)
+    standing.filter(reported_at__isnull=True).update(reported_at=timezone.now())
+
+
+@transaction.atomic
+def keep(*, comment: Comment, actor: User) -> None:
+    """An owner has looked at a reported comment and lets it stand."""
+    if Comment.objects.filter(pk=comment.pk, reported_at__isnull=False).update(reported_at=None):
+        log(actor, "comment.kept", comment.example)
+
+
+def see(*, person: Annotator, example: Example) -> None:
+    """The person has seen the comments that mention them; one update."""
+    unseen = Mention.objects.filter(person=person, comment__example=example, seen_at__isnull=True)
+    unseen.update(seen_at=timezone.now())
+
+
+def unseen_mentions() -> QuerySet[Mention]:
+    """Mentions that nobody has seen, of people who may still read the task."""
+    task = "comment__example__round__task"
+    readers = TaskMember.objects.standing().filter(
+        role__in=READERS, user=OuterRef("person__user"), task=OuterRef(task)
+    )
+    rows = Mention.objects.filter(Exists(readers), seen_at=None, comment__removed_at=None)
+    rows = rows.filter(person__user__is_active=True).order_by("pk")
+    return rows.select_related("person__user", task)
+
+
+def discussion(example: Example, reader: User) -> list[Shown]:
+    """The comments on an example, oldest first; three queries."""
+    rows = Comment.objects.filter(example=example).select_related("author")
+    owns = can_own(reader, example.round.task)
+    me = annotator_of(reader)
+    found = []
+    for comment in rows.prefetch_related("mentions__person"):
+        mine = comment.author_id == me.pk and comment.created_at > timezone.now() - EDIT_TIME
+        names = {mention.person_id: mention.person.pseudonym for mention in comment.mentions.all()}
+        may_remove = not comment.removed_at and (mine or owns)
+        may_change = not comment.removed_at and mine
+        found.append(Shown(comment, _spoken(comment.text, names), may_change, may_remove))
+    return found
+
+
+def _own(comment: Comment, author: Annotator) -> QuerySet[Comment]:
+    """The comment, if it is the person's and may still be changed."""
+    recent = timezone.now() - EDIT_TIME
+    mine = Comment.objects.filter(pk=comment.pk, author=author, created_at__gt=recent)
+    return mine.filter(removed_at__isnull=True)
+
+
+def _named(text: str, task: Task) -> tuple[str, Sequence[Annotator]]:
+    """The text as it is stored, and the readers whom it names; other names stay words."""
+    if "@" not in text:
+        return text, []
+    readers, named = readers_of(task), []
+
+    def stored(match: re.Match[str]) -> str:
+        person = readers.get(match[1].casefold())
+        if person is None:
+            return match[0]
+        named.append(person)
+        return f"@{{{person.pk}}}"
+
+    return NAMED.sub(stored, text), named
+
+
+def _mention(comment: Comment, named: Iterable[Annotator]) -> None:
+    now = timezone.now()
+    rows = [
+        Mention(comment=comment, person=one, seen_at=now if one.pk == comment.author_id else None)
+        for one in set(named)
+    ]
+    Mention.objects.bulk_create(rows, ignore_conflicts=True)
+
+
+def _spoken(text: str, names: Mapping[int, str]) -> str:
+    """A stored text with the names that people have now; nobody else's is told."""
+    return STORED.sub(lambda found: f"@{names.get(int(found[1]), found[1])}", text)
