@@ -77,7 +77,7 @@ def send_digests() -> int:
     """
     sent = 0
     notices, mentions = _untold(), _mentions()
-    for user in notices.keys() | mentions.keys():
+    for user in {**notices, **mentions}:
         mine, now = Digest.objects.get_or_create(user=user)[0], timezone.now()
         since = mine.told_at or datetime.min.replace(tzinfo=UTC)
         fresh = [one for one in notices.get(user, []) if one.began_at > since]
