@@ -78,7 +78,7 @@ from evaluation.submissions.emails import tell_ends
 from evaluation.submissions.near_copy_services import note_near_copies
 from evaluation.submissions.selectors import shown_inputs
 from evaluation.submissions.services import publish_due
-from evaluation.submissions.training_data import learn, training_rows
+from evaluation.submissions.training_data import facts_of, learn, training_rows
 from evaluation.task_shape import runnable
 from evaluation.training.row_files import read_rows
 from evaluation.uploads import archives, image_archives
@@ -347,7 +347,10 @@ def _rows(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived:
     task = submission.task
     with assemble(_upload(submission), watch.beat) as path:
         read = partial(read_rows, path, task.config.training_rows or 0)
-        rows = training_rows(task, bounded(read, READING, watch.beat))
+        numbered = bounded(read, READING, watch.beat)
+        rows = training_rows(task, numbered)
+    facts = facts_of(numbered, rows)
+    Submission.objects.filter(pk=submission.pk).update(data=facts)
     watch.begin(0.2, gettext_noop("learning from the rows"))
     model = folder / "model"
     during(lambda: learn(task.config, rows, model), watch.beat)

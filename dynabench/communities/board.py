@@ -191,3 +191,28 @@ def _rows(task: Task) -> list[Row]:
         for row in board.rows
         if row.model.kind != Submission.Kind.TARGET or row.metrics[matrix.main].value is not None
     ]
+
+
+class DataRow(NamedTuple):
+    """What one task's model learned from one submission of rows. labels: how many rows of each."""
+
+    line: Line
+    task: Task
+    model: str
+    points: Measured
+    rows: int
+    chosen: int
+    labels: Mapping[str, int]
+
+
+def data_rows(board: Board) -> list[DataRow]:
+    """The submissions of training data behind the board's lines, task by task. One query."""
+    shown = [pk for line in board.lines for pk in line.entrant.models.values()]
+    found = Submission.objects.filter(pk__in=shown, kind=Submission.Kind.ROWS).exclude(data={})
+    facts = {str(pk): data for pk, data in found.values_list("pk", "data")}
+    return [
+        DataRow(line, head.task, model, line.points[head.task.code], **facts[model])
+        for head in board.heads
+        for line in board.lines
+        if (model := line.entrant.models.get(head.task.code, "")) in facts
+    ]

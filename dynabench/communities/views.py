@@ -12,9 +12,10 @@ from django.views.decorators.http import require_http_methods, require_safe
 from dynabench.accounts.people import person
 from dynabench.accounts.services import annotator_of
 from dynabench.cards import cards_of
-from dynabench.communities.board import board_of
+from dynabench.communities.board import board_of, data_rows
 from dynabench.communities.forms import CommunityDecisionForm, CommunityProposalForm
 from dynabench.communities.models import Community, CommunityProposal
+from dynabench.communities.pairs import pair_board, tasks_with_pairs
 from dynabench.communities.permissions import can_propose, can_run, listed_communities
 from dynabench.communities.proposal_services import decide_community, propose_community
 from dynabench.communities.selectors import NEWS, entries_for, waiting_proposals
@@ -84,9 +85,44 @@ def logo(request: HttpRequest, slug: str) -> HttpResponse:
 def board(request: HttpRequest, slug: str) -> HttpResponse:
     """The board across the tasks, by the reader's weights or those that its owners set."""
     found = find_community(request, slug)
-    shown_board = board_of(found, entries_for(request.user, found), request.GET.dict())
-    values = {**_frame(request, found, "board"), "board": shown_board}
+    entries = entries_for(request.user, found)
+    shown_board = board_of(found, entries, request.GET.dict())
+    values = {
+        **_frame(request, found, "board"),
+        "board": shown_board,
+        "with_pairs": tasks_with_pairs(entries),
+        "with_data": any(entry.task.config.training_rows for entry in entries),
+    }
     return render(request, "communities/board.html", values)
+
+
+@login_not_required
+@require_safe
+def pairs(request: HttpRequest, slug: str, code: str) -> HttpResponse:
+    """The board of a task by language pair, as the reader filters it."""
+    found = find_community(request, slug)
+    tasks = tasks_with_pairs(entries_for(request.user, found))
+    task = next((task for task in tasks if task.code == code), None)
+    if task is None:
+        raise Http404
+    values = {**_frame(request, found, "board"), "pairs": pair_board(task, request.GET.dict())}
+    return render(request, "communities/pairs.html", values)
+
+
+@login_not_required
+@require_safe
+def data(request: HttpRequest, slug: str) -> HttpResponse:
+    """The board of data: what one fixed model learned from each submission of rows."""
+    found = find_community(request, slug)
+    entries = entries_for(request.user, found)
+    ranked = [entry for entry in entries if entry.task.config.training_rows]
+    shown_board = board_of(found, ranked, request.GET.dict())
+    values = {
+        **_frame(request, found, "board"),
+        "board": shown_board,
+        "rows": data_rows(shown_board),
+    }
+    return render(request, "communities/data.html", values)
 
 
 @require_safe

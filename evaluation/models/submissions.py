@@ -102,6 +102,9 @@ class Submission(Job):
     gpus = models.PositiveSmallIntegerField(default=0)  # that it asks for
     secret = models.TextField(blank=True)  # encrypted bearer token of an endpoint
     chat = models.JSONField(default=dict)  # of `evaluation.chat.settings.ChatSettings`; llm too
+    data = models.JSONField(
+        default=dict
+    )  # of training rows: `evaluation.submissions.training_data`
     spent = models.FloatField(default=0)  # on a chat model's calls, in the currency of its prices
     target = models.OneToOneField(
         TargetModel, on_delete=models.CASCADE, null=True, blank=True, related_name="submission"

@@ -5,6 +5,7 @@ pictures in `evaluation.training.looking`. What differs between two submissions 
 """
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,12 @@ def _found(
     if "uid" in row:
         return _chosen(shape, row, released.pop(str(row["uid"]), None))
     return _own(shape, row)
+
+
+def facts_of(numbered: NumberedRows, rows: Sequence[TrainingRow]) -> dict[str, Any]:
+    """What boards of data say of a submission: its rows, those chosen by uid, and by label."""
+    chosen = sum(not isinstance(row, str) and "uid" in row for _, row in numbered)
+    return {"rows": len(rows), "chosen": chosen, "labels": Counter(row["label"] for row in rows)}
 
 
 def _own(shape: Shape, row: Mapping[str, Any]) -> tuple[TrainingRow | None, str]:

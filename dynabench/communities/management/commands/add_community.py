@@ -1,0 +1,25 @@
+"""Switch on a community that comes ready."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from dynabench.communities.ready_services import add_ready, ready
+from dynabench.lib.refusals import as_command_error
+from tasks.services import account_of
+
+
+class Command(BaseCommand):
+    help = "Add a ready community with its tasks; docs/communities.md. Again it adds what lacks."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name", choices=sorted(ready()))
+        parser.add_argument("--owner", metavar="EMAIL", help="who owns it and the tasks it makes")
+
+    @as_command_error()
+    def handle(self, *args: Any, **options: Any) -> None:
+        owner = account_of(options["owner"]) if options["owner"] else None
+        made = add_ready(name=options["name"], owner=owner)
+        tasks = ", ".join(made.entries.values_list("task__code", flat=True))
+        self.stdout.write(f"{made.name}: /communities/{made.slug}/ with {tasks}.")
