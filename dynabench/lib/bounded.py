@@ -116,7 +116,8 @@ def _run(job: bytes, seconds: float, beat: Callable[[], object]) -> tuple[int | 
 
 def _environment() -> dict[str, str]:
     """Nothing secret, and libraries that reserve little: one thread, one arena."""
-    kept = {name: os.environ[name] for name in ("PATH", "TMPDIR", "HOME") if name in os.environ}
+    names = ("PATH", "TMPDIR", "HOME", "SSL_CERT_FILE")
+    kept = {name: os.environ[name] for name in names if name in os.environ}
     return {
         **kept,
         "LC_ALL": "C.UTF-8",

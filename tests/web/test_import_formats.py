@@ -148,6 +148,37 @@ def test_what_goes_out_does_not_come_back_beside_itself(nli, bob, tmp_path):
     assert (first.verdict, second.verdict) == ("cannot_tell", "cannot_tell")
 
 
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "layout", "folder", "rows", "votes"),
+    [
+        ("dynasent-r2-dev", "dynasent", "", 720, 3600),
+        ("anli-dev-sample", "dynabench", "", 300, 686),
+        ("anli-dev-sample", "anli", "R1/", 300, 0),
+        ("train/nli-cad-dev", "snli", "", 1000, 0),
+        ("train/qa-aqa-bert-dev", "squad", "", 3390, 0),
+    ],
+)
+def test_published_data_come_back_from_each_layout(
+    name, layout, folder, rows, votes, db, data, tmp_path
+):
+    """Every row of the real files goes out and comes in again, with labels, answers and votes."""
+    run(data / f"{name}.jsonl.gz", "--task", "real", "--create")
+    first = Task.objects.get().rounds.order_by("number").last()
+    if layout in ("anli", "dynabench"):
+        first = Task.objects.get().rounds.get(number=1)
+    path = tmp_path / folder / "dev.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(exported("real", first.number, layout))
+    said = run(path, "--from", layout, "--task", "back", "--create", "--round", 1)
+    assert said == f"{rows:,} new, 0 known before."
+    back = Example.objects.filter(round__task__code="back").order_by("pk")
+    assert Validation.objects.filter(example__in=back).count() == votes
+    there = first.examples.order_by("pk")
+    fields = ("context__fields", "inputs__text", "inputs__hypothesis", "inputs__question")
+    assert [*back.values_list(*fields)] == [*there.values_list(*fields)]
+
+
 URL = "/own/nli/rounds/1/export/label_studio/"
 
 

@@ -16,6 +16,7 @@ from tests.support.hub import COMMIT, dataset_hub
 from tests.support.judging import judge
 from tests.support.writing import signed_in
 from validation.models import QueueItem
+from validation.statistics.report import task_report
 
 ROWS, CONTEXTS = "/own/nli/rounds/1/rows/", "/own/nli/rounds/1/contexts/"
 PAIRS = [
@@ -82,6 +83,8 @@ def test_rows_of_a_file_are_matched_stored_and_judged(as_alice, alice, draft):
     confirm_address(person)
     TaskMember.objects.create(task=draft.task, user=person, role="judge")
     assert judge(signed_in(person), "label:neutral", "/t/nli/judge/").status_code == 200
+    [told] = task_report([draft], code="nli")["rounds"]
+    assert (told["collected"], told["judged"], told["votes"], told["validators"]) == (3, 1, 1, 1)
 
 
 def test_a_hubs_rows_are_judged_with_terms_and_a_models_answer(as_alice, draft, settings):
