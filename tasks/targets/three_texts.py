@@ -1,0 +1,48 @@
+"""Asking one target about three texts, to see what it answers, and how fast."""
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import Any
+
+from tasks.models import Context, TargetModel, Task
+from tasks.targets.ask_before_opening import filled
+from tasks.targets.endpoints.base import Prediction
+from tasks.targets.send_test import NoAnswer, answer_to
+from tasks.targets.spending_services import Payer, SpentError, check_budget, note_uses
+
+TEXTS = 3
+Answered = tuple[Mapping[str, Any], Prediction | NoAnswer]
+
+
+def samples(task: Task) -> list[Mapping[str, Any]]:
+    """What models read of the good examples, then of contexts with a plain text; three at most."""
+    shown = [{**one.context, **one.input} for one in task.config.examples.good]
+    contexts = Context.objects.filter(round__task=task, is_retired=False).order_by("pk")
+    given = [*shown, *(one.fields for one in contexts[:TEXTS]), {}]
+    found = (filled(task, one) for one in given)
+    return list(islice((one for one in found if one is not None), TEXTS))
+
+
+def ask_three(target: TargetModel) -> list[Answered]:
+    """The answers to `samples`, asked at once, held to the target's budgets and counted.
+
+    Call it outside transactions: it may take TEST_SECONDS. Raises NoAnswer where nothing is left
+    of a budget.
+    """
+    texts, payer = samples(target.task), Payer(target)
+    try:
+        check_budget(payer)
+    except SpentError as error:
+        raise NoAnswer(error.reason, str(error)) from None
+
+    def answer(inputs: Mapping[str, Any]) -> Prediction | NoAnswer:
+        try:
+            return answer_to(target, inputs)
+        except NoAnswer as error:
+            return error
+
+    with ThreadPoolExecutor(TEXTS) as pool:
+        found = list(pool.map(answer, texts))
+    note_uses([payer] * len(found), [one.usage for one in found])
+    return list(zip(texts, found, strict=True))
