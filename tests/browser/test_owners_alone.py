@@ -53,7 +53,7 @@ def test_a_task_of_ones_own(
     page = open_page()
 
     def press(name):
-        page.get_by_role("button", name=name, exact=True).click()
+        page.get_by_role("button", name=name, exact=True).first.click()
 
     page.goto("/accounts/signup/?next=/new/")
     page.locator("main [type=email]").fill("ada@example.com")

@@ -66,7 +66,7 @@ class ChoiceForm(forms.Form):
 
     def settings(self) -> dict[str, Any]:
         """Of the target, besides its name."""
-        raise NotImplementedError
+        return {}
 
 
 class ServedForm(ChoiceForm):
