@@ -110,6 +110,13 @@ class DescribedForm(ChoiceForm):
         max_length=200,
         help_text=gettext_lazy("Its name at that address."),
     )
+    secret = forms.CharField(
+        label=gettext_lazy("Secret of the address"),
+        required=False,
+        max_length=500,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        help_text=gettext_lazy("Sent as a bearer token. It is stored encrypted, not shown again."),
+    )
 
     def clean(self) -> dict[str, Any]:
         said = self.cleaned_data
@@ -122,7 +129,8 @@ class DescribedForm(ChoiceForm):
         options = {"instructions": said["instructions"]}
         if said["url"]:
             options["model"] = said["model"]
-            return {"adapter": "openai_chat", "url": said["url"], "options": options}
+            about = {"adapter": "openai_chat", "url": said["url"], "secret": said["secret"]}
+            return {**about, "options": options}
         serving = {"backend": "onnx", "precision": "int8"}
         about = {"adapter": "openai_chat", "source": LANGUAGE_MODEL, "serving": serving}
         return {**about, "options": options}
@@ -193,7 +201,7 @@ def _made(task: Task, who: User, form: ChoiceForm) -> TargetModel | None:
     }
     settings = TargetSettings(who, typed, instance=TargetModel(task=task))
     if settings.is_valid():
-        return add_target(task=task, actor=who, fields=settings.cleaned_data)
+        return add_target(task=task, actor=who, fields=settings.settings)
     for field, errors in settings.errors.items():
         form.add_error(field if field in form.fields else None, list(errors))
     return None
