@@ -197,6 +197,16 @@ def test_pages_of_a_new_task(page, alice, settings, monkeypatch, tmp_path):
     key = page.locator("#key").inner_text().split("/")[-2]
     visit(page, f"/join/{key}/")
     audit(page)
+    visit(page, "/own/mine/access/assignments/")
+    page.get_by_role("button", name="Assign").click()
+    expect(page.locator("#error-summary")).to_be_focused()
+    audit(page)
+    page.get_by_label("Everybody who takes part").check()
+    page.get_by_label("How many each").fill("20")
+    page.get_by_role("button", name="Assign").click()
+    audit(page)
+    visit(page, "/me/assignments/")
+    audit(page)
     target = scripted_target(Round.objects.get(), label="toxic")
     for path in ("", f"{target.pk}/test/"):
         visit(page, f"/own/mine/targets/{path}")
