@@ -79,6 +79,8 @@ def send_digests() -> int:
     notices, mentions = _untold(), _mentions()
     for user in {**notices, **mentions}:
         mine, now = Digest.objects.get_or_create(user=user)[0], timezone.now()
+        if mine.is_off or (mine.told_at and now - mine.told_at < A_DAY):
+            continue
         since = mine.told_at or datetime.min.replace(tzinfo=UTC)
         fresh = [one for one in notices.get(user, []) if one.began_at > since]
         fresh = _still_true(user, fresh)

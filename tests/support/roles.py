@@ -11,6 +11,7 @@ from tasks.models import Task, TaskMember
 from tasks.roles import May, roles_that
 from tests.support.factories import UserFactory
 from validation.decisions.services import override_consensus
+from validation.discussion.services import say
 from validation.models import Validation
 from validation.rules.consensus import Vote
 
@@ -44,6 +45,7 @@ def plant(world):
     example.save(update_fields=["metadata"])
     voter = annotator_of(UserFactory(email="voter@roles.example.com"))
     Validation.objects.create(example=example, validator=voter, label="neutral", comment=TOLD)
+    say(example=example, author=voter, text=TOLD)
     override_consensus(
         example=example, owner=world.owner, choice=Vote(label="neutral"), reason=TOLD
     )
