@@ -24,6 +24,11 @@ class Template:
     """The file that says which pictures its examples show, where they are drawn."""
 
     @property
+    def picture(self) -> str:
+        """The page part that draws what it is like."""
+        return f"own/new/pictures/{self.code}.html"
+
+    @property
     def config(self) -> TaskConfig:
         """The parsed configuration."""
         return parsed_config(self.text)
