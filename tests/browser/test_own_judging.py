@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from annotation.models import Example
+from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
 from tasks.models import TaskMember
 from tests.browser.conftest import audit, make_round, visit
@@ -52,6 +53,8 @@ def test_every_page_is_readable(page, code, judged):
         "annotators/",
         "review/",
         f"review/{one.uuid}/",
+        "review/examples/?outcome=fooled",
+        f"examples/{one.uuid}/",
         f"review/{one.uuid}/withdraw/",
         "rounds/1/policy/",
         "rounds/1/policy/?rule=n-equal&needed=3",
@@ -88,6 +91,31 @@ def test_one_decision_follows_another(page, judged):
     page.get_by_role("button", name="Use as gold item").click()
     expect(page.get_by_role("heading", name="Gold item")).to_be_visible()
     audit(page)
+
+
+@pytest.mark.parametrize("code", ["nli"], indirect=True)
+def test_many_are_reviewed_by_keys(page, alice, judged):
+    annotator_of(alice)
+    Annotator.objects.update(keyboard_mode=True)
+    decided = OwnerDecision.objects.filter(withdrawn_at=None).order_by("example")
+    visit(page, "/own/nli/review/examples/")
+    for key in ("j", "x", "j", "Shift+X"):
+        page.keyboard.press(key)
+    expect(page.locator("[name=example]:checked")).to_have_count(2)
+    page.keyboard.press("s")
+    expect(page.get_by_label("Reason")).to_be_focused()
+    page.keyboard.type("a reason: mend it")
+    page.keyboard.press("Enter")  # which action would that be?
+    assert not decided.exists()
+    page.get_by_role("button", name="Send back").click()
+    expect(page.get_by_text("Sent back to the author, by an owner")).to_have_count(2)
+    page.keyboard.press("u")
+    expect(page.get_by_text("Sent back to the author, by an owner")).to_have_count(0)
+    assert not decided.exists()
+    page.keyboard.press("j")
+    page.keyboard.press("a")
+    expect(page.get_by_text("Valid, by an owner")).to_have_count(1)
+    assert [one.example for one in decided] == [Example.objects.earliest("pk")]
 
 
 @pytest.mark.parametrize("code", ["nli"], indirect=True)
