@@ -21,7 +21,7 @@ def _lines(values: dict[str, Any]) -> str:
     return "\n".join(f"{name}: {in_words(value)}" for name, value in values.items())
 
 
-class OutputInline(ByRole, admin.TabularInline):
+class OutputInline(ByRole, admin.StackedInline):
     model = TargetOutput
     fields = readonly_fields = ("target", "version", "answer", "prob", "seconds", "fooled", "score")
     extra = 0

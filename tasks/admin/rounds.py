@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
+from django.db import models
 from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -35,6 +37,10 @@ STEPS = {
 }  # a round is released with its dataset, not by a button here
 
 
+# One field, which has its label; the admin's own has two without.
+DATE_AND_TIME = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
+
+
 class RoundForm(EndsAhead):
     """A round; its parents are earlier rounds of the same task."""
 
@@ -62,7 +68,7 @@ class LoopFormSet(BaseInlineFormSet):  # type: ignore[type-arg]
         return [form.cleaned_data["target"] for form in kept if form.cleaned_data.get("target")]
 
 
-class RoundTargetInline(ByRole, admin.TabularInline):  # type: ignore[type-arg]
+class RoundTargetInline(ByRole, admin.StackedInline):  # type: ignore[type-arg]
     """The targets of a round, to read only once it was opened."""
 
     model = RoundTarget
@@ -99,8 +105,10 @@ class RoundAdmin(RoleAdmin):
         *(CountColumn("contexts"), CountColumn("examples"), "opened_at"),
     ]
     list_filter = ["state", ("task", admin.RelatedOnlyFieldListFilter)]
-    filter_horizontal = ["parents"]
     may = {"view": READERS, "add": EDITORS, "change": EDITORS, "delete": OWNERS}
+    formfield_overrides = {
+        models.DateTimeField: {"form_class": forms.DateTimeField, "widget": DATE_AND_TIME}
+    }
 
     def get_fields(self, request: HttpRequest, obj: Round | None = None) -> Any:
         fields = ["rule", "show_target_name", "description", "ends_at"]

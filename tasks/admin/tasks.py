@@ -118,7 +118,7 @@ class MemberFormSet(BaseInlineFormSet):
             raise ValidationError(str(error)) from None
 
 
-class MemberInline(ByRole, admin.TabularInline):
+class MemberInline(ByRole, admin.StackedInline):
     model = TaskMember
     form = MemberForm
     formset = MemberFormSet
