@@ -34,7 +34,8 @@ def loop_of(round: Round) -> list[TargetModel]:
 def set_targets(round: Round, targets: Iterable[TargetModel]) -> dict[str, Any]:
     """Exactly these targets, shown as Model A, Model B … in this order; what to log, with names.
 
-    Raises Refused when that is a change and the round was opened. Its caller holds the round.
+    Raises Refused when that is a change and the round was opened. Its caller holds the round; locks
+    the targets, so that none is deleted meanwhile.
     """
     wanted = list(targets)
     before = loop_of(round)
@@ -46,6 +47,11 @@ def set_targets(round: Round, targets: Iterable[TargetModel]) -> dict[str, Any]:
             "broken target while nothing was collected."
         )
         raise Refused(words, code="fixed")
+    ids = {target.pk for target in wanted}
+    rows = TargetModel.objects.filter(pk__in=ids).order_by("pk")
+    if len(rows.select_for_update(of=("self",), no_key=True)) < len(ids):
+        words = _("A target was deleted meanwhile. Look at the targets again.")
+        raise Refused(words, code="target")
     round.round_targets.all().delete()
     RoundTarget.objects.bulk_create(
         RoundTarget(round=round, target=target, position=position)

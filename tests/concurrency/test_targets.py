@@ -8,12 +8,13 @@ import pytest
 from dynabench.accounts.models import LogEntry
 from dynabench.lib.errors import Refused
 from tasks.models import ModelUse, Round, TargetModel, TaskMember
-from tasks.rounds import states
+from tasks.rounds import services, states
 from tasks.rounds.loop import replace_target
+from tasks.rounds.services import change_round, delete_round
 from tasks.rounds.states import set_round_state
 from tasks.targets.ask_before_opening import ask_targets
 from tasks.targets.endpoints.base import Usage
-from tasks.targets.services import change_target
+from tasks.targets.services import change_target, delete_target
 from tasks.targets.spending_services import Payer, note_uses
 from tests.support.factories import (
     ContextFactory,
@@ -129,3 +130,37 @@ def test_calls_at_once_are_all_counted(at_once):
         at_once(lambda _: note_uses(payers, [Usage(3, 2)] * 2), range(6))
         found = ModelUse.objects.values_list("requests", "tokens_in")
         assert [*found] == [(6 * (number + 1), 18 * (number + 1))] * 2
+
+
+@pytest.mark.parametrize("what", ["round", "target"])
+def test_what_is_taken_meanwhile_is_not_deleted(at_once, monkeypatch, what):
+    """Locks: the round, in `delete_round`, while it opens; the target, in `delete_target`."""
+    boss = UserFactory(is_superuser=True)
+    round = RoundFactory(task=TaskFactory(code="nli"), state="ready")
+    ContextFactory(round=round)
+    target = TargetModel.objects.create(task=round.task, name="free", adapter="scripted")
+    written = threading.Event()
+    log = states.log
+
+    def slow(*arguments, **data):  # all is written, and nothing committed
+        written.set()
+        time.sleep(0.1)
+        return log(*arguments, **data)
+
+    monkeypatch.setattr(states if what == "round" else services, "log", slow)
+
+    def take():
+        if what == "round":
+            return set_round_state(round=round, state="open", actor=None)
+        return change_round(round=round, actor=boss, fields={}, targets=[target])
+
+    def delete():
+        written.wait()
+        with pytest.raises(Refused):
+            delete_round(round=round, actor=boss) if what == "round" else delete_target(
+                target=target, actor=boss
+            )
+
+    at_once(lambda action: action(), [take, delete])
+    assert Round.objects.exists()
+    assert TargetModel.objects.exists()

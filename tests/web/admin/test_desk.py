@@ -5,7 +5,10 @@ import re
 import pytest
 from django.contrib import admin
 from django.contrib.auth.models import Permission
+from django.contrib.contenttypes.models import ContentType
+from django.db import connection
 from django.forms.models import model_to_dict
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from dynabench.accounts.models import Annotator, LogEntry
@@ -56,6 +59,8 @@ def test_operators_have_their_tables_and_nobody_raw_ones(boss, owner):
     for table in OPERATORS:
         assert boss.get(f"/admin/{table}/").status_code == 200, table
         assert f"/admin/{table}/" in page
+    about = ContentType.objects.get_for_model(Annotator).pk
+    assert boss.get(f"/admin/r/{about}/1/").status_code == 404
     raw = ["auth/group", "django_q/schedule", "django_q/ormq", "validation/queueitem"]
     assert {boss.get(f"/admin/{table}/").status_code for table in raw} == {404}
     places = [page.index(f"/admin/tasks/{name}/") for name in ("task", "round", "targetmodel")]
@@ -162,6 +167,20 @@ def test_people_are_named_as_on_the_page(people, own, foreign, bob, role):
     assert client.get(f"{PEOPLE}{stranger.pk}/change/").status_code == 302
     for words in ("A1WORKER", stranger.pseudonym, "/own/foreign/", bob.email):
         assert words not in pages + listed
+
+
+def test_people_and_log_need_no_query_for_each_row(owner, own):
+    def count():
+        with CaptureQueriesContext(connection) as queries:
+            assert [owner.get(url).status_code for url in (PEOPLE, LOG)] == [200, 200]
+        return len(queries)
+
+    few = (count(), count())[1]  # content types are read once
+    for _ in range(4):
+        someone = UserFactory()
+        example_of(own["tasks_context"], someone, hypothesis="x", label="neutral")
+        log(someone, "round.changed", own["tasks_round"])
+    assert count() == few
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -4,6 +4,7 @@ import pytest
 from django.urls import reverse
 
 from dynabench.accounts.models import LogEntry
+from dynabench.lib.throttles import AN_HOUR
 from tasks.config_changes import OPENED
 from tasks.models import Round, Task, TaskMember
 from tests.web.admin.conftest import (
@@ -162,6 +163,12 @@ def test_members_are_named_by_address_and_logged(owner, people, bob, nli):
     page = save_task(owner, nli.task, **new_member(nli.task, "bob@example.com", "editor"))
     assert members(page).non_form_errors()
     assert TaskMember.objects.get(user=bob).role == "viewer"
+
+
+def test_nobody_tries_addresses_without_end(owner, nli, monkeypatch):
+    monkeypatch.setitem(AN_HOUR, "members", 0)
+    page = save_task(owner, nli.task, **new_member(nli.task, "bob@example.com", "viewer"))
+    assert members(page).errors[-1]
 
 
 def test_the_last_owner_stays(owner, people, nli):
