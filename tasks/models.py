@@ -149,7 +149,24 @@ SECRET_NAME = RegexValidator(
 )
 
 
-class TargetModel(models.Model):
+class AtAddress(models.Model):
+    """What is asked at an address, which may want a bearer secret."""
+
+    secret_env = models.CharField(
+        max_length=100,
+        blank=True,
+        help_text="Name of the environment variable that holds its bearer secret.",
+        validators=[SECRET_NAME],
+    )
+    sealed_secret = models.TextField(
+        blank=True, editable=False, help_text="Encrypted; what its editors gave for this address."
+    )
+
+    class Meta:
+        abstract = True
+
+
+class TargetModel(AtAddress):
     """A model that answers: in a round's loop, or as an entrant of the leaderboard."""
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="targets")
@@ -169,15 +186,6 @@ class TargetModel(models.Model):
         default=dict,
         blank=True,
         help_text="How our model server loads it: backend, precision, fields, output, labels.",
-    )
-    secret_env = models.CharField(
-        max_length=100,
-        blank=True,
-        help_text="Name of the environment variable that holds the target's bearer secret.",
-        validators=[SECRET_NAME],
-    )
-    sealed_secret = models.TextField(
-        blank=True, editable=False, help_text="Encrypted; what its editors gave for this address."
     )
     created_at = models.DateTimeField(db_default=Now())
 
@@ -255,7 +263,7 @@ class ModelUse(models.Model):
         return f"{self.target} in {self.round} on {self.day}"
 
 
-class Generator(models.Model):
+class Generator(AtAddress):
     """A model that suggests texts to those who write for a task; nobody tries to fool it."""
 
     task = models.OneToOneField(Task, on_delete=models.CASCADE, related_name="generator")
@@ -263,12 +271,6 @@ class Generator(models.Model):
     adapter = models.CharField(max_length=40, default="openai_chat")
     url = models.URLField(max_length=500)
     options = models.JSONField(default=dict, blank=True, help_text="Of the adapter.")
-    secret_env = models.CharField(
-        max_length=100,
-        blank=True,
-        help_text="Name of the environment variable that holds its bearer secret.",
-        validators=[SECRET_NAME],
-    )
 
     class Meta:
         ordering = ["task"]

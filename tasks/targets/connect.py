@@ -134,9 +134,8 @@ def secret_of(target: TargetModel | Generator) -> str | None:
     """
     if target.secret_env:
         return os.environ.get(target.secret_env)
-    sealed = target.sealed_secret if isinstance(target, TargetModel) else ""
     try:
-        return decrypt(sealed) or None
+        return decrypt(target.sealed_secret) or None
     except Unreadable:
         raise misconfigured("Its secret cannot be read any more. Enter it again.") from None
 

@@ -103,7 +103,7 @@ def changed_target(
     return locked, {"fields": changed_fields(locked, _sealed(locked, fields)), **noted}
 
 
-def _sealed(target: TargetModel, fields: Mapping[str, Any]) -> dict[str, Any]:
+def _sealed(target: TargetModel | Generator, fields: Mapping[str, Any]) -> dict[str, Any]:
     """The settings with their secret encrypted, or without the one that was for other settings."""
     told = {name: value for name, value in fields.items() if name != "secret"}
     if "secret" in fields:
@@ -172,15 +172,16 @@ def note_version(target: TargetModel, fingerprint: Mapping[str, Any]) -> TargetV
 def set_generator(*, task: Task, actor: User, fields: Mapping[str, Any]) -> Generator:
     """Give the task a generator, or the one it has other settings, which are checked.
 
-    Locks the task. Raises Refused.
+    Of `secret` see `change_target`. Locks the task. Raises Refused.
     """
     Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     found = Generator.objects.filter(task=task).first()
     before = found or Generator(task=task)
-    changes = {name: v for name, v in fields.items() if getattr(before, name) != v}
+    told = _sealed(before, fields)
+    changes = {name: v for name, v in told.items() if getattr(before, name) != v}
     _check_settings(actor, found, changes, "generator")
     if found is None:
-        made = Generator.objects.create(task=task, **fields)
+        made = Generator.objects.create(task=task, **told)
         log(actor, "generator.registered", made, fields=sorted(changes))
         return made
     log(actor, "generator.changed", found, fields=changed_fields(found, changes))

@@ -201,7 +201,7 @@ def _made(task: Task, who: User, form: ChoiceForm) -> TargetModel | None:
     }
     settings = TargetSettings(who, typed, instance=TargetModel(task=task))
     if settings.is_valid():
-        return add_target(task=task, actor=who, fields=settings.settings)
+        return add_target(task=task, actor=who, fields=settings.told(settings.fields))
     for field, errors in settings.errors.items():
         form.add_error(field if field in form.fields else None, list(errors))
     return None

@@ -1,30 +1,23 @@
 """The owners' page about the model that suggests texts to those who write."""
 
-from typing import Any
-
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
-from dynabench.accounts.models import User
 from dynabench.accounts.people import person
 from dynabench.lib.refusals import as_form_error
 from dynabench.own.access import owned_task
-from dynabench.own.setup.targets import limit_settings
+from dynabench.own.setup.targets import SecretForm
 from tasks.models import Generator
 from tasks.permissions import can_edit
 from tasks.targets.forms import GeneratorForm
 from tasks.targets.services import remove_generator, set_generator
 
 
-class GeneratorSettings(GeneratorForm):
-    """The settings of a generator that the person may set."""
-
-    def __init__(self, user: User, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        limit_settings(self, user)
+class GeneratorSettings(SecretForm, GeneratorForm):
+    """Of a generator."""
 
 
 @require_http_methods(["GET", "POST"])
@@ -40,7 +33,7 @@ def generator(request: HttpRequest, code: str) -> HttpResponse:
     form = GeneratorSettings(who, request.POST or None, instance=found or Generator(task=task))
     if form.is_valid():
         with as_form_error(form):
-            set_generator(task=task, actor=who, fields=form.cleaned_data)
+            set_generator(task=task, actor=who, fields=form.told(form.fields))
             messages.success(request, _("Saved."))
             return redirect("own:targets", code)
     values = {"task": task, "generator": found, "form": form}

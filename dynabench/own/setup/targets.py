@@ -1,5 +1,6 @@
 """The owners' pages about the models that answer in a task: all of them, their settings, a test."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from django import forms
@@ -19,7 +20,7 @@ from dynabench.lib.throttles import is_used_up
 from dynabench.own.access import owned_task, waiting
 from tasks.models import TargetModel, Task
 from tasks.permissions import can_edit, fixed_settings
-from tasks.targets.forms import GeneratorForm, InputForm, SettingsForm
+from tasks.targets.forms import InputForm, SettingsForm
 from tasks.targets.send_test import NoAnswer, in_words, send_test
 from tasks.targets.services import add_target, change_target, delete_target
 
@@ -45,8 +46,8 @@ WORDS = {
 }
 
 
-class TargetSettings(SettingsForm):
-    """The settings of a target that the person may set."""
+class SecretForm(forms.ModelForm):  # type: ignore[type-arg]
+    """Settings of what is asked at an address, with its secret, that the person may set."""
 
     secret = forms.CharField(
         label=gettext_lazy("Secret of the address"),
@@ -75,14 +76,20 @@ class TargetSettings(SettingsForm):
             self.add_error("secret", _("A secret goes with an address, and without a variable."))
         return told
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What is new; an empty secret is none."""
-        told = {name: self.cleaned_data[name] for name in self.changed_data}
-        return told | ({"secret": ""} if told.pop("forget_secret", False) else {})
+    def told(self, names: Iterable[str]) -> dict[str, Any]:
+        """These settings, and the secret where it is given or forgotten."""
+        said = self.cleaned_data
+        told = {name: said[name] for name in names if name not in ("secret", "forget_secret")}
+        if said.get("secret") or said.get("forget_secret"):
+            told["secret"] = "" if said.get("forget_secret") else said["secret"]
+        return told
 
 
-def limit_settings(form: SettingsForm | GeneratorForm, user: User) -> None:
+class TargetSettings(SecretForm, SettingsForm):
+    """Of a target."""
+
+
+def limit_settings(form: SecretForm, user: User) -> None:
     """Leave out what the person may not set, and name the rest."""
     there = form.instance if form.instance.pk else None
     for name in fixed_settings(user, there):
@@ -112,7 +119,7 @@ def target_add(request: HttpRequest, code: str) -> HttpResponse:
     form = TargetSettings(who, request.POST or None, instance=TargetModel(task=task))
     if form.is_valid():
         with as_form_error(form):
-            made = add_target(task=task, actor=who, fields=form.cleaned_data)
+            made = add_target(task=task, actor=who, fields=form.told(form.fields))
             said = _("The target %(name)s is registered. Send it a test, then put it into a round.")
             messages.success(request, said % {"name": made.name})
             return redirect("own:target-test", code, made.pk)
@@ -128,7 +135,7 @@ def target_edit(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     form = TargetSettings(who, request.POST or None, instance=target)
     if form.is_valid():
         with as_form_error(form):
-            change_target(target=target, actor=who, fields=form.settings)
+            change_target(target=target, actor=who, fields=form.told(form.changed_data))
             messages.success(request, _("Saved."))
             return redirect("own:targets", code)
     return _form_page(request, task, form)
