@@ -6,6 +6,7 @@ sets as JSON lines, and in `pool.jsonl` a first round that is released, from whi
 
 from collections.abc import Mapping
 from functools import cache
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,7 @@ def _release_pool(task: Task, file: Path) -> None:
     first = task.rounds.filter(number=1).first()
     if first is None:
         arguments = ("--task", task.code, "--round", "1", "--policy", "at-least:2")
-        call_command("import_examples", str(file), *arguments)
+        call_command("import_examples", str(file), *arguments, stdout=StringIO())
     if not task.rounds.filter(number=1, state=Round.State.RELEASED).exists():
-        call_command("release_round", task.code, 1, dev=0, test=0, license="cc0-1.0")
+        told = StringIO()
+        call_command("release_round", task.code, 1, dev=0, test=0, license="cc0-1.0", stdout=told)

@@ -6,6 +6,7 @@ from playwright.sync_api import expect
 
 from annotation.models import Example
 from dynabench.accounts.models import confirm_address
+from dynabench.communities.models import Community, CommunityTask
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset
 from tasks.contexts import uploads
@@ -26,6 +27,8 @@ from tests.browser.conftest import (
     visit,
 )
 from tests.support.arenas import compare, make_arena
+from tests.support.boards import measured
+from tests.support.evaluations import accepted_model, set_version
 from tests.support.factories import UserFactory, scripted_target
 
 TASKS = ["nli", "qa", "hate-speech"]  # the fields of sentiment are of the types of nli's
@@ -168,6 +171,22 @@ def test_the_board_of_an_arena(page, transactional_db):
     for path in ("/t/duel/arena/", "/t/duel/data/", "/leaderboards/"):
         visit(page, path)
         audit(page)
+
+
+def test_pages_of_a_community(page, alice):
+    made = Community.objects.create(slug="words", name="Words", text="# Aims", tracks=["small"])
+    made.owners.add(alice)
+    round = make_round("nli")
+    CommunityTask.objects.create(community=made, task=round.task, state="in")
+    model = accepted_model(round.task, alice, is_published=True)
+    measured(model, set_version(round.task, may_leave=True), 0.8)
+    made.posts.create(title="Hello", text="We *begin*.")
+    for path in ("", "words/", "words/board/?w_nli=x", "words/submit/", "words/manage/"):
+        visit(page, f"/communities/{path}")
+        audit(page)
+    page.get_by_role("button", name="Tell it").click()
+    expect(page.locator(".error-summary")).to_be_focused()
+    audit(page)
 
 
 def test_pages_of_a_new_task(page, alice, settings, monkeypatch, tmp_path):
