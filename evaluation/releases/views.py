@@ -40,6 +40,7 @@ from tasks.models import Round
 from tasks.permissions import can_own, can_read, can_take
 
 Done = Dataset.State.DONE
+KINDS = {"csv": "text/csv", "json": "application/json", "jsonl": "application/jsonl"}
 
 
 @require_http_methods(["GET", "POST"])
@@ -174,8 +175,8 @@ def export_for(
         raise Http404
     with as_message(request):
         pieces = tool_file(round, tool)
-        kind = "application/json" if TOOLS[tool].frame[0] else "application/jsonl"
-        return lines(pieces, file_name(f"{code}-round{number}", tool), kind)
+        name = file_name(f"{code}-round{number}", tool)
+        return lines(pieces, name, KINDS[name.rpartition(".")[2]])
     return redirect("own:rounds", code)
 
 

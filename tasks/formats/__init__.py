@@ -3,12 +3,14 @@
 A module of this folder with a `FORMAT` is one, by the module's name. Pure: no database.
 """
 
+import csv
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
+from io import StringIO
 from pkgutil import iter_modules
 
-from tasks.formats.base import Format, Item
+from tasks.formats.base import Format, Item, Record
 
 FORMATS: dict[str, Format] = {
     one.name: module.FORMAT
@@ -24,6 +26,9 @@ def written(items: Iterable[Item], tool: str) -> Iterator[str]:
     form = TOOLS[tool]
     assert form.write
     found = (record for item in items if (record := form.write(item)))
+    if form.columns:
+        yield from _table(found, form.columns)
+        return
     records = (json.dumps(record, ensure_ascii=False) for record in found)
     first, last = form.frame
     if not first:
@@ -35,6 +40,21 @@ def written(items: Iterable[Item], tool: str) -> Iterator[str]:
     yield f"\n{last}\n"
 
 
+def _table(records: Iterable[Record], columns: Sequence[str]) -> Iterator[str]:
+    """A table in CSV, a row at a time."""
+    line = StringIO()
+    writer = csv.DictWriter(line, columns)
+    writer.writeheader()
+    for record in records:
+        writer.writerow(record)
+        yield line.getvalue()
+        line.seek(0)
+        line.truncate()
+    yield line.getvalue()
+
+
 def file_name(stem: str, tool: str) -> str:
     """What a tool's file is called."""
-    return f"{stem}-{tool}.{'json' if TOOLS[tool].frame[0] else 'jsonl'}"
+    form = TOOLS[tool]
+    ending = "csv" if form.columns else "json" if form.frame[0] else "jsonl"
+    return f"{stem}-{tool}.{ending}"

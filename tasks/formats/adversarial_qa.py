@@ -33,6 +33,9 @@ FORMAT = Format(
     TITLE,
     row,
     squad.questions,
+    write=squad.write,
+    frame=squad.FRAME,
+    needs=squad.NEEDS,
     files=r"(1_dbidaf|2_dbert|3_droberta)/(train|dev|test)\.json(\.gz)?$",
     terms=Terms(
         "CC BY-SA 4.0 (card on the hub) or CC BY-NC 4.0 (README of the repository)",

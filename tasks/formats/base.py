@@ -95,7 +95,8 @@ class Format:
     FileError. files: names of the files of a folder or an archive that hold records. same: what
     names the item of a record, where several records are of one. write: an item in this layout,
     where others read it; None: it has no place there. frame: what stands around all records of one
-    JSON value; empty: a record a line. needs: fields that a task must have to go out so.
+    JSON value; empty: a record a line. columns: of a table in CSV. needs: fields that a task must
+    have to go out so.
     """
 
     title: str
@@ -105,6 +106,7 @@ class Format:
     same: Callable[[Record], str] | None = None
     write: Callable[[Item], Record | None] | None = None
     frame: tuple[str, str] = ("", "")
+    columns: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     terms: Terms = UNKNOWN
 

@@ -7,8 +7,9 @@ of the three annotators said are published.
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from tasks.formats.base import Format, Part, Record, Terms, checked, one_of
+from tasks.formats.base import Format, Item, Part, Record, Terms, checked, one_of
 from tasks.formats.reading import table
+from tasks.line_files import strict_json
 
 TITLE = "HatemojiBuild"
 SHAPE = {"entry_id": str, "text": str, "round.base": str, "label_gold": str}
@@ -30,10 +31,24 @@ def row(parts: Sequence[Part]) -> Record:
     }
 
 
+def write(item: Item) -> Record | None:
+    """A text with what is settled, else what its author said."""
+    kept = strict_json(item.kept)
+    codes = {label: code for code, label in LABELS.items()}
+    label, number = item.label or kept["author_label"], str(kept["round"])
+    if label not in codes or number not in ROUNDS:
+        return None
+    values = (item.uid, item.texts["text"], number, codes[label])
+    return dict(zip(SHAPE, values, strict=True))
+
+
 FORMAT = Format(
     TITLE,
     row,
     table(),
+    write=write,
+    columns=tuple(SHAPE),
+    needs=("text",),
     files=r"(train|validation|test)\.csv(\.gz)?$",
     terms=Terms(
         "CC BY 4.0",

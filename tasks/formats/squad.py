@@ -64,14 +64,16 @@ def write(item: Item) -> Record:
     return {"title": item.uid, "paragraphs": [{"context": passage, "qas": [asked]}]}
 
 
+FRAME = ('{"version": "dynabench", "data": [', "]}")
+NEEDS = ("passage", "question")
 FORMAT = Format(
     TITLE,
     row,
     questions,
     files=r"\.json(\.gz)?$",
     write=write,
-    frame=('{"version": "dynabench", "data": [', "]}"),
-    needs=("passage", "question"),
+    frame=FRAME,
+    needs=NEEDS,
     terms=Terms(
         "CC BY-SA 4.0",
         "Pranav Rajpurkar, Jian Zhang, Konstantin Lopyrev and Percy Liang. 2016. SQuAD: "

@@ -156,6 +156,7 @@ def test_what_goes_out_does_not_come_back_beside_itself(nli, bob, tmp_path):
         ("anli-dev-sample", "dynabench", "", 300, 686),
         ("anli-dev-sample", "anli", "R1/", 300, 0),
         ("train/nli-cad-dev", "snli", "", 1000, 0),
+        ("train/hate-hatemojibuild-dev", "hatemojibuild", "", 195, 0),
         ("train/qa-aqa-bert-dev", "squad", "", 3390, 0),
     ],
 )
@@ -195,7 +196,7 @@ def test_members_download_a_round_for_a_tool(client, alice, bob, nli):
     [task] = json.loads(text)
     assert len(task["annotations"]) == 2
     assert not any(annotator_of(one).pseudonym in text for one in (bob, *people))
-    assert client.get(URL.replace("label_studio", "hatemojibuild")).status_code == 404
+    assert client.get(URL.replace("label_studio", "csv")).status_code == 404
     assert client.get(URL.replace("label_studio", "squad")).status_code == 302
     assert client.get(URL.replace("label_studio", "snli")).status_code == 200
     client.force_login(bob)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tasks.formats import FORMATS, TOOLS, written
+from tasks.formats import FORMATS, TOOLS, file_name, written
 from tasks.formats.base import Item, Vote
 from tests.support.published import read, wrong
 
@@ -159,6 +159,18 @@ def test_questions_and_sentences_come_back(tmp_path):
     assert first["model_prediction"]["label"] == "entailment"
     assert first["validations"] == [{"worker": "v", "label": "neutral"}]
     assert (second["uid"], second["model_prediction"]) == ("sstu1", None)
+
+
+def test_texts_come_back_as_a_table(tmp_path):
+    kept = {"context": {}, "input": {"text": "a, b"}, "round": 6, "author_label": "hate"}
+    said = item(kept=kept, texts={"text": "a, b"}, label=None)
+    odd = item(kept={**kept, "round": 1}, texts={"text": "x"}, label=None)
+    path = tmp_path / "train.csv"
+    assert file_name("a", "hatemojibuild") == "a-hatemojibuild.csv"
+    path.write_text("".join(written([said, odd, said], "hatemojibuild")))
+    first, _ = read(path, "hatemojibuild")[0]
+    assert (first["uid"], first["round"], first["input"]) == ("u1", 6, {"text": "a, b"})
+    assert first["author_label"] == "hate"
 
 
 def test_what_a_layout_has_no_place_for_is_left_out():
