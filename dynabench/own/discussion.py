@@ -1,5 +1,6 @@
 """The page where those who may read a task talk about one of its examples."""
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -7,10 +8,12 @@ from django import forms
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from annotation.models import Example
+from dynabench.accounts.models import Annotator
 from dynabench.accounts.people import person
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.refusals import as_message
@@ -32,6 +35,26 @@ class CommentForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 3}),
         error_messages={"required": _("Write something")},
     )
+    tell = forms.CharField(
+        max_length=40,
+        required=False,
+        label=_("Whom to tell"),
+        widget=forms.TextInput(attrs={"list": "readers", "autocomplete": "off"}),
+    )
+
+    def __init__(self, data: Any, readers: Mapping[str, Annotator]) -> None:
+        super().__init__(data)
+        self.readers = readers
+
+    def clean(self) -> dict[str, Any]:
+        """The text names whom it tells; nobody learns of others than the readers."""
+        data: dict[str, Any] = super().clean() or {}
+        name = data.get("tell", "").strip().removeprefix("@")
+        if name and name.casefold() not in self.readers:
+            self.add_error("tell", gettext("Choose somebody who may read the task"))
+        elif name and "text" in data and f"@{name}" not in data["text"]:
+            data["text"] = f"@{name} {data['text']}"
+        return data
 
 
 def _example(task: Task, uuid: UUID) -> Example:
@@ -46,7 +69,8 @@ def discussion(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
     """An example and what members say about it; a POST says something."""
     task = find_task(request, code, can_read)
     example, reader = _example(task, uuid), person(request)
-    form = CommentForm(request.POST or None)
+    readers = services.readers_of(task)
+    form = CommentForm(request.POST or None, readers)
     if request.method == "POST" and form.is_valid():
         with as_message(request):
             author = annotator_of(reader)
@@ -58,7 +82,7 @@ def discussion(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
         "example": example,
         "form": form,
         "comments": services.discussion(example, reader),
-        "readers": [one.pseudonym for one in services.readers_of(task).values()],
+        "readers": readers.values(),
         "reviews": can_review(request.user, task),
         "owns": can_own(request.user, task),
     }
@@ -87,7 +111,7 @@ def comment(request: HttpRequest, code: str, pk: int) -> HttpResponse:
         elif wish == "keep":
             find_task(request, code, can_own)
             services.keep(comment=found, actor=reader)
-        elif (form := CommentForm(request.POST)).is_valid():
+        elif (form := CommentForm(request.POST, {})).is_valid():
             text = form.cleaned_data["text"]
             services.change(comment=found, author=annotator_of(reader), text=text)
     return redirect(_address(found.example))

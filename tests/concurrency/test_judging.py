@@ -5,13 +5,16 @@
 import contextlib
 import random
 from collections import Counter
+from uuid import uuid4
 
 import pytest
 from django.db.models import F
 
-from annotation.attempts.services import retract_example
-from annotation.models import Example
+from annotation.assignments.services import begin_mending
+from annotation.attempts.services import begin_attempt, finish_attempt, retract_example
+from annotation.models import Attempt, Example
 from dynabench.accounts.models import Annotator
+from dynabench.accounts.services import annotator_of
 from dynabench.lib.errors import Refused
 from tests.support.factories import UserFactory
 from tests.support.policies import rederive
@@ -199,6 +202,36 @@ def test_many_are_decided_at_once_during_voting(round, people, at_once):
         standing = OwnerDecision.objects.filter(withdrawn_at=None)
         assert Consensus.objects.filter(decided_by="owner").count() == standing.count() == 10
         check_all()
+        OwnerDecision.objects.all().delete()
+        forget()
+
+
+def test_mending_and_a_change_of_mind_never_both_win(round, people, at_once):
+    """Lock: the example that is mended, in `finish_attempt`."""
+    owner, author = UserFactory(), annotator_of(UserFactory())
+    for repeat in REPEATS:
+        (example,) = examples(round, [author], 1)
+        send_back = Wish(Action.SEND_BACK, reason="?")
+        act_on(task=round.task, examples=[example.pk], actor=owner, wish=send_back)
+        assignment = begin_mending(annotator=author, example=example)
+        inputs = {"hypothesis": f"Mended {repeat}", "label": "neutral"}
+        attempt, _ = begin_attempt(
+            annotator=author, assignment=assignment, key=uuid4(), inputs=inputs
+        )
+
+        def mend(attempt=attempt):
+            finish_attempt(attempt=attempt, targets=[], predictions=[])
+
+        def think_better(example=example):
+            wish = Wish(Action.UNDECIDE)
+            done = act_on(task=round.task, examples=[example.pk], actor=owner, wish=wish)
+            return bool(done.changed)
+
+        _, stands = at_once(lambda step: step(), [mend, think_better])
+        example.refresh_from_db()
+        assert (example.retracted_at is None) == stands
+        assert Example.objects.count() == 2
+        Attempt.objects.all().delete()
         OwnerDecision.objects.all().delete()
         forget()
 

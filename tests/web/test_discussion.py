@@ -120,6 +120,20 @@ def test_ones_own_is_changed_for_a_while_and_an_owner_deletes_any(as_, people, e
     assert as_("viewer").post(url(example), {"text": " "}).status_code == 422
 
 
+def test_whom_to_tell_is_chosen_among_the_readers(as_, people, example):
+    page, viewer = as_("reviewer").get(url(example)).text, name(people["viewer"])
+    assert f'<option value="{viewer}"' in page
+    assert people["viewer"].email in page
+    assert people["owner"].email not in as_("viewer").get(url(example)).text
+    for gone in ("judge", "writer"):
+        assert name(people[gone]) not in page
+        data = {"text": "Look.", "tell": name(people[gone])}
+        response = as_("viewer").post(url(example), data)
+        assert (response.status_code, "Look." in response.text) == (422, True)
+    as_("reviewer").post(url(example), {"text": "Look.", "tell": viewer})
+    assert Mention.objects.get().person.user == people["viewer"]
+
+
 def test_a_report_reaches_the_owners_until_one_has_looked(as_, people, example):
     comment = services.say(example=example, author=annotator_of(people["owner"]), text="Rude.")
     as_("viewer").post(at(comment), {"wish": "report"})
