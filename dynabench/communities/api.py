@@ -4,7 +4,7 @@ that are submitted to all of its tasks.
 
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Prefetch, QuerySet
 from django.shortcuts import get_object_or_404
 from django.urls import path
 from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken
+from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.people import person
 from dynabench.communities.board import WEIGHT, board_of
 from dynabench.communities.joint_services import IN_ARCHIVE, KINDS, parts_for, submit_jointly
@@ -24,6 +24,7 @@ from dynabench.communities.rules import Line
 from dynabench.communities.selectors import NEWS, entries_for
 from dynabench.lib.api import NewestFirst, Pages, check_query, read
 from evaluation.api.models import upload_of
+from evaluation.models import Submission
 from tasks.selectors import listed_tasks
 
 
@@ -147,10 +148,15 @@ class JointSerializer(serializers.ModelSerializer[JointSubmission]):
 
     @extend_schema_field(JointModelSerializer(many=True))
     def get_models(self, joint: JointSubmission) -> Any:
-        """Of the tasks that its owner may still see."""
-        seen = joint.submissions.filter(task__in=listed_tasks(joint.owner))
-        rows = seen.select_related("task").order_by("task__code")
-        return JointModelSerializer(rows, many=True).data
+        """Of the tasks that its owner may still see, as `_joint` has them."""
+        return JointModelSerializer(joint.submissions.all(), many=True).data
+
+
+def _joint(owner: User) -> QuerySet[JointSubmission]:
+    """One's joint submissions, with those of their submissions whose tasks one may see."""
+    seen = Submission.objects.filter(task__in=listed_tasks(owner)).select_related("task")
+    models = Prefetch("submissions", seen.defer("log").order_by("task__code"))
+    return JointSubmission.objects.filter(owner=owner).prefetch_related(models)
 
 
 def _find(request: Request, slug: str) -> Community:
@@ -254,7 +260,7 @@ class JointSubmissions(generics.ListAPIView[JointSubmission]):
 
     def get_queryset(self) -> QuerySet[JointSubmission]:
         found = _find(self.request, self.kwargs["slug"])
-        return found.joint_submissions.filter(owner=person(self.request)).select_related("owner")
+        return _joint(person(self.request)).filter(community=found)
 
     @write("communities_submit", NewJointSerializer, {201: JointSerializer})
     def post(self, request: Request, slug: str) -> Response:
@@ -266,7 +272,9 @@ class JointSubmissions(generics.ListAPIView[JointSubmission]):
         fields = read(NewJointSerializer, request)
         fields["upload"] = upload_of(owner, fields.get("upload"))
         made = submit_jointly(community=found, owner=owner, **fields)
-        return Response(JointSerializer(made).data, status.HTTP_201_CREATED)
+        return Response(
+            JointSerializer(_joint(owner).get(pk=made.pk)).data, status.HTTP_201_CREATED
+        )
 
 
 urlpatterns = [

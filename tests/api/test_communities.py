@@ -8,6 +8,7 @@ from tests.support.archives import zip_of
 from tests.support.boards import measured
 from tests.support.evaluations import accepted_model, set_version
 from tests.support.factories import TaskFactory, UserFactory
+from tests.support.query_counts import count
 
 ROOT = "/api/v1/communities/"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -71,6 +72,9 @@ def test_a_model_goes_to_all_tasks_or_to_none(words, client):
     assert again["code"] == "joint"
     assert "nli" in again["message"]
     assert len(client.get(url).json()["results"]) == JointSubmission.objects.count() == 1
+    few = count(client, url)
+    client.post(url, {**hub, "name": "Another", "track": "small"}, format="json")
+    assert count(client, url) == few
     data = zip_of({"nli.jsonl": "{}"})
     upload = client.post("/api/v1/uploads/", {"file_name": "a.zip", "size": len(data)}).json()
     place = f"/api/v1/uploads/{upload['id']}/?offset=0"
