@@ -8,6 +8,7 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
+from django.forms import Form
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
@@ -145,40 +146,41 @@ def card(request: HttpRequest, pk: UUID) -> HttpResponse:
 @require_POST
 def anonymous(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Hide names until a day, or show them."""
-    submission, user = find_owned(request, pk)
-    form = AnonymousForm(request.POST)
-    if not form.is_valid():
-        messages.error(request, _("Anonymous until: enter a day."))
-        return redirect("evaluation:model", pk)
-    until = form.cleaned_data["anonymous_until"]
-    hide = partial(submissions.set_anonymous_until, submission=submission, actor=user, until=until)
-    return _done(request, pk, hide, _("The day is saved."))
+    said = _("Anonymous until: enter a day."), _("The day is saved.")
+    return _set(request, pk, AnonymousForm, submissions.set_anonymous_until, "until", said)
 
 
 @require_POST
 def embargo(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Publish on a day, or not by itself."""
-    submission, user = find_owned(request, pk)
-    form = EmbargoForm(request.POST)
-    if not form.is_valid():
-        messages.error(request, _("Publish on: enter a day."))
-        return redirect("evaluation:model", pk)
-    day = form.cleaned_data["publish_on"]
-    change = partial(submissions.set_publish_on, submission=submission, actor=user, day=day)
-    return _done(request, pk, change, _("The day is saved."))
+    said = _("Publish on: enter a day."), _("The day is saved.")
+    return _set(request, pk, EmbargoForm, submissions.set_publish_on, "day", said)
 
 
 @require_POST
 def cap(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Change what all evaluations of a chat model may cost together."""
+    said = _("Cap on the cost: enter a number."), _("The cap is saved.")
+    return _set(request, pk, CapForm, submissions.change_cap, "most_cost", said)
+
+
+def _set(
+    request: HttpRequest,
+    pk: UUID,
+    form_class: type[Form],
+    service: Callable[..., Any],
+    name: str,
+    said: tuple[str, str],
+) -> HttpResponse:
+    """Give a form's one value to a service as `name`; said: when it is wrong, when it is stored."""
     submission, user = find_owned(request, pk)
-    form = CapForm(request.POST)
+    form = form_class(request.POST)
     if not form.is_valid():
-        messages.error(request, _("Cap on the cost: enter a number."))
+        messages.error(request, said[0])
         return redirect("evaluation:model", pk)
-    most = form.cleaned_data["most_cost"]
-    change = partial(submissions.change_cap, submission=submission, actor=user, most_cost=most)
-    return _done(request, pk, change, _("The cap is saved."))
+    (value,) = form.cleaned_data.values()
+    change = partial(service, submission=submission, actor=user, **{name: value})
+    return _done(request, pk, change, said[1])
 
 
 def _done(request: HttpRequest, pk: UUID, change: Callable[[], Any], said: str) -> HttpResponse:
