@@ -43,7 +43,7 @@ class Communing(Uploading):
     def submit_to_community(
         self,
         slug: str,
-        kind: Literal["predictions", "hub", "directory", "rows"],
+        kind: Literal["predictions", "llm", "hub", "directory", "rows"],
         model: str | Path,
         name: str | None = None,
         track: str = "",
@@ -51,11 +51,11 @@ class Communing(Uploading):
     ) -> Flow[types.Joint]:
         """Submit a model to all tasks that take its kind: all of them do, or none. Raises Invalid.
 
-        model: `org/name@COMMIT` of a hub model; else a folder or an archive: of the model, or with
-        `<task>/<set>.jsonl` for predictions and `<task>.jsonl` for training rows.
+        model: `org/name@COMMIT` of a model on the hub; else a folder or an archive: of the model,
+        or with `<task>/<set>.jsonl` for predictions and `<task>.jsonl` for training rows.
         """
         body: dict[str, Any] = {"kind": kind, "track": track, "description": description}
-        if kind == "hub":
+        if kind == "hub" or (kind == "llm" and not Path(model).exists()):
             body["source"], _, body["revision"] = str(model).partition("@")
             path = Path(body["source"])
         else:
@@ -69,7 +69,7 @@ class Communing(Uploading):
         return made
 
     def _upload_model(self, kind: str, path: Path) -> Flow[str]:
-        if kind == "directory" or not path.is_dir():
+        if kind in ("directory", "llm") or not path.is_dir():
             return (yield from self._upload(path))
         with (yield Work(lambda: _lines_in(path))) as file:
             return (yield from self._upload_open(f"{own_name(path)}.tar", file))

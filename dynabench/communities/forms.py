@@ -157,6 +157,7 @@ class JoinForm(forms.Form):
 
 KIND_WORDS = {
     Kind.PREDICTIONS: _("Predictions: an archive with a file for each set"),
+    Kind.LLM: _("A language model: a hub id or a folder, asked in each task's own words"),
     Kind.HUB: _("A model on the hub: the same id and commit for each task"),
     Kind.DIRECTORY: _("A model's folder: the same archive for each task"),
     Kind.ROWS: _("Training data: an archive with a file for each task"),

@@ -30,8 +30,10 @@ from tasks.models import Task
 from tasks.permissions import Person, can_submit
 
 Kind = Submission.Kind
-KINDS = (Kind.PREDICTIONS, Kind.HUB, Kind.DIRECTORY, Kind.ROWS)
+KINDS = (Kind.PREDICTIONS, Kind.LLM, Kind.HUB, Kind.DIRECTORY, Kind.ROWS)
 """What can be the same model on many tasks."""
+ON_HUB = (Kind.HUB, Kind.LLM)
+"""Kinds that need no file."""
 IN_ARCHIVE = (Kind.PREDICTIONS, Kind.ROWS)
 """Kinds of which an archive holds a file for each task."""
 UNPACKING = Bounds(seconds=600, memory_bytes=512 * MIB)
@@ -97,15 +99,16 @@ def submit_jointly(
 ) -> JointSubmission:
     """Submit a model to all tasks of the community that take its kind, under one name.
 
-    upload: an archive, of the model's folder or with a file for each task; it is used up. The files
-    are stored before anything is locked; then one transaction takes all submissions or none, with
-    the locks of `submit_model`. Raises Invalid, JointRefused, UploadRefused.
+    A language model is asked in each task's own words. upload: an archive, of the folder or with a
+    file for each task; it is used up. The files are stored before anything is locked; then one
+    transaction takes all submissions or none, with the locks of `submit_model`. Raises Invalid,
+    JointRefused, UploadRefused.
     """
     if kind not in KINDS:
         raise Invalid(_("Choose one of the kinds."), field="kind")
     if (track or community.tracks) and track not in community.tracks:
         raise Invalid(_("Choose one of the community's tracks."), field="track")
-    if upload is None and kind != Kind.HUB:
+    if upload is None and kind not in ON_HUB:
         raise Invalid(_("Choose the archive."), field="upload")
     parts = parts_for(owner, community, kind)
     if not parts:

@@ -50,13 +50,15 @@ def nothing_is_kept():
     return not (Submission.objects.exists() or Upload.objects.exists())
 
 
-def test_a_hub_model_becomes_a_submission_of_each_task_that_takes_it(as_alice, alice, words):
-    answer = as_alice.post(URL, HUB)
+@pytest.mark.parametrize("kind", ["hub", "llm"])
+def test_a_model_becomes_a_submission_of_each_task_that_takes_it(as_alice, alice, words, kind):
+    answer = as_alice.post(URL, {**HUB, "kind": kind})
     joint = JointSubmission.objects.get()
     assert answer.url == f"/communities/words/submissions/{joint.pk}/"
     made = joint.submissions.order_by("task__code")
     assert [one.task.code for one in made] == ["nli", "second"]
     assert {(one.owner, one.name, one.source) for one in made} == {(alice, "MiniLM", "org/name")}
+    assert {(one.kind, bool(one.chat)) for one in made} == {(kind, kind == "llm")}
     page = as_alice.get(answer.url)
     assert [one.task.code for one, _ in page.context["rows"]] == ["nli", "second"]
 

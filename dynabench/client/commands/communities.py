@@ -14,7 +14,13 @@ from dynabench.client.commands.shared import (
     tell,
 )
 
-KINDS = {"predictions": "predictions", "rows": "rows", "hub": "hub", "folder": "directory"}
+KINDS = {
+    "predictions": "predictions",
+    "rows": "rows",
+    "llm": "llm",
+    "hub": "hub",
+    "folder": "directory",
+}
 
 
 def add(commands: Any) -> None:
@@ -58,7 +64,9 @@ def submit(args: argparse.Namespace) -> int:
     """Hand one model in to all tasks; they are followed one by one."""
     kind = next((name for name in KINDS if getattr(args, name)), None)
     if kind is None:
-        raise CommandError("A community takes a folder, --predictions, --rows or --hub.", USAGE)
+        raise CommandError(
+            "A community takes a folder, --predictions, --rows, --llm or --hub.", USAGE
+        )
     if args.publish or args.team or args.estimate:
         raise CommandError("--publish, --team and --estimate are for --task.", USAGE)
     client, about = client_for(args), args.description or ""
