@@ -181,6 +181,13 @@ def test_owners_set_change_and_end_them_on_pages(nli, as_alice, owner, judges, f
     assert as_alice.post(OWN, {**asked, "share": 50}).status_code == 422
     assert as_alice.post(OWN, {**asked, "due_on": "2020-01-01"}).status_code == 422
     assert as_alice.post(OWN, asked).url == OWN
+    third = Duty.objects.get(person=judges[2])
+    change = f"{OWN}{third.pk}/"
+    shown = {"share": as_alice.get(change).context["form"].initial["share"], "overlap": 3}
+    assert as_alice.post(change, {**shown, "due_on": today}).url == OWN
+    assert {(one.share, one.overlap) for one in Duty.objects.all()} == {(third.share, 3)}
+    assert as_alice.post(change, {**shown, "share": 40, "due_on": today}).status_code == 422
+    assert as_alice.post(change, {**shown, "overlap": 2, "due_on": today}).url == OWN
     more = {"kind": "judge", "everybody": "on", "amount": 7, "overlap": 1, "round": 1}
     assert as_alice.post(OWN, more).url == OWN
     everybodys = Duty.objects.get(person=None)

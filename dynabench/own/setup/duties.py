@@ -149,8 +149,11 @@ def duty(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     }
     form = AmountForm(request.POST if request.method == "POST" else None, initial=now)
     if form.is_valid():
+        told = dict(form.cleaned_data)
+        if "share" not in form.changed_data:  # which is shown rounded
+            told["share"] = one.share
         with as_form_error(form):
-            change_duty(duty=one, actor=person(request), **form.cleaned_data)
+            change_duty(duty=one, actor=person(request), **told)
             messages.success(request, _("Saved."))
             return redirect("own:duties", code)
     values = {"task": task, "form": form, "duty": one}
