@@ -72,6 +72,7 @@ urlpatterns = [
     path("rounds/<int:number>/contexts/all/", passages.contexts_all, name="contexts-all"),
     *desk("contexts"),
     *desk("rows"),
+    *desk("labelled"),
     path("rounds/<int:number>/delete/", rounds.round_delete, name="round-delete"),
     path("rounds/<int:number>/replace/", rounds.round_replace, name="round-replace"),
     path("rounds/<int:number>/<slug:action>/", rounds.round_change, name="round-change"),

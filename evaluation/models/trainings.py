@@ -17,6 +17,7 @@ class TrainingRun(Job):
         help_text="The round whose target the trained model becomes.",
     )  # fmt: skip
     options = models.JSONField()  # rounds, weights, base, seed …
+    rows = models.JSONField(null=True, help_text="Labelled ones of the owners, if any.")
     report = models.JSONField(default=dict)
     target = models.ForeignKey(TargetModel, on_delete=models.SET_NULL, null=True, related_name="+")
 

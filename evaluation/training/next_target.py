@@ -74,7 +74,7 @@ def train_next(run: TrainingRun, tell: Tell) -> dict[str, Any]:
     The folder lies below MODELS_HOME/targets/<task>/ and is named after the digest of the weights.
     Raises one of FAILURES.
     """
-    task, options = run.task, run.options
+    task, options = run.task, {**run.options, "rows": run.rows}
     shape = shape_of(task.config)
     tell(0.0, "collecting the rows")
     how = training_options(task, shape, options)
@@ -164,6 +164,8 @@ def collect(
 ) -> Iterable[Source]:
     """The rows of the seeds, of every round that is trained on, and the tests of all others."""
     weights: Mapping[str, float] = options["weights"]
+    if options.get("rows"):
+        yield _labelled(options["rows"], how)
     if options["has_seed"]:
         yield _seed(task, shape, weights.get("seed"), how)
     datasets = Dataset.objects.select_related("round__task").filter(pk__in=options["datasets"])
@@ -177,6 +179,14 @@ def collect(
                 if row:
                     getattr(source, split).append(row)
         yield source
+
+
+def _labelled(rows: Rows, how: TrainingOptions) -> Source:
+    """Rows that owners labelled: a tenth held out, a part of the rest to stop by."""
+    source = Source("rows", 1.0)
+    rest, source.test = held_out(rows)  # type: ignore[assignment]
+    source.train, source.dev = dev_part(rest, how)  # type: ignore[assignment]
+    return source
 
 
 def _seed(task: Task, shape: Shape, weight: float | None, how: TrainingOptions) -> Source:

@@ -1,7 +1,8 @@
 """Writes about trainings: asking for one, and making its model the target of a round."""
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -22,7 +23,8 @@ from tasks.rounds.services import plan_round
 from tasks.selectors import PLANNED
 from tasks.targets.connect import serving_of
 
-SEED = "seed"
+SEED, ROWS = "seed", "rows"
+"""Sources besides rounds: the shipped rows, and those that owners labelled elsewhere."""
 MOST_WEIGHT = 100
 
 
@@ -77,13 +79,14 @@ def request_training(
     seed: int = 0,
     epochs: int | None = None,
     ring: bool = True,
+    rows: Sequence[Mapping[str, Any]] | None = None,
 ) -> TrainingRun:
     """Ask for a training of the task's next target. Locks the task.
 
     weights: how often a row is seen in an epoch, by source: `seed`, `round1`, `round2` …; only
-    these are trained on. base: a folder or a hub id with a full commit as `revision`; empty: the
-    starters' encoder. ring: have a worker do it. Which datasets and which old target it uses is
-    settled here. Raises TrainingRefused.
+    these are trained on. rows: those of the source `rows`, as a training takes them. base: a folder
+    or a hub id with a full commit as `revision`; empty: the starters' encoder. ring: have a worker
+    do it. Which datasets and which old target it uses is settled here. Raises TrainingRefused.
     """
     Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     if task.training_runs.filter(state__in=["queued", "running"]).exists():
@@ -92,7 +95,7 @@ def request_training(
         shape_of(task.config)
     except Untrainable as error:
         raise TrainingRefused(str(error)) from None
-    released = _check_weights(task, weights)
+    released = _check_weights(task, weights, has_rows=bool(rows))
     old = current_target(task)
     options = {
         "weights": dict(weights),
@@ -104,19 +107,23 @@ def request_training(
         "epochs": epochs,
         "old": old and old.pk,
     }
-    run = TrainingRun.objects.create(task=task, options=options, requested_by=actor)
+    run = TrainingRun.objects.create(task=task, options=options, rows=rows, requested_by=actor)
     log(actor, "training.requested", run, weights=dict(weights))
     if ring:
         enqueue(run.function, run.pk)
     return run
 
 
-def _check_weights(task: Task, weights: Mapping[str, float]) -> Mapping[str, int]:
+def _check_weights(
+    task: Task, weights: Mapping[str, float], *, has_rows: bool
+) -> Mapping[str, int]:
     """The newest dataset of every released round by source. Raises TrainingRefused."""
     rounds = list(task.rounds.all())
     newest = latest_datasets(rounds)
     released = {f"round{r.number}": newest[r.pk].pk for r in rounds if r.pk in newest}
     known = {f"round{r.number}" for r in rounds}
+    if has_rows:
+        known, released = known | {ROWS}, released | {ROWS: 0}
     for name, weight in weights.items():
         if name == SEED:
             if not has_seed(task):
@@ -139,7 +146,7 @@ def _check_weights(task: Task, weights: Mapping[str, float]) -> Mapping[str, int
             )
     if not weights:
         raise TrainingRefused(_("Name at least one round, or train on the seed rows."))
-    return released
+    return {name: pk for name, pk in released.items() if name != ROWS}
 
 
 @transaction.atomic
@@ -176,7 +183,7 @@ def _prepared_round(task: Task, run: TrainingRun, number: int, actor: User | Non
     check_round(task, number)
     round = task.rounds.select_for_update(of=("self",)).filter(number=number).first()
     if round is None:
-        sources = {name.removeprefix("round") for name in run.options["weights"]} - {SEED}
+        sources = {name.removeprefix("round") for name in run.options["weights"]} - {SEED, ROWS}
         parents = task.rounds.filter(number__in=sources)
         kept = Exists(Context.objects.filter(round=OuterRef("pk"), is_retired=False))
         opened = task.rounds.filter(kept, opened_at__isnull=False)

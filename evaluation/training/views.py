@@ -28,7 +28,7 @@ def trainings(request: HttpRequest, code: str) -> HttpResponse:
         with as_form_error(form):
             run = request_training(task=task, actor=user, **form.wanted)
             return redirect("evaluation:training", code=code, pk=run.pk)
-    runs = task.training_runs.defer("report").select_related("target", "round")[:LISTED]
+    runs = task.training_runs.defer("report", "rows").select_related("target", "round")[:LISTED]
     values = {"task": task, "form": form, "runs": runs}
     return render(request, "evaluation/trainings.html", values, status=_status(form))
 

@@ -5,6 +5,7 @@ import re
 from io import StringIO
 
 import pytest
+from django.core.files.base import ContentFile
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
@@ -22,7 +23,8 @@ from evaluation.training.services import (
     free_name,
     register_trained,
 )
-from tasks.models import Round, RoundTarget, TargetModel
+from tasks.contexts import uploads
+from tasks.models import Round, RoundTarget, TargetModel, TaskMember
 from tasks.targets.serving.errors import MisconfiguredError
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, scripted_target
 from tests.support.serving_models import tiny_model
@@ -405,3 +407,41 @@ def test_a_fault_of_ours_is_no_message(task, monkeypatch):
     monkeypatch.setattr("evaluation.training.next_target.train_next", broken)
     with pytest.raises(ZeroDivisionError):
         worked(ask(task))
+
+
+def test_owners_train_on_rows_that_they_have_labelled(task, alice, as_alice, tmp_path, monkeypatch):
+    monkeypatch.setattr(uploads, "UPLOADS", tmp_path / "uploads")
+    TaskMember.objects.create(task=task, user=alice, role="editor")
+    lines = [
+        f"{one['premise']!r}\t{one['hypothesis']!r}\t{one['label']}"
+        for one, _n in zip(seed_rows("nli"), range(120), strict=False)
+    ]
+    page = "/own/nli/rounds/1/labelled/"
+
+    def file(count):
+        rows = ["First\tSecond\tlabel", *lines[:count], "no\tlabel\tmaybe"]
+        return ContentFile("\n".join(rows).encode(), "rows.tsv")
+
+    def choose(count):
+        shown = as_alice.post(page, {"file": file(count)})
+        columns = {"premise": "First", "hypothesis": "Second", "label": "label"}
+        names = [bound.html_name for bound in shown.context["match"]]
+        matched = {n: next((c for k, c in columns.items() if n.endswith(k)), "") for n in names}
+        return {"ticket": shown.context["ticket"], **matched}
+
+    assert "120" not in as_alice.get(page).text
+    few = choose(50)
+    assert as_alice.post(f"{page}store/", few).url == page
+    assert not TrainingRun.objects.exists()
+    told = choose(120)
+    assert as_alice.post(f"{page}match/", told).context["summary"].error_count == 1
+    assert as_alice.post(f"{page}store/", told).url == "/own/nli/trainings/"
+    run = TrainingRun.objects.get()
+    assert (run.state, len(run.rows), run.requested_by) == ("queued", 120, alice)
+    run.options |= {"has_seed": False, "epochs": 1}
+    run.save()
+    (source,) = worked(run)[-1]["report"]["sources"]
+    assert source["name"] == "rows"
+    assert source["train"] + source["dev"] + source["test"] + source["left_out"] == 120
+    assert 0 < source["test"] < 30
+    assert "rows" in as_alice.get(f"/own/nli/trainings/{run.pk}/").text

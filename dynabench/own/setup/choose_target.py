@@ -187,7 +187,7 @@ def target_choose(request: HttpRequest, code: str) -> HttpResponse:
                 said = _("The target %(name)s is registered. See what it answers.")
                 messages.success(request, said % {"name": target.name})
                 return redirect("own:target-health", code, target.pk)
-    values = {"task": task, "form": form, **chosen}
+    values = {"task": task, "form": form, "round": task.rounds.last(), **chosen}
     status = 422 if form and form.errors else 200
     return render(request, "own/setup/target_choose.html", values, status=status)
 

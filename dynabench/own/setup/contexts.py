@@ -22,6 +22,7 @@ from dynabench.lib.errors import Refused
 from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.lib.throttles import is_used_up
 from dynabench.own.access import owned_round
+from evaluation.training.labelled import labelled_fields, preview_labelled, train_on
 from tasks.config.schema import TaskConfig
 from tasks.contexts.archives import MAX_ARCHIVE_BYTES
 from tasks.contexts.columns import Fields, fits, guess
@@ -49,7 +50,7 @@ from validation.imports.judged import judged_fields, preview_rows, store_rows
 class Desk:
     """What rows become: which fields they fill, what a file brings, how it is stored.
 
-    store: how many of them are new. done: what is said then.
+    store: how many of them are new. done: what is said then. after: the page of the task then.
     """
 
     fields: Callable[[TaskConfig], Fields]
@@ -57,6 +58,7 @@ class Desk:
     store: Callable[..., int]
     done: str | Promise
     over: tuple[str, ...]
+    after: str = "own:dashboard"
 
 
 def _stored_contexts(**told: Any) -> int:
@@ -65,6 +67,10 @@ def _stored_contexts(**told: Any) -> int:
 
 def _stored_rows(**told: Any) -> int:
     return store_rows(**told).new
+
+
+def _trained(**told: Any) -> int:
+    return len(train_on(**told).rows or ())
 
 
 DESKS = {
@@ -81,6 +87,16 @@ DESKS = {
         _stored_rows,
         gettext_lazy("New examples, which people judge now: %(number)d."),
         (Round.State.RELEASED,),
+    ),
+    "labelled": Desk(
+        labelled_fields,
+        preview_labelled,
+        _trained,
+        gettext_lazy(
+            "A training on %(number)d rows waits for its turn. Open it to see how far it is."
+        ),
+        (),
+        "evaluation:trainings",
     ),
 }
 
@@ -110,7 +126,7 @@ def choose_of_hub(request: HttpRequest, code: str, number: int, desk: str) -> Ht
             if is_used_up("hub", request.user.pk):
                 raise Refused(_("You asked the hub often. Wait an hour."), status=429)
             told = dict(form.cleaned_data)
-            wanted = Wanted(where=told.pop("dataset"), is_plain=desk == "rows", **told)
+            wanted = Wanted(where=told.pop("dataset"), is_plain=desk != "contexts", **told)
             with spooled(wanted, of_hub=True, is_page=True) as (found, rows):
                 name = f"{found.title}.jsonl"
                 shown = _shown(request, round, desk, lambda: [rows.read_bytes()], name, found.terms)
@@ -140,7 +156,7 @@ def store(request: HttpRequest, code: str, number: int, desk: str) -> HttpRespon
         new = DESKS[desk].store(round=round, found=found, **about)
         upload.forget()
         messages.success(request, DESKS[desk].done % {"number": new})
-        return redirect("own:dashboard", code)
+        return redirect(DESKS[desk].after, code)
     return redirect(f"own:{desk}", code, number)
 
 

@@ -1,0 +1,81 @@
+"""A target's training on rows that its owners have labelled elsewhere."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from dynabench.accounts.models import User
+from dynabench.lib.errors import Refused
+from evaluation.models import TrainingRun
+from evaluation.task_shape import Untrainable, shape_of, training_row
+from evaluation.training.services import ROWS, default_base, request_training
+from tasks.config.components import Component
+from tasks.config.schema import TaskConfig
+from tasks.contexts.columns import Matching
+from tasks.contexts.files import Summary
+from tasks.contexts.services import read_file
+from tasks.formats.base import UNKNOWN, Terms
+from tasks.line_files import FileError
+from tasks.models import Round
+
+FEWEST, MOST = 100, 5000
+
+
+@dataclass(frozen=True)
+class LabelledFields:
+    """What models read, and the right answer; `context` is what columns fill."""
+
+    context: tuple[Component, ...]
+
+    def component(self, name: str) -> Component:
+        """Raises KeyError."""
+        return {one.name: one for one in self.context}[name]
+
+
+def labelled_fields(config: TaskConfig) -> LabelledFields:
+    """Those of a task. Raises Refused where none of its models can be trained here."""
+    try:
+        shape = shape_of(config)
+    except Untrainable as error:
+        raise Refused(str(error), code="training") from None
+    answer = config.component(shape.answer)
+    kind = "multiclass" if shape.labels else "long_text"
+    said = Component(name=answer.name, label=answer.label, type=kind, labels=answer.labels)
+    plain = {"when": None, "required": True, "min_length": None, "max_length": None}
+    read = (config.component(name).model_copy(update=plain) for name in shape.fields)
+    return LabelledFields((*read, said))
+
+
+def preview_labelled(
+    *, round: Round, lines: Iterable[bytes], file_name: str, matching: Matching | None = None
+) -> Summary:
+    """What the file would bring; nothing is stored. Raises Refused, FileError."""
+    if file_name.lower().endswith(".zip"):
+        raise FileError(_("Rows come in a table, not in an archive."))
+    return read_file(lines, file_name, labelled_fields(round.task.config), round.task, (), matching)
+
+
+def train_on(
+    *, round: Round, found: Summary, file_name: str, actor: User, terms: Terms = UNKNOWN
+) -> TrainingRun:
+    """Ask for a training on the good rows of a preview. As `request_training`. Raises Refused."""
+    shape = shape_of(round.task.config)
+    rows: list[Mapping[str, Any]] = []
+    for one in found.rows:
+        if row := training_row(shape, one.values, one.values[shape.answer]):
+            rows.append({**row, "group": str(one.line)})
+    if not FEWEST <= len(rows) <= MOST:
+        said = _("A training needs %(fewest)d to %(most)d rows; here are %(number)d good ones.")
+        numbers = {"fewest": FEWEST, "most": MOST, "number": len(rows)}
+        raise Refused(said % numbers, code="training")
+    base, revision = default_base(round.task)
+    return request_training(
+        task=round.task,
+        actor=actor,
+        weights={ROWS: 1.0},
+        rows=rows,
+        base=base,
+        revision=revision,
+    )
