@@ -34,7 +34,7 @@ from leaderboard.board.columns import ASIDE, AXES, COSTS, LESS_IS_BETTER, OF_RUN
 from leaderboard.board.query import MODES, Mode
 from leaderboard.board.sets import Set, shown_sets, with_detectable
 from leaderboard.models import Board, Resample
-from leaderboard.scoring.pools import Pool, measured_here, shipped
+from leaderboard.scoring.pools import Pool, measured_here, plain, shipped
 from tasks.config.schema import CUSTOM_PREFIX, LLM_JUDGE
 from tasks.models import Task
 from tasks.permissions import Person, can_edit
@@ -203,16 +203,19 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
     )
 
 
-def pool_of(task: Task, board: Board | None) -> Pool | None:
+def pool_of(task: Task, board: Board | None) -> Pool:
     """The reference pool that comes with an official task, if its main metric is still the same.
 
-    With the costs that were measured here, if they were.
+    With the costs that were measured here, if they were. Other tasks have the plain one.
     """
+    config = task.config
     pool = shipped(task.code)
     if pool and board and (here := board.anchor_costs):
         rows = json.dumps(here["rows"], sort_keys=True)
         pool = measured_here(task.code, here["version"], here["runner"], rows)
-    return pool if pool and pool.main == task.config.metrics.main else None
+    if pool and pool.main == config.metrics.main:
+        return pool
+    return plain(config.metrics.main, len(config.component(config.answer_field).labels))
 
 
 def _models(task: Task, user: Person | None) -> tuple[Model, ...]:

@@ -67,7 +67,7 @@ def of_parts(undefined: Iterable[str], weights: Mapping[str, float]) -> Iterator
 
 def of_costs(matrix: Matrix, used: Mapping[str, float]) -> Iterator[str]:
     """Where speed and memory are on a scale of another machine, or another way to run models."""
-    if matrix.pool and any(name in used for name in COSTS):
+    if matrix.pool and not matrix.pool.is_plain and any(name in used for name in COSTS):
         if not matrix.pool.costs:
             yield gettext_noop(
                 "Speed and memory are on the scale of another machine: nobody has measured the "

@@ -168,7 +168,7 @@ def _anchored(matrix: Matrix, weighting: Weighting) -> Ranked:
     """By the anchored score: what another metric lacks adds nothing, and the row says so."""
     means = means_over_sets(matrix, weighting.sets)
     assert matrix.pool  # else the mode is none of the matrix's
-    anchors = anchors_for(matrix, matrix.pool.rows)
+    anchors = anchors_for(matrix, matrix.pool)
     used = used_weights(anchors, _defined(matrix, means, weighting.metrics))
     columns = {name: _column(matrix, means, name) for name in {*used, matrix.main}}
     parts = points(anchors, used, {name: column for name, (column, _) in columns.items()})

@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Literal
 
 from leaderboard.board.matrix import Matrix
-from leaderboard.scoring.anchored import PERFECT, Anchors, Scale, anchors_of
-from leaderboard.scoring.dynascore import MEMORY_BUDGET, Rule, Table
+from leaderboard.scoring.anchored import PERFECT, Anchors, Scale, anchors_of, plain_anchors
+from leaderboard.scoring.dynascore import MEMORY_BUDGET, Rule
+from leaderboard.scoring.pools import Pool
 
 
-def anchors_for(matrix: Matrix, pool: Table) -> Anchors:
+def anchors_for(matrix: Matrix, pool: Pool) -> Anchors:
     """The anchors of the pool; of the owners' own metrics, which no pool knows, 0 and 100 %."""
     own = {
         name: Scale(*((0.0, PERFECT) if one.higher_is_better else (PERFECT, 0.0)))
@@ -20,7 +21,11 @@ def anchors_for(matrix: Matrix, pool: Table) -> Anchors:
         if one.number
     }
     known = [name for name in matrix.weighable if name not in own]
-    found = anchors_of(pool, matrix.main, known)
+    if pool.is_plain:
+        ((_, chance),) = pool.rows.items()
+        found = plain_anchors(matrix.main, chance[matrix.main] or 0.0, known)
+    else:
+        found = anchors_of(pool.rows, matrix.main, known)
     return replace(found, scales={**found.scales, **own})
 
 

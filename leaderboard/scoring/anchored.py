@@ -88,6 +88,22 @@ def anchors_of(pool: Table, main: str, metrics: Collection[str]) -> Anchors:
     return Anchors(main, scales, tuple(notices))
 
 
+def plain_anchors(main: str, low: float, metrics: Collection[str]) -> Anchors:
+    """Of a task without reference models: its shares from `low`, in percent, to the perfect 100.
+
+    low: what answers without any knowledge have of the main metric, and under perturbations and in
+    groups too. Costs have no scale.
+    """
+    shares = [name for name in dict.fromkeys([main, *metrics]) if name not in COSTS]
+    notices = tuple(
+        f"{metric} is left out and the other weights count more: "
+        "there are no reference models to compare it with."
+        for metric in metrics
+        if metric in COSTS
+    )
+    return Anchors(main, {name: Scale(low, PERFECT) for name in shares}, notices)
+
+
 def _scale(metric: str, values: Collection[float]) -> Scale | None:
     """The scale of a metric other than the main one; None where the models do not span any."""
     is_more_better = COSTS.get(metric, True)

@@ -10,6 +10,10 @@ SENTENCE = gettext_noop(
     "a fixed scale: %(places)s (reference pool %(version)s); so nothing counts without "
     "understanding, and no other model moves a score."
 )
+PLAIN = gettext_noop(
+    "Score = 100 × q × (%(shares)s): q is the place of %(main)s, and each place is from 0 to 1: "
+    "%(places)s; so nothing counts without understanding, and no other model moves a score."
+)
 PLACE = gettext_noop("%(metric)s from %(low)s to %(high)s")
 """Of a metric the values at which its place is 0 and 1."""
 
@@ -49,7 +53,7 @@ def formula(
         }
         for name in dict.fromkeys([main, *used])
     )
-    return say(SENTENCE) % {
+    return say(SENTENCE if anchors["version"] else PLAIN) % {
         "shares": " + ".join(shares),
         "main": words(main),
         "places": "; ".join(places),

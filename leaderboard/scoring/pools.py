@@ -9,6 +9,9 @@ from evaluation.seeds import OFFICIAL
 from leaderboard.scoring.anchored import COSTS
 from leaderboard.scoring.dynascore import Table
 
+CHANCE = {"matthews_correlation": 0.0, "pair_accuracy": 50.0}
+"""What metrics are, in percent, of one that knows nothing, where that is not one in so many."""
+
 
 @dataclass(frozen=True, eq=False)
 class Pool:
@@ -23,6 +26,11 @@ class Pool:
     runner: str
     rows: Table
     costs: int = 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it stands for a task that has no reference models."""
+        return self.version == 0
 
     @property
     def has_costs(self) -> bool:
@@ -48,6 +56,16 @@ def shipped(code: str) -> Pool | None:
         for row in given["rows"]
     }
     return Pool(given["version"], given["main"], given["runner"], rows)
+
+
+@lru_cache
+def plain(main: str, labels: int) -> Pool:
+    """For a task without reference models: the main metric, in percent, of one that knows nothing.
+
+    Of so many labels it has one in as many right by chance; free answers (0 labels) none.
+    """
+    chance = CHANCE.get(main, 100 / labels if labels else 0.0)
+    return Pool(version=0, main=main, runner="", rows={"chance": {main: chance}})
 
 
 @lru_cache

@@ -105,8 +105,11 @@ def test_a_judge_who_is_not_calibrated_is_shown_and_counts_for_nothing(task, run
 def test_one_who_is_calibrated_counts_as_its_owner_says(task, runs, client):
     judge = a_judge(task)
     scored(judge, runs)
+    assert ranking(ok(client.get(f"{BOARD}?format=json&mode=robust")).json()) == [
+        "Model 0", "Model 1", "Model 2",
+    ]  # fmt: skip
     table = ok(client.get(f"{BOARD}?format=json")).json()
-    assert ranking(table) == ["Model 0", "Model 1", "Model 2"]
+    assert ranking(table) == ["Model 1", "Model 0", "Model 2"]  # in proportion to the main metric
     assert ranking(ok(client.get(f"{BOARD}?format=json&w_llm_judge=0")).json()) == [
         "Model 2", "Model 1", "Model 0",
     ]  # fmt: skip
@@ -150,7 +153,8 @@ def test_another_judge_is_another_version_and_has_no_scores_yet(task, runs, clie
     assert {row["metrics"]["llm_judge"]["value"] for row in after["rows"]} == {None}
     assert any("llm_judge" in sentence for sentence in what_changed(before, after))
     scored(second, runs)  # the board reads them though no run has ended since
-    assert public_table(task)["rows"][0]["metrics"]["llm_judge"]["value"] == 90.0
+    found = {row["metrics"]["llm_judge"]["value"] for row in public_table(task)["rows"]}
+    assert 90.0 in found
 
 
 def test_a_judge_that_nobody_has_made_yet_leaves_the_board_whole(task, runs, client):

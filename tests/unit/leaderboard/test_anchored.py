@@ -17,11 +17,12 @@ from leaderboard.scoring.anchored import (
     AnchorsError,
     Scale,
     anchors_of,
+    plain_anchors,
     points,
     scored,
 )
 from leaderboard.scoring.dynascore import WEIGHTS
-from leaderboard.scoring.pools import shipped
+from leaderboard.scoring.pools import plain, shipped
 from tasks.config.loading import load_config
 from tests.support.score_tables import METRICS, table
 
@@ -34,6 +35,7 @@ POOL = table(
     }
 )
 ANCHORS = anchors_of(POOL, "perf", METRICS)
+PLAIN = plain_anchors("perf", 25.0, METRICS)
 shares, costs = st.integers(0, 100), st.integers(0, 2000)
 row = st.tuples(shares, costs, st.integers(0, 40), shares, shares)
 boards = st.lists(row, min_size=1, max_size=8).map(
@@ -131,6 +133,29 @@ def test_no_further_model_changes_a_score_or_the_order(rows, new, given_weights)
     assert [(one.model, one.dynascore) for one in rest] == [
         (one.model, one.dynascore) for one in before
     ]
+
+
+@given(boards, row, weights)
+def test_without_reference_models_the_score_is_as_sure(rows, new, given_weights):
+    found = scores(rows, given_weights, PLAIN)
+    more = scores({**rows, **table({"new": new})}, given_weights, PLAIN)
+    assert {name: more[name] for name in found} == found
+    chance = scores(table({"chance": (25, *new[1:])}), given_weights, PLAIN)
+    if any(given_weights[name] for name in PLAIN.scales):
+        assert all(0 <= score <= 100 for score in found.values())
+        assert chance == {"chance": 0}
+    else:  # of weights on costs alone, which have no scale
+        assert {*found.values()} == {None}
+
+
+@pytest.mark.parametrize(
+    ("main", "labels", "chance"),
+    [("accuracy", 4, 25), ("macro_f1", 0, 0), ("matthews_correlation", 2, 0), ("bleu", 0, 0)],
+)
+def test_what_knows_nothing_has_the_chance_of_its_labels(main, labels, chance):
+    assert plain(main, labels).rows == {"chance": {main: chance}}
+    assert plain(main, labels).is_plain
+    assert not plain(main, labels).has_costs
 
 
 @given(row, st.tuples(*[st.integers(0, 40)] * 5), weights)
