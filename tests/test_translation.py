@@ -39,7 +39,7 @@ COMMENTS = r"\{#.*?#\}|\{% comment.*?\{% endcomment %\}"
 TAGS = re.compile(rf"{COMMENTS}|{TRANSLATED}|{CLASS}|\{{%.*?%\}}|\{{\{{.*?\}}\}}", re.DOTALL)
 SPOKEN = re.compile(r'\s(?:aria-label|title|placeholder|alt|data-label|data-waiting)="([^"]*)"')
 BUTTON = re.compile(r'<input(?=[^>]*\stype="(?:submit|button)")[^>]*\svalue="([^"]*)"')
-CODE = re.compile(r"<(script|code|pre|kbd|svg)\b.*?</\1>", re.DOTALL)
+CODE = re.compile(r"<(script|code|pre|kbd)\b.*?</\1>|<text\b[^>]*>\w</text>", re.DOTALL)
 FILTER = re.compile(r"""\|(?:pluralize\b|(?:default|default_if_none|yesno):["'])[^|}%]*""")
 NO_WORDS = re.compile(r"""\|yesno:(["'])(true,false|\w+\.html,\w+\.html)\1|\|default:'en'""")
 INCLUDED = re.compile(r"""\{% (?:include|with) [^%]*=(["'][A-Z][^"']*["'])""")
