@@ -76,9 +76,10 @@ def _labels(features: Any, at: str = "") -> dict[str, list[str]]:
         name = f"{at}{one.get('name', '')}"
         for key in ("dtype", "sequence", "list"):
             if isinstance(one.get(key), dict) and "class_label" in one[key]:
-                names = (one[key]["class_label"] or {}).get("names")
-                values = names.values() if isinstance(names, dict) else names
-                found[name] = [str(value) for value in values or []]
+                told = one[key]["class_label"]
+                names = told.get("names") if isinstance(told, dict) else None
+                values = [*names.values()] if isinstance(names, dict) else names
+                found[name] = [str(value) for value in values] if isinstance(values, list) else []
         for key in ("struct", "sequence", "list"):
             found |= _labels(one.get(key), f"{name}.")
     return found

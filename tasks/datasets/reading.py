@@ -68,8 +68,15 @@ def write_rows(wanted: Wanted, endpoint: str, pieces: Pieces, into: Path, most_b
             columns.update(dict.fromkeys(row))
             if len(columns) > MOST_COLUMNS:
                 raise FileError(f"{source.name} has more than {MOST_COLUMNS} columns.")
-            line = json.dumps(_chosen(row, wanted), ensure_ascii=False).encode() + b"\n"
-            count, size = count + 1, size + len(line)
+            count += 1
+            try:
+                line = json.dumps(_chosen(row, wanted), ensure_ascii=False).encode() + b"\n"
+            except UnicodeEncodeError:
+                raise FileError(
+                    f"{source.name}: row {count:,} holds half of a surrogate pair; write the "
+                    "character."
+                ) from None
+            size += len(line)
             if most_bytes and size > most_bytes:
                 most = f"{most_bytes >> 20} MB"
                 raise FileError(f"The first {count:,} rows take more than {most}. Ask for fewer.")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from io import BufferedReader
 from typing import Any, cast
+from uuid import UUID
 
 from tasks.formats.reading import json_items, json_lines, table
 from tasks.line_files import BadRow, FileError, strict_json
@@ -23,6 +24,8 @@ Names = Mapping[str, list[str]]
 BATCH_ROWS = 256
 BUFFER = 2**20
 LARGEST = 2**63
+BROKEN = (AttributeError, EOFError, LookupError, OSError, RuntimeError, TypeError, ValueError)
+"""What readers raise where a file is damaged, or says of itself what makes no sense."""
 
 
 def rows_of(name: str, file: BufferedReader, names: Names) -> Iterator[Row]:
@@ -35,7 +38,7 @@ def rows_of(name: str, file: BufferedReader, names: Names) -> Iterator[Row]:
         yield from read(file, names)
     except FileError as error:
         raise FileError(f"{name}: {error}") from None
-    except (EOFError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
+    except BROKEN as error:
         why = " ".join(str(error).split())[:200]
         raise FileError(f"{name} cannot be read ({why}). Make it again.") from None
 
@@ -103,7 +106,9 @@ def _readable(schema: Any) -> list[str]:
 def _has_bytes(kind: Any) -> bool:
     from pyarrow import types
 
-    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+    if types.is_binary_view(kind) or types.is_binary(kind) or types.is_large_binary(kind):
+        return True
+    if types.is_fixed_size_binary(kind):
         return True
     return any(_has_bytes(kind.field(place).type) for place in range(kind.num_fields))
 
@@ -146,7 +151,7 @@ def _plain(value: Any) -> Any:
         return value if math.isfinite(value) else None
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
-    if isinstance(value, Decimal | datetime.timedelta):
+    if isinstance(value, Decimal | datetime.timedelta | UUID):
         return str(value)
     if isinstance(value, int) and abs(value) >= LARGEST:
         return str(value)

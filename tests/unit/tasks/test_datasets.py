@@ -149,6 +149,9 @@ def test_a_card_names_splits_labels_licence_and_citation():
         with pytest.raises(FileError, match="Name one of: "):
             pick(splits, config, split, "org/pairs")
     assert card_of("---\n{\n---\n").data == {}
+    for label in ("[a, b]", "{names: 5}", "{names: a}"):
+        told = f"dataset_info: {{features: [{{name: a, dtype: {{class_label: {label}}}}}]}}"
+        assert names_in_card(card_of(f"---\n{told}\n---\n"), "default") == {"a": []}
     outside = card_of("---\nconfigs: [{data_files: [/etc/*, https://example.org/a.csv]}]\n---\n")
     assert splits_of(["a.csv"], outside) == {"default": {"train": ["a.csv"]}}
 
@@ -237,10 +240,18 @@ def test_what_no_row_may_be(saved, read, tmp_path, monkeypatch):
         (folder / "c.parquet").write_bytes(data)
         with pytest.raises(FileError, match=r"c\.parquet"):
             read(folder / "c.parquet")
-    for text in ('["a"]', "{", '{"a": 1, "a": 2}'):
+    for text in ('["a"]', "{", '{"a": 1, "a": 2}', r'{"a": "\ud800"}'):
         (folder / "c.jsonl").write_text(text)
-        with pytest.raises(FileError, match=r"c\.jsonl: row 1"):
+        with pytest.raises(FileError, match=r"c\.jsonl.*: row 1"):
             read(folder / "c.jsonl")
+    strange = pa.table({"a": [1]}).replace_schema_metadata({"huggingface": '{"info": 5}'})
+    parquet.write_table(strange, folder / "c.parquet")
+    with pytest.raises(FileError, match=r"c\.parquet cannot be read"):
+        read(folder / "c.parquet")
+    ids = pa.array([bytes(16)], pa.uuid())
+    odd = pa.table({"id": ids, "picture": pa.array([b"a"], pa.binary_view())})
+    parquet.write_table(odd, folder / "c.parquet")
+    assert read(folder / "c.parquet")[1] == [{"id": "00000000-0000-0000-0000-000000000000"}]
     wide = pa.table({f"c{number}": [1] for number in range(101)})
     parquet.write_table(wide, folder / "c.parquet")
     with pytest.raises(FileError, match="more than 100 columns"):
