@@ -3,20 +3,15 @@
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from dynabench.communities.models import Community, CommunityTask, JointSubmission
 from dynabench.communities.rules import MOST, Entrant, Line, Measured, across
 from dynabench.lib.adaptive_cache import kept_many
 from evaluation.models import Submission
-from evaluation.task_shape import labels_of
 from evaluation.templatetags.model_words import metric as in_words
-from leaderboard.scoring.anchored import BASELINES
-from leaderboard.scoring.pools import shipped
+from leaderboard.scoring.anchored import anchors_of
 from tasks.models import Task
-
-if TYPE_CHECKING:  # it loads numpy
-    pass
 
 WEIGHT = "w_"
 """What the reader's weight of a task begins with in a URL: `?w_nli=2`."""
@@ -124,17 +119,11 @@ def weight_of(text: str) -> float:
 
 
 def floor_of(task: Task) -> float:
-    """The main metric, in percent, of what knows nothing: the best baseline of the task's pool,
-    else of guessing among labels where accuracy counts, else 0.
-    """
-    main, pool = task.config.metrics.main, shipped(task.code)
-    if pool and pool.main == main:
-        rows = [row for model, row in pool.rows.items() if model.casefold() in BASELINES]
-        known = [value for row in rows if (value := row.get(main)) is not None]
-        if known:
-            return max(known)
-    labels = labels_of(task.config) or ()
-    return 100 / len(labels) if main == "accuracy" and labels else 0.0
+    """The main metric, in percent, of what knows nothing, as the task's own board has it."""
+    from leaderboard.board.matrix import pool_of  # loads numpy
+
+    main = task.config.metrics.main
+    return anchors_of(pool_of(task, None).rows, main, ()).scales[main].low
 
 
 def _entrants(community: Community, tasks: Sequence[Task]) -> list[Entrant]:
@@ -153,8 +142,9 @@ def _entrants(community: Community, tasks: Sequence[Task]) -> list[Entrant]:
     made = []
     for key, of_model in found.items():
         first, of = of_model[0][1], joint.get(of_model[0][1].id)
-        scores = {task.code: row.score for task, row in of_model}
-        models = {task.code: row.id for task, row in of_model}
+        best = {task.code: row for task, row in reversed(of_model)}  # the boards' first ones
+        scores = {code: row.score for code, row in best.items()}
+        models = {code: row.id for code, row in best.items()}
         name, owner = ("", "") if of and first.is_anonymous else (first.name, first.owner)
         made.append(Entrant(key, name, owner, of.track if of else "", scores, models))
     return made

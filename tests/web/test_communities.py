@@ -4,12 +4,14 @@
 
 from datetime import date, timedelta
 from io import BytesIO
+from pathlib import Path
 
 import pytest
 from django.core.cache import cache
 from PIL import Image
 
 from dynabench.accounts.models import confirm_address
+from dynabench.communities.board import floor_of
 from dynabench.communities.models import (
     Community,
     CommunityProposal,
@@ -271,9 +273,17 @@ def test_the_board_ranks_those_that_have_all_tasks_and_says_what_others_lack(cli
 
 def test_a_namesake_of_another_person_is_another_model(client, boards, bob):
     """Who takes a team's or a person's name for a model does not get into their row."""
-    _, (_, version), model = boards
+    _, (first, version), model = boards
     model(version, 0.1, "Half", owner=bob)
+    model(first, 0.5, "Half")  # of two models of one person the better one counts
     assert [one[0] for one in names(client)] == ["Both", "Half", "Half"]
+    lines = client.get(f"{PAGE}board/").context["board"].lines
+    assert [one.entrant.scores["nli"].value for one in lines if "nli" in one.points] == [90, 80]
+
+
+def test_a_floor_is_where_the_score_of_the_tasks_own_board_begins():
+    text = Path("tasks/making/gallery/toxicity.yaml").read_text()  # two labels, macro-averaged F1
+    assert floor_of(Task(code="toxicity", config_text=text)) == 50
 
 
 def test_a_hidden_name_stands_in_no_row_with_one_that_is_shown(client, words, boards, ada):
