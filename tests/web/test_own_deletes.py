@@ -24,7 +24,7 @@ def as_(as_alice, alice, nli):
 def test_contexts_are_retired_and_given_back(as_, nli):
     first, *others = nli.contexts.order_by("pk")
     elsewhere = ContextFactory(round=RoundFactory(task=nli.task, number=2, state="draft"))
-    ticked = {"context": [first.pk, elsewhere.pk, "x"]}
+    ticked = {"context": [first.pk, elsewhere.pk, "x", "9" * 30, "9" * 5000]}
     assert as_("viewer").get(ALL).status_code == 200
     assert 'type="checkbox"' not in as_("viewer").get(ALL).text
     assert as_("reviewer").post(ALL, {**ticked, "retire": "1"}).status_code == 403
@@ -35,6 +35,7 @@ def test_contexts_are_retired_and_given_back(as_, nli):
     assert LogEntry.objects.get(action="contexts.retired").task == "nli"
     page = editor.get(f"{ALL}?context={others[0].pk}").context["rows"]
     assert [row for row, _ in page] == [others[0]]
+    assert editor.get(f"{ALL}?context={'9' * 5000}").status_code == 200
     editor.post(ALL, ticked)
     assert not Context.objects.filter(is_retired=True).exists()
 

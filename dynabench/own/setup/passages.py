@@ -29,7 +29,7 @@ def contexts_all(request: HttpRequest, code: str, number: int) -> HttpResponse:
         return _changed(request, owned_round(request, code, number, can_edit))
     round = owned_round(request, code, number, can_read)
     rows = round.contexts.order_by("-pk")
-    if (wanted := request.GET.get("context", "")).isdecimal():
+    if _is_id(wanted := request.GET.get("context", "")):
         rows = rows.filter(pk=wanted)
     page = Paginator(rows, A_PAGE).get_page(request.GET.get("page"))
     page.object_list = _counted(page.object_list)  # type: ignore[arg-type]
@@ -37,6 +37,11 @@ def contexts_all(request: HttpRequest, code: str, number: int) -> HttpResponse:
     values["rows"] = [(one, " | ".join(map(in_words, one.fields.values()))) for one in page]
     values["can_edit"] = can_edit(request.user, round.task)
     return render(request, "own/setup/contexts_all.html", values)
+
+
+def _is_id(text: str) -> bool:
+    """Whether it can be one: what is longer is none that a database compares."""
+    return text.isdecimal() and len(text) < 19
 
 
 def _counted(rows: QuerySet[Context]) -> QuerySet[Context]:
@@ -51,7 +56,7 @@ def _counted(rows: QuerySet[Context]) -> QuerySet[Context]:
 
 def _changed(request: HttpRequest, round: Round) -> HttpResponse:
     """The same page after the ticked contexts were retired, or given back."""
-    ticked = [pk for pk in request.POST.getlist("context") if pk.isdecimal()]
+    ticked = [pk for pk in request.POST.getlist("context") if _is_id(pk)]
     chosen = round.contexts.filter(pk__in=ticked[:A_PAGE])
     if not chosen:
         messages.error(request, _("Tick a context first."))
