@@ -142,7 +142,10 @@ class _HubFile(io.RawIOBase):
 def reference_of(text: str, endpoint: str) -> Reference:
     """What a name, such as org/name, or an address of the hub means. Raises FileError."""
     text = text.strip()
-    address = urlsplit(text if "://" in text else f"hf://datasets/{text}")
+    try:
+        address = urlsplit(text if "://" in text else f"hf://datasets/{text}")
+    except ValueError as error:
+        raise FileError(f"{text!r:.100} is no address ({error}).") from None
     parts = [unquote(part) for part in address.path.split("/") if part]
     if address.scheme == "hf":
         parts = [unquote(address.netloc), *parts]

@@ -292,7 +292,7 @@ def test_a_name_or_address_is_a_reference(text, reference):
     [
         *("", "../pairs", "org/../pairs", "a b", "https://example.org/datasets/org/pairs"),
         *(f"{ENDPOINT}/org/model", "ftp://huggingface.co/datasets/a/b", f"{ENDPOINT}/datasets/.."),
-        "file:///etc/passwd",
+        *("file:///etc/passwd", "https://[bad/datasets/a", f"{ENDPOINT}\u2100/datasets/a"),
     ],
 )
 def test_what_is_no_reference(text):
