@@ -350,11 +350,13 @@ def _round_that_takes(attempt: Attempt) -> Round:
 def _lock_mended(assignment: Assignment) -> Example | None:
     """The example that the new one replaces, locked before the round, as a vote on it does.
 
+    Rows that point at it may still be inserted: who stores a text like it holds the round.
     None: nothing is mended, or its reviewer has thought better of it.
     """
     if assignment.mends_id is None:
         return None
-    locked = Example.objects.select_for_update(of=("self",)).get(pk=assignment.mends_id)
+    rows = Example.objects.select_for_update(of=("self",), no_key=True)
+    locked = rows.get(pk=assignment.mends_id)
     locked.round = assignment.round
     return locked if selectors.is_sent_back(locked) else None
 

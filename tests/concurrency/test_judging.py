@@ -9,8 +9,9 @@ from uuid import uuid4
 
 import pytest
 from django.db.models import F
+from django.utils import timezone
 
-from annotation.assignments.services import begin_mending
+from annotation.assignments.services import assign, begin_mending
 from annotation.attempts.services import begin_attempt, finish_attempt, retract_example
 from annotation.models import Attempt, Example
 from dynabench.accounts.models import Annotator
@@ -207,8 +208,9 @@ def test_many_are_decided_at_once_during_voting(round, people, at_once):
 
 
 def test_mending_and_a_change_of_mind_never_both_win(round, people, at_once):
-    """Lock: the example that is mended, in `finish_attempt`."""
-    owner, author = UserFactory(), annotator_of(UserFactory())
+    """Lock: the mended example, in `finish_attempt`; another text points at it meanwhile."""
+    owner = UserFactory()
+    author, stranger = (annotator_of(UserFactory()) for _ in range(2))
     for repeat in REPEATS:
         (example,) = examples(round, [author], 1)
         send_back = Wish(Action.SEND_BACK, reason="?")
@@ -217,6 +219,14 @@ def test_mending_and_a_change_of_mind_never_both_win(round, people, at_once):
         inputs = {"hypothesis": f"Mended {repeat}", "label": "neutral"}
         attempt, _ = begin_attempt(
             annotator=author, assignment=assignment, key=uuid4(), inputs=inputs
+        )
+        other = Attempt.objects.create(  # holds the round while it points at the example
+            annotator=stranger,
+            assignment=assign(annotator=stranger, round=round),
+            key=uuid4(),
+            inputs=inputs,
+            resembles=example,
+            asked_at=timezone.now(),
         )
 
         def mend(attempt=attempt):
@@ -227,10 +237,15 @@ def test_mending_and_a_change_of_mind_never_both_win(round, people, at_once):
             done = act_on(task=round.task, examples=[example.pk], actor=owner, wish=wish)
             return bool(done.changed)
 
-        _, stands = at_once(lambda step: step(), [mend, think_better])
+        def write_another(other=other):
+            return finish_attempt(attempt=other, targets=[], predictions=[])
+
+        steps = [write_another, mend, think_better]
+        another, _, stands = at_once(lambda step: step(), steps)
+        assert another is not None
         example.refresh_from_db()
         assert (example.retracted_at is None) == stands
-        assert Example.objects.count() == 2
+        assert Example.objects.count() == 3
         Attempt.objects.all().delete()
         OwnerDecision.objects.all().delete()
         forget()
