@@ -13,6 +13,6 @@ def erase_words(*, validator: Annotator) -> None:
     for answers in (Validation.objects, GoldAnswer.objects):
         answers.filter(validator=validator).update(comment="", reveal_comment="", metadata={})
     said = Comment.objects.filter(author=validator, removed_at__isnull=True)
-    said.update(text="", removed_at=timezone.now())
+    said.update(text="", removed_at=timezone.now(), reported_at=None)
     Mention.objects.filter(person=validator).update(seen_at=timezone.now())
     Skip.objects.filter(validator=validator).delete()

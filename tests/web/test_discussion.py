@@ -148,7 +148,9 @@ def test_a_report_reaches_the_owners_until_one_has_looked(as_, people, example):
 def test_who_leaves_takes_their_words_and_their_name(people, example):
     viewer, owner = people["viewer"], people["owner"]
     gone = name(viewer)
-    services.say(example=example, author=annotator_of(viewer), text="My words.")
+    services.report(
+        comment=services.say(example=example, author=annotator_of(viewer), text="My words.")
+    )
     services.say(example=example, author=annotator_of(owner), text=f"Hello @{gone}.")
     delete_person(user=viewer)
     texts = [one.text for one in services.discussion(example, owner)]
@@ -156,3 +158,4 @@ def test_who_leaves_takes_their_words_and_their_name(people, example):
     assert texts[1].startswith("Hello @w-")
     assert gone not in texts[1]
     assert not services.unseen_mentions()
+    assert not Comment.objects.exclude(reported_at=None)
