@@ -42,10 +42,11 @@ def set_duties(
     never come to more than all. Raises Refused, Invalid.
     """
     _lock(task, actor)
+    people = list(dict.fromkeys(people))
     if amount is None and share is None:
         share = _equal_share(task, kind, people, round)
-    if share is not None and not people:
-        raise Invalid(_("Shares are for people who are named."), field="share")
+    elif share is not None:
+        _check_share(kind, people, amount)
     _check_people(task, kind, people, round)
     each = {"amount": amount, "share": share, "overlap": overlap, "due_on": due_on}
     for one in people:
@@ -72,7 +73,8 @@ def change_duty(
     """Ask for another amount or share, or until another day. Locks the task. Raises Refused."""
     _lock(duty.task, actor)
     duty = _standing(duty)
-    if (share is not None and duty.person is None) or (amount is None) == (share is None):
+    may_share = duty.person is not None and duty.kind == Duty.Kind.JUDGE
+    if (amount is None) == (share is None) or (share is not None and not may_share):
         raise Invalid(_("Say a number, or a share for a person who is named."), field="amount")
     duty.amount, duty.share, duty.overlap, duty.due_on = amount, share, overlap, due_on
     duty.save(update_fields=["amount", "share", "overlap", "due_on"])
@@ -131,6 +133,15 @@ def _check_people(task: Task, kind: str, people: Collection[User], round: Round 
     if standing_of(task).count() + len(people) > MOST:
         said = _("A task has at most %(most)d assignments. End some first.")
         raise Refused(said % {"most": MOST}, code="cap")
+
+
+def _check_share(kind: str, people: Collection[User], amount: int | None) -> None:
+    if amount is not None:
+        raise Invalid(_("Say a number or a share, not both."), field="share")
+    if kind != Duty.Kind.JUDGE:
+        raise Invalid(_("Say how many."), field="amount")
+    if not people:
+        raise Invalid(_("Shares are for people who are named."), field="share")
 
 
 def _equal_share(

@@ -122,6 +122,8 @@ def test_nobody_is_given_their_own_or_exceeds_a_cap(nli, owner, judges, forty):
         ({"share": 0.5, "overlap": 3}, "overlap"),
         ({"amount": 5, "kind": "write"}, "people"),
         ({"kind": "write"}, "amount"),
+        ({"kind": "write", "share": 0.5}, "amount"),
+        ({"amount": 5, "share": 0.5}, "share"),
         ({"share": 0.5, "people": ()}, "share"),
     ],
 )
@@ -135,7 +137,11 @@ def test_what_cannot_be_asked_is_refused_with_its_field(nli, owner, judges, what
 
 
 def test_the_same_is_not_asked_twice_and_strangers_ask_nothing(nli, owner, judges, bob):
-    ask(nli, owner, judges[:1], amount=5)
+    (duty,) = ask(nli, owner, judges[:1] * 2, amount=5)
+    Duty.objects.update(kind="write")
+    with pytest.raises(Invalid):
+        change_duty(duty=duty, actor=owner, amount=None, share=0.5, overlap=1, due_on=None)
+    Duty.objects.update(kind="judge")
     with pytest.raises(Invalid):
         ask(nli, owner, judges, amount=5)
     with pytest.raises(Refused):
