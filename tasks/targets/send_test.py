@@ -53,10 +53,11 @@ def answer_to(target: TargetModel, inputs: Mapping[str, Any]) -> Prediction:
 
     Call it outside transactions: it may take TEST_SECONDS. Raises NoAnswer.
     """
-    secret = secret_of(target)
+    secret = None
     if target.task.config.kind == "arena":
         inputs = {"messages": messages_of((), str(inputs["messages"]))}
     try:
+        secret = secret_of(target)
         read = for_models(target.task.config, target.task, inputs)
         answer = endpoint_of(target).predict([read], deadline_seconds=TEST_SECONDS)[0]
     except EndpointError as error:

@@ -71,6 +71,9 @@ def test_a_secret_is_stored_encrypted_never_shown_and_goes_nowhere_else(as_alice
     TargetModel.objects.update(sealed_secret="of another key")
     with pytest.raises(EndpointError):
         secret_of(TargetModel.objects.get())
+    assert as_alice.post(f"{page}test/", INPUT).context["failure"]
+    assert "failure" in as_alice.post(f"{page}health/").context["answered"][0]
+    assert secret(secret="again") == "again"
 
 
 @pytest.mark.parametrize(
@@ -197,6 +200,8 @@ def test_a_target_is_chosen_by_what_it_is(as_alice, owner, nli, qa):
     )[0]
     hidden = TargetModel.objects.create(task=other, name="served", **there)
     TargetModel.objects.create(task=qa.task, name="spans", **there)
+    told = {**there, "options": {"instructions": "What its owners alone read."}}
+    TargetModel.objects.create(task=other, name="told", **told)
     assert not as_alice.get(CHOOSE).context["served"].served
     Task.objects.filter(pk=other.pk).update(is_visible=True)
     assert [*as_alice.get(CHOOSE).context["served"].served] == [str(hidden.pk)]

@@ -74,6 +74,8 @@ class SecretForm(forms.ModelForm):  # type: ignore[type-arg]
         told = super().clean() or self.cleaned_data
         if told.get("secret") and (told.get("secret_env") or not told.get("url")):
             self.add_error("secret", _("A secret goes with an address, and without a variable."))
+        if told.get("secret") or told.get("forget_secret"):
+            self.instance.sealed_secret = ""  # it is not read again, should it be unreadable
         return told
 
     def told(self, names: Iterable[str]) -> dict[str, Any]:
