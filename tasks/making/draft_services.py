@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
 from dynabench.lib.errors import Refused
-from tasks.config_changes import digest
+from tasks.config_changes import STALE, ConfigStale, digest
 from tasks.making.outline import Data, completed, data_of, put, text_of
 from tasks.making.services import find_source, make_own_task
 from tasks.making.templates import Source, kind_of, text_in
@@ -85,9 +85,16 @@ def name_draft(*, draft: TaskDraft, name: str, code: str) -> TaskDraft:
     return named
 
 
-def replace_draft(*, draft: TaskDraft, text: str) -> TaskDraft:
-    """Give a draft another text, a configuration; no lock: it is the whole that was seen."""
-    return _keep(draft, data_of(text))
+@transaction.atomic
+def replace_draft(*, draft: TaskDraft, text: str, base: str) -> TaskDraft:
+    """Give a draft another text, a configuration; base: the digest of the text that was edited.
+
+    Locks the draft, so that what another tab wrote is not lost. Raises ConfigStale.
+    """
+    locked = TaskDraft.objects.select_for_update(no_key=True).get(pk=draft.pk)
+    if digest(draft_text(locked)) != base:
+        raise ConfigStale(_(STALE))
+    return _keep(locked, data_of(text))
 
 
 def forget_draft(draft: TaskDraft) -> None:

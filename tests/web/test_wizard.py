@@ -17,6 +17,7 @@ from dynabench.own.wizard.field_forms import (
 from dynabench.own.wizard.forms import FORMS
 from tasks.config.components import COLOURS, FIELD_TYPES
 from tasks.config.loading import load_config
+from tasks.config_changes import digest
 from tasks.making.draft_services import draft_text
 from tasks.making.outline import (
     PLACES,
@@ -278,7 +279,26 @@ def test_the_yaml_is_edited_by_hand_where_it_has_no_errors(as_ada):
     steps = begin(as_ada)
     wrong = steps.post("yaml/", text="version: 1\nname: [")
     assert (wrong.status_code, "name: [" in wrong.text) == (422, True)
-    assert steps.post("yaml/", text=MADE).url == f"{steps.url}finish/"
+    before = digest(steps.text)
+    assert steps.post("yaml/", text=MADE, base=before).url == f"{steps.url}finish/"
+    assert steps.text == MADE
+    other = steps.post("yaml/", text=MADE.replace("Ferries", "Boats"), base=before)
+    assert (other.status_code, steps.text) == (422, MADE)
+    base = other.context["form"]["base"].value()
+    assert steps.post("yaml/", text=MADE.replace("Ferries", "Boats"), base=base).status_code == 302
+
+
+def test_fields_of_one_name_are_told_apart_again(as_ada):
+    """A name taken by mistake is mended; what is seen of a field that was renamed is no error."""
+    steps = begin(as_ada)
+    steps.post("yaml/", text=MADE, base=digest(steps.text))
+    sent = {"label": "Your review", "type": "long_text", "place": "input"}
+    sent |= {"max_length": 300, "required": "on"}
+    steps.post("fields/input/0/", **sent, was="review", name="mood")
+    assert steps.get("fields/").context["mends"]
+    seen = steps.post("fields/input/0/", **sent, was="gone", name="x", page="write")
+    assert seen.status_code == 200
+    steps.post("fields/input/0/", **sent, was="mood", name="review")
     assert steps.text == MADE
 
 
@@ -303,7 +323,7 @@ def test_drafts_are_of_one_person_and_few(as_ada, settings):
 def test_where_administrators_decide_a_draft_is_proposed(as_ada, ada, settings):
     settings.NEW_TASKS = "approval"
     steps = begin(as_ada)
-    steps.post("yaml/", text=MADE)
+    steps.post("yaml/", text=MADE, base=digest(steps.text))
     said = {"goal": "To know.", "people": "Us."}
     assert steps.post("finish/", name="Boats", code="boats", **said).url == "/new/"
     proposal = TaskProposal.objects.get()

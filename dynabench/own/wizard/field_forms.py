@@ -12,6 +12,7 @@ from dynabench.own.wizard.forms import text_area
 from tasks.config.checks import types_of
 from tasks.config.components import COLOURS, FIELD_TYPES, OUTCOMES
 from tasks.making.outline import (
+    PLACES,
     Data,
     fields_in,
     free_name,
@@ -239,7 +240,7 @@ class FieldForm(forms.Form):
         said, field = self.cleaned_data, fields_in(data, self.at)[self.index]
         if field.get("name", "") != said["was"]:
             raise LookupError
-        if field["name"] != said["name"]:
+        if field["name"] != said["name"] and _is_alone(data, field["name"]):
             rename_field(data, field["name"], said["name"])
             field = fields_in(data, self.at)[self.index]
         field["name"] = said["name"]
@@ -249,7 +250,7 @@ class FieldForm(forms.Form):
         put(field, ("required",), None if said["required"] else False)
         if "when" in said:
             put(field, ("when",), json.loads(said["when"]) if said["when"] else None)
-        if "is_answer" in said:
+        if "is_answer" in said and _is_alone(data, said["name"]):
             _answer_too(data, said["name"], said["is_answer"])
         if said["type"] != field["type"]:
             kept = {"name", "label", "help", "required", "when", *FIELD_TYPES[said["type"]].keys}
@@ -260,6 +261,15 @@ class FieldForm(forms.Form):
             at = len(fields_in(data, said["place"]))
             move_field(data, self.at, self.index, said["place"], at)
         tidy(data)
+
+
+def _is_alone(data: Data, name: str) -> bool:
+    """Whether one field has the name, as an input and an output at most.
+
+    What refers to a name that two fields have by mistake stays with the other when one is renamed.
+    """
+    homes = [place for place in PLACES for one in fields_in(data, place) if one.get("name") == name]
+    return len(homes) == 1 or sorted(homes) == ["input", "output"]
 
 
 def _first(fields: Mapping[str, Any]) -> list[str]:

@@ -1,5 +1,6 @@
 """The step of the fields: their order and places, and the page of each."""
 
+from contextlib import suppress
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -184,7 +185,8 @@ def _look_at_field(
 ) -> HttpResponse:
     data = data_of(draft.text)
     if is_good:
-        _write(data, form, rows)
+        with suppress(LookupError):  # the fields were changed in another window
+            _write(data, form, rows)
     return preview(request, draft, data, request.POST["page"])
 
 

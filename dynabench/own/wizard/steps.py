@@ -19,6 +19,7 @@ from dynabench.own.wizard.forms import FORMS
 from dynabench.own.wizard.shared import mends_of, onward, own_draft, preview, problems_of, show
 from tasks.config.loading import check_config
 from tasks.config.parsing import ConfigError, Problem
+from tasks.config_changes import digest
 from tasks.making.draft_services import (
     begin_change,
     begin_draft,
@@ -145,15 +146,20 @@ def draft_yaml(request: HttpRequest, pk: int) -> HttpResponse:
     """The draft's text, to edit by hand; one with errors is shown again and not stored."""
     draft = own_draft(request, pk)
     text = draft_text(draft)
-    form = ConfigForm(request.POST or None, initial={"text": text})
+    now = digest(text)
+    form = ConfigForm(request.POST or None, initial={"text": text, "base": now})
     problems: list[Problem] = []
     if form.is_valid():
         text = form.cleaned_data["text"]
         parsed, problems = check_config(text)
         if parsed:
-            replace_draft(draft=draft, text=text)
-            return redirect("draft-step", draft.pk, "finish")
-        form.add_error("text", _("The text has errors, which are listed below."))
+            with as_form_error(form, ConfigError, field="text"):
+                replace_draft(draft=draft, text=text, base=form.cleaned_data["base"])
+                return redirect("draft-step", draft.pk, "finish")
+            # A person who has read that the draft changed meanwhile may save over it.
+            form.data = {**form.data.dict(), "base": now}
+        else:
+            form.add_error("text", _("The text has errors, which are listed below."))
     values = {"draft": draft, "form": form, "problems": shown(problems, text)}
     return render(request, "own/wizard/yaml.html", values, status=422 if form.errors else 200)
 
