@@ -106,6 +106,15 @@ def test_a_number_is_no_more_than_that_with_gold_and_late_answers(nli, owner, ju
     assert len(judge_all(nli, first)) == 1  # now everybody's five hold, of which four are done
 
 
+def test_no_place_is_kept_for_a_closed_account(nli, owner, judges, forty):
+    ask(nli, owner, judges, overlap=3)
+    stranger = annotator_of(UserFactory())
+    assert lease_next(validator=stranger, task=nli.task) is None
+    judges[0].is_active = False
+    judges[0].save()
+    assert lease_next(validator=stranger, task=nli.task)
+
+
 def test_nobody_is_given_their_own_or_exceeds_a_cap(nli, owner, judges, forty):
     first = judges[0]
     own = Example.objects.filter(pk__in=[one.pk for one in forty[:20]])

@@ -103,12 +103,14 @@ def _shares_of(duties: Collection[Duty], round: int) -> dict[Duty, Sequence[Span
 
 
 def _kept(shares: Mapping[Duty, Sequence[Span]], but: Annotator) -> list[Kept]:
-    """The places that are kept for others, until the end of the day when they are due."""
+    """The places that are kept for others who can come, until the end of the day they are due."""
     today = timezone.now().date()
     return [
         Kept(duty.person.annotator.pk, *span)  # type: ignore[union-attr]  # a share has a person
         for duty, places in shares.items()
-        if duty.person_id != but.user_id and not (duty.due_on and duty.due_on < today)
+        if duty.person_id != but.user_id
+        and duty.person.is_active  # type: ignore[union-attr]
+        and not (duty.due_on and duty.due_on < today)
         for span in places
     ]
 
