@@ -178,3 +178,12 @@ def test_what_a_layout_has_no_place_for_is_left_out():
     for name in ("anli", "snli"):
         assert not [*written([odd], name)]
     assert {name for name, form in FORMATS.items() if form.needs} <= {*TOOLS}
+
+
+def test_an_answer_without_probabilities_goes_out_as_one(tmp_path):
+    said = {"model": "m", "label": "entailment", "probs": None}
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(written([item(kept={"model_prediction": said})], "dynabench")))
+    [row], _ = read(path, "dynabench")
+    assert row["model_prediction"]["label"] == "entailment"
+    assert not row["model_prediction"].get("probs")

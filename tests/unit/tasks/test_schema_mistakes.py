@@ -164,6 +164,14 @@ def test_advice_is_no_error() -> None:
     assert check_config("a: 1")[0] is None
     found = check_config(f"{MINIMAL}validation: {{judge_not_fooled: 0}}\n")[1]
     assert (found[-1].path, found[-1].line) == ("validation.judge_not_fooled", 8)
+    german = FULL.replace("language: en", "language: de-AT")
+    assert "metrics.deltas" in {problem.path for problem in check_config(german)[1]}
+    assert "metrics.deltas" not in {problem.path for problem in check_config(FULL)[1]}
+
+
+def test_a_field_with_colours_can_be_kept_in_a_set() -> None:
+    coloured = FULL.replace("labels: [x, y]", "labels: [x, y]\n    colours: {x: blue}")
+    assert len({*load_config(coloured).input, *load_config(coloured).input}) == 5
 
 
 @given(st.text(max_size=200) | st.text(st.sampled_from("ab:-[]{},&*!?|>'\"%@` \n#1."), max_size=60))
