@@ -109,7 +109,8 @@ def test_sign_up_tells_nobody_who_is_there(client, settings, alice):
     for address in (alice.email, "new@example.com"):
         client = Client()
         answer = client.post(SIGN_UP, {"email": address, "password1": NEW}, follow=True)
-        answers.append((answer.redirect_chain, answer.text.replace(address, "ADDRESS")))
+        shown = answer.text.partition("<footer")[0].replace(address, "ADDRESS")
+        answers.append((answer.redirect_chain, shown))
     assert answers[0][0] == answers[1][0]
     assert answers[0][1] == answers[1][1]
     assert User.objects.get(pk=alice.pk).check_password(PASSWORD)
