@@ -34,6 +34,15 @@ def test_what_nobody_has_a_share_of_is_nobodys(place):
     assert sizes == pytest.approx([0.2, 0.3])
 
 
+def test_shares_by_hand():
+    half, last = PLACES // 2, PLACES - 1
+    assert spans([0.5, 0.5], 1) == [[(0, half - 1)], [(half, last)]]
+    assert spans([0.5, 0.5], 2) == [[(0, last)], [(0, last)]]
+    seam = spans([0.25, 0.5, 0.25], 2)
+    assert seam == [[(0, half - 1)], [(half, last), (0, half - 1)], [(half, last)]]
+    assert spans([0.25], 1) == [[(0, PLACES // 4 - 1)]]
+
+
 def test_what_cannot_stand_together():
     assert too_much([0.5, 0.6], 1) == "sum"
     assert too_much([0.6, 0.4], 2) == "overlap"
