@@ -25,6 +25,7 @@ from dynabench.own.wizard.field_forms import (
     write_labels,
 )
 from dynabench.own.wizard.shared import (
+    look,
     mends_of,
     onward,
     own_draft,
@@ -87,7 +88,7 @@ def fields(request: HttpRequest, pk: int) -> HttpResponse:
     is_sent = request.method == "POST" and (request.POST.get("label") or "go" not in request.POST)
     form = AddForm(request.POST if is_sent else None)
     if "page" in request.POST:
-        return _look(request, draft, form)
+        return look(request, draft, form)
     if request.method == "POST" and not is_sent:
         return onward(request, draft, "fields")
     if form.is_valid():
@@ -104,14 +105,6 @@ def fields(request: HttpRequest, pk: int) -> HttpResponse:
         page = "own/wizard/fields.html"
         return render_page(request, page, {**values, "draft": draft}, part="fields")
     return show(request, draft, "fields", values, status=422 if form.errors else 200)
-
-
-@xframe_options_sameorigin
-def _look(request: HttpRequest, draft: TaskDraft, form: AddForm) -> HttpResponse:
-    data = data_of(draft.text)
-    if form.is_valid():
-        form.write(data)
-    return preview(request, draft, data, request.POST["page"])
 
 
 @require_POST

@@ -8,6 +8,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
+from django.views.decorators.clickjacking import xframe_options_sameorigin
 
 from dynabench.accounts.people import person
 from dynabench.accounts.services import annotator_of
@@ -134,3 +135,12 @@ def preview(request: HttpRequest, draft: TaskDraft, data: Data, page: str) -> Ht
         else:
             values = {**write_values(task), "page": "write"}
     return framed(request, values)
+
+
+@xframe_options_sameorigin
+def look(request: HttpRequest, draft: TaskDraft, form: Any) -> HttpResponse:
+    """The preview with what was typed, as far as it can be read."""
+    data = data_of(draft.text)
+    if form.is_valid():
+        form.write(data)
+    return preview(request, draft, data, request.POST["page"])

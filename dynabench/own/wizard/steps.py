@@ -16,7 +16,15 @@ from dynabench.own.config import ConfigForm, shown
 from dynabench.own.new import proposal_form, proposed
 from dynabench.own.wizard import examples
 from dynabench.own.wizard.forms import FORMS
-from dynabench.own.wizard.shared import mends_of, onward, own_draft, preview, problems_of, show
+from dynabench.own.wizard.shared import (
+    look,
+    mends_of,
+    onward,
+    own_draft,
+    preview,
+    problems_of,
+    show,
+)
 from tasks.config.loading import check_config
 from tasks.config.parsing import ConfigError, Problem
 from tasks.config_changes import digest
@@ -63,7 +71,7 @@ def step(request: HttpRequest, pk: int, step: str) -> HttpResponse:
         raise Http404
     form = FORMS[step](data, request.POST or None)
     if "page" in request.POST:
-        return _look(request, draft, form)
+        return look(request, draft, form)
     if form.is_valid():
         with as_form_error(form, ConfigError):
             return onward(request, change_draft(draft=draft, change=form.write), step)
@@ -74,15 +82,6 @@ def step(request: HttpRequest, pk: int, step: str) -> HttpResponse:
     page = "" if step == "words" else "own/wizard/form.html"
     status = 422 if form.errors else 200
     return show(request, draft, step, values | {"mends": mends}, template=page, status=status)
-
-
-@xframe_options_sameorigin
-def _look(request: HttpRequest, draft: TaskDraft, form: Any) -> HttpResponse:
-    """The preview with what was typed, as far as it can be read."""
-    data = data_of(draft.text)
-    if form.is_valid():
-        form.write(data)
-    return preview(request, draft, data, request.POST["page"])
 
 
 @xframe_options_sameorigin
