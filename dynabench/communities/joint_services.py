@@ -126,12 +126,19 @@ def submit_jointly(
 
 def _check_quotas(parts: Sequence[Part], owner: User) -> None:
     """Before gigabytes are copied. Raises JointRefused."""
+    with _answers(parts) as answers:
+        for part in parts:
+            try:
+                check_quota(part.task, owner)
+            except Refused as error:
+                answers[part.task.code] = str(error)
+
+
+@contextmanager
+def _answers(parts: Sequence[Part]) -> Iterator[dict[str, str]]:
+    """What each task says, by its code, to be filled in. Raises JointRefused where one refuses."""
     answers = {part.task.code: "" for part in parts}
-    for part in parts:
-        try:
-            check_quota(part.task, owner)
-        except Refused as error:
-            answers[part.task.code] = str(error)
+    yield answers
     if any(answers.values()):
         raise JointRefused(answers)
 
@@ -173,23 +180,22 @@ def _submitted(
 
 def _all_or_none(parts: Sequence[Part], owner: User, fields: Mapping[str, Any]) -> list[Submission]:
     """The submissions, in the caller's transaction. Raises JointRefused, which undoes them."""
-    made, answers = [], {part.task.code: "" for part in parts}
-    for part in parts:
-        try:
-            with transaction.atomic():
-                made.append(
-                    submit_model(
-                        task=part.task,
-                        owner=owner,
-                        upload=part.upload,
-                        evaluation_set=part.version,
-                        **fields,
+    made = []
+    with _answers(parts) as answers:
+        for part in parts:
+            try:
+                with transaction.atomic():
+                    made.append(
+                        submit_model(
+                            task=part.task,
+                            owner=owner,
+                            upload=part.upload,
+                            evaluation_set=part.version,
+                            **fields,
+                        )
                     )
-                )
-        except Refused as error:
-            answers[part.task.code] = str(error)
-    if any(answers.values()):
-        raise JointRefused(answers)
+            except Refused as error:
+                answers[part.task.code] = str(error)
     return made
 
 
@@ -231,11 +237,9 @@ def _placed(parts: Sequence[Part], folder: Path) -> list[tuple[Part, Path | None
         said = _("%(file)s belongs to no task. The archive holds %(wanted)s.")
         shown = ascii(strange[0])[1:121]
         raise Invalid(said % {"file": shown, "wanted": wanted}, field="upload")
-    answers = {part.task.code: "" for part in parts}
-    for part, place in places.items():
-        if place not in there:
-            words = {"file": f"{part.place}{ENDING}"}
-            answers[part.task.code] = _("The archive lacks %(file)s.") % words
-    if any(answers.values()):
-        raise JointRefused(answers)
+    with _answers(parts) as answers:
+        for part, place in places.items():
+            if place not in there:
+                words = {"file": f"{part.place}{ENDING}"}
+                answers[part.task.code] = _("The archive lacks %(file)s.") % words
     return [(part, there[place]) for part, place in places.items()]
