@@ -1,4 +1,4 @@
-"""Mails to a task's members about what waits for them."""
+"""Mails to a task's members and to administrators about what waits for them."""
 
 import logging
 from collections.abc import Collection
@@ -23,6 +23,12 @@ def mail_members(task: Task, roles: Collection[str], subject: str, text: str) ->
 def mail_person(user: User, subject: str, text: str) -> None:
     """Mail a person, after the commit."""
     mail_address(user.email, subject, text)
+
+
+def mail_administrators(subject: str, text: str) -> None:
+    """Mail each administrator, after the commit."""
+    for boss in User.objects.filter(is_superuser=True, is_active=True):
+        mail_person(boss, subject, text)
 
 
 def mail_address(address: str, subject: str, text: str) -> None:

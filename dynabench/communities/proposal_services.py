@@ -17,8 +17,13 @@ from dynabench.communities.models import (
 )
 from dynabench.communities.permissions import IN, can_propose, can_run, listed_communities
 from dynabench.lib.errors import Invalid, Refused
-from tasks.mails import mail_person
-from tasks.making.proposal_services import decide_proposal, propose_task
+from tasks.mails import mail_administrators, mail_person
+from tasks.making.proposal_services import (
+    check_waiting,
+    decide_proposal,
+    propose_task,
+    tell_proposer,
+)
 from tasks.making.templates import Source
 from tasks.models import TaskProposal
 
@@ -35,16 +40,12 @@ def propose_community(*, proposer: User, name: str, slug: str, goal: str) -> Com
     if not can_propose(locked):
         raise Refused(_("Confirm your e-mail address first."), code="communities", status=403)
     _check_slug(slug)
-    waiting = CommunityProposal.objects.filter(proposer=locked, state=State.WAITING).count()
-    if waiting >= settings.NEW_TASKS_AT_ONCE:
-        said = _("You have %(number)d proposals that wait. Wait until one of them is decided.")
-        raise Refused(said % {"number": waiting}, code="quota")
+    check_waiting(CommunityProposal.objects.filter(proposer=locked, state=State.WAITING).count())
     made = CommunityProposal.objects.create(proposer=locked, name=name, slug=slug, goal=goal)
     log(proposer, "community.proposed", made)
     page = f"{settings.SITE_URL}/communities/proposals/{made.pk}/"
-    for boss in User.objects.filter(is_superuser=True, is_active=True):
-        subject = f"Dynabench: a community is proposed: {name}"
-        mail_person(boss, subject, f"{made.goal}\n\nDecide: {page}\n")
+    subject = f"Dynabench: a community is proposed: {name}"
+    mail_administrators(subject, f"{made.goal}\n\nDecide: {page}\n")
     return made
 
 
@@ -79,9 +80,7 @@ def decide_community(
     locked.save(update_fields=["community", "state", "reason", "decided_by", "decided_at"])
     log(actor, f"community.{locked.state}", locked, reason=reason)
     page = f"/communities/{slug}/manage/" if approve else "/communities/"
-    words = [f"Your proposal “{locked.name}” is {locked.state}.", reason]
-    text = "\n\n".join([*filter(None, words), f"{settings.SITE_URL}{page}"])
-    mail_person(locked.proposer, f"Dynabench: {locked.name} is {locked.state}", f"{text}\n")
+    tell_proposer(locked.proposer, locked.name, locked.state, reason, page)
     return locked
 
 

@@ -18,7 +18,7 @@ from dynabench.lib.queue import enqueue
 from evaluation.custom_metrics.selectors import runs_to_score
 from evaluation.models import CustomMetric
 from tasks.config.schema import CUSTOM, CUSTOM_PREFIX
-from tasks.mails import mail_person
+from tasks.mails import mail_administrators, mail_person
 from tasks.models import Task
 
 MOST_BYTES = 20_000
@@ -73,8 +73,7 @@ def propose_metric(
     log(actor, "metric.proposed", made, digest=digest)
     enqueue(made.function, made.pk)
     page = settings.SITE_URL + page_of(made)
-    for boss in User.objects.filter(is_superuser=True, is_active=True):
-        mail_person(boss, f"Dynabench: {made} is proposed", f"{about}\n\nDecide: {page}\n")
+    mail_administrators(f"Dynabench: {made} is proposed", f"{about}\n\nDecide: {page}\n")
     return made
 
 

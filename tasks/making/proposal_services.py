@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.lib.errors import Invalid, Refused
-from tasks.mails import mail_person
+from tasks.mails import mail_administrators, mail_person
 from tasks.making.services import check_code, find_source, make_own_task
 from tasks.making.templates import Source, kind_of, renamed, text_in
 from tasks.models import TaskProposal
@@ -39,18 +39,21 @@ def propose_task(
     if not can_propose_tasks(locked):
         raise Refused(_("Confirm your e-mail address first."), code="new_tasks", status=403)
     check_code(code)
-    waiting = TaskProposal.objects.filter(proposer=locked, state=State.WAITING).count()
-    if waiting >= settings.NEW_TASKS_AT_ONCE:
-        said = _("You have %(number)d proposals that wait. Wait until one of them is decided.")
-        raise Refused(said % {"number": waiting}, code="quota")
+    check_waiting(TaskProposal.objects.filter(proposer=locked, state=State.WAITING).count())
     about = {"name": name, "wanted_code": code, "goal": goal, "people": people}
     about |= {"kind": kind_of(source), "source": source.code if source else ""}
     made = TaskProposal.objects.create(proposer=locked, config_text=config_text, **about)
     log(proposer, "proposal.made", made)
     page = settings.SITE_URL + reverse("proposal", args=[made.pk])
-    for boss in User.objects.filter(is_superuser=True, is_active=True):
-        mail_person(boss, f"Dynabench: a task is proposed: {name}", f"{goal}\n\nDecide: {page}\n")
+    mail_administrators(f"Dynabench: a task is proposed: {name}", f"{goal}\n\nDecide: {page}\n")
     return made
+
+
+def check_waiting(number: int) -> None:
+    """Whether somebody with so many proposals that wait may make another. Raises Refused."""
+    if number >= settings.NEW_TASKS_AT_ONCE:
+        said = _("You have %(number)d proposals that wait. Wait until one of them is decided.")
+        raise Refused(said % {"number": number}, code="quota")
 
 
 @transaction.atomic
@@ -86,7 +89,9 @@ def decide_proposal(
     locked.reason, locked.decided_by, locked.decided_at = reason, actor, timezone.now()
     locked.save(update_fields=["task", "state", "reason", "decided_by", "decided_at"])
     log(actor, f"proposal.{locked.state}", locked, reason=reason)
-    _tell(locked)
+    task = locked.task
+    page = reverse("own:dashboard", args=[task.code]) if task else reverse("new")
+    tell_proposer(locked.proposer, locked.name, locked.state, reason, page)
     return locked
 
 
@@ -109,8 +114,8 @@ def _text_in(source: Source | None) -> str:
     return text_in(source)
 
 
-def _tell(proposal: TaskProposal) -> None:
-    page = reverse("own:dashboard", args=[proposal.task.code]) if proposal.task else reverse("new")
-    words = [f"Your proposal “{proposal.name}” is {proposal.state}.", proposal.reason]
+def tell_proposer(proposer: User, name: str, state: str, reason: str, page: str) -> None:
+    """Mail what became of a proposal. page: the path where it goes on."""
+    words = [f"Your proposal “{name}” is {state}.", reason]
     text = "\n\n".join([*filter(None, words), f"{settings.SITE_URL}{page}"])
-    mail_person(proposal.proposer, f"Dynabench: {proposal.name} is {proposal.state}", f"{text}\n")
+    mail_person(proposer, f"Dynabench: {name} is {state}", f"{text}\n")
