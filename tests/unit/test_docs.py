@@ -79,16 +79,6 @@ def test_named_files_and_tests_exist(page: Path) -> None:
         assert found, f"{page.name}: there is no {name}::{test}"
 
 
-def test_tests_that_tables_name_exist() -> None:
-    """Plain names below "test in `file`"."""
-    page = (ROOT / "docs" / "locking.md").read_text()
-    tables = re.findall(r"\| test in `([\w./]+)` \|\n\|[-|]+\n((?:\|.*\n)+)", page)
-    assert tables
-    for file, rows in tables:
-        names = re.findall(r"`(test_\w+)`", rows)
-        assert {*names} <= {*defined(ast.parse((ROOT / file).read_text()).body)}, file
-
-
 def defined(body: list[ast.stmt]) -> Iterator[str]:
     """The functions, classes and constants of a module, and the members of its classes.
 
@@ -118,17 +108,13 @@ def test_names_are_defined_in_their_files(page: str) -> None:
 
 
 def dotted_names(text: str) -> Iterator[str]:
-    """Names such as module.function in backticks, and plain ones below "service in `module`".
+    """Names such as module.function in backticks.
 
-    >>> table = "| row | service in `tasks.services` |\\n|---|---|\\n| Task | `save_config` |\\n"
-    >>> [*dotted_names("see `tasks.models.Task`, `dynabench.json`\\n\\n" + table)]
-    ['tasks.models.Task', 'tasks.services', 'tasks.services.save_config']
+    >>> [*dotted_names("see `tasks.models.Task`, `dynabench.json`")]
+    ['tasks.models.Task']
     """
     names = re.findall(rf"`((?:{'|'.join(APPS)})(?:\.\w+)+)`", text)
     yield from (name for name in names if name.rpartition(".")[2] not in ENDINGS)
-    for module, rows in re.findall(r"\| service in `([\w.]+)`.*\n\|[-|]+\n((?:\|.*\n)+)", text):
-        for row in rows.splitlines():
-            yield from (f"{module}.{name}" for name in re.findall(r"`(\w+)`", row.split("|")[2]))
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
