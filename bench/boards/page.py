@@ -20,9 +20,6 @@ WORDS = {
     "next": "next round",
     "own": "its own round",
     "forgotten": "earlier round",
-    "seed": "another seed",
-    "int8": "int8",
-    "shots": "six examples",
 }
 SHADES = {
     "language-model": "c", "minilm": "a", "minilm-int8": "a", "frozen": "a", "starter": "a",
@@ -83,42 +80,36 @@ def rows_table(tasks: Mapping[str, Any]) -> str:
         return ", ".join(f"{name}: {count:,}" for name, count in of.items())
 
     rows = [
-        [NAMES[task], *(counts(of["rows"][part]) for part in ("train", "too_close", "test"))]
+        [NAMES[task], *(counts(of["rows"][part]) for part in ("train", "test"))]
         for task, of in tasks.items()
     ]
-    return table(["task", "trained on", "left out, too close to a test", "tested on"], rows)
+    return table(["task", "trained on", "tested on"], rows)
 
 
 def board_table(of: Mapping[str, Any]) -> str:
-    """The models of a task; bold sets count."""
-    sets = [*of["rows"]["test"]]
-    heads = [f"**{name}**" if name in of["counting"] else name for name in sets]
+    """The models of a task."""
     rows = [
-        [
-            f"{one['rank']} ({one['first']} to {one['last']})",
-            one["model"],
-            interval(one["accuracy"]),
-            *(number(one["sets"].get(name)) for name in sets),
-        ]
+        [f"{one['rank']} ({one['first']}–{one['last']})", one["model"], interval(one["accuracy"])]
         for one in of["models"]
     ]
-    return table(["rank (may be)", "model", "accuracy", *heads], rows)
+    return table(["rank (may be)", "model", "accuracy"], rows)
 
 
 def changes_table(tasks: Mapping[str, Any]) -> str:
-    """The answers to the questions."""
+    """The answers to the questions about rounds."""
     rows = [
         [
             NAMES[task],
             WORDS[one["question"]],
-            f"{one['before']} → {one['after']}",
-            " ".join(one["sets"]) if len(one["sets"]) == 1 else "all that count",
+            one["sets"][0],
+            _short(one),
             interval(one["points"], sign=True),
             f"{one['p_holm']:.2g}" if one["p_holm"] >= 0.001 else "< 0.001",
         ]
         for task, one in changes(tasks)
+        if one["question"] in WORDS
     ]
-    return table(["task", "tested on", "models", "set", "points", "p (Holm)"], rows)
+    return table(["task", "tested on", "set", "models", "points", "p (Holm)"], rows)
 
 
 def changes(tasks: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -178,7 +169,7 @@ def pictures(tasks: Mapping[str, Any]) -> dict[str, str]:
             for task, one in changes(tasks)
             if one["question"] == question
         ]
-        for question in ("next", "own", "forgotten")
+        for question in WORDS
     }
     people = {
         NAMES[task]: [
