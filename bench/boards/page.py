@@ -61,7 +61,6 @@ def page(tasks: Mapping[str, Any], text: str) -> str:
     """The page with the tables of these figures; text: the page as it is."""
     tables = {
         "rows": rows_table(tasks),
-        **{f"board {task}": board_table(of) for task, of in tasks.items()},
         "changes": changes_table(tasks),
         "people": people_table(tasks),
     }
@@ -84,15 +83,6 @@ def rows_table(tasks: Mapping[str, Any]) -> str:
         for task, of in tasks.items()
     ]
     return table(["task", "trained on", "tested on"], rows)
-
-
-def board_table(of: Mapping[str, Any]) -> str:
-    """The models of a task."""
-    rows = [
-        [f"{one['rank']} ({one['first']}–{one['last']})", one["model"], interval(one["accuracy"])]
-        for one in of["models"]
-    ]
-    return table(["rank (may be)", "model", "accuracy"], rows)
 
 
 def changes_table(tasks: Mapping[str, Any]) -> str:
@@ -159,7 +149,7 @@ def pictures(tasks: Mapping[str, Any]) -> dict[str, str]:
     """The plots by file name."""
     models = {
         NAMES[task]: [
-            Dot(one["model"], one["accuracy"], SHADES.get(one["kind"], "b")) for one in of["models"]
+            Dot(_ranked(one), one["accuracy"], SHADES.get(one["kind"], "b")) for one in of["models"]
         ]
         for task, of in tasks.items()
     }
@@ -185,7 +175,7 @@ def pictures(tasks: Mapping[str, Any]) -> dict[str, str]:
         if of["people"]
     }
     return {
-        "boards-models.svg": svg(models, "Accuracy in percent, mean of sets that count", (0, 100)),
+        "boards-models.svg": svg(models, "Accuracy in percent (possible ranks)", (0, 100)),
         "boards-rounds.svg": svg(asked, "Points of accuracy gained", _around_0(asked)),
         "boards-people.svg": svg(people, "Accuracy in percent", (0, 100)),
     }  # fmt: skip
@@ -198,6 +188,10 @@ def _around_0(panels: Panels) -> tuple[float, float]:
     ]
     most = 20 * ceil(max(ends, default=1) / 20)
     return -most, most
+
+
+def _ranked(one: Mapping[str, Any]) -> str:
+    return f"{one['model']} ({one['first']}–{one['last']})"
 
 
 def _short(one: Mapping[str, Any]) -> str:
