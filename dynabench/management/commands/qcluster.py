@@ -14,12 +14,14 @@ from django.db import Error, close_old_connections, connection, connections
 
 from dynabench.lib import queue
 from dynabench.lib.keeper import is_at_work, keep, must_end, pause
+from dynabench.schedule import do_what_is_due
 from evaluation.jobs import sweep_all
 from evaluation.practice.serve import tell_host
 
 MESSAGES = 20  # that a worker answers before a fresh one takes its place
 POLL_SECONDS = 1.0
 SWEEP_SECONDS = 30.0
+MINUTE_SECONDS = 60.0
 GRACE_SECONDS = 50.0  # for jobs to end; docs/operators.md gives the whole a minute
 T = TypeVar("T")
 
@@ -34,6 +36,7 @@ class Command(BaseCommand):
         workers = range(1, settings.Q_CLUSTER["workers"] + 1)
         practice = range(1, settings.PRACTICE_MODELS + 1)
         works: dict[str, Callable[[], None]] = {f"worker {n}": work for n in workers}
+        works["minutely"] = minutely
         works |= {f"practice {n}": serve_practice for n in practice}
         keep({"sweeper": sweep_often} | works, GRACE_SECONDS)
 
@@ -69,14 +72,20 @@ def sweep_often() -> None:
 
 
 def sweep() -> None:
-    """Bring back what dead workers held, ring for what waits and for what is due."""
+    """Bring back what dead workers held, and ring for what waits."""
     try:
         sweep_all()
     except Error:
         raise
-    except Exception:  # as of a container engine; the boards and webhooks need not wait for it
+    except Exception:  # as of a container engine
         logger.exception("The rows cannot be swept")
-    queue.ring_schedules()
+
+
+def minutely() -> None:
+    """Do what is due, apart from the workers: an evaluation may take all of them for an hour."""
+    while not must_end():
+        patiently(do_what_is_due)
+        pause(MINUTE_SECONDS)
 
 
 def patiently(ask: Callable[[], T]) -> T | None:

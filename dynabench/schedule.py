@@ -1,0 +1,83 @@
+"""What a site does each minute and each day: `qcluster` by itself, `manage.py minutely` for cron."""
+
+import logging
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+
+from django.db import Error
+
+from dynabench.accounts.tidying import claim
+from dynabench.lib.keeper import is_at_work
+from dynabench.me.services import purge_deleted
+from dynabench.webhooks.jobs import deliver_due
+from leaderboard.jobs import renew_boards
+from tasks.models import Round
+from tasks.rounds.states import close_if_due
+from validation.decisions.second_opinion import is_stale
+from validation.decisions.services import derive_round
+from validation.judging.queue import JUDGED_STATES
+from validation.models import RoundPolicy
+
+MINUTE = timedelta(seconds=50)  # who calls each minute may be early
+DAY = timedelta(days=1)
+
+logger = logging.getLogger(__name__)
+
+
+def close_due_rounds() -> int:
+    """Close open rounds whose end has come or whose budget is reached; returns how many."""
+    opened = Round.objects.filter(state=Round.State.OPEN).select_related("task")
+    return sum(close_if_due(round=round).state == Round.State.CLOSED for round in opened)
+
+
+def refit_second_opinions() -> int:
+    """Fit Dawid and Skene's model again where a tenth more votes have come, and decide by it.
+
+    Returns how many examples are decided otherwise.
+    """
+    judged = RoundPolicy.objects.filter(
+        round__state__in=JUDGED_STATES, policy__rule="dawid-skene"
+    ).select_related("round__task")
+    changed = 0
+    for stored in filter(is_stale, judged):
+        is_at_work()
+        changed += derive_round(round=Round.objects.get(pk=stored.round_id))
+    return changed
+
+
+MINUTELY: Mapping[str, Callable[[], int]] = {
+    "rounds closed": close_due_rounds,
+    "runs resampled": renew_boards,
+    "deliveries tried": deliver_due,
+}
+DAILY: Mapping[str, Callable[[], int]] = {
+    "examples of people who left emptied": purge_deleted,
+    "examples decided otherwise": refit_second_opinions,
+}
+
+
+def do_what_is_due() -> list[str]:
+    """Do the minute's work, and the day's; returns what failed, of which the log tells more.
+
+    What some process of the site began within the minute, or the day, is not done again. A
+    database that is away raises Error.
+    """
+    failed = []
+    for action, each, works in (("site.minutely", MINUTE, MINUTELY), ("site.daily", DAY, DAILY)):
+        if claim(action, each):
+            failed += [name for name, work in works.items() if not _is_done(name, work)]
+    return failed
+
+
+def _is_done(name: str, work: Callable[[], int]) -> bool:
+    """Whether it could be done; what comes after it need not wait for somebody to mend it."""
+    is_at_work()
+    try:
+        if number := work():
+            logger.info("%d %s", number, name)
+    except Error:
+        raise
+    except Exception:
+        logger.exception("Failed: %s", name)
+        return False
+    return True
