@@ -1,4 +1,4 @@
-"""What a site does each minute and each day: `qcluster` by itself, `manage.py minutely` for cron."""
+"""What a site does each minute and each day: `qcluster` by itself, `manage.py minutely` by hand."""
 
 import logging
 from collections.abc import Callable, Mapping

@@ -223,7 +223,10 @@ def test_a_database_that_is_away_is_awaited(monkeypatch):
 
 def test_what_is_due_is_done_once_in_its_time_and_a_failure_keeps_nothing_waiting(db, monkeypatch):
     done = []
-    works = {"boards": Mock(side_effect=RuntimeError("no storage")), "mails": lambda: done.append(1)}
+    works = {
+        "boards": Mock(side_effect=RuntimeError("no storage")),
+        "mails": lambda: done.append(1),
+    }
     monkeypatch.setattr(schedule, "MINUTELY", works)
     monkeypatch.setattr(schedule, "DAILY", {"day": lambda: done.append("day")})
     with time_machine.travel("2026-03-01T12:00Z", tick=False) as clock:

@@ -2,7 +2,6 @@
 
 # ruff: noqa: F811  (fixtures are named where they are used)
 
-
 import pytest
 
 from dynabench.accounts.services import annotator_of

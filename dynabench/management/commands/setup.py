@@ -13,6 +13,7 @@ from django.core.validators import validate_email
 from dynabench.accounts.models import User
 from dynabench.env import env_secret
 from dynabench.management.installing import first_rounds, install, open_round
+from tasks.models import Round
 
 AGAIN_SECONDS = 3
 
@@ -33,11 +34,12 @@ class Command(BaseCommand):
         install(self.stdout.write)
         self._administrator()
         deadline = time.monotonic() + options["wait"]
-        while not self._all_are_open() and time.monotonic() < deadline:
+        while self._silent_rounds() and time.monotonic() < deadline:
             time.sleep(AGAIN_SECONDS)
 
-    def _all_are_open(self) -> bool:
-        return all([open_round(round, self.stdout.write) for round in first_rounds()])
+    def _silent_rounds(self) -> list[Round]:
+        """Those that could not be opened just now."""
+        return [one for one in first_rounds() if not open_round(one, self.stdout.write)]
 
     def _administrator(self) -> None:
         """The first superuser, unless there is one; a password that was made is told once."""
