@@ -12,6 +12,7 @@ BASE_IMAGE = "dynabench-base:latest"
 """Python 3.11 with its standard library and nothing else."""
 ENDPOINT_ADAPTERS = {"jsonl": "http", "dynalab": "dynalab"}
 """The kind of endpoint (of `tasks.targets.endpoints`) that each adapter stands for."""
+MOST_BASES = 100_000  # examples of a set that are perturbed; a thousand take two seconds
 LEAST_LOGPROB = -100_000.0
 """Of a whole answer; no text that a model writes here is less likely."""
 LEAST_RESAMPLED = 15

@@ -40,11 +40,13 @@ from evaluation.models import (
     Dataset,
     Job,
     LlmJudge,
+    Paraphrasing,
     PracticeRun,
     Submission,
     TrainingRun,
     Upload,
 )
+from evaluation.paraphrases.writing_services import write
 from evaluation.practice.serve import serve
 from evaluation.queue import leases
 from evaluation.queue.cleanup import tidy
@@ -144,6 +146,11 @@ def run_training(run_id: int) -> None:
 def ask_llm_judge(judge_id: int) -> None:
     """Ask a language model that judges about what people judged and models answered."""
     _work(claim(LlmJudge, judge_id), ask)
+
+
+def write_paraphrases(job_id: int) -> None:
+    """Ask a language model for paraphrases of a set's examples."""
+    _work(claim(Paraphrasing, job_id), write)
 
 
 def serve_practice(run_id: UUID) -> None:

@@ -4,6 +4,7 @@ from django.urls import path
 
 from evaluation.custom_metrics import views as metric_views
 from evaluation.llm_judges import views as judge_views
+from evaluation.paraphrases import views as paraphrase_views
 from evaluation.releases import views as release_views
 from evaluation.sets import views as set_views
 from evaluation.submissions import fooling, model_views, team_views
@@ -12,6 +13,7 @@ from evaluation.training import views as training_views
 from evaluation.uploads import views as upload_views
 
 app_name = "evaluation"
+A_SET = "own/<slug:code>/evaluation-sets/<slug:name>/"
 urlpatterns = [
     path("own/<slug:code>/rounds/<int:number>/release/", release_views.release, name="release"),
     path("own/<slug:code>/rounds/<int:number>/export.jsonl", release_views.export, name="export"),
@@ -61,6 +63,9 @@ urlpatterns = [
         name="set-version",
     ),
     path("own/<slug:code>/evaluation-sets/<slug:name>/take/", set_views.set_take, name="set-take"),
+    path(f"{A_SET}paraphrases/", paraphrase_views.paraphrases, name="paraphrases"),
+    path(f"{A_SET}paraphrases/check/", paraphrase_views.check, name="paraphrases-check"),
+    path(f"{A_SET}paraphrases/take/", paraphrase_views.take, name="paraphrases-take"),
     path(
         "own/<slug:code>/evaluation-sets/<slug:name>/v<int:version>/inputs/",
         set_views.version_inputs,

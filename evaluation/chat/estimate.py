@@ -47,7 +47,9 @@ def estimate(task: Task, chat: ChatSettings | None) -> Estimate:
     requests, tokens_in = 0, 0.0
     for version in newest_versions(task).filter(evaluation_set__may_leave=True):
         first = [*islice(set_rows(version), LOOKED_AT)]
-        calls = version.size * (1 + (_variants(task, first) if chat.perturbed else 0))
+        calls: float = version.size
+        if chat.perturbed:
+            calls += version.size * _variants(task, first) + version.paraphrases.count()
         asked = [endpoint.messages(for_models(task.config, task, one.inputs)) for one in first]
         requests += round(calls)
         tokens_in += calls * fmean(map(_tokens, asked))

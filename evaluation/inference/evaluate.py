@@ -3,7 +3,7 @@
 import gzip
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -13,6 +13,7 @@ import orjson
 
 from dynabench.lib.words import gettext_noop
 from evaluation.contract import (
+    MOST_BASES,
     Answer,
     Ending,
     Evaluated,
@@ -29,7 +30,7 @@ from evaluation.sandbox.monitor import Runner
 from evaluation.scoring.bootstrap import score
 from evaluation.scoring.groups import group_numbers, groups_of, share_of
 from evaluation.scoring.paraphrase import KIND as PARAPHRASE
-from evaluation.scoring.paraphrase import Paraphrase, paraphrased
+from evaluation.scoring.paraphrase import Paraphrase, paraphrased, reworded
 from evaluation.scoring.perturb import Family, Reading, Variant, variants
 from evaluation.scoring.robustness import Perturbed, delta_numbers
 from evaluation.task_shape import labels_of
@@ -37,7 +38,6 @@ from tasks.config.schema import TaskConfig
 
 SCORING = gettext_noop("scoring")
 ANSWERED = 0.95  # progress when only the scores are missing
-MOST_BASES = 100_000  # examples of a set that are perturbed; a thousand take two seconds
 T = TypeVar("T")
 
 
@@ -50,6 +50,7 @@ class Question:
     seed: int = 0
     sp_model: Path | None = None  # the SentencePiece file of sp_bleu
     paraphrase: Paraphrase | None = None  # says texts in other words, for that suite
+    checked: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # see `checked_of`
     read: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict  # inputs, files in their place
 
 
@@ -225,7 +226,9 @@ def _variants(question: Question, suite: str, row: SetRow) -> Sequence[Variant]:
     """The variants of an example in a suite."""
     seed, reading = question.seed, reading_of(question.config)
     if suite != PARAPHRASE:
-        return variants(row, reading, family=cast(Family, suite), seed=seed)
+        made = variants(row, reading, family=cast(Family, suite), seed=seed)
+        said = question.checked.get(row.uid) if suite == "robustness" else None
+        return [*made, reworded(row, said, seed=seed)] if said else made
     assert question.paraphrase
     found = paraphrased(question.paraphrase, row, reading, seed=seed)
     return [found] if found else []

@@ -6,7 +6,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext as _
 
-from evaluation.llm_judges.selectors import chat_targets
+from evaluation.chat.target_services import chat_targets
 from evaluation.llm_judges.services import MOST_CALLS
 from tasks.models import Task
 

@@ -17,14 +17,12 @@ from evaluation.models import EvaluationRun, LlmJudge, LlmScore, LlmVerdict
 from evaluation.runs.selectors import counting
 from evaluation.sets.selectors import input_rows
 from tasks.config.schema import TaskConfig
-from tasks.models import TargetModel, Task
+from tasks.models import Task
 from validation.models import Verdict
 from validation.rules.claims import is_about_model
 
 ANSWER = "answer_to_judge"
 """The field of a judge's prompt that holds the answer."""
-CHAT = "openai_chat"
-"""The adapter of targets that can judge."""
 
 
 class Asked(NamedTuple):
@@ -48,11 +46,6 @@ def asked(config: TaskConfig, fields: Mapping[str, Any], answer: str) -> Asked:
     inputs = {name: fields.get(name, "") for name in config.model_fields} | {ANSWER: answer}
     text = orjson.dumps(inputs, option=orjson.OPT_SORT_KEYS)
     return Asked(inputs, hashlib.sha256(text).hexdigest())
-
-
-def chat_targets(task: Task) -> QuerySet[TargetModel]:
-    """The task's chat models, one of which a judge is made of."""
-    return task.targets.filter(adapter=CHAT)
 
 
 def judged_by_people(task: Task) -> Iterator[Judged]:

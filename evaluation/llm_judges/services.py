@@ -1,12 +1,10 @@
 """Writes about judges: making one, asking it again, and the job that asks. No lock."""
 
 from collections.abc import Iterable
-from datetime import timedelta
 from functools import partial
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
@@ -14,9 +12,9 @@ from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.lib.errors import Refused
 from dynabench.lib.queue import enqueue
+from evaluation.chat.target_services import CHAT, Asker, Stopped, settings_of
 from evaluation.llm_judges.selectors import (
     ANSWER,
-    CHAT,
     Asked,
     agreements,
     answers_of,
@@ -28,15 +26,11 @@ from evaluation.models import EvaluationRun, LlmJudge, LlmScore, LlmVerdict
 from evaluation.queue import leases
 from tasks.models import TargetModel, Task
 from tasks.targets.connect import chooser_endpoint
-from tasks.targets.endpoints.base import Endpoint, EndpointError
-from tasks.targets.spending_services import Metered, Payer
+from tasks.targets.endpoints.base import Endpoint
 from validation.rules.rates import Rate, rate
 
 LABELS = ("correct", "incorrect")
-SECONDS = 60.0  # for one answer
-MOST_FAILURES = 5  # one after another, after which the judge is left alone
 MOST_CALLS = 20_000
-WAIT = timedelta(minutes=1)
 
 
 CHANGED = gettext_noop(
@@ -49,14 +43,6 @@ class JudgeRefused(Refused):
     """A judge cannot be made or asked."""
 
     code = "llm_judge"
-
-
-class _Stopped(Exception):
-    """The judge answers no more for now; the message says why."""
-
-    def __init__(self, why: str, wait: float | None = None) -> None:
-        super().__init__(why)
-        self.wait = wait
 
 
 def make_judge(
@@ -77,7 +63,7 @@ def make_judge(
                 target=target,
                 name=name,
                 prompt=prompt,
-                asked_with=_settings(target),
+                asked_with=settings_of(target),
                 most_calls=most_calls,
                 requested_by=actor,
             )
@@ -102,10 +88,6 @@ def ask_again(*, judge: LlmJudge, actor: User | None) -> None:
     enqueue(judge.function, judge.pk)
 
 
-def _settings(target: TargetModel) -> dict[str, Any]:
-    return {"url": target.url, "options": target.options}
-
-
 def ask(judge: LlmJudge) -> None:
     """Ask a claimed judge about what people judged, then about what models answered.
 
@@ -116,13 +98,9 @@ def ask(judge: LlmJudge) -> None:
     try:
         asking.calibrate()
         asking.score_runs()
-    except _Stopped as stopped:
+    except Stopped as stopped:
         asking.report()
-        if stopped.wait is None:
-            leases.fail(judge, str(stopped), report=judge.report)
-        else:
-            later = timezone.now() + timedelta(seconds=max(1.0, stopped.wait))
-            leases.put_back(judge, later, str(stopped))
+        stopped.end(judge)
         return
     asking.report()
     leases.finish(judge, report=judge.report)
@@ -132,11 +110,10 @@ class _Asking:
     """One time that a judge is asked: at most `judge.most_calls` calls."""
 
     def __init__(self, judge: LlmJudge) -> None:
-        self.judge, self.calls, self.failures, self.in_a_row = judge, 0, 0, 0
+        self.judge, self.asker = judge, Asker(judge, self.endpoint, CHANGED)
         self.heartbeat = leases.Heartbeat(judge)
         self.verdicts = verdicts_of(judge)
         self.judged = list(judged_by_people(judge.task))
-        self._endpoint: Endpoint | None = None
 
     def calibrate(self) -> None:
         for number, one in enumerate(self.judged):
@@ -166,66 +143,36 @@ class _Asking:
             store(defaults=values)
 
     def verdict(self, asked: Asked) -> bool | None:
-        """What the judge says; None: its calls are used up, or it failed. Raises _Stopped."""
+        """What the judge says; None: its calls are used up, or it failed. Raises Stopped."""
         if asked.key in self.verdicts:
             return self.verdicts[asked.key]
-        if self.calls >= self.judge.most_calls:
+        if self.asker.calls >= self.judge.most_calls:
             return None
-        self.calls += 1
-        try:
-            answer = self.endpoint.predict([asked.inputs], deadline_seconds=SECONDS)[0]
-        except EndpointError as error:
-            self._note(error)
+        answer = self.asker.ask(asked.inputs)
+        if answer is None:
             return None
-        self.in_a_row = 0
-        self._check_version(dict(answer.fingerprint))
-        found = bool(answer.output["verdict"] == LABELS[0])
+        found = bool(answer["verdict"] == LABELS[0])
         LlmVerdict.objects.get_or_create(
             judge=self.judge, key=asked.key, defaults={"is_correct": found}
         )
         self.verdicts[asked.key] = found
         return found
 
-    @property
     def endpoint(self) -> Endpoint:
-        """The chat model as it was when the judge was made. Raises _Stopped."""
-        if self._endpoint is None:
-            judge = self.judge
-            if _settings(judge.target) != judge.asked_with:
-                raise _Stopped(CHANGED)
-            fields = (*judge.task.config.model_fields, ANSWER)
-            try:
-                endpoint = chooser_endpoint(
-                    judge.target, fields, output="verdict", labels=LABELS, prompt=judge.prompt
-                )
-                self._endpoint = Metered(endpoint, Payer(judge.target))
-            except EndpointError as error:
-                raise _Stopped(str(error)) from None
-        return self._endpoint
-
-    def _note(self, error: EndpointError) -> None:
-        self.failures += 1
-        self.in_a_row += 1
-        if error.reason == "busy":
-            raise _Stopped(str(error), error.retry_after or WAIT.total_seconds())
-        if error.reason == "misconfigured" or self.in_a_row >= MOST_FAILURES:
-            raise _Stopped(str(error))
-
-    def _check_version(self, fingerprint: dict[str, Any]) -> None:
-        """The first answer says which model it is; another one is another judge."""
-        if not self.judge.fingerprint:
-            self.judge.fingerprint = fingerprint
-            LlmJudge.objects.filter(pk=self.judge.pk).update(fingerprint=fingerprint)
-        elif fingerprint != self.judge.fingerprint:
-            raise _Stopped(CHANGED)
+        """The chat model, asked for a verdict."""
+        judge = self.judge
+        fields = (*judge.task.config.model_fields, ANSWER)
+        return chooser_endpoint(
+            judge.target, fields, output="verdict", labels=LABELS, prompt=judge.prompt
+        )
 
     def report(self) -> None:
         """The agreement so far, and what it took."""
         found = agreements(self.judged, self.verdicts)
         self.judge.report = {
             **{part: one._asdict() for part, one in found.items()},
-            "calls": self.calls,
-            "failures": self.failures,
+            "calls": self.asker.calls,
+            "failures": self.asker.failures,
             "waiting": sum(one.asked.key not in self.verdicts for one in self.judged),
         }
         LlmJudge.objects.filter(pk=self.judge.pk).update(report=self.judge.report)

@@ -13,6 +13,7 @@ from evaluation.models.evaluation_sets import EvaluationSet, EvaluationSetVersio
 from evaluation.models.jobs import Job
 from evaluation.models.llm_judges import LlmJudge, LlmScore, LlmVerdict
 from evaluation.models.near_copies import NearCopy
+from evaluation.models.paraphrases import Paraphrase, Paraphrasing
 from evaluation.models.practice import PracticeHost, PracticeRun
 from evaluation.models.runs import EvaluationRun, Score
 from evaluation.models.submissions import Submission, Upload, UploadPiece
@@ -33,6 +34,8 @@ __all__ = [
     "LlmScore",
     "LlmVerdict",
     "NearCopy",
+    "Paraphrase",
+    "Paraphrasing",
     "PracticeHost",
     "PracticeRun",
     "PseudonymKey",

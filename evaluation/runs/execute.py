@@ -55,7 +55,7 @@ from evaluation.sandbox.limits import CHAT_CALLS, Limits
 from evaluation.sandbox.monitor import Runner
 from evaluation.sandbox.writing import WritingRunner
 from evaluation.scoring.metrics import METRICS
-from evaluation.sets.selectors import set_rows
+from evaluation.sets.selectors import checked_of, set_rows
 from evaluation.sets.services import note_exposed
 from evaluation.sets.shown_scores import may_show
 from evaluation.task_shape import runnable
@@ -101,7 +101,9 @@ def evaluated(run: EvaluationRun, folder: Path, heartbeat: leases.Heartbeat) -> 
     submission, rows = run.submission, partial(set_rows, run.version)
     task, config = submission.task, submission.task.config
     read = partial(for_models, config, task)
-    question = Question(config, rows, run.seed, settings.SP_BLEU_MODEL, read=read)
+    question = Question(
+        config, rows, run.seed, settings.SP_BLEU_MODEL, read=read, checked=checked_of(run.version)
+    )
     if submission.kind == Kind.PREDICTIONS:
         with submission.file.open("rb") as file, gzip.open(file) as lines:
             return score_file(question, lines, heartbeat.tell, folder)

@@ -1,6 +1,6 @@
-"""Paraphrases by a seq2seq model in a local folder: a kind of perturbation for who has one."""
+"""Examples in other words, by a model in a local folder or by one that people have checked."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from evaluation.contract import SetRow
@@ -64,11 +64,14 @@ def paraphrased(
             spans = protected(text, kept)
             if new not in ("", text) and all(text[start:end] in new for start, end in spans):
                 found[name] = new
-    if not found:
-        return None
+    return reworded(row, found, seed=seed) if found else None
+
+
+def reworded(row: SetRow, fields: Mapping[str, str], *, seed: int) -> Variant:
+    """The variant of a row whose fields have these texts instead; its right answers stay."""
     total = sum(
         distance([Edit(0, len(row.inputs[name]), new)], row.inputs[name])
-        for name, new in found.items()
+        for name, new in fields.items()
     )
     uid = variant_uid(row.uid, KIND, VERSION, seed)
-    return Variant(KIND, SetRow(uid, {**row.inputs, **found}, row.gold, row.slices), total)
+    return Variant(KIND, SetRow(uid, {**row.inputs, **fields}, row.gold, row.slices), total)

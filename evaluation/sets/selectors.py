@@ -62,3 +62,11 @@ def set_rows(version: EvaluationSetVersion) -> Iterator[SetRow]:
                 raise ValueError(f"{version}: the files differ at {given['uid']}.")
             slices = {name: tuple(values) for name, values in kept["slices"].items()}
             yield SetRow(given["uid"], given["inputs"], tuple(kept["gold"]), slices)
+
+
+def checked_of(version: EvaluationSetVersion) -> dict[str, dict[str, str]]:
+    """By its uid for each example of a version that people checked in other words: its new texts.
+
+    {uid: {field: text}}; one query.
+    """
+    return dict(version.paraphrases.values_list("uid", "fields"))

@@ -14,6 +14,7 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from dynabench.lib.encryption import Unreadable, decrypt
+from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
 from tasks.models import Generator, TargetModel, TargetVersion
 from tasks.targets.endpoints.base import (
@@ -91,15 +92,30 @@ def chooser_endpoint(
 
     Raises EndpointError(misconfigured).
     """
+    return _asked_otherwise(target, fields, prompt, output=output, labels=labels)
+
+
+def writer_endpoint(target: TargetModel, *, reads: str, output: str, prompt: str) -> Endpoint:
+    """A target's chat model, asked to write a text about another by another prompt than its own.
+
+    Raises EndpointError(misconfigured).
+    """
+    answer = Component(name=output, type="long_text")
+    return _asked_otherwise(target, (reads,), prompt, output=output, answer=answer)
+
+
+def _asked_otherwise(
+    target: TargetModel, fields: tuple[str, ...], prompt: str, **answer: Any
+) -> Endpoint:
+    own = _own_model(target)
     kept = {name: target.options[name] for name in CHAT_OPTIONS if name in target.options}
     how = EndpointConfig(
         url=target.base_url,
         fields=fields,
-        output=output,
-        labels=labels,
         secret=secret_of(target),
-        options={**kept, "instructions": prompt, "temperature": 0},
+        options={**own, **kept, "instructions": prompt, "temperature": 0},
         allow_private_hosts=_private_hosts(target.base_url),
+        **answer,
     )
     return _built(target.adapter, how)
 

@@ -10,10 +10,11 @@ from django.utils import timezone
 from sklearn.metrics import cohen_kappa_score
 
 from annotation.models import TargetOutput
+from evaluation.chat.target_services import MOST_FAILURES
 from evaluation.contract import SetRow
 from evaluation.jobs import ask_llm_judge
 from evaluation.llm_judges.selectors import calibration, judged_by_people
-from evaluation.llm_judges.services import CHANGED, MOST_FAILURES, JudgeRefused, make_judge
+from evaluation.llm_judges.services import CHANGED, JudgeRefused, make_judge
 from evaluation.models import LlmJudge, LlmScore, LlmVerdict
 from evaluation.scoring.metrics import METRICS
 from tasks.models import ModelUse, TargetModel, TaskMember

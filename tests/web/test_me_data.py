@@ -211,6 +211,8 @@ LEFT_OUT = {
     "evaluation.custommetric.requested_by": "an action in a task; in the log too",
     "evaluation.custommetric.decided_by": "an action as an operator, which is the site's record",
     "evaluation.llmjudge.requested_by": "an action in a task; in the log too",
+    "evaluation.paraphrasing.requested_by": "an action in a task; in the log too",
+    "evaluation.paraphrase.checked_by": "an action in a task; in the log too",
     "evaluation.evaluationsetversion.made_by": "an action in a task; in the log too",
     "demo.demorun.requested_by": "an action on the site: who asked for the simulated task",
     "leaderboard.comparison.voter": "imported: the voters have no account; else of a battle",

@@ -1,0 +1,72 @@
+"""Examples of evaluation sets in other words, which a language model wrote and people check."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from evaluation.models.evaluation_sets import EvaluationSet, EvaluationSetVersion
+from evaluation.models.jobs import Job
+from tasks.models import TargetModel
+
+
+class Paraphrasing(Job):
+    """A chat model that is asked once, with a prompt, to say examples of a set in other words."""
+
+    function = "evaluation.jobs.write_paraphrases"
+
+    evaluation_set = models.ForeignKey(
+        EvaluationSet, on_delete=models.CASCADE, related_name="paraphrasings"
+    )
+    target = models.ForeignKey(TargetModel, on_delete=models.CASCADE, related_name="+")
+    prompt = models.TextField()
+    asked_with = models.JSONField()  # the target's address and options when it was asked for
+    size = models.PositiveIntegerField(help_text="Examples, at most.")
+    fingerprint = models.JSONField(default=dict)  # of the model, by its first answer
+    report = models.JSONField(default=dict)  # calls, failures
+
+    class Meta(Job.Meta):
+        ordering = ["-pk"]
+        constraints = [
+            *Job.Meta.constraints,
+            models.UniqueConstraint(
+                fields=["evaluation_set"],
+                condition=Q(state__in=["queued", "running"]),
+                name="paraphrasing_one_of_a_set",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"Paraphrases of {self.evaluation_set}"
+
+
+class Paraphrase(models.Model):
+    """An example in other words; only what people kept gets into versions, and never changes then.
+
+    fields: the new text of each field that changes. base: a digest of the example as it was read.
+    """
+
+    class State(models.TextChoices):
+        WAITING = "waiting", _("to check")
+        KEPT = "kept", _("kept")
+        REFUSED = "refused", _("refused")
+        UNFIT = "unfit", _("no paraphrase: it lost a name, number or label, or said nothing new")
+
+    job = models.ForeignKey(
+        Paraphrasing, on_delete=models.CASCADE, related_name="paraphrases", db_index=False
+    )
+    uid = models.CharField(max_length=200)
+    base = models.CharField(max_length=64)
+    fields = models.JSONField(default=dict)
+    state = models.CharField(max_length=7, choices=State, default=State.WAITING)
+    checked_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    checked_at = models.DateTimeField(null=True)
+    versions = models.ManyToManyField(EvaluationSetVersion, related_name="paraphrases")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["job", "uid"], name="paraphrase_once")]
+
+    def __str__(self) -> str:
+        return f"{self.uid} in other words: {self.state}"
