@@ -4,6 +4,7 @@ import os
 import secrets
 import tempfile
 from contextlib import suppress
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -41,6 +42,14 @@ def env_choice(name: str, *choices: str) -> str:
 def env_list(name: str) -> list[str]:
     """Comma-separated words."""
     return [word.strip() for word in os.environ.get(name, "").split(",") if word.strip()]
+
+
+def env_networks(name: str) -> list[IPv4Network | IPv6Network]:
+    """Comma-separated networks such as 10.0.0.0/8. Raises EnvError on anything else."""
+    try:
+        return [ip_network(word) for word in env_list(name)]
+    except ValueError as error:
+        raise EnvError(f"{name}: {error}. Write networks such as 10.0.0.0/8.") from None
 
 
 def env_secret(name: str) -> str:

@@ -9,6 +9,7 @@ from django.db import Error
 from dynabench.accounts.tidying import claim
 from dynabench.lib.keeper import is_at_work
 from dynabench.me.services import purge_deleted
+from dynabench.upkeep.services import noted
 from dynabench.webhooks.jobs import deliver_due
 from leaderboard.jobs import renew_boards
 from tasks.models import Round
@@ -73,7 +74,9 @@ def _is_done(name: str, work: Callable[[], int]) -> bool:
     """Whether it could be done; what comes after it need not wait for somebody to mend it."""
     is_at_work()
     try:
-        if number := work():
+        with noted(work.__name__):
+            number = work()
+        if number:
             logger.info("%d %s", number, name)
     except Error:
         raise

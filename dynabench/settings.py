@@ -13,6 +13,7 @@ from dynabench.env import (
     env_choice,
     env_int,
     env_list,
+    env_networks,
     env_secret,
     kept_secret,
     sends_mail,
@@ -35,6 +36,7 @@ CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS")
 INSTALLED_APPS = [
     "dynabench.accounts",
     "dynabench",
+    "dynabench.upkeep",
     "dynabench.me",
     "dynabench.webhooks",
     "dynabench.notices",
@@ -88,6 +90,13 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
     "allauth.usersessions.middleware.UserSessionsMiddleware",
 ]
+
+# Who may read /metrics: a bearer token, or networks. Without either there is no such page.
+METRICS_TOKEN = env_secret("METRICS_TOKEN")
+METRICS_NETWORKS = env_networks("METRICS_NETWORKS")
+if METRICS_TOKEN or METRICS_NETWORKS:
+    MIDDLEWARE.insert(0, "django_prometheus.middleware.PrometheusBeforeMiddleware")
+    MIDDLEWARE.append("dynabench.watching.middleware.CountRequests")
 
 ROOT_URLCONF = "dynabench.urls"
 WSGI_APPLICATION = "dynabench.wsgi.application"
@@ -200,6 +209,7 @@ X_FRAME_OPTIONS = "DENY"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
 LANGUAGE_COOKIE_SECURE = HTTPS
+SECURE_REDIRECT_EXEMPT = [r"^metrics$"]  # asked from inside, past the proxy
 SECURE_HSTS_SECONDS = 31536000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 if env_bool("BEHIND_PROXY"):

@@ -10,6 +10,7 @@ from dynabench.accounts import views
 from dynabench.me import joining
 from dynabench.notices.views import off as digest_off
 from dynabench.own import new, proposals
+from dynabench.watching.metrics import metrics
 from tasks.media.views import media_file
 
 handler500 = "dynabench.api.server_error"
@@ -54,6 +55,7 @@ urlpatterns = [
     path("styleguide/", styleguide.styleguide, name="styleguide"),
     path("favicon.ico", pages.favicon),
     path("healthz/", health.healthz, name="healthz"),
+    path("metrics", metrics, name="prometheus"),
     path("readyz/", health.readyz, name="readyz"),
     path("i18n/", login_not_required(set_language), name="set_language"),
     path("api/v1/", include(("dynabench.api", "v1"), namespace="v1")),

@@ -67,9 +67,10 @@ def affordable(payer: Payer) -> LiveTarget:
     target = payer.target
     try:
         check_budget(payer)
-        return live_target(target.name, endpoint_of(target), str(target.pk))
+        live = live_target(target.name, endpoint_of(target), str(target.pk))
     except EndpointError as error:
         raise TargetFailed(target.name, error) from None
+    return replace(live, label=target.name)
 
 
 def live_target(name: str, endpoint: Endpoint, breaker: str) -> LiveTarget:

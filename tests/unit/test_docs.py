@@ -16,7 +16,9 @@ from leaderboard.people.badges import BADGES
 ROOT = Path(__file__).parents[2]
 APPS = ("dynabench", "tasks", "annotation", "validation", "evaluation", "leaderboard")
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
-READERS = re.compile(r"env_(bool|choice|int|list|secret)|os\.(environ|environ\.get|getenv)")
+READERS = re.compile(
+    r"env_(bool|choice|int|list|networks|secret)|os\.(environ|environ\.get|getenv)"
+)
 # Read by libraries, not by us.
 FOREIGN = {"SSL_CERT_FILE", "HF_HOME", "HF_HUB_OFFLINE", "PIP_EXTRA_INDEX_URL", "LOCAL_API_KEY"}
 ENDINGS = ["py", "md", "html", "js", "css", "toml", "txt", "yaml", "yml", "jsonl", "json", "sh"]

@@ -15,6 +15,7 @@ from django.db import Error, close_old_connections, connection, connections
 from dynabench.lib import queue
 from dynabench.lib.keeper import is_at_work, keep, must_end, pause
 from dynabench.schedule import do_what_is_due
+from dynabench.upkeep.services import noted
 from evaluation.jobs import sweep_all
 from evaluation.practice.serve import tell_host
 
@@ -74,7 +75,8 @@ def sweep_often() -> None:
 def sweep() -> None:
     """Bring back what dead workers held, and ring for what waits."""
     try:
-        sweep_all()
+        with noted("sweep"):
+            sweep_all()
     except Error:
         raise
     except Exception:  # as of a container engine

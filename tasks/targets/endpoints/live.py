@@ -15,6 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+from prometheus_client import Gauge, Histogram
+
 from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction, Usage, rubbish
 
 FAILURES_TO_OPEN = 3
@@ -26,10 +28,24 @@ LONGEST_ANSWER = 30_000
 COUNTED = frozenset({"down", "slow", "rubbish", "misconfigured"})
 
 
+CALLS = Histogram(
+    "dynabench_live_call_seconds",
+    "Calls of models while somebody waits, by target and outcome.",
+    ["target", "outcome"],
+    buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 90),
+)
+OPEN_CALLS = Gauge(
+    "dynabench_live_calls_open",
+    "Calls of models that run or wait for a thread.",
+    multiprocess_mode="livesum",
+)
+
+
 class Cache(Protocol):
     """What the breaker needs of a cache shared by all web processes, such as Django's."""
 
     def get(self, key: str, default: Any = None) -> Any: ...
+    def get_many(self, keys: Sequence[str]) -> Mapping[str, Any]: ...
     def set(self, key: str, value: Any, timeout: float | None) -> Any: ...
     def add(self, key: str, value: Any, timeout: float | None) -> bool: ...
     def incr(self, key: str) -> int: ...
@@ -95,12 +111,18 @@ class Breaker:
         return 1
 
 
+def open_breakers(cache: Cache, keys: Sequence[str]) -> set[str]:
+    """The keys of targets that are left alone, or were and have not answered since."""
+    found = cache.get_many([f"endpoint:{key}:pause" for key in keys])
+    return {key for key in keys if f"endpoint:{key}:pause" in found}
+
+
 @dataclass(frozen=True)
 class LiveTarget:
     """A target as the live pool asks it; the name is for messages.
 
     inputs: for it alone, instead of those that all are asked with. heard: hears the answer as it
-    comes, where the endpoint is a `Writer`.
+    comes, where the endpoint is a `Writer`. label: a word by which its calls are counted, of few.
     """
 
     name: str
@@ -108,6 +130,7 @@ class LiveTarget:
     breaker: Breaker | None = None
     inputs: Mapping[str, Any] | None = None
     heard: Callable[[str], None] | None = None
+    label: str = "others"
 
 
 @runtime_checkable
@@ -194,8 +217,10 @@ class LivePool:
                     retry_after=wait,
                 )
             self._calls += calls
+        OPEN_CALLS.inc(calls)
 
     def _free(self, call: "Future[Prediction]") -> None:
+        OPEN_CALLS.dec()
         with self._lock:
             self._calls -= 1
             if call.exception() is None:
@@ -211,13 +236,19 @@ def _call(
         raise LeftAlone("The call waited in line for too long.", reason="busy", retry_after=1.0)
     if target.breaker is not None:
         target.breaker.enter(seconds)
+    began = time.monotonic()
+    outcome = "error"
     try:
         given = inputs if target.inputs is None else target.inputs
         prediction = _readable(_answer(target, given, seconds))
+        outcome = "ok"
     except EndpointError as error:
+        outcome = error.reason
         if target.breaker is not None:
             target.breaker.failed(error)
         raise
+    finally:
+        CALLS.labels(target.label, outcome).observe(time.monotonic() - began)
     if target.breaker is not None:
         target.breaker.succeeded()
     return prediction

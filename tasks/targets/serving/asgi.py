@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from typing import Any
 
 import orjson
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from .bodies import (
     MAX_BODY_BYTES,
@@ -39,10 +40,11 @@ logger = logging.getLogger(__name__)
 
 LONG_BODY_BYTES = 8 * 1024  # longer ones are read in a thread, so that they hold up nobody
 MAX_INPUTS = 64
+METRICS_TYPE = CONTENT_TYPE_LATEST.encode()
 
 
 class Application:
-    """Routes: /health, /models, /models/<name>/{health,info,predict}, and OpenAI's below /v1.
+    """Routes: /health, /metrics, /models, /models/<name>/{health,info,predict}, OpenAI's below /v1.
 
     The event loop reads requests and cuts texts into tokens; the registry's own threads run the
     models and make their answers.
@@ -63,6 +65,9 @@ class Application:
 
     async def _respond(self, scope: Message, receive: Receive, send: Send) -> None:
         status, headers = 200, [(b"Content-Type", b"application/json")]
+        if scope["path"] == "/metrics":
+            await _send(send, 200, [(b"Content-Type", METRICS_TYPE)], generate_latest())
+            return
         as_error = as_openai_error if scope["path"].startswith("/v1/") else _error
         try:
             answer = await self._answer(scope, receive)
@@ -77,10 +82,7 @@ class Application:
         if not isinstance(answer, dict):
             await _stream(answer, send)
             return
-        body = orjson.dumps(answer)
-        headers.append((b"Content-Length", b"%d" % len(body)))
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        await _send(send, status, headers, orjson.dumps(answer))
 
     async def _answer(
         self, scope: Message, receive: Receive
@@ -134,6 +136,12 @@ async def _predicted(
             return await asyncio.wrap_future(future), single
     except TimeoutError:
         raise DeadlineError("The model did not answer within the deadline.") from None
+
+
+async def _send(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+    headers = [*headers, (b"Content-Length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 async def _stream(events: AsyncIterator[bytes], send: Send) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from .errors import BusyError, DeadlineError, StoppedError
+from .measures import count
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -58,6 +59,7 @@ class Batcher(Generic[Item, Result]):
     `similar` is given, it takes items of the size of which most are queued (the largest at most
     `similar` times the smallest), and the oldest lets at most PATIENCE batches pass. Deadlines are
     points of `time.monotonic()`. `wait_seconds` bounds how long a worker waits for a fuller batch.
+    With a `name` its batches are counted.
     """
 
     def __init__(
@@ -69,10 +71,12 @@ class Batcher(Generic[Item, Result]):
         max_queued: int = 64,
         similar: float | None = None,
         wait_seconds: float = 0.0,
+        name: str = "",
     ) -> None:
         self._run, self._max_batch, self._max_queued = run, max_batch, max_queued
         self._similar, self._wait_seconds = similar, wait_seconds
         self._queue: list[_Job[Item, Result]] = []
+        self._name = name
         self._changed = threading.Condition()
         self._idle = 0
         self._closed = False
@@ -162,6 +166,8 @@ class Batcher(Generic[Item, Result]):
 
     def _work(self) -> None:
         while jobs := self._take():
+            if self._name:
+                count(self._name, batch=len(jobs), tokens=sum(job.size for job in jobs))
             self._answer(jobs)
 
     def _answer(self, jobs: list[_Job[Item, Result]]) -> None:

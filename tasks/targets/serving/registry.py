@@ -76,6 +76,7 @@ class ServedModel:
             max_batch=backend.max_batch,
             similar=backend.similar,
             max_queued=max_queued,
+            name=spec.name,
         )
 
     def submit(

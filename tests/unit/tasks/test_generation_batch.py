@@ -74,7 +74,7 @@ def letters() -> Letters:
 
 @pytest.fixture
 def batch(letters: Letters) -> Iterator[Batch]:
-    made = Batch(letters, max_queued=3)
+    made = Batch(letters, max_queued=3, name="letters")
     yield made
     letters.go_on.set()
     made.close()
@@ -216,7 +216,7 @@ def test_a_full_line_refuses(batch: Batch, letters: Letters, tokenizer: Tokenize
 
 
 def test_closing_tells_who_waits_and_who_is_written(letters: Letters, tokenizer: Tokenizer) -> None:
-    batch = Batch(letters, max_queued=2)
+    batch = Batch(letters, max_queued=2, name="letters")
     letters.go_on.clear()
     asked = [Asked(tokenizer, "a"), Asked(tokenizer, "b")]
     for one in asked:

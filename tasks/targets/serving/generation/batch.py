@@ -10,6 +10,7 @@ from tasks.targets.serving.errors import BusyError, DeadlineError, StoppedError
 from tasks.targets.serving.generation.conversation import Conversation
 from tasks.targets.serving.generation.decoder import Cache
 from tasks.targets.serving.generation.sampling import Logits
+from tasks.targets.serving.measures import count
 
 logger = logging.getLogger(__name__)
 
@@ -37,8 +38,8 @@ class Batch:
     hold the first rows, the one being read the next. At most `max_queued` wait for a row.
     """
 
-    def __init__(self, decoder: Rows, *, max_queued: int) -> None:
-        self._decoder, self._max_queued = decoder, max_queued
+    def __init__(self, decoder: Rows, *, max_queued: int, name: str) -> None:
+        self._decoder, self._max_queued, self._name = decoder, max_queued, name
         self._waiting: list[Conversation] = []
         self._writing: list[Conversation] = []
         self._reading: Conversation | None = None
@@ -129,6 +130,7 @@ class Batch:
         row = len(self._writing)
         end = min(one.prompt, one.done + (CHUNK if self._writing else LONG_CHUNK))
         logits = self._decoder.read(row, one.ids[one.done : end], one.done)
+        count(self._name, batch=1, tokens=end - one.done)
         if one.echo:
             one.note_prompt(logits, one.done)
         one.done = end
@@ -143,6 +145,7 @@ class Batch:
             return
         last = [one.ids[-1] for one in self._writing]
         logits = self._decoder.step(last, [one.done for one in self._writing])
+        count(self._name, batch=len(last), tokens=len(last))
         for one in self._writing:
             one.done += 1
         for row in reversed(range(len(last))):

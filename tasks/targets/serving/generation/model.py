@@ -52,7 +52,7 @@ class LanguageModel:
         self.tokenizer = Tokenizer.from_file(str(exports / "tokenizer.json"))
         self._ends = _ends(exports)
         self._template = _template(spec.name, exports, self.tokenizer)
-        self._batch = Batch(decoder, max_queued=max_queued)
+        self._batch = Batch(decoder, max_queued=max_queued, name=spec.name)
 
     def chat(
         self, messages: Messages, sampling: Sampling, tell: Tell, deadline: float

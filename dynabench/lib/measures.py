@@ -1,0 +1,49 @@
+"""Counts that the processes of one web server keep together, for whichever of them is asked.
+
+prometheus_client keeps them in files of a folder, one set a process, if a variable names it before
+its first import (https://prometheus.github.io/client_python/multiprocess/).
+"""
+
+import os
+import shutil
+import socket
+from contextlib import suppress
+from pathlib import Path
+
+FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+
+
+def count_together(home: Path) -> None:
+    """Count in a folder of this server's main process, and remove those of servers that are gone.
+
+    For a worker of gunicorn, before prometheus_client is imported. Counts begin at 0 with each
+    main process. A folder that the environment names is left as it is.
+    """
+    if FOLDER in os.environ:
+        return
+    ours = f"{socket.gethostname()}-"
+    for folder in home.glob(f"{ours}*"):
+        if not _lives(folder.name.removeprefix(ours)):
+            shutil.rmtree(folder, ignore_errors=True)
+    folder = home / f"{ours}{os.getppid()}"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.environ[FOLDER] = str(folder)
+
+
+def forget_the_dead(folder: Path) -> None:
+    """Remove what workers that ended were doing; what they had counted stays counted."""
+    for file in folder.glob("gauge_live*_*.db"):
+        if not _lives(file.stem.rpartition("_")[2]):
+            with suppress(FileNotFoundError):  # another scrape was first
+                file.unlink()
+
+
+def _lives(pid: str) -> bool:
+    """Whether there is a process of this machine with the number."""
+    try:
+        os.kill(int(pid), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except PermissionError:
+        return True
+    return True

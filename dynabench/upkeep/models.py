@@ -1,0 +1,28 @@
+"""The state of the site itself; nothing here is of a person or a task."""
+
+from django.db import models
+
+
+class LastSuccess(models.Model):
+    """When a job that a clock starts last ended well."""
+
+    job = models.CharField(max_length=60, primary_key=True)
+    succeeded_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.job} at {self.succeeded_at:%Y-%m-%d %H:%M}"
+
+
+class Incident(models.Model):
+    """What administrators tell everybody about trouble on the site; the latest one is shown."""
+
+    title = models.CharField(max_length=120)
+    text = models.TextField(max_length=2000, blank=True)
+    began_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-began_at", "-pk"]
+
+    def __str__(self) -> str:
+        return self.title
