@@ -242,7 +242,8 @@ def test_what_is_due_is_done_once_in_its_time_and_a_failure_keeps_nothing_waitin
 
 
 def test_a_database_that_is_away_is_no_failure_of_the_work(db, monkeypatch):
-    monkeypatch.setattr(schedule, "MINUTELY", {"boards": Mock(side_effect=OperationalError)})
+    away = Mock(side_effect=OperationalError, __name__="renew_boards")
+    monkeypatch.setattr(schedule, "MINUTELY", {"boards": away})
     with pytest.raises(OperationalError):
         schedule.do_what_is_due()
 

@@ -83,7 +83,7 @@ def test_calls_of_models_are_counted_by_target(client, as_alice, nli):
     def calls():
         return figures(client).get(("dynabench_live_call_seconds_count", "ok", "scripted"), 0)
 
-    scripted_target(nli, rules=[], default="neutral")
+    scripted_target(nli, label="neutral")
     before = calls()
     stored(as_alice)
     after = figures(client)
