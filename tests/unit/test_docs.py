@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from django.apps import apps
 from django.core.management import get_commands, load_command_class
 
 from leaderboard.people.badges import BADGES
@@ -107,6 +108,12 @@ def test_names_are_defined_in_their_files(page: str) -> None:
     for file, name in pairs:
         names = defined(ast.parse((ROOT / file).read_text()).body)
         assert name in names, f"{page}.md: {file} defines no {name}"
+
+
+def test_names_without_a_file_in_the_glossary_are_models() -> None:
+    names = re.findall(r"\(`(\w+)`\)", (ROOT / "docs" / "glossary.md").read_text())
+    assert names
+    assert {*names} <= {model.__name__ for model in apps.get_models()}
 
 
 def dotted_names(text: str) -> Iterator[str]:
