@@ -1,6 +1,6 @@
 """Who may see which parts of a submission and of its runs, on pages and in the API.
 
-docs/evaluation.md, “Who sees what”, has the table.
+docs/evaluation.md, “Who sees what”, says it in words.
 """
 
 from collections.abc import Callable
