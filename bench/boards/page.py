@@ -61,7 +61,6 @@ def page(tasks: Mapping[str, Any], text: str) -> str:
     """The page with the tables of these figures; text: the page as it is."""
     tables = {
         "rows": rows_table(tasks),
-        "changes": changes_table(tasks),
         "people": people_table(tasks),
     }
     for name, table in tables.items():
@@ -83,23 +82,6 @@ def rows_table(tasks: Mapping[str, Any]) -> str:
         for task, of in tasks.items()
     ]
     return table(["task", "trained on", "tested on"], rows)
-
-
-def changes_table(tasks: Mapping[str, Any]) -> str:
-    """The answers to the questions about rounds."""
-    rows = [
-        [
-            NAMES[task],
-            WORDS[one["question"]],
-            one["sets"][0],
-            _short(one),
-            interval(one["points"], sign=True),
-            f"{one['p_holm']:.2g}" if one["p_holm"] >= 0.001 else "< 0.001",
-        ]
-        for task, one in changes(tasks)
-        if one["question"] in WORDS
-    ]
-    return table(["task", "tested on", "set", "models", "points", "p (Holm)"], rows)
 
 
 def changes(tasks: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
