@@ -12,7 +12,9 @@ from django.utils import translation
 from django.utils.deprecation import MiddlewareMixin
 from django_htmx.http import HttpResponseClientRedirect
 
+from dynabench.lib.logs import current
 from dynabench.lib.outages import unavailable
+from dynabench.lib.tracing import span
 
 Handler = Callable[[HttpRequest], HttpResponse]
 logger = logging.getLogger(__name__)
@@ -23,12 +25,31 @@ def request_id(get_response: Handler) -> Handler:
 
     def middleware(request: HttpRequest) -> HttpResponse:
         request.id = uuid.uuid4().hex[:12]  # type: ignore[attr-defined]
-        response = get_response(request)
-        response["X-Request-Id"] = request.id  # type: ignore[attr-defined]
-        if response.status_code >= 500:
-            details = (response["X-Request-Id"], getattr(response, "reason_logged", ""))
-            logger.warning("%s %s %s %s", response.status_code, request.path, *details)
-        return response
+        before = current.set(request)
+        try:
+            response = get_response(request)
+            response["X-Request-Id"] = request.id  # type: ignore[attr-defined]
+            if response.status_code >= 500:
+                details = (response["X-Request-Id"], getattr(response, "reason_logged", ""))
+                logger.warning("%s %s %s %s", response.status_code, request.path, *details)
+            return response
+        finally:
+            current.reset(before)
+
+    return middleware
+
+
+def trace(get_response: Handler) -> Handler:
+    """A span for each request, named after its route; only where traces are sent."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        with span(request.method or "", request_id=request.id) as current_span:  # type: ignore[attr-defined]
+            response = get_response(request)
+            if current_span:
+                route = request.resolver_match.route if request.resolver_match else ""
+                current_span.update_name(f"{request.method} /{route}")
+                current_span.set_attribute("http.response.status_code", response.status_code)
+            return response
 
     return middleware
 

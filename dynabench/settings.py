@@ -349,13 +349,26 @@ HUB_ENDPOINT = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/
 EVALUATION_GPUS = env_int("EVALUATION_GPUS", 0)
 EVALUATION_CPU_HOUR_CENTS = env_int("EVALUATION_CPU_HOUR_CENTS", 0)  # 0: costs are not shown
 
+# Traces go where OpenTelemetry's own variables say, if this one is set.
+HAS_TRACES = bool(os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT"))
+if HAS_TRACES:
+    after_id = MIDDLEWARE.index("dynabench.middleware.request_id") + 1
+    MIDDLEWARE.insert(after_id, "dynabench.middleware.trace")
+
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "formatters": {
+        "line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"},
+        "json": {"()": "dynabench.lib.logs.JsonLines"},
+    },
     "filters": {"one_line": {"()": "dynabench.lib.outages.OneLine"}},
     "handlers": {
-        "console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["one_line"]}
+        "console": {
+            "class": "logging.StreamHandler",
+            "formatter": env_choice("LOG_FORMAT", "line", "json"),
+            "filters": ["one_line"],
+        }
     },
     "root": {"handlers": ["console"], "level": os.environ.get("LOG_LEVEL") or "INFO"},
     # One line a request, at INFO, is noise; httpx says the same of each model call.

@@ -8,6 +8,7 @@ from django.core.wsgi import get_wsgi_application
 
 from dynabench.lib.frames import with_room
 from dynabench.lib.measures import count_together
+from dynabench.lib.tracing import start_tracing
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dynabench.settings")
 # Leaderboards multiply matrices: each request by itself, the other cores are for other requests.
@@ -15,6 +16,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("PREPARE_STATEMENTS", "1")
 if settings.METRICS_TOKEN or settings.METRICS_NETWORKS:
     count_together(settings.HOME / "metrics")
+if settings.HAS_TRACES:
+    start_tracing()
 application = with_room(get_wsgi_application())
 # What is loaded stays, and a request makes some ten thousand objects that go with it: look for
 # cycles rarely, and not among what stays.

@@ -47,6 +47,7 @@ from annotation.refusals import CapReached, Duplicate, ForPeople, NotAllowed, Ro
 from annotation.rules.near_duplicates import are_alike, band_keys, compared, written_text
 from annotation.rules.outcome import Ensemble, Outcome, TargetVerdict, judge, resolve
 from dynabench.accounts.models import Annotator
+from dynabench.lib.tracing import span
 from tasks.contexts.files import context_digest
 from tasks.media.services import digests_in, keep
 from tasks.models import Round, RoundTarget, Task
@@ -61,9 +62,6 @@ State = Attempt.State
 
 class _NotStored(Exception):
     """Undoes the storing of an example. Its word is the attempt's failure; empty: it has ended."""
-
-
-# Begin
 
 
 def begin_attempt(
@@ -281,6 +279,7 @@ def _fail(attempt: Attempt, entries: Sequence[RoundTarget], error: BaseException
 # Store
 
 
+@span("store example")
 def finish_attempt(
     *, attempt: Attempt, targets: Sequence[RoundTarget], predictions: Sequence[Prediction]
 ) -> Example | None:

@@ -17,6 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from prometheus_client import Gauge, Histogram
 
+from dynabench.lib.tracing import span, submit
 from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction, Usage, rubbish
 
 FAILURES_TO_OPEN = 3
@@ -201,9 +202,10 @@ class LivePool:
             return together.future
         ends_at = time.monotonic() + deadline_seconds
         for place, target in enumerate(targets):
-            call = self._threads.submit(_call, target, inputs, ends_at, together.future)
+            call, context = submit(self._threads, _call, target, inputs, ends_at, together.future)
             call.add_done_callback(self._free)
-            call.add_done_callback(functools.partial(together.collect, place, target.name))
+            collect = functools.partial(together.collect, place, target.name)
+            call.add_done_callback(functools.partial(context.run, collect))
         return together.future
 
     def _reserve(self, calls: int) -> None:
@@ -240,7 +242,8 @@ def _call(
     outcome = "error"
     try:
         given = inputs if target.inputs is None else target.inputs
-        prediction = _readable(_answer(target, given, seconds))
+        with span("ask target", target=target.label):
+            prediction = _readable(_answer(target, given, seconds))
         outcome = "ok"
     except EndpointError as error:
         outcome = error.reason
