@@ -7,7 +7,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from annotation.models import Example, Report
-from dynabench.accounts.models import Annotator, User
+from dynabench.accounts.erasures import note_erasure
+from dynabench.accounts.models import Annotator, Erasure, User
 from dynabench.accounts.services import log
 from tasks.media.services import digests_in, hide_withdrawn
 from tasks.models import Context, Task
@@ -37,6 +38,7 @@ def retract(example: Example) -> None:
     """Retract an example and hide the files that it alone names; the caller holds its lock."""
     example.retracted_at = timezone.now()
     example.save(update_fields=["retracted_at"])
+    note_erasure(Erasure.Kind.EXAMPLE, example.uuid)
     if digests := digests_in(example.inputs.values()):
         hide_withdrawn(task=example.round.task, digests=digests)
 

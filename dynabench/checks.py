@@ -73,3 +73,12 @@ def no_torch_in_the_web(**kwargs: Any) -> list[CheckMessage]:
     if "torch" not in sys.modules:
         return []
     return [Error("torch is imported by a web module.", id="dynabench.E003")]
+
+
+@register()
+def finished_restoration(**kwargs: Any) -> list[CheckMessage]:
+    """No process works on a site of which a part is missing, or where erased people are back."""
+    if not (settings.HOME / "restoring").exists():
+        return []
+    hint = "Run the same manage.py restore again; it goes on where it was."
+    return [Error("A restoration was cut short.", hint=hint, id="dynabench.E004")]

@@ -134,6 +134,29 @@ def database(url: str, *, prepared: bool = False) -> dict[str, Any]:
     )
 
 
+def object_storage(url: str) -> dict[str, Any]:
+    """Django's storage entry for s3://bucket/folder?endpoint=https://HOST&region=NAME.
+
+    Keys come from STORAGE_ACCESS_KEY and STORAGE_SECRET_KEY, else from where AWS's library looks.
+    Raises EnvError on any other form.
+    """
+    parts = urlsplit(url)
+    options = dict(parse_qsl(parts.query))
+    if parts.scheme != "s3" or not parts.netloc or options.keys() - {"endpoint", "region"}:
+        raise EnvError(f"{url!r} is not of the form s3://BUCKET/FOLDER?endpoint=…&region=…")
+    return {
+        "BACKEND": "dynabench.lib.object_storage.ObjectStorage",
+        "OPTIONS": {
+            "bucket_name": parts.netloc,
+            "location": parts.path.strip("/"),
+            "endpoint_url": options.get("endpoint"),
+            "region_name": options.get("region"),
+            "access_key": os.environ.get("STORAGE_ACCESS_KEY"),
+            "secret_key": env_secret("STORAGE_SECRET_KEY") or None,
+        },
+    }
+
+
 def sends_mail(backend: str) -> bool:
     """Whether a backend of Django's brings mails to people, and not to a terminal or a folder."""
     return backend.split(".")[-2:-1] not in (["console"], ["filebased"], ["dummy"])

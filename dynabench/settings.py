@@ -16,6 +16,7 @@ from dynabench.env import (
     env_networks,
     env_secret,
     kept_secret,
+    object_storage,
     sends_mail,
     site_url,
 )
@@ -48,6 +49,7 @@ INSTALLED_APPS = [
     "evaluation",
     "leaderboard",
     "dynabench.demo",
+    "dynabench.backups",
     "dynabench.admin_app.DeskConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -75,7 +77,6 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "dynabench.middleware.request_id",
     "dynabench.middleware.content_security_policy",
-    "dynabench.campaigns.session.Frames",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "dynabench.middleware.Language",
     "django_htmx.middleware.HtmxMiddleware",
@@ -86,7 +87,6 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.auth.middleware.LoginRequiredMiddleware",
-    "dynabench.campaigns.session.PanelPeople",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
@@ -230,8 +230,12 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 STATIC_ROOT = HOME / "static"
 WHITENOISE_KEEP_ONLY_HASHED_FILES = True  # nothing asks for the others, and compressing takes long
 WHITENOISE_SKIP_COMPRESS_EXTENSIONS = [*Compressor.SKIP_COMPRESS_EXTENSIONS, "map"]
+# Uploads, releases, models and media: a folder, or a bucket that all machines reach.
+STORAGE_URL = os.environ.get("STORAGE_URL")
 STORAGES = {
-    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "default": object_storage(STORAGE_URL)
+    if STORAGE_URL
+    else {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
         "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
         if DEBUG
@@ -239,6 +243,8 @@ STORAGES = {
     },
 }
 MEDIA_ROOT = HOME / "media"
+# What was erased, so that no older backup brings it back: on another disk than the database.
+ERASURE_LOG = os.environ.get("ERASURE_LOG") or HOME / "erasures.log"
 # Where what arrives lies until it is stored; the janitor takes away what a killed process left.
 SPOOL = FILE_UPLOAD_TEMP_DIR = HOME / "spool"
 SPOOL.mkdir(mode=0o700, exist_ok=True)

@@ -16,6 +16,7 @@ from django.utils.translation import gettext_noop
 
 from annotation.mails import tell_reports
 from annotation.tidying import tidy_assignments
+from dynabench.accounts.erasures import write_log
 from dynabench.accounts.idempotency import purge_answers
 from dynabench.accounts.tidying import is_tidied, note_tidied, tidy_people
 from dynabench.lib.bounded import Bounds, OutOfBounds, bounded
@@ -211,6 +212,7 @@ def sweep_all() -> int:
     tell_failures()
     tidy()
     purge_answers()
+    write_log()
     tidy_daily()
     return rung
 

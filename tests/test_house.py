@@ -206,7 +206,12 @@ def test_no_test_module_is_imported():
 
 
 def test_every_requirement_is_pinned_and_explained():
-    for name in ("requirements-web.txt", "requirements.txt", "requirements-dev.txt"):
+    for name in (
+        "requirements-web.txt",
+        "requirements.txt",
+        "requirements-storage.txt",
+        "requirements-dev.txt",
+    ):
         for line in (ROOT / name).read_text().splitlines():
             if line and not line.startswith(("#", "-r ")):
                 assert re.fullmatch(r"[\w.\[\]-]+==[\w.]+ +# .+", line), f"{name}: {line}"

@@ -1,7 +1,11 @@
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin as BaseUserAdmin
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest
 
-from dynabench.accounts.models import User
+from dynabench.accounts.erasures import name_of, note_erasure
+from dynabench.accounts.models import Erasure, User
 
 
 @admin.register(User)
@@ -22,3 +26,14 @@ class UserAdmin(BaseUserAdmin):
             {"classes": ["wide"], "fields": ["email", "usable_password", "password1", "password2"]},
         )
     ]
+
+    @transaction.atomic
+    def delete_model(self, request: HttpRequest, obj: User) -> None:
+        note_erasure(Erasure.Kind.PERSON, name_of(obj))
+        super().delete_model(request, obj)
+
+    @transaction.atomic
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        for user in queryset:
+            note_erasure(Erasure.Kind.PERSON, name_of(user))
+        super().delete_queryset(request, queryset)

@@ -191,3 +191,23 @@ class IdempotentAnswer(models.Model):
 
     def __str__(self) -> str:
         return self.key
+
+
+class Erasure(models.Model):
+    """Something that must not come back with an older backup, until it stands in the log of those.
+
+    See `dynabench.accounts.erasures`.
+    """
+
+    class Kind(models.TextChoices):
+        PERSON = "person"
+        EXAMPLE = "example"
+        SUBMISSION = "submission"
+        TOKEN = "token"  # noqa: S105
+
+    kind = models.CharField(max_length=10, choices=Kind)
+    digest = models.CharField(max_length=64)  # keyed: it tells nothing without the site's key
+    erased_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.digest[:8]}"

@@ -11,7 +11,8 @@ from django.contrib.contenttypes.models import ContentType
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
-from dynabench.accounts.models import Annotator, LogEntry, User, new_pseudonym
+from dynabench.accounts.erasures import name_of, note_erasure
+from dynabench.accounts.models import Annotator, Erasure, LogEntry, User, new_pseudonym
 
 GONE = "somebody who left"
 
@@ -54,6 +55,7 @@ def leave(*, user: User) -> Annotator | None:
         for session in UserSession.objects.filter(user=user):
             session.end()
         _forget_name(user)
+        note_erasure(Erasure.Kind.PERSON, name_of(user))
         user.delete()
         if annotator:
             annotator.user = None

@@ -10,7 +10,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from dynabench.accounts.models import ApiToken, User
+from dynabench.accounts.erasures import note_erasure
+from dynabench.accounts.models import ApiToken, Erasure, User
 from dynabench.accounts.services import log
 from dynabench.lib.errors import Refused
 
@@ -59,6 +60,7 @@ def create_token(
 def revoke_token(*, token: ApiToken, actor: User) -> None:
     """End a token at once; no lock."""
     ApiToken.objects.filter(pk=token.pk).delete()
+    note_erasure(Erasure.Kind.TOKEN, token.digest)
     log(actor, "token.revoked", token.prefix)
 
 

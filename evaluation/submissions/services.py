@@ -14,7 +14,8 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
+from dynabench.accounts.erasures import note_erasure
+from dynabench.accounts.models import Erasure, User
 from dynabench.accounts.services import log
 from dynabench.lib.encryption import encrypt
 from dynabench.lib.errors import Invalid, Refused
@@ -373,6 +374,7 @@ def withdraw(*, submission: Submission, actor: User | None) -> None:
         upload=None, anonymous_until=None, publish_on=None, **vars(Card()),
     )  # fmt: skip
     gone.runs.update(predictions="", log="")
+    note_erasure(Erasure.Kind.SUBMISSION, submission.pk)
     log(actor, "submission.withdrawn", f"submission {submission.pk}")
     transaction.on_commit(lambda: _delete(names, gone.upload))
 

@@ -5,23 +5,20 @@ import hashlib
 import json
 import os
 import re
-import sqlite3
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
-from django.conf import settings
 from django.db import connection, models
 from django.db.migrations.autodetector import MigrationAutodetector
 from django.db.migrations.loader import MigrationLoader
 from django.utils import timezone
 
 from dynabench.accounts.models import IdempotentAnswer, User
+from tests.support.live import ROOT
+from tests.support.old_databases import RELEASES, drop_postgres, load_postgres, load_sqlite
 
-ROOT = Path(__file__).parents[2]
-RELEASES = sorted((ROOT / "tests" / "releases").iterdir())
 each_release = pytest.mark.parametrize("release", RELEASES, ids=lambda folder: folder.name)
 UPGRADE = """
 from django.apps import apps
@@ -47,33 +44,6 @@ def test_what_a_new_site_runs_makes_the_tables_that_older_sites_have():
     for one, other in ((new, old), (old, new)):
         between = MigrationAutodetector(one.project_state(), other.project_state())
         assert between.changes(one.graph) == {}
-
-
-def load_sqlite(text: str, home: Path) -> str:
-    with sqlite3.connect(home / "db.sqlite3") as database:
-        database.executescript(text)
-    return f"sqlite:///{home}/db.sqlite3"
-
-
-def load_postgres(text: str, home: Path) -> str:
-    import psycopg
-
-    one = settings.DATABASES["default"]
-    server = f"{one['USER']}:{one['PASSWORD']}@{one['HOST']}:{one['PORT']}"
-    name = f"upgrade_{os.getpid()}"
-    with psycopg.connect(f"postgres://{server}/postgres", autocommit=True) as connected:
-        connected.execute(f'CREATE DATABASE "{name}"')
-    with psycopg.connect(f"postgres://{server}/{name}") as connected:
-        connected.execute(text)
-    return f"postgres://{server}/{name}"
-
-
-def drop_postgres(url: str) -> None:
-    import psycopg
-
-    server, _, name = url.rpartition("/")
-    with psycopg.connect(f"{server}/postgres", autocommit=True) as connected:
-        connected.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
 @each_release

@@ -1,0 +1,35 @@
+"""Make this empty site again what a backup holds."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from dynabench.backups.errors import BackupError
+from dynabench.backups.restoring import restore
+from dynabench.backups.services import Backup
+from dynabench.env import env_secret
+
+
+class Command(BaseCommand):
+    """`manage.py restore`."""
+
+    help = "Restore a backup into an empty site of the same version; erase what was erased since."
+    requires_system_checks = []  # one of them fails while a restoration is not finished
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("where")
+        parser.add_argument(
+            "--without-log",
+            action="store_true",
+            help="There is no log of erasures: what people deleted since the backup comes back.",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            backup = Backup(options["where"], passphrase=env_secret("BACKUP_PASSPHRASE"))
+            said = restore(backup, without_log=options["without_log"])
+        except (BackupError, OSError) as error:
+            raise CommandError(str(error)) from error
+        for line in said:
+            self.stdout.write(f"{line}.")
+        self.stdout.write("Restored. Run manage.py doctor --quick --media before people come.")

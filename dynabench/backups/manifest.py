@@ -1,0 +1,40 @@
+"""What is in a backup: each file with its size and digest, and which site it belongs to."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+FORMAT = 1
+
+
+@dataclass
+class Manifest:
+    """What makes a backup whole. Times in ISO 8601, sizes in bytes, digests are SHA-256."""
+
+    site: str
+    made_at: str
+    database: str  # sqlite or postgresql
+    migrations: dict[str, list[str]]  # the last ones of each application
+    erasure_key: str  # of the log of erasures, in hex
+    files: dict[str, tuple[int, str]] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)  # named by rows, but not in the storage
+    format: int = FORMAT
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(size for size, _ in self.files.values())
+
+
+def written(manifest: Manifest) -> bytes:
+    """As it is stored."""
+    return json.dumps(asdict(manifest), indent=1).encode()
+
+
+def read(text: bytes) -> Manifest:
+    """What was stored. Raises ValueError."""
+    values: dict[str, Any] = json.loads(text)
+    if values.get("format") != FORMAT:
+        raise ValueError(f"its format is {values.get('format')!r}, not {FORMAT}")
+    values["files"] = {name: (size, digest) for name, (size, digest) in values["files"].items()}
+    return Manifest(**values)

@@ -1,0 +1,23 @@
+"""What is told to nobody again after a restoration, in SQL that both databases understand.
+
+The statements run in the transaction that restores the database: whatever starts afterwards finds
+nothing to send. Sessions end, because passwords may have changed since the backup.
+"""
+
+STATEMENTS = """
+UPDATE webhooks_webhook SET on_since = CURRENT_TIMESTAMP, looked_to = CURRENT_TIMESTAMP
+  WHERE on_since IS NOT NULL;
+UPDATE webhooks_delivery SET state = 'withheld', data = '{}', lease_token = NULL,
+  error = 'The site was restored from a backup.' WHERE state = 'waiting';
+UPDATE evaluation_submission SET told_at = CURRENT_TIMESTAMP WHERE told_at IS NULL;
+UPDATE tasks_targetfailure SET told_at = CURRENT_TIMESTAMP;
+UPDATE annotation_report SET told_at = CURRENT_TIMESTAMP WHERE told_at IS NULL;
+UPDATE leaderboard_follow SET told_to = CURRENT_TIMESTAMP;
+UPDATE notices_digest SET told_at = CURRENT_TIMESTAMP;
+INSERT INTO notices_digest (user_id, told_at, is_off)
+  SELECT id, CURRENT_TIMESTAMP, FALSE FROM accounts_user
+  WHERE id NOT IN (SELECT user_id FROM notices_digest);
+DELETE FROM usersessions_usersession;
+DELETE FROM django_session;
+DELETE FROM account_emailconfirmation;
+"""

@@ -1,0 +1,204 @@
+"""A site made again from a backup: what was erased since stays so, and nobody is told twice."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from django.apps import apps
+from django.conf import settings
+from django.core.files.storage import default_storage
+from django.db import connection
+
+from annotation.models import Example
+from annotation.moderation import withdraw_example
+from dynabench.accounts.erasures import key_of, keyed, name_of, read_log
+from dynabench.accounts.models import ApiToken, Erasure, User
+from dynabench.backups.databases import is_empty, last_migrations, load
+from dynabench.backups.errors import BackupError
+from dynabench.backups.services import DATABASE, KEYS, MEDIA, MODELS, Backup
+from dynabench.backups.stores import blocks_of, put
+from dynabench.lib.disk import scratch
+from dynabench.lib.encryption import Unreadable, decrypt
+from dynabench.me.services import delete_person, purge_deleted
+from evaluation.models import Submission
+from evaluation.submissions.services import withdraw
+from tasks.models import TargetModel
+
+SEALED = {"tasks.TargetModel": "sealed_secret", "evaluation.Submission": "secret",
+          "webhooks.Webhook": "secret"}  # fmt: skip
+Kind = Erasure.Kind
+CHUNK = 1000
+
+
+def begun() -> Path:
+    """There while a restoration is not finished; it names the backup."""
+    return Path(settings.HOME / "restoring")
+
+
+def restore(backup: Backup, *, without_log: bool = False) -> list[str]:
+    """Make this empty site that of the backup; returns what its operator has to know.
+
+    Files first, then keys, then the database at once, so that a restoration that was cut short is
+    no site; begun again with the same backup, it goes on. Raises BackupError.
+    """
+    manifest = backup.manifest
+    name = hashlib.sha256(json.dumps(manifest.files).encode()).hexdigest()
+    mark = begun()
+    is_going_on = mark.exists() and mark.read_text() == name
+    erased = _erasures(without_log)
+    _check_fits(backup)
+    if not is_going_on:
+        _check_empty()
+        mark.write_text(name)
+    if is_empty():
+        _restore_files(backup, is_going_on)
+        _restore_key(backup)
+        with scratch() as folder:
+            path = folder / DATABASE
+            with path.open("wb") as file:
+                file.writelines(backup.blocks(DATABASE))
+            load(path)
+    said = [f"{count} erased again: {kind}" for kind, count in _erase(manifest.erasure_key, erased)]
+    said.append(f"{purge_deleted()} examples of people who left were emptied")
+    said += [*_lost_secrets(), *_missing_folders()]
+    said += [f"missing since before the backup: {name}" for name in manifest.missing]
+    mark.unlink()
+    return said
+
+
+def _erasures(without_log: bool) -> Mapping[str, set[str]]:
+    if without_log:
+        return {}
+    try:
+        return read_log()
+    except OSError as error:
+        raise BackupError(
+            f"The log of erasures cannot be read, so what people deleted since the backup would "
+            f"come back: {error}. Name the log in ERASURE_LOG, or give --without-log."
+        ) from None
+
+
+def _check_fits(backup: Backup) -> None:
+    if backup.manifest.database != connection.vendor:
+        raise BackupError(
+            f"The backup is of {backup.manifest.database}, this site of {connection.vendor}. "
+            "Restore it on the same kind, then move it: manage.py move_database."
+        )
+    if backup.manifest.migrations != last_migrations():
+        raise BackupError(
+            "The backup was made by another version. Install that one, restore, then upgrade."
+        )
+
+
+def _check_empty() -> None:
+    places = [str(settings.MODELS_HOME)] if _has_files(settings.MODELS_HOME) else []
+    with suppress(FileNotFoundError):
+        places += ["the storage"] if any(default_storage.listdir("")) else []
+    places += [] if is_empty() else ["the database"]
+    if places:
+        raise BackupError(
+            f"The site is not empty: there is something in {', '.join(places)}. Restore into an "
+            "empty database and an empty home folder or bucket."
+        )
+
+
+def _has_files(folder: Path) -> bool:
+    return any(path.is_file() for path in folder.rglob("*"))
+
+
+def _restore_files(backup: Backup, is_going_on: bool) -> None:
+    """Each under its name; what a killed restoration left is looked at again."""
+    for name, stored in backup.names(MEDIA):
+        if is_going_on and default_storage.exists(stored):
+            if _digest(stored) == backup.manifest.files[name][1]:
+                continue
+            default_storage.delete(stored)
+        put(default_storage, stored, backup.blocks(name))
+    for name, relative in backup.names(MODELS):
+        path = settings.MODELS_HOME / relative
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as file:
+            file.writelines(backup.blocks(name))
+
+
+def _digest(name: str) -> str:
+    digest = hashlib.sha256()
+    for block in blocks_of(default_storage, name):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def _restore_key(backup: Backup) -> None:
+    """Put the key where the site reads it, unless the environment names one."""
+    if KEYS not in backup.manifest.files:
+        return
+    key = json.loads(b"".join(backup.blocks(KEYS)))["SECRET_KEY"]
+    if not (os.environ.get("SECRET_KEY") or os.environ.get("SECRET_KEY_FILE")):
+        new = settings.HOME / "secret_key.restored"
+        new.touch(mode=0o600)
+        new.write_text(key)
+        new.replace(settings.HOME / "secret_key")
+        settings.SECRET_KEY = key
+    elif key != settings.SECRET_KEY:
+        raise BackupError("SECRET_KEY is not the one in the backup. Unset it, or set that one.")
+
+
+def _erase(key: str, erased: Mapping[str, set[str]]) -> Iterator[tuple[str, int]]:
+    """Erase once more what the log names; each kind with the number of what was found."""
+    keys = [bytes.fromhex(key), *map(key_of, [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS])]
+
+    def is_erased(kind: str, name: object) -> bool:
+        return any(keyed(kind, str(name), key) in erased[kind] for key in keys)
+
+    if Kind.EXAMPLE in erased:
+        standing = Example.objects.filter(retracted_at=None).iterator(CHUNK)
+        found = [one for one in standing if is_erased(Kind.EXAMPLE, one.uuid)]
+        for example in found:
+            withdraw_example(example=example, actor=None, reason="It was withdrawn before.")
+        yield "examples", len(found)
+    if Kind.SUBMISSION in erased:
+        models = Submission.objects.filter(withdrawn_at=None).iterator(CHUNK)
+        given = [one for one in models if is_erased(Kind.SUBMISSION, one.pk)]
+        for submission in given:
+            withdraw(submission=submission, actor=None)
+        yield "models", len(given)
+    if Kind.TOKEN in erased:
+        tokens = [t.pk for t in ApiToken.objects.all() if is_erased(Kind.TOKEN, t.digest)]
+        ApiToken.objects.filter(pk__in=tokens).delete()
+        yield "tokens", len(tokens)
+    if Kind.PERSON in erased:
+        people = [one for one in User.objects.all() if is_erased(Kind.PERSON, name_of(one))]
+        for user in people:
+            delete_person(user=user)
+        yield "people", len(people)
+
+
+def _lost_secrets() -> Iterator[str]:
+    """Stored secrets that the site's key does not open."""
+    for label, column in SEALED.items():
+        model = apps.get_model(label)
+        lost = 0
+        for token in model._default_manager.exclude(**{column: ""}).values_list(column, flat=True):
+            try:
+                decrypt(token)
+            except Unreadable:
+                lost += 1
+        if lost:
+            yield (
+                f"{lost} secrets of {model._meta.verbose_name_plural} are lost, as SECRET_KEY is "
+                "another one: their people have to enter them again"
+            )
+    wanted = TargetModel.objects.exclude(secret_env="").values_list("secret_env", flat=True)
+    for name in sorted({*wanted} - os.environ.keys()):
+        yield f"{name}, a target's secret, is not set in this environment"
+
+
+def _missing_folders() -> Iterator[str]:
+    """Models of targets that lie elsewhere than in the home folder."""
+    sources = TargetModel.objects.filter(source__startswith="/").values_list("source", flat=True)
+    for source in sorted({*sources}):
+        if not Path(source).exists():
+            yield f"{source}, from which a target is served, is not on this machine"

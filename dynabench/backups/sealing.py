@@ -1,0 +1,90 @@
+"""Files that only a passphrase opens: chunks under AES-GCM with a key that scrypt derives. Pure.
+
+A sealed file is MAGIC, 16 bytes of salt for scrypt, 16 of its own for HKDF, then chunks. As in the
+format of age, the nonce of a chunk is its number and whether it is the last, so that none can be
+moved, left out or added at the end. The file's name goes into its key: no file passes for another.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+
+MAGIC = b"dynabench-sealed-1\n"
+SALT_BYTES = 16
+CHUNK_BYTES = 2**20
+TAG_BYTES = 16
+SCRYPT_COST = 2**16  # 64 MB and a fifth of a second for each guess
+
+
+class WrongSeal(ValueError):
+    """The passphrase is another one, or the file is damaged."""
+
+
+def is_sealed(start: bytes) -> bool:
+    """Whether a file that begins with these bytes is sealed."""
+    return start.startswith(MAGIC)
+
+
+def seal(blocks: Iterable[bytes], *, passphrase: str, salt: bytes, name: str) -> Iterator[bytes]:
+    """The sealed file. salt: random, the same for all files of a backup, as scrypt takes long."""
+    own = os.urandom(SALT_BYTES)
+    cipher = _cipher(passphrase, salt, own, name)
+    yield MAGIC + salt + own
+    held = b""
+    number = 0
+    for chunk in _cut(blocks, CHUNK_BYTES):
+        if number:
+            yield cipher.encrypt(_nonce(number, is_last=False), held, None)
+        held, number = chunk, number + 1
+    yield cipher.encrypt(_nonce(max(number, 1), is_last=True), held, None)
+
+
+def unseal(blocks: Iterable[bytes], *, passphrase: str, name: str) -> Iterator[bytes]:
+    """What was sealed, from blocks of any size. Raises WrongSeal, maybe after some good bytes."""
+    pieces = _cut(blocks, len(MAGIC) + 2 * SALT_BYTES, then=CHUNK_BYTES + TAG_BYTES)
+    head = next(pieces, b"")
+    salt, own = head[len(MAGIC) : -SALT_BYTES], head[-SALT_BYTES:]
+    if not is_sealed(head) or len(salt) != SALT_BYTES:
+        raise WrongSeal(f"{name} is not sealed as it should be.")
+    cipher = _cipher(passphrase, salt, own, name)
+    held, number = next(pieces, b""), 1
+    try:
+        for chunk in pieces:
+            yield cipher.decrypt(_nonce(number, is_last=False), held, None)
+            held, number = chunk, number + 1
+        yield cipher.decrypt(_nonce(number, is_last=True), held, None)
+    except InvalidTag:
+        raise WrongSeal(f"{name}: the passphrase is wrong, or the file is damaged.") from None
+
+
+def _cut(blocks: Iterable[bytes], size: int, *, then: int = 0) -> Iterator[bytes]:
+    """The same bytes in pieces of `size`, or one of it and more of `then`; the last is shorter."""
+    held = bytearray()
+    for block in blocks:
+        held += block
+        while len(held) >= size:
+            yield bytes(held[:size])
+            del held[:size]
+            size = then or size
+    if held:
+        yield bytes(held)
+
+
+def _nonce(number: int, *, is_last: bool) -> bytes:
+    return number.to_bytes(11, "big") + bytes([is_last])
+
+
+def _cipher(passphrase: str, salt: bytes, own: bytes, name: str) -> AESGCM:
+    key = HKDF(algorithm=SHA256(), length=32, salt=own, info=name.encode())
+    return AESGCM(key.derive(_stretched(passphrase, salt)))
+
+
+@lru_cache(maxsize=4)
+def _stretched(passphrase: str, salt: bytes) -> bytes:
+    return Scrypt(salt=salt, length=32, n=SCRYPT_COST, r=8, p=1).derive(passphrase.encode())

@@ -1,0 +1,128 @@
+"""Where a backup lies: a folder, or a part of a bucket. There as a whole or not at all."""
+
+import fcntl
+import hashlib
+import io
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from django.core.files import File
+from django.core.files.storage import FileSystemStorage, Storage, storages
+
+from dynabench.backups.errors import BackupError
+from dynabench.env import EnvError, object_storage
+
+BLOCK = 2**20
+MANIFEST = "manifest.json"
+"""Written last: without it there is no backup."""
+
+
+def store_at(where: str) -> Storage:
+    """What is at a folder or `s3://bucket/prefix?endpoint=…`. Raises BackupError."""
+    if where.startswith("s3://"):
+        try:
+            return storages.create_storage(object_storage(where))
+        except EnvError as error:
+            raise BackupError(str(error)) from None
+    return FileSystemStorage(where, file_permissions_mode=0o600, directory_permissions_mode=0o700)
+
+
+@contextmanager
+def new_store(where: str) -> Iterator[Storage]:
+    """An empty place, which becomes `where` when the context ends well. Raises BackupError.
+
+    A folder gets its name at the end. In a bucket old pieces may lie around; the manifest counts.
+    """
+    if where.startswith("s3://"):
+        store = store_at(where)
+        if store.exists(MANIFEST):
+            raise BackupError(f"There is a backup at {where} already. Name another place.")
+        yield store
+        return
+    whole = Path(where).absolute()
+    if whole.exists():
+        raise BackupError(f"{whole} exists already. Name a new folder.")
+    part = whole.with_name(f"{whole.name}.part")
+    part.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = os.open(part, os.O_RDONLY)
+    try:
+        _alone(part, lock)
+        yield store_at(str(part))
+        os.sync()
+        part.rename(whole)
+    finally:
+        os.close(lock)
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _alone(part: Path, lock: int) -> None:
+    """Take the lock, and away what a killed backup left."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise BackupError(f"Another backup is writing {part}. Wait for it.") from None
+    for old in part.iterdir():
+        shutil.rmtree(old) if old.is_dir() else old.unlink()
+
+
+class Blocks(File):  # type: ignore[type-arg]
+    """Blocks of bytes as a file that is read once, from the beginning, and counted."""
+
+    def __init__(self, blocks: Iterable[bytes], name: str) -> None:
+        super().__init__(io.BytesIO(), name)
+        self._blocks, self._left = iter(blocks), b""
+
+    def chunks(self, chunk_size: int | None = None) -> Iterator[bytes]:
+        yield from self._blocks
+
+    def read(self, size: int = -1) -> bytes:
+        while size < 0 or len(self._left) < size:
+            block = next(self._blocks, None)
+            if block is None:
+                break
+            self._left += block
+        end = len(self._left) if size < 0 else size
+        piece, self._left = self._left[:end], self._left[end:]
+        return piece
+
+    def seek(self, *place: int) -> int:
+        """Only to the beginning, before anything is read."""
+        return 0
+
+
+class Counted:
+    """Blocks on their way; then how many bytes they were, and their digest."""
+
+    def __init__(self, blocks: Iterable[bytes]) -> None:
+        self._blocks, self._digest, self.size = blocks, hashlib.sha256(), 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for block in self._blocks:
+            self._digest.update(block)
+            self.size += len(block)
+            yield block
+
+    @property
+    def found(self) -> tuple[int, str]:
+        """The size and the SHA-256 of what has passed."""
+        return self.size, self._digest.hexdigest()
+
+
+def put(store: Storage, name: str, blocks: Iterable[bytes]) -> None:
+    """Store a new file under exactly this name."""
+    if (kept := store.save(name, Blocks(blocks, name))) != name:
+        raise BackupError(f"{name} is there already, as {kept} shows.")
+
+
+def blocks_of(store: Storage, name: str) -> Iterator[bytes]:
+    """The bytes of a file. Raises FileNotFoundError at once, not at the first block."""
+    file = store.open(name)
+
+    def blocks() -> Iterator[bytes]:
+        with file:
+            yield from file.chunks(BLOCK)
+
+    return blocks()

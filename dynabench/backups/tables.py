@@ -1,0 +1,65 @@
+"""The rows of every table, read alike from both kinds of database, and their digests."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from datetime import date
+from typing import Any
+from uuid import UUID
+
+from django.apps import apps
+from django.db.models import F, Field, Model, TextField
+from django.db.models.functions import Cast
+from picklefield.fields import PickledObjectField
+
+CHUNK = 2000
+
+
+def stored_models() -> list[type[Model]]:
+    """Each table's model, those of many-to-many relations too."""
+    found = apps.get_models(include_auto_created=True)
+    return [model for model in found if model._meta.managed and not model._meta.proxy]
+
+
+def columns(model: type[Model]) -> "list[Field[Any, Any]]":
+    """The fields that have a column, in a fixed order."""
+    return list(model._meta.concrete_fields)
+
+
+def rows(model: type[Model], using: str) -> Iterator[tuple[Any, ...]]:
+    """All rows by primary key, as Python's values; what is pickled stays the text that it is."""
+    asked = {
+        f"column_{number}": (
+            Cast(field.attname, TextField())
+            if isinstance(field, PickledObjectField)
+            else F(field.attname)
+        )
+        for number, field in enumerate(columns(model))
+    }
+    ordered = model._base_manager.using(using).order_by("pk")
+    return ordered.values_list(*asked.values()).iterator(CHUNK)
+
+
+def digest(model: type[Model], using: str) -> tuple[int, str]:
+    """How many rows a table has, and a SHA-256 of them."""
+    found, count = hashlib.sha256(), 0
+    for row in rows(model, using):
+        found.update(json.dumps([_plain(value) for value in row], sort_keys=True).encode())
+        count += 1
+    return count, found.hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """Equal for values that are equal: PostgreSQL's JSON writes 1e2 as 100, SQLite's as 100.0."""
+    match value:
+        case bytes() | memoryview():
+            return bytes(value).hex()
+        case date() | UUID():  # with a time, too
+            return str(value)
+        case float() if value.is_integer():
+            return int(value)
+        case list():
+            return [_plain(one) for one in value]
+        case dict():
+            return {key: _plain(one) for key, one in value.items()}
+    return value

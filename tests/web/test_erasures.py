@@ -1,0 +1,56 @@
+"""The log of what was erased: in the transaction that erases, and then in a file, without names."""
+
+import json
+import stat
+
+import pytest
+from django.db import transaction
+
+from annotation.moderation import withdraw_example
+from dynabench.accounts.erasures import key_of, keyed, name_of, read_log, write_log
+from dynabench.accounts.models import Erasure, User
+from evaluation.submissions.services import withdraw
+from tests.support.judging import write
+from tests.support.submissions import submission_of
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def log(settings, tmp_path):
+    settings.ERASURE_LOG = tmp_path / "erasures.log"
+    return settings.ERASURE_LOG
+
+
+def test_what_is_erased_stands_in_the_log(log, nli, alice, bob, client, settings):
+    key = key_of(settings.SECRET_KEY)
+    example, model = write(nli, alice), submission_of(nli.task, alice)
+    names = {"example": example.uuid, "submission": model.pk, "person": name_of(bob)}
+    withdraw_example(example=example, actor=None, reason="")
+    withdraw(submission=model, actor=None)
+    boss = User.objects.create_superuser("boss@example.com")
+    client.force_login(boss)
+    client.post(f"/admin/accounts/user/{bob.pk}/delete/", {"post": "yes"})
+    assert not User.objects.filter(pk=bob.pk).exists()
+    assert write_log() == 3
+    assert write_log() == 0
+    assert read_log() == {kind: {keyed(kind, name, key)} for kind, name in names.items()}
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+
+
+def test_what_is_not_erased_after_all_is_not_noted(log, nli, alice):
+    with transaction.atomic():
+        withdraw_example(example=write(nli, alice), actor=None, reason="")
+        transaction.set_rollback(True)
+    assert not Erasure.objects.exists()
+
+
+def test_a_log_that_cannot_be_written_costs_nothing(log, settings, nli, alice):
+    withdraw_example(example=write(nli, alice), actor=None, reason="")
+    log.mkdir()
+    assert write_log() == 0
+    log.rmdir()
+    log.write_text('{"at": "2026-11-26", "ki')  # a full disk
+    assert write_log() == 1
+    assert [len(found) for found in read_log().values()] == [1]
+    assert json.loads(log.read_text().splitlines()[-1])["kind"] == "example"
