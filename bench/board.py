@@ -2,7 +2,7 @@
 
     python bench/board.py                   # all three: trains what is missing, then makes the site
     python bench/board.py --quick           # a part of one task, under a minute
-    python bench/board.py --write           # also bench/boards.json, docs/boards.md and its plots
+    python bench/board.py --write           # also bench/boards.json and the plots of docs/boards.md
     python bench/board.py --write --task nli    # of one task; those of the others stay
     python bench/board.py --json            # print the figures as one object
 
@@ -224,15 +224,15 @@ def _digests() -> Iterator[tuple[str, str]]:
 
 
 def write(found: dict[str, Any]) -> None:
-    """Put these tasks into the shipped figures, and make page and plots of all."""
+    """Put these tasks into the shipped figures, and make the plots of all."""
     from bench.boards.figures import adjust
-    from bench.boards.page import FIGURES, write_page
+    from bench.boards.plots import FIGURES, write_plots
 
     known = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
     tasks = {task: one for task in TASKS if (one := found.get(task) or known.get(task))}
     adjust(tasks)
     FIGURES.write_text(json.dumps(tasks, indent=1, ensure_ascii=False) + "\n")
-    write_page(tasks)
+    write_plots(tasks)
 
 
 def main() -> None:
@@ -245,7 +245,7 @@ def main() -> None:
     parser.add_argument(
         "--without", action="append", default=[], help="a kind of models or a model to leave out"
     )
-    parser.add_argument("--write", action="store_true", help="figures, page and plots")
+    parser.add_argument("--write", action="store_true", help="figures and plots")
     parser.add_argument("--json", action="store_true", help="print one object")
     given = parser.parse_args()
     if lacking := [name for name in FILES if not file_of(name).exists()]:

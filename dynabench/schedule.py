@@ -7,6 +7,7 @@ from datetime import timedelta
 from django.db import Error
 
 from dynabench.accounts.tidying import claim
+from dynabench.campaigns.jobs import renew_campaigns
 from dynabench.lib.keeper import is_at_work
 from dynabench.me.services import purge_deleted
 from dynabench.upkeep.services import noted
@@ -49,6 +50,7 @@ def refit_second_opinions() -> int:
 MINUTELY: Mapping[str, Callable[[], int]] = {
     "rounds closed": close_due_rounds,
     "runs resampled": renew_boards,
+    "ledger rows added": renew_campaigns,
     "deliveries tried": deliver_due,
 }
 DAILY: Mapping[str, Callable[[], int]] = {

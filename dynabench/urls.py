@@ -7,7 +7,7 @@ from django.views.i18n import set_language
 
 from dynabench import download, health, pages, styleguide, task_pages
 from dynabench.accounts import views
-from dynabench.me import joining
+from dynabench.me import joining, personal
 from dynabench.notices.views import off as digest_off
 from dynabench.own import new, proposals
 from dynabench.watching.metrics import metrics
@@ -32,7 +32,11 @@ urlpatterns = [
     path("", include("leaderboard.urls")),
     path("me/", include("dynabench.me.urls")),
     path("join/<str:key>/", joining.join, name="join"),
+    path("own/<slug:code>/campaigns/", include("dynabench.campaigns.own_urls")),
     path("own/<slug:code>/", include("dynabench.own.urls")),
+    path("c/<slug:slug>/", include("dynabench.campaigns.urls")),
+    path("personal/<str:key>/", personal.personal, name="personal"),
+    path("personal/<str:key>/download/", personal.download, name="personal-download"),
     path("communities/", include("dynabench.communities.urls")),
     path("new/", new.gallery, name="new"),
     path("new/draft/", include("dynabench.own.wizard.urls")),

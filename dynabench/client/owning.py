@@ -118,6 +118,14 @@ class Owning(Asking):
         return self._write("PUT", f"/tasks/{task}/config/", body)
 
     @method
+    def dynabench_config(self, task: str, version: str = "1.0") -> Flow[types.DynabenchConfig]:
+        """A task's configuration for Dynabench 1.0 or 2.0, with what is not in it; for members.
+
+        Raises Invalid (`no_counterpart`) where it would be another task there.
+        """
+        return self._get(f"/tasks/{task}/config/dynabench/", version=version)
+
+    @method
     def config_versions(self, task: str) -> Flow[list[types.ConfigVersion]]:
         """What a task's configuration was, the newest first; for editors."""
         return self._all(f"/tasks/{task}/config/versions/")

@@ -627,6 +627,13 @@ class NewDuty(DutyChange):
     round: NotRequired[int | None]
 
 
+class DynabenchConfig(TypedDict):
+    """A configuration as one of Dynabench 1.0 or 2.0."""
+
+    text: str
+    notes: list[str]
+
+
 class Estimate(TypedDict):
     """What all evaluations on the sets of now will take, by a token of four characters."""
 

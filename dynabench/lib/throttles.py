@@ -25,6 +25,7 @@ AN_HOUR = {
     "test": 60,
     "hub": 30,
     "joining": 60,
+    "arriving": 600,
 }
 """Uses by one person or address in a clock hour."""
 

@@ -24,6 +24,7 @@ from annotation.models import (
     TargetOutput,
 )
 from dynabench.accounts.models import Annotator, ApiToken, LogEntry, User
+from dynabench.campaigns.models import LedgerRow, Place
 from dynabench.communities.models import Community, CommunityProposal, JointSubmission, Post
 from dynabench.notices.models import Digest
 from dynabench.webhooks.models import Webhook
@@ -152,6 +153,20 @@ def _conversations(me: Annotator) -> Iterator[Mapping[str, Any]]:
         yield {"task_code": code, "turns": spoken_turns(one.turns), "said": one.said}
 
 
+def _studies(me: Annotator) -> dict[str, Section]:
+    """What the person agreed to and got in campaigns; never a panel's id."""
+    return {
+        "studies": Place.objects.filter(annotator=me).values(
+            *("state", "consented_at", "began_at", "submitted_at"),
+            study=F("campaign__name"),
+            consent_version=F("consent__number"),
+        ),
+        "pay": LedgerRow.objects.filter(place__annotator=me).values(
+            *("kind", "amount", "currency", "cause", "made_at"), study=F("place__campaign__name")
+        ),
+    }
+
+
 def _done(me: Annotator) -> dict[str, Section]:
     """What the person wrote and judged under their pseudonym."""
     names = ("pseudonym", "source", "keyboard_mode", "in_ranking", "created_at")
@@ -161,6 +176,7 @@ def _done(me: Annotator) -> dict[str, Section]:
         "consents": GatePass.objects.filter(annotator=me).values(
             "passed_at", task_code=F("task__code")
         ),
+        **_studies(me),
         "publication": ReleaseConsent.objects.filter(voter=me).values(
             "version", "agrees", "given_at", task_code=F("task__code")
         ),

@@ -36,11 +36,11 @@ def erase_work(annotator: Annotator) -> int:
 def purge_deleted() -> int:
     """Erase the work of everybody who has left; returns how many examples held words.
 
-    Who came by the site and has no user any more has left, by their own page or because
-    an administrator deleted the user.
+    Who came by the site or a panel and has no user any more has left, by their own page or
+    because an administrator deleted the user.
     """
     pass_on(owner=None)
     withdraw_all(owner=None)
     mend_teams()
-    left = Annotator.objects.filter(source=Annotator.Source.SITE, user__isnull=True)
+    left = Annotator.objects.exclude(source=Annotator.Source.IMPORT).filter(user__isnull=True)
     return sum(erase_work(annotator) for annotator in left)

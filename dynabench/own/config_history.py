@@ -1,17 +1,20 @@
-"""The owners' page about what a task's configuration was: compare two texts, bring one back."""
+"""The owners' pages about what a task's configuration was, and of it as Dynabench would read it."""
 
 from typing import Any
 
 from django import forms
 from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 from django.views.decorators.http import require_safe
 
 from annotation.models import Example
+from dynabench.lib.downloads import attachment
+from dynabench.lib.refusals import as_message
 from dynabench.own.access import owned_task
+from tasks.config.dynabench_out import VERSIONS, to_dynabench
 from tasks.config_changes import diff, digest
 from tasks.models import ConfigVersion, Task
 from tasks.permissions import can_edit
@@ -54,6 +57,17 @@ def config_history(request: HttpRequest, code: str) -> HttpResponse:
         values |= {"diff": diff(texts[before], texts[after]).splitlines()[2:], "compared": True}
     status = 422 if versions and form.errors else 200
     return render(request, "own/config_history.html", values, status=status)
+
+
+@require_safe
+def config_dynabench(request: HttpRequest, code: str) -> HttpResponse:
+    """The configuration as a file for Dynabench 1.0 or 2.0, or why there is none."""
+    task = owned_task(request, code, can_edit)
+    version = next((one for one in VERSIONS if one == request.GET.get("version")), VERSIONS[0])
+    with as_message(request):
+        text = to_dynabench(task.config, version).text
+        return attachment(text, f"{task.code}-dynabench-{version}.yaml", "application/yaml")
+    return redirect("own:config", code=code)
 
 
 def _last_two(versions: list[ConfigVersion]) -> dict[str, int]:

@@ -62,6 +62,7 @@ urlpatterns = [
     path("config/", config.config, name="config"),
     path("config/check/", config.config_check, name="config-check"),
     path("config/preview/", config.config_preview, name="config-preview"),
+    path("config/dynabench/", config_history.config_dynabench, name="config-dynabench"),
     path("config/history/", config_history.config_history, name="config-history"),
     path("rounds/", rounds.rounds, name="rounds"),
     path("rounds/new/", rounds.round_create, name="round-create"),

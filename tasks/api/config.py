@@ -1,5 +1,6 @@
 """The API's views of a task's configuration."""
 
+from dataclasses import asdict
 from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
@@ -11,8 +12,9 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import read
+from dynabench.lib.api import read, wanted
 from tasks.access import ANY, find_edited, find_task
+from tasks.config.dynabench_out import VERSIONS, to_dynabench
 from tasks.config.loading import json_schema
 from tasks.config.parsing import MAX_BYTES, ConfigError, Problem
 from tasks.config_changes import check_change, checked, diff, digest, fixed_parts
@@ -112,6 +114,36 @@ def _config_body(task: Task, warnings: list[Problem]) -> dict[str, Any]:
         "fixed": fixed,
         "warnings": warnings,
     }
+
+
+class DynabenchConfigSerializer(serializers.Serializer[Any]):
+    """A configuration as one of Dynabench 1.0 or 2.0."""
+
+    text = serializers.CharField(help_text="YAML; its first lines are the notes.")
+    notes = serializers.ListField(
+        child=serializers.CharField(), help_text="What is not in it, for it has no counterpart."
+    )
+
+
+class DynabenchQuery(serializers.Serializer[Any]):
+    """For which of its versions."""
+
+    version = serializers.ChoiceField(VERSIONS, default=VERSIONS[0])
+
+
+class DynabenchConfigView(APIView):
+    """A task's configuration in the words of Dynabench 1.0 or 2.0."""
+
+    @extend_schema(
+        operation_id="config_dynabench_get",
+        parameters=[DynabenchQuery],
+        responses=DynabenchConfigSerializer,
+    )
+    def get(self, request: Request, code: str) -> Response:
+        """The text, for the task's members; refused where it would be another task there."""
+        task = find_task(request, code, can_read, kinds=ANY)
+        made = to_dynabench(task.config, wanted(DynabenchQuery, request)["version"])
+        return Response(DynabenchConfigSerializer(asdict(made)).data)
 
 
 class ConfigSchemaView(APIView):

@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from tasks.api.config import ConfigSchemaView, ConfigView
+from tasks.api.config import ConfigSchemaView, ConfigView, DynabenchConfigView
 from tasks.api.contexts import ContextBatches, ContextBatchView, Contexts, ContextView
 from tasks.api.generator import GeneratorView
 from tasks.api.invitations import Accept, Invitations, InvitationView
@@ -24,6 +24,7 @@ of_round: list[URLPattern] = [
 of_task: list[URLPattern | URLResolver] = [
     path("", TaskView.as_view(), name="task"),
     path("config/", ConfigView.as_view(), name="config"),
+    path("config/dynabench/", DynabenchConfigView.as_view(), name="config-dynabench"),
     path("media/", NewMedia.as_view(), name="media"),
     path("media/<slug:digest>/", MediaFile.as_view(), name="media-file"),
     path("members/", Members.as_view(), name="members"),

@@ -6,6 +6,7 @@ from dynabench.accounts.models import LogEntry
 from tasks.config.loading import json_schema
 from tasks.config_changes import HAS_CONTEXTS, OPENED
 from tasks.models import Task, TaskMember
+from tests.support.writing import signed_in
 from tests.support.writing_aids import worked_example
 
 URL = "/api/v1/tasks/nli/config/"
@@ -132,6 +133,21 @@ def test_versions_are_listed_compared_and_brought_back(editor, nli, alice):
     refused = editor.post(back, {"version": older["version"]})
     assert refused.status_code == 422
     assert "config_text" in refused.json()["error"]["fields"]
+
+
+def test_the_text_for_dynabench_with_what_it_leaves_out(editor, alice, nli):
+    said = editor.get(f"{URL}dynabench/", {"version": "2.0"}).json()
+    assert said["notes"]
+    assert said["text"].startswith("# For Dynabench 2.0.\n# ")
+    page = signed_in(alice).get("/own/nli/config/dynabench/?version=2.0")
+    assert page.text == said["text"]
+    for odd in ("?version=3.0", "?with=1"):
+        assert editor.get(f"{URL}dynabench/{odd}").status_code == 422
+    arena = "{version: 1, kind: arena, name: A}"
+    Task.objects.filter(pk=nli.task.pk).update(config_text=arena)
+    refused = editor.get(f"{URL}dynabench/")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (422, "no_counterpart")
+    assert signed_in(alice).get("/own/nli/config/dynabench/").url == "/own/nli/config/"
 
 
 @pytest.mark.parametrize(

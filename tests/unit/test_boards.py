@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.boards.page import FIGURES, PAGE, PICTURES, page, pictures
 from bench.boards.plan import asked, entries
+from bench.boards.plots import FIGURES, PICTURES, pictures
 from bench.boards.rows import TASKS, apart, clusters_of, row_of, sample
 
 
@@ -76,10 +76,9 @@ def test_twelve_models_of_four_kinds_and_every_question_is_about_two_of_them(sta
             assert not learned & {*one.sets}
 
 
-def test_the_page_and_its_plots_say_what_was_measured():
+def test_the_plots_say_what_was_measured():
     tasks = json.loads(FIGURES.read_text())
     assert [*tasks] == [*TASKS]
-    assert page(tasks, PAGE.read_text()) == PAGE.read_text()
     for name, plot in pictures(tasks).items():
         assert (PICTURES / name).read_text() == plot
     for of in tasks.values():

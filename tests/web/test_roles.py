@@ -14,8 +14,10 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern
 
+from dynabench.campaigns.place_services import hold_place
 from dynabench.urls import urlpatterns
 from tests.support.api_routes import world  # noqa: F401
+from tests.support.campaigns import open_campaign
 from tests.support.roles import HEAD, READ, ROLES, answer, check, line, members_of, plant, tells
 
 pytestmark = pytest.mark.django_db
@@ -48,6 +50,8 @@ def address_of(world, route):
         "version": 1,
         "tool": "doccano",
         "action": "pause",
+        "slug": "study",
+        "kind": "ledger",
         "who": "authors",
         "uuid": ids["examples"][0],
         "pk": ids.get(route.split("/<int:pk>")[0].rsplit("/", 1)[-1], ids["models"])[0],
@@ -67,6 +71,7 @@ def test_every_page_answers_each_role_as_the_table_says(world):
         "invitations": ids["task-invitations"],
         "assignments": ids["duties"],
         "sets": [version.pk],
+        "places": [hold_place(campaign=open_campaign(world.task)).pk],
     }
     plant(world)
     members, found, told = members_of(world, Client), [HEAD], set()

@@ -1,10 +1,9 @@
-"""docs/boards.md and its plots, from bench/boards.json: tables between markers, SVG in files.
+"""The plots of docs/boards.md, from bench/boards.json.
 
-python -m bench.boards.page    # after a change of the words or of this file
+python -m bench.boards.plots    # after a change of this file
 """
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
 from pathlib import Path
@@ -13,14 +12,9 @@ from xml.sax.saxutils import escape
 
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES = ROOT / "bench" / "boards.json"
-PAGE = ROOT / "docs" / "boards.md"
 PICTURES = ROOT / "docs" / "pictures"
 NAMES = {"sentiment": "Sentiment", "nli": "NLI", "hate-speech": "Hate speech"}
-WORDS = {
-    "next": "next round",
-    "own": "its own round",
-    "forgotten": "earlier round",
-}
+WORDS = {"next": "next round", "own": "its own round", "forgotten": "earlier round"}
 SHADES = {
     "language-model": "c", "minilm": "a", "minilm-int8": "a", "frozen": "a", "starter": "a",
     "starter-int8": "a", "people": "d",
@@ -50,77 +44,16 @@ Panels = Mapping[str, Sequence[Dot]]
 """Dots under each other, by the heading above them."""
 
 
-def write_page(tasks: Mapping[str, Any]) -> None:
-    """Replace what stands between the page's markers, and the plots."""
-    PAGE.write_text(page(tasks, PAGE.read_text()))
+def write_plots(tasks: Mapping[str, Any]) -> None:
+    """Replace the plots."""
     for name, plot in pictures(tasks).items():
         (PICTURES / name).write_text(plot)
-
-
-def page(tasks: Mapping[str, Any], text: str) -> str:
-    """The page with the tables of these figures; text: the page as it is."""
-    tables = {
-        "rows": rows_table(tasks),
-        "people": people_table(tasks),
-    }
-    for name, table in tables.items():
-        between = rf"(<!-- {name} -->\n).*?(\n<!-- end -->)"
-        text, count = re.subn(between, lambda found: found[1] + table + found[2], text, flags=re.S)  # noqa: B023
-        if count != 1:
-            raise ValueError(f"{PAGE.name} needs the marker <!-- {name} --> once.")
-    return text
-
-
-def rows_table(tasks: Mapping[str, Any]) -> str:
-    """How many rows of what."""
-
-    def counts(of: Mapping[str, int]) -> str:
-        return ", ".join(f"{name}: {count:,}" for name, count in of.items())
-
-    rows = [
-        [NAMES[task], *(counts(of["rows"][part]) for part in ("train", "test"))]
-        for task, of in tasks.items()
-    ]
-    return table(["task", "trained on", "tested on"], rows)
 
 
 def changes(tasks: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Each change with its task."""
     for task, of in tasks.items():
         yield from ((task, one) for one in of["changes"])
-
-
-def people_table(tasks: Mapping[str, Any]) -> str:
-    """People beside the best model."""
-    rows = [
-        [
-            NAMES[task],
-            one["set"],
-            interval(one["people"]),
-            one["best"],
-            interval(one["people_minus_best"], sign=True),
-        ]
-        for task, of in tasks.items()
-        for one in of["people"]
-    ]
-    return table(["task", "set", "people", "best model", "people − best model"], rows)
-
-
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Markdown."""
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def number(cell: Mapping[str, float] | None, *, sign: bool = False) -> str:
-    """A value with one decimal."""
-    return "–" if cell is None else _text(cell["value"], sign=sign)
-
-
-def interval(cell: Cell, *, sign: bool = False) -> str:
-    """A value with its interval."""
-    value, low, high = (_text(cell[part], sign=sign) for part in ("value", "low", "high"))
-    return f"{value} ({low} to {high})"
 
 
 def _text(value: float, *, sign: bool) -> str:
@@ -200,12 +133,12 @@ def svg(panels: Panels, title: str, scale: tuple[float, float]) -> str:
         for dot in dots:
             y += LINE
             ends = x(dot.cell["low"]), x(dot.cell["high"])
-            middle = y - 4
+            middle, value = y - 4, _text(dot.cell["value"], sign=low < 0)
             lines += [
                 f'<text class="end" x="{LEFT - 10}" y="{y}">{escape(dot.label)}</text>',
                 f'<g class="{dot.shade}"><path class="bar" d="M{ends[0]} {middle}H{ends[1]}"/>'
                 f'<circle cx="{x(dot.cell["value"])}" cy="{middle}" r="4"/></g>',
-                f'<text x="{LEFT + PLOT + 12}" y="{y}">{number(dot.cell, sign=low < 0)}</text>',
+                f'<text x="{LEFT + PLOT + 12}" y="{y}">{value}</text>',
             ]
         y += 6
     ticks = [low + part * (high - low) / 4 for part in range(5)]
@@ -224,4 +157,4 @@ def svg(panels: Panels, title: str, scale: tuple[float, float]) -> str:
 
 
 if __name__ == "__main__":
-    write_page(json.loads(FIGURES.read_text()))
+    write_plots(json.loads(FIGURES.read_text()))

@@ -1,0 +1,175 @@
+"""Forms of a campaign: the owner's plan, and what people state before they begin."""
+
+from typing import Any
+
+from django import forms
+from django.core.validators import validate_email
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from dynabench.campaigns.models import Campaign
+
+LABELS = {
+    "name": _("Name"),
+    "slug": _("Address"),
+    "kind": _("People"),
+    "way": _("They come by"),
+    "places": _("How many people"),
+    "each": _("Examples or judgements of each"),
+    "minutes": _("Minutes a person has"),
+    "opens_at": _("Opens at"),
+    "closes_at": _("Closes at"),
+    "languages": _("Languages that people must speak"),
+    "minimum_age": _("Minimum age"),
+    "currency": _("Currency"),
+    "pay_task": _("Pay for the task"),
+    "pay_accepted": _("Pay for an accepted example"),
+    "pay_bonus": _("Bonus for a verified fooling example"),
+    "hourly": _("Least pay for an hour"),
+    "fee_percent": _("The panel's fee, in percent"),
+    "tax_percent": _("Tax on pay and fee, in percent"),
+    "budget": _("Budget"),
+    "completion_url": _("Completion address"),
+    "code_done": _("Completion code"),
+    "code_screened": _("Code for people who are screened out"),
+    "code_returned": _("Code for people who leave"),
+    "study": _("The panel's id of the study"),
+    "id_days": _("Days that the panel's ids are kept"),
+    "help_text": _("Help"),
+    "ethics": _("Ethics statement"),
+}
+TEXTS = {
+    "slug": _("The last part of the link: lower-case letters, digits and hyphens."),
+    "minutes": _("Then the place is free again. Who submits later is paid, too."),
+    "closes_at": _("UTC. Empty: until you close it."),
+    "pay_task": _("In the currency's smallest unit, as all amounts here."),
+    "hourly": _("You are warned while the median person earns less."),
+    "budget": _("With fee, tax and every bonus that can be earned. Empty: none."),
+    "completion_url": _("Where the panel wants people back; {code} stands for the code."),
+    "id_days": _("After the campaign was closed. Then they are deleted."),
+    "help_text": _("Markdown; addresses where people find help, by country."),
+    "ethics": _("Markdown: who approved the study, and whom people may ask."),
+}
+AGREE = {"required": _("Say yes, or leave.")}
+
+
+class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A campaign's plan; the services write it."""
+
+    consent = forms.CharField(
+        label=_("Consent text"), max_length=20_000,
+        help_text=_("Markdown, in the task's language. Another text asks everybody again."),
+        widget=forms.Textarea(attrs={"rows": 10}),
+    )  # fmt: skip
+    completion_url = forms.URLField(
+        label=LABELS["completion_url"], help_text=TEXTS["completion_url"], required=False,
+        max_length=500, assume_scheme="https",
+    )  # fmt: skip
+    token = forms.CharField(
+        label=_("The panel's API token"), max_length=500, required=False,
+        help_text=_("Stored encrypted and never shown. Empty: the one that is there stays."),
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+    )  # fmt: skip
+
+    class Meta:
+        model = Campaign
+        fields = list(LABELS)
+        labels = LABELS
+        help_texts = TEXTS
+        widgets = {
+            "ethics": forms.Textarea(attrs={"rows": 5}),
+            "help_text": forms.Textarea(attrs={"rows": 4}),
+            **{
+                name: forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
+                for name in ("opens_at", "closes_at")
+            },
+        }
+
+    def clean_currency(self) -> str:
+        """Three letters, as ISO 4217 has them."""
+        code: str = self.cleaned_data["currency"].upper()
+        if not (len(code) == 3 and code.isascii() and code.isalpha()):
+            raise forms.ValidationError(gettext("Write three letters, such as EUR."))
+        return code
+
+    def clean_completion_url(self) -> str:
+        """An address on the web, with a place for the code."""
+        url: str = self.cleaned_data["completion_url"]
+        if url and not url.startswith("https://"):
+            raise forms.ValidationError(gettext("Begin with https://."))
+        return url
+
+    def clean(self) -> dict[str, Any]:
+        """A campaign ends after it begins, and costs no more for one person than there is."""
+        told: dict[str, Any] = super().clean() or {}
+        opens, closes = told.get("opens_at"), told.get("closes_at")
+        if closes and closes <= max(opens or closes, timezone.now()):
+            self.add_error("closes_at", gettext("Choose a time after it opens that lies ahead."))
+        return told
+
+
+class ConsentForm(forms.Form):
+    """What somebody states before anything is stored of them."""
+
+    agree = forms.BooleanField(
+        label=_("I have read this, and I take part of my own will."), error_messages=AGREE
+    )
+    age = forms.BooleanField(error_messages=AGREE)
+    speaks = forms.BooleanField(error_messages=AGREE)
+    number = forms.IntegerField(widget=forms.HiddenInput, min_value=1, max_value=10**6)
+
+    def __init__(self, campaign: Campaign, data: Any = None) -> None:
+        newest = campaign.consents.first()
+        super().__init__(data, initial={"number": newest.number if newest else 0})
+        age = gettext("I am %(age)d years old or older.") % {"age": campaign.minimum_age}
+        self.fields["age"].label = age
+        if campaign.languages:
+            said = gettext("I speak %(languages)s well.") % {"languages": campaign.languages}
+            self.fields["speaks"].label = said
+        else:
+            del self.fields["speaks"]
+
+
+class OpenForm(forms.Form):
+    """The owner's name under the ethics statement."""
+
+    ethics_name = forms.CharField(label=_("Your name"), max_length=100)
+
+
+class InviteForm(forms.Form):
+    """Whom to mail."""
+
+    addresses = forms.CharField(
+        label=_("E-mail addresses"), max_length=4000,
+        help_text=_("One a line; each gets a link of its own. No address is stored."),
+        widget=forms.Textarea(attrs={"rows": 4}),
+    )  # fmt: skip
+
+    def clean_addresses(self) -> list[str]:
+        """The addresses, each once; names those that are none."""
+        told: str = self.cleaned_data["addresses"].replace(",", " ")
+        found = list(dict.fromkeys(told.lower().split()))
+        wrong = [one for one in found if not is_address(one)]
+        if wrong:
+            said = gettext("These are no e-mail addresses: %(wrong)s")
+            raise forms.ValidationError(said % {"wrong": ", ".join(wrong)})
+        return found
+
+
+def is_address(text: str) -> bool:
+    """Whether it may be an e-mail address."""
+    try:
+        validate_email(text)
+    except forms.ValidationError:
+        return False
+    return True
+
+
+class PaidForm(forms.Form):
+    """That everything owed was paid elsewhere."""
+
+    cause = forms.CharField(
+        label=_("Reference of the payment"), max_length=80,
+        help_text=_("Such as the bank's number. It stands in the ledger with each row."),
+    )  # fmt: skip

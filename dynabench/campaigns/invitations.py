@@ -1,0 +1,47 @@
+"""Links for people who are invited by mail: signed, for one person each, and over after a while.
+
+Nothing of an address is stored: the link itself says for which campaign it is.
+"""
+
+import secrets
+from collections.abc import Sequence
+
+from django.conf import settings
+from django.core import signing
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from dynabench.campaigns.models import Campaign
+from dynabench.campaigns.ways.panels import Arrival
+from tasks.mails import mail_address
+
+SALT = "campaigns.invitation"
+DAYS = 14
+
+
+def mail_invitations(campaign: Campaign, addresses: Sequence[str]) -> None:
+    """Mail each address a link of its own."""
+    words = {"name": campaign.name, "days": DAYS}
+    for address in addresses:
+        url = settings.SITE_URL + reverse("campaigns:arrive", args=[campaign.slug])
+        lines = [
+            _("You are invited to take part in the study “%(name)s”.") % words,
+            f"{url}?key={link_key(campaign)}",
+            _("The link is yours alone and works for %(days)d days. You need no account.") % words,
+        ]
+        subject = _("An invitation to “%(name)s”") % words
+        mail_address(address, subject, "\n\n".join(lines) + "\n")
+
+
+def link_key(campaign: Campaign) -> str:
+    """The key of a new link."""
+    return signing.dumps([campaign.pk, secrets.token_hex(8)], salt=SALT)
+
+
+def invited(campaign: Campaign, key: str) -> Arrival | None:
+    """Who comes by a link with this key; None for a forged one, or after its end."""
+    try:
+        pk, person = signing.loads(key, salt=SALT, max_age=DAYS * 86400)
+    except (signing.BadSignature, ValueError):
+        return None
+    return Arrival(person) if pk == campaign.pk else None

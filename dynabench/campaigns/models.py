@@ -1,0 +1,182 @@
+"""A campaign: whom it asks for what and for how much, who took part, and what each is owed."""
+
+from django.core.validators import MinValueValidator
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
+
+from dynabench.accounts.models import Annotator
+from dynabench.campaigns.rules.pay import Pay
+from tasks.models import Task
+from tasks.proposal import CODE
+
+
+class Campaign(models.Model):
+    """A study of one task: so many people each do so much for so much pay.
+
+    Money is in the currency's smallest unit. What people do counts in all rounds of the task that
+    are open meanwhile.
+    """
+
+    class Kind(models.TextChoices):
+        WRITE = "write", _("write examples")
+        JUDGE = "judge", _("judge examples")
+        BOTH = "both", _("write and judge")
+        ARENA = "arena", _("compare models")
+
+    class Way(models.TextChoices):
+        LINK = "link", _("a panel's link")
+        PROLIFIC = "prolific", _("Prolific")
+        MTURK = "mturk", _("Mechanical Turk")
+        ACCOUNT = "account", _("accounts of this site")
+        INVITATION = "invitation", _("invitations by mail")
+
+    class State(models.TextChoices):
+        DRAFT = "draft", _("draft")
+        OPEN = "open", _("open")
+        PAUSED = "paused", _("paused")
+        FULL = "full", _("full")
+        CLOSED = "closed", _("closed")
+
+    task = models.ForeignKey(Task, models.CASCADE, related_name="campaigns")
+    slug = models.CharField(max_length=40, unique=True, validators=[CODE])
+    name = models.CharField(max_length=100)
+    kind = models.CharField(max_length=5, choices=Kind, default=Kind.WRITE)
+    way = models.CharField(max_length=10, choices=Way, default=Way.LINK)
+    state = models.CharField(max_length=6, choices=State, default=State.DRAFT, editable=False)
+    places = models.PositiveIntegerField(default=20, validators=[MinValueValidator(1)])
+    each = models.PositiveIntegerField(default=10, validators=[MinValueValidator(1)])
+    minutes = models.PositiveIntegerField(default=60, validators=[MinValueValidator(1)])
+    opens_at = models.DateTimeField(null=True, blank=True)
+    closes_at = models.DateTimeField(null=True, blank=True)
+    languages = models.CharField(max_length=100, blank=True)
+    minimum_age = models.PositiveSmallIntegerField(default=18, validators=[MinValueValidator(1)])
+    currency = models.CharField(max_length=3, default="EUR")
+    pay_task = models.PositiveIntegerField(default=0)
+    pay_accepted = models.PositiveIntegerField(default=0)
+    pay_bonus = models.PositiveIntegerField(default=0)
+    hourly = models.PositiveIntegerField(default=0)
+    fee_percent = models.PositiveSmallIntegerField(default=0)
+    tax_percent = models.PositiveSmallIntegerField(default=0)
+    budget = models.PositiveIntegerField(null=True, blank=True)
+    completion_url = models.URLField(max_length=500, blank=True)
+    code_done = models.CharField(max_length=40, blank=True)
+    code_screened = models.CharField(max_length=40, blank=True)
+    code_returned = models.CharField(max_length=40, blank=True)
+    id_days = models.PositiveSmallIntegerField(default=90)
+    help_text = models.TextField(blank=True)
+    ethics = models.TextField(blank=True)
+    ethics_name = models.CharField(max_length=100, blank=True, editable=False)
+    opened_at = models.DateTimeField(null=True, editable=False)
+    study = models.CharField(max_length=40, blank=True)
+    sealed_token = models.TextField(blank=True, editable=False)
+    made_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return self.slug
+
+    @property
+    def pay(self) -> Pay:
+        """What it pays, as a plain value for the rules."""
+        return Pay(
+            task=self.pay_task,
+            accepted=self.pay_accepted,
+            bonus=self.pay_bonus,
+            fee_percent=self.fee_percent,
+            tax_percent=self.tax_percent,
+        )
+
+
+class ConsentText(models.Model):
+    """What people agree to; a new version asks everybody again."""
+
+    campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="consents")
+    number = models.PositiveIntegerField()
+    text = models.TextField()
+    made_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["-number"]
+        constraints = [
+            models.UniqueConstraint(fields=["campaign", "number"], name="consent_one_number")
+        ]
+
+    def __str__(self) -> str:
+        return f"consent {self.number} of {self.campaign}"
+
+
+class Place(models.Model):
+    """One of a campaign's places: held for somebody of whom nothing is known until they agree."""
+
+    class State(models.TextChoices):
+        HELD = "held", _("held")
+        WORKING = "working", _("working")
+        LAPSED = "lapsed", _("out of time")
+        SUBMITTED = "submitted", _("submitted")
+        APPROVED = "approved", _("approved")
+        REJECTED = "rejected", _("rejected")
+        RETURNED = "returned", _("returned")
+        SCREENED = "screened", _("screened out")
+
+    campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="all_places")
+    state = models.CharField(max_length=9, choices=State, default=State.HELD)
+    annotator = models.ForeignKey(Annotator, models.PROTECT, null=True, related_name="places")
+    expires_at = models.DateTimeField()
+    consent = models.ForeignKey(ConsentText, models.PROTECT, null=True, related_name="+")
+    consented_at = models.DateTimeField(null=True)
+    began_at = models.DateTimeField(null=True, help_text="Work counts from then on.")
+    submitted_at = models.DateTimeField(null=True)
+    id_hash = models.CharField(max_length=64, blank=True, help_text="Keyed, of the panel's id.")
+    sealed_id = models.TextField(blank=True, help_text="The panel's ids, encrypted.")
+    digest = models.CharField(max_length=64, blank=True, help_text="Of the personal secret.")
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["campaign", "id_hash"], condition=~Q(id_hash=""), name="place_one_id"
+            ),
+            models.UniqueConstraint(
+                fields=["campaign", "annotator"],
+                condition=Q(annotator__isnull=False),
+                name="place_one_person",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["campaign", "state"], name="place_state"),
+            models.Index(fields=["id_hash"], condition=~Q(id_hash=""), name="place_id_hash"),
+            models.Index(fields=["digest"], condition=~Q(digest=""), name="place_digest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"place {self.pk} of {self.campaign}"
+
+
+class LedgerRow(models.Model):
+    """Money that somebody is owed or got, and why. Rows are added, never changed or deleted."""
+
+    class Kind(models.TextChoices):
+        EARNED = "earned", _("earned")
+        ACCEPTED = "accepted", _("accepted example")
+        BONUS = "bonus", _("bonus")
+        PAID = "paid", _("paid")
+
+    place = models.ForeignKey(Place, models.PROTECT, related_name="ledger")
+    kind = models.CharField(max_length=8, choices=Kind)
+    amount = models.PositiveIntegerField()
+    currency = models.CharField(max_length=3)
+    cause = models.CharField(max_length=80, help_text="What it is for: a task, an example's id.")
+    made_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [
+            models.UniqueConstraint(fields=["place", "kind", "cause"], name="ledger_one_cause")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.amount} {self.currency}"

@@ -1,0 +1,203 @@
+"""The owners' pages of campaigns: the plan, who takes part, what is owed, and files of it."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from dynabench.accounts.people import person
+from dynabench.campaigns import services
+from dynabench.campaigns.files import FILES
+from dynabench.campaigns.forms import CampaignForm, InviteForm, OpenForm, PaidForm
+from dynabench.campaigns.invitations import mail_invitations
+from dynabench.campaigns.models import Campaign
+from dynabench.campaigns.selectors import numbers_of, rows_of
+from dynabench.lib.downloads import csv_file
+from dynabench.lib.errors import Refused
+from dynabench.lib.refusals import as_form_error, as_message
+from dynabench.lib.throttles import is_used_up
+from tasks.access import ANY, find_task
+from tasks.models import Task
+from tasks.permissions import can_own
+
+FORMS = {"open": OpenForm, "paid": PaidForm, "invite": InviteForm}
+
+
+def _task(request: HttpRequest, code: str) -> Task:
+    return find_task(request, code, can_own, kinds=ANY)
+
+
+def _campaign(request: HttpRequest, code: str, slug: str) -> Campaign:
+    """A campaign of the task, for its owners."""
+    return get_object_or_404(_task(request, code).campaigns.select_related("task"), slug=slug)
+
+
+@require_safe
+def campaigns(request: HttpRequest, code: str) -> HttpResponse:
+    """All campaigns of the task."""
+    task = _task(request, code)
+    return render(request, "own/campaigns.html", {"task": task, "rows": task.campaigns.all()})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def campaign_make(request: HttpRequest, code: str) -> HttpResponse:
+    """Plan a campaign."""
+    task = _task(request, code)
+    form = CampaignForm(request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        with as_form_error(form):
+            made = services.make_campaign(task=task, actor=person(request), **form.cleaned_data)
+            messages.success(request, _("The campaign is a draft."))
+            return redirect("own-campaigns:campaign", code, made.slug)
+    return _form_page(request, {"task": task, "form": form})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def campaign_change(request: HttpRequest, code: str, slug: str) -> HttpResponse:
+    """Change a campaign; what was promised to people stays."""
+    found = _campaign(request, code, slug)
+    newest = found.consents.first()
+    posted = request.POST if request.method == "POST" else None
+    start = {"consent": newest.text if newest else ""}
+    form = CampaignForm(posted, instance=Campaign.objects.get(pk=found.pk), initial=start)
+    if form.is_valid():
+        with as_form_error(form):
+            changed = services.change_campaign(
+                campaign=found, actor=person(request), **form.cleaned_data
+            )
+            messages.success(request, _("Saved."))
+            return redirect("own-campaigns:campaign", code, changed.slug)
+    return _form_page(request, {"task": found.task, "campaign": found, "form": form})
+
+
+def _form_page(request: HttpRequest, values: dict[str, Any]) -> HttpResponse:
+    status = 422 if values["form"].errors else 200
+    return render(request, "own/campaign_form.html", values, status=status)
+
+
+@require_safe
+def campaign(request: HttpRequest, code: str, slug: str) -> HttpResponse:
+    """Its numbers, the people by pseudonym, what is owed, and what an owner may do now."""
+    return _page(request, _campaign(request, code, slug))
+
+
+def _page(
+    request: HttpRequest, campaign: Campaign, wrong: Any = None, kind: str = ""
+) -> HttpResponse:
+    rows = rows_of(campaign)
+    made = {f"{name}_form": form(auto_id=f"{name}-%s") for name, form in FORMS.items()}
+    if wrong is not None:
+        made[f"{kind}_form"] = wrong
+    values = {
+        **made,
+        "task": campaign.task,
+        "campaign": campaign,
+        "rows": rows,
+        "numbers": numbers_of(campaign, rows),
+        "link": request.build_absolute_uri(reverse("campaigns:arrive", args=[campaign.slug])),
+        "query": _query(campaign),
+        "files": FILES,
+        "may": [to for to, states in services.FROM.items() if campaign.state in states],
+        "form": wrong,
+    }
+    return render(request, "own/campaign.html", values, status=422 if wrong else 200)
+
+
+def _query(campaign: Campaign) -> str:
+    """What the panel adds to the link, as it writes it."""
+    if campaign.way == Campaign.Way.LINK:
+        return "?pid={{id}}"
+    if campaign.way == Campaign.Way.PROLIFIC:
+        names = ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
+        return "?" + "&".join(f"{name}={{{{%{name}%}}}}" for name in names)
+    return ""
+
+
+@require_POST
+def campaign_state(request: HttpRequest, code: str, slug: str) -> HttpResponse:
+    """Open, pause, close; mail invitations; note what became due."""
+    found = _campaign(request, code, slug)
+    to = request.POST.get("to", "")
+    if to not in Campaign.State.values or to not in services.FROM:
+        raise Http404
+    form = OpenForm(request.POST, auto_id="open-%s") if to == "open" else None
+    if form is not None and not found.ethics_name and not form.is_valid():
+        return _page(request, found, form, "open")
+    name = request.POST.get("ethics_name", "")[:100]
+    try:
+        services.set_campaign_state(
+            campaign=found, actor=person(request), state=to, ethics_name=name
+        )
+    except Refused as error:
+        messages.error(request, str(error))
+    return redirect("own-campaigns:campaign", code, slug)
+
+
+@require_POST
+def campaign_invite(request: HttpRequest, code: str, slug: str) -> HttpResponse:
+    """Mail people a link each; so many an hour, as anybody could be mailed."""
+    found = _campaign(request, code, slug)
+    form = InviteForm(request.POST, auto_id="invite-%s")
+    if form.is_valid():
+        addresses = form.cleaned_data["addresses"]
+        if any(is_used_up("members", person(request).pk) for _one in addresses):
+            form.add_error("addresses", _("You have named many people. Go on in an hour."))
+        else:
+            mail_invitations(found, addresses)
+            words = ngettext(
+                "%(n)d person is invited.", "%(n)d people are invited.", len(addresses)
+            )
+            messages.success(request, words % {"n": len(addresses)})
+            return redirect("own-campaigns:campaign", code, slug)
+    return _page(request, found, form, "invite")
+
+
+@require_POST
+def campaign_paid(request: HttpRequest, code: str, slug: str) -> HttpResponse:
+    """Note that everything owed was paid elsewhere."""
+    found = _campaign(request, code, slug)
+    form = PaidForm(request.POST, auto_id="paid-%s")
+    if form.is_valid():
+        with as_form_error(form):
+            n = services.note_paid(campaign=found, actor=person(request), **form.cleaned_data)
+            words = ngettext("%(n)d payment is noted.", "%(n)d payments are noted.", n)
+            messages.success(request, words % {"n": n})
+            return redirect("own-campaigns:campaign", code, slug)
+    return _page(request, found, form, "paid")
+
+
+@require_POST
+def campaign_settle(request: HttpRequest, code: str, slug: str) -> HttpResponse:
+    """Note now what became due by decisions; a worker does it each minute."""
+    found = _campaign(request, code, slug)
+    n = services.settle(campaign=found)
+    messages.success(request, ngettext("%(n)d new row.", "%(n)d new rows.", n) % {"n": n})
+    return redirect("own-campaigns:campaign", code, slug)
+
+
+@require_POST
+def place_review(request: HttpRequest, code: str, slug: str, pk: int) -> HttpResponse:
+    """Approve or reject what one person submitted."""
+    found = _campaign(request, code, slug)
+    place = get_object_or_404(found.all_places.select_related("campaign__task"), pk=pk)
+    approve = request.POST.get("to") == "approve"
+    with as_message(request):
+        services.review_place(place=place, actor=person(request), approve=approve)
+        messages.success(request, _("Saved."))
+    return redirect("own-campaigns:campaign", code, slug)
+
+
+@require_safe
+def campaign_file(request: HttpRequest, code: str, slug: str, kind: str) -> HttpResponse:
+    """The ledger, or what is owed, as CSV for a panel, a bank or taxes."""
+    found = _campaign(request, code, slug)
+    if kind not in FILES:
+        raise Http404
+    response = csv_file(FILES[kind](found), f"{slug}-{kind}.csv")
+    response["Cache-Control"] = "no-store"
+    return response

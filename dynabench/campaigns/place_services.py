@@ -1,0 +1,233 @@
+"""Writes about places: held, taken with consent, submitted, left. Locks are of the campaign."""
+
+import json
+import secrets
+from datetime import timedelta
+
+from allauth.usersessions.models import UserSession
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext as _
+
+from annotation.models import Assignment
+from dynabench.accounts.models import Annotator, User
+from dynabench.accounts.services import annotator_of
+from dynabench.accounts.tokens import digest_of
+from dynabench.campaigns.models import Campaign, ConsentText, LedgerRow, Place
+from dynabench.campaigns.rules.pay import has_room
+from dynabench.campaigns.selectors import done_of
+from dynabench.campaigns.ways.panels import Arrival
+from dynabench.lib.encryption import encrypt
+from dynabench.lib.errors import Refused
+from dynabench.lib.rows import changed_fields
+from tasks.models import TaskMember
+
+HOLD = timedelta(minutes=15)
+"""So long a place waits for a yes."""
+TAKEN = ("held", "working", "submitted", "approved", "rejected")
+ROLES = {"write": "writer", "judge": "judge", "both": "annotator", "arena": "annotator"}
+SOURCES = {"prolific": Annotator.Source.PROLIFIC, "mturk": Annotator.Source.MTURK}
+State = Place.State
+
+
+def id_hash(campaign: Campaign, panel_id: str) -> str:
+    """What tells a panel's person apart and names nobody, also over campaigns of one panel.
+
+    The ids of other panels, whose links are alike, tell people apart in one campaign alone.
+    """
+    scope = campaign.way if campaign.way in SOURCES else f"{campaign.way}-{campaign.pk}"
+    return salted_hmac(f"campaigns.{scope}", panel_id, algorithm="sha256").hexdigest()
+
+
+def known_place(campaign: Campaign, arrival: Arrival) -> Place | None:
+    """The place of somebody who agreed before."""
+    found = campaign.all_places.filter(id_hash=id_hash(campaign, arrival.id))
+    return found.select_related("annotator__user").first()
+
+
+@transaction.atomic
+def hold_place(*, campaign: Campaign) -> Place | None:
+    """Hold a place for somebody of whom nothing is stored yet; None: all are taken.
+
+    Locks the campaign, so that no more people get in than there are places and money. Raises
+    Refused where nobody may come.
+    """
+    locked = Campaign.objects.select_for_update(of=("self",), no_key=True).get(pk=campaign.pk)
+    _free(locked)
+    check_open(locked)
+    if not _has_place(locked):
+        _set_state(locked, Campaign.State.FULL)
+        return None
+    place = Place.objects.create(campaign=locked, expires_at=timezone.now() + HOLD)
+    _set_state(locked, Campaign.State.OPEN if _has_place(locked) else Campaign.State.FULL)
+    return place
+
+
+def _free(campaign: Campaign) -> None:
+    """Take back the places whose time is over; of those that were only held nothing stays."""
+    over = campaign.all_places.filter(expires_at__lte=timezone.now())
+    over.filter(state=State.HELD).delete()
+    over.filter(state=State.WORKING).update(state=State.LAPSED)
+
+
+@transaction.atomic
+def free_places(*, campaign: Campaign) -> None:
+    """Take back the places whose time is over, and open a campaign that was full. Locks it."""
+    locked = Campaign.objects.select_for_update(of=("self",), no_key=True).get(pk=campaign.pk)
+    _free(locked)
+    if locked.state == Campaign.State.FULL and _has_place(locked):
+        _set_state(locked, Campaign.State.OPEN)
+
+
+def check_open(campaign: Campaign) -> None:
+    """Raises Refused while nobody may come."""
+    now = timezone.now()
+    if campaign.state not in (Campaign.State.OPEN, Campaign.State.FULL):
+        raise Refused(_("This study takes nobody at present."), code=campaign.state)
+    if campaign.opens_at and now < campaign.opens_at:
+        raise Refused(_("This study has not begun yet."), code="early")
+    if campaign.closes_at and now >= campaign.closes_at:
+        raise Refused(_("This study is over."), code="closed")
+
+
+def _has_place(campaign: Campaign) -> bool:
+    taken = campaign.all_places.filter(state__in=TAKEN).count()
+    if taken >= campaign.places:
+        return False
+    written = campaign.each if campaign.kind in ("write", "both") else 0
+    return has_room(campaign.pay, campaign.budget, taken, written)
+
+
+def _set_state(campaign: Campaign, state: str) -> None:
+    if campaign.state != state:
+        campaign.state = state
+        campaign.save(update_fields=["state"])
+
+
+@transaction.atomic
+def take_place(
+    *, place: Place, consent: ConsentText, arrival: Arrival | None, user: User | None
+) -> tuple[Place, str]:
+    """Somebody agreed: from now on they are known, by a pseudonym; returns a personal secret, too.
+
+    arrival: of a panel; user: of this site. Who agreed before, in another tab, keeps that place.
+    Locks the campaign, so that one person takes one place. Raises Refused once the hold is over
+    and the place is another's, or where there is a newer consent text.
+    """
+    locked = Campaign.objects.select_for_update(of=("self",), no_key=True).get(pk=place.campaign_id)
+    if locked.consents.first() != consent:
+        raise Refused(_("The text has changed. Read it again."), code="consent")
+    hashed = id_hash(locked, arrival.id) if arrival else ""
+    one_of = Q(id_hash=hashed) if arrival else Q(annotator__user=user)
+    if before := locked.all_places.filter(one_of).first():
+        Place.objects.filter(pk=place.pk, state=State.HELD).delete()
+        return before, ""
+    found = locked.all_places.filter(pk=place.pk, state=State.HELD).first()
+    if found is None:
+        raise Refused(_("Your place was held for 15 minutes. Come again."), code="lapsed")
+    person = annotator_of(user) if user else _panel_person(locked, hashed)
+    secret = _give(found, locked, person, consent, arrival)
+    role = {"role": ROLES[locked.kind]}
+    TaskMember.objects.get_or_create(task=locked.task, user=person.user, defaults=role)
+    return found, secret
+
+
+def _give(
+    place: Place,
+    campaign: Campaign,
+    person: Annotator,
+    consent: ConsentText,
+    arrival: Arrival | None,
+) -> str:
+    """Make a held place somebody's; returns their secret."""
+    now, secret = timezone.now(), secrets.token_urlsafe(32)
+    values = {
+        "annotator": person,
+        "state": State.WORKING,
+        "consent": consent,
+        "consented_at": now,
+        "began_at": now,
+        "expires_at": now + timedelta(minutes=campaign.minutes),
+        "id_hash": id_hash(campaign, arrival.id) if arrival else "",
+        "sealed_id": encrypt(json.dumps(arrival._asdict())) if arrival else "",
+        "digest": digest_of(secret),
+    }
+    changed_fields(place, values)
+    return secret
+
+
+def _panel_person(campaign: Campaign, hashed: str) -> Annotator:
+    """The person of this panel, known from another campaign or new: an account without address."""
+    known = Place.objects.filter(id_hash=hashed, annotator__user__isnull=False).first()
+    if known and known.annotator:
+        return known.annotator
+    user = User.objects.create_user(f"{secrets.token_hex(12)}@panel.invalid")
+    annotator = annotator_of(user)
+    annotator.source = SOURCES.get(campaign.way, Annotator.Source.PANEL)
+    annotator.save(update_fields=["source"])
+    return annotator
+
+
+def forget_address(user: User) -> None:
+    """Forget from where somebody came who has no account of their own; no lock."""
+    UserSession.objects.filter(user=user).delete()
+
+
+@transaction.atomic
+def agree_again(*, place: Place, consent: ConsentText) -> None:
+    """Somebody agreed to a new version; no lock, one update."""
+    now = timezone.now()
+    Place.objects.filter(pk=place.pk).update(consent=consent, consented_at=now)
+
+
+def come_back(*, place: Place) -> None:
+    """Somebody came by the panel's link in another browser: they go on, and read nothing of before.
+
+    The draft that they left stays in the browser where they wrote it. No lock, one update.
+    """
+    going = Assignment.objects.filter(annotator=place.annotator, left_at__isnull=True)
+    going.filter(round__task=place.campaign.task).update(draft={})
+
+
+@transaction.atomic
+def submit(*, place: Place) -> Place:
+    """Somebody has done what was asked, in time or late, and is owed the pay for the task.
+
+    Locks the campaign. Raises Refused while something is left to do.
+    """
+    campaign = Campaign.objects.select_for_update(of=("self",), no_key=True).get(
+        pk=place.campaign_id
+    )
+    found = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
+    if found.state not in (State.WORKING, State.LAPSED):
+        return found
+    if not done_of(found).is_enough:
+        raise Refused(_("Something is left to do."), code="unfinished")
+    found.state, found.submitted_at = State.SUBMITTED, timezone.now()
+    found.save(update_fields=["state", "submitted_at"])
+    _earn(found, LedgerRow.Kind.EARNED, campaign.pay_task, "task")
+    return found
+
+
+def _earn(place: Place, kind: str, amount: int, cause: str) -> None:
+    if amount:
+        row = {"amount": amount, "currency": place.campaign.currency}
+        LedgerRow.objects.get_or_create(place=place, kind=kind, cause=cause, defaults=row)
+
+
+@transaction.atomic
+def give_back(*, place: Place) -> None:
+    """Somebody leaves before the end, or says no; the place is free again. Locks the place.
+
+    Of who never agreed nothing stays.
+    """
+    found = Place.objects.select_for_update(of=("self",)).filter(pk=place.pk).first()
+    if found is None:
+        return
+    if found.state == State.HELD:
+        found.delete()
+    elif found.state in (State.WORKING, State.LAPSED):
+        found.state = State.RETURNED
+        found.save(update_fields=["state"])

@@ -1,0 +1,174 @@
+"""Reads of campaigns: what a person has done, what was earned, what an owner should know."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import F, Q, QuerySet, Sum
+
+from annotation.models import Example
+from dynabench.campaigns.models import Campaign, LedgerRow, Place
+from dynabench.campaigns.rules.pay import people_left, per_hour
+from dynabench.campaigns.ways.panels import Arrival
+from dynabench.lib.encryption import Unreadable, decrypt
+from leaderboard.models import Battle
+from validation.models import Consensus, GoldAnswer, Validation
+
+OWED = ("earned", "accepted", "bonus")
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a person has done since they agreed, of what a campaign asks."""
+
+    kind: str
+    each: int
+    written: int = 0
+    judged: int = 0
+    compared: int = 0
+
+    @property
+    def parts(self) -> list[tuple[str, int]]:
+        """What is asked for, and how much of it is done."""
+        parts = {
+            "write": [("write", self.written)],
+            "judge": [("judge", self.judged)],
+            "both": [("write", self.written), ("judge", self.judged)],
+            "arena": [("arena", self.compared)],
+        }
+        return parts[self.kind]
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether nothing is left to do."""
+        return all(done >= self.each for _name, done in self.parts)
+
+
+def ids_of(place: Place) -> Arrival | None:
+    """The panel's ids of a person; None where there are none, or none any more."""
+    try:
+        return Arrival(**json.loads(decrypt(place.sealed_id) or "null"))
+    except (Unreadable, TypeError):
+        return None
+
+
+def written_by(place: Place) -> QuerySet[Example]:
+    """The examples of a place; what was retracted does not count."""
+    return Example.objects.filter(
+        annotator=place.annotator_id,
+        round__task=place.campaign.task_id,
+        created_at__gte=place.began_at,
+        retracted_at=None,
+    )
+
+
+def done_of(place: Place) -> Done:
+    """What the person of a place has done, gold items among what is judged."""
+    campaign = place.campaign
+    done = {}
+    if campaign.kind in ("write", "both"):
+        done["written"] = written_by(place).count()
+    if campaign.kind in ("judge", "both"):
+        since = Q(
+            validator=place.annotator_id,
+            example__round__task=campaign.task_id,
+            created_at__gte=place.began_at,
+        )
+        votes, gold = Validation.objects.filter(since), GoldAnswer.objects.filter(since)
+        done["judged"] = votes.count() + gold.count()
+    if campaign.kind == "arena":
+        voted = Battle.objects.filter(task=campaign.task_id, voter=place.annotator_id)
+        done["compared"] = voted.filter(began_at__gte=place.began_at).exclude(winner="").count()
+    return Done(campaign.kind, campaign.each, **done)
+
+
+def ledger_of(campaign: Campaign) -> QuerySet[LedgerRow]:
+    """All rows of a campaign."""
+    return LedgerRow.objects.filter(place__campaign=campaign).select_related("place__annotator")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A place as an owner reads it: by pseudonym, with what it is owed and got."""
+
+    place: Place
+    sums: dict[str, int]
+
+    @property
+    def owed(self) -> int:
+        """What is not paid yet."""
+        return sum(self.sums.get(kind, 0) for kind in OWED) - self.sums.get("paid", 0)
+
+    @property
+    def earned(self) -> int:
+        """Everything that is owed or was paid."""
+        return sum(self.sums.get(kind, 0) for kind in OWED)
+
+    @property
+    def seconds(self) -> float:
+        """From the consent to the end; 0 before it."""
+        place = self.place
+        if not (place.submitted_at and place.began_at):
+            return 0.0
+        return (place.submitted_at - place.began_at).total_seconds()
+
+
+def rows_of(campaign: Campaign) -> list[Row]:
+    """All places of people who agreed; two queries."""
+    sums: dict[int, dict[str, int]] = {}
+    grouped = ledger_of(campaign).order_by().values("place", "kind").annotate(sum=Sum("amount"))
+    for one in grouped:
+        sums.setdefault(one["place"], {})[one["kind"]] = one["sum"]
+    places = campaign.all_places.exclude(annotator=None).select_related("annotator")
+    return [Row(place, sums.get(place.pk, {})) for place in places]
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A campaign in numbers; money in the currency's smallest unit, with fee and tax in `cost`."""
+
+    taken: int
+    submitted: int
+    earned: int
+    paid: int
+    cost: int
+    hourly: int | None
+    people_left: int | None
+    fooling: int
+    cost_each: int | None
+
+
+def numbers_of(campaign: Campaign, rows: Sequence[Row]) -> Numbers:
+    """What an owner watches: places, money, what an hour came to, what a fooling example costs."""
+    ended = [row for row in rows if row.place.submitted_at]
+    earned = sum(row.earned for row in rows)
+    cost = campaign.pay.with_costs(earned)
+    fooling = fooling_of(campaign).count()
+    return Numbers(
+        taken=sum(row.place.state in ("working", "submitted", "approved") for row in rows),
+        submitted=len(ended),
+        earned=earned,
+        paid=sum(row.sums.get("paid", 0) for row in rows),
+        cost=cost,
+        hourly=per_hour((row.earned, row.seconds) for row in ended),
+        people_left=people_left(campaign.pay, campaign.budget, earned, len(ended)),
+        fooling=fooling,
+        cost_each=round(cost / fooling) if fooling else None,
+    )
+
+
+def fooling_of(campaign: Campaign) -> QuerySet[Consensus]:
+    """The decisions on this campaign's examples that verify an error of a model."""
+    return decided_of(campaign).filter(is_validated_error=True)
+
+
+def decided_of(campaign: Campaign) -> QuerySet[Consensus]:
+    """The decisions on examples whose author took part, written since they agreed."""
+    return Consensus.objects.filter(
+        example__round__task=campaign.task_id,
+        example__annotator__places__campaign=campaign,
+        example__created_at__gte=F("example__annotator__places__began_at"),
+        example__retracted_at=None,
+        is_verified=True,
+        is_sent_back=False,
+    )

@@ -1,0 +1,172 @@
+"""Writes about campaigns by a task's owners; each asks `can_own` first."""
+
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Max
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from dynabench.accounts.models import User
+from dynabench.accounts.services import log
+from dynabench.campaigns.models import Campaign, ConsentText, LedgerRow, Place
+from dynabench.campaigns.selectors import decided_of, rows_of
+from dynabench.lib.encryption import encrypt
+from dynabench.lib.errors import Invalid, Refused
+from dynabench.lib.rows import changed_fields
+from tasks.models import Task
+from tasks.permissions import can_own
+
+State = Campaign.State
+FROM = {
+    State.OPEN: (State.DRAFT, State.PAUSED),
+    State.PAUSED: (State.OPEN, State.FULL),
+    State.CLOSED: (State.OPEN, State.FULL, State.PAUSED),
+}
+"""From which states an owner brings a campaign into another one."""
+FIXED = ("kind", "way", "each", "currency", "pay_task", "pay_accepted", "pay_bonus")
+"""What was promised to people: it stays once the campaign was open."""
+
+
+@transaction.atomic
+def make_campaign(*, task: Task, actor: User, consent: str, token: str, **plan: Any) -> Campaign:
+    """A draft. No lock, a unique constraint. Raises Refused, Invalid."""
+    _check_owner(actor, task)
+    if Campaign.objects.filter(slug=plan["slug"]).exists():
+        raise Invalid(_("Another campaign has this address."), field="slug")
+    made = Campaign.objects.create(task=task, sealed_token=encrypt(token), **plan)
+    _add_consent(made, consent)
+    log(actor, "campaign.made", task, campaign=made.slug)
+    return made
+
+
+@transaction.atomic
+def change_campaign(
+    *, campaign: Campaign, actor: User, consent: str, token: str, **plan: Any
+) -> Campaign:
+    """Change a plan; another consent text is a new version, which asks everybody again.
+
+    token: empty keeps the one that is there. Locks the campaign. Raises Refused, Invalid.
+    """
+    locked = _locked(campaign, actor)
+    if locked.opened_at:
+        wrong = next((name for name in FIXED if plan[name] != getattr(locked, name)), None)
+        if wrong:
+            said = _("This was promised to people. Make another campaign to change it.")
+            raise Invalid(said, field=wrong)
+    if Campaign.objects.filter(slug=plan["slug"]).exclude(pk=locked.pk).exists():
+        raise Invalid(_("Another campaign has this address."), field="slug")
+    changed = changed_fields(locked, plan | ({"sealed_token": encrypt(token)} if token else {}))
+    newest = locked.consents.first()
+    if newest is None or newest.text != consent:
+        _add_consent(locked, consent)
+        changed.append("consent")
+    log(actor, "campaign.changed", locked.task, campaign=locked.slug, fields=changed)
+    return locked
+
+
+def _add_consent(campaign: Campaign, text: str) -> ConsentText:
+    last = campaign.consents.aggregate(last=Max("number"))["last"] or 0
+    return ConsentText.objects.create(campaign=campaign, number=last + 1, text=text)
+
+
+@transaction.atomic
+def set_campaign_state(
+    *, campaign: Campaign, actor: User, state: str, ethics_name: str = ""
+) -> None:
+    """Open, pause or close; opening needs the owner's name under the ethics statement.
+
+    Locks the campaign. Raises Refused, Invalid.
+    """
+    locked = _locked(campaign, actor)
+    if locked.state not in FROM[State(state)]:
+        said = _("The campaign is %(state)s now. Look at it again.")
+        raise Refused(said % {"state": _(locked.state)}, code="state")
+    if state == State.OPEN:
+        _check_ready(locked, ethics_name)
+        locked.ethics_name = locked.ethics_name or ethics_name
+        locked.opened_at = locked.opened_at or timezone.now()
+    locked.state = state
+    locked.save(update_fields=["state", "ethics_name", "opened_at"])
+    log(actor, f"campaign.{state}", locked.task, campaign=locked.slug)
+
+
+def _check_ready(campaign: Campaign, ethics_name: str) -> None:
+    if not campaign.ethics.strip():
+        raise Invalid(_("Write an ethics statement first: Change."), field="ethics_name")
+    if not (campaign.ethics_name or ethics_name.strip()):
+        raise Invalid(_("Write your name under the ethics statement."), field="ethics_name")
+    if campaign.way in ("link", "prolific") and not campaign.code_done:
+        raise Invalid(_("Write the panel's completion code first: Change."), field="ethics_name")
+
+
+@transaction.atomic
+def settle(*, campaign: Campaign) -> int:
+    """Note what became due by decisions on examples; returns how many rows the ledger got.
+
+    No lock: the unique key of a row keeps it single. What was noted once stays.
+    """
+    places = {place.annotator_id: place for place in campaign.all_places.exclude(submitted_at=None)}
+    known = set(
+        LedgerRow.objects.filter(place__campaign=campaign).values_list("place", "kind", "cause")
+    )
+    rows = []
+    for decided in decided_of(campaign).select_related("example"):
+        place = places.get(decided.example.annotator_id)
+        due = {"accepted": campaign.pay_accepted}
+        if decided.is_validated_error:
+            due["bonus"] = campaign.pay_bonus
+        for kind, amount in due.items():
+            cause = f"example {decided.example.uuid}"
+            if place and amount and (place.pk, kind, cause) not in known:
+                money = {"amount": amount, "currency": campaign.currency}
+                rows.append(LedgerRow(place=place, kind=kind, cause=cause, **money))
+    LedgerRow.objects.bulk_create(rows, ignore_conflicts=True)
+    return len(rows)
+
+
+@transaction.atomic
+def note_paid(*, campaign: Campaign, actor: User, cause: str) -> int:
+    """Note that everything owed now was paid outside of this site; returns to how many.
+
+    cause: the owner's own word, such as a bank's reference; each is used once a person. Locks the
+    campaign. Raises Refused.
+    """
+    locked = _locked(campaign, actor)
+    owed = [row for row in rows_of(locked) if row.owed > 0]
+    rows = [
+        LedgerRow(
+            place=row.place, kind="paid", amount=row.owed, currency=locked.currency, cause=cause
+        )
+        for row in owed
+    ]
+    used = LedgerRow.objects.filter(place__campaign=locked, kind="paid", cause=cause)
+    if used.exists():
+        raise Invalid(_("This reference was used before. Choose another one."), field="cause")
+    LedgerRow.objects.bulk_create(rows)
+    log(actor, "campaign.paid", locked.task, campaign=locked.slug, people=len(rows))
+    return len(rows)
+
+
+@transaction.atomic
+def review_place(*, place: Place, actor: User, approve: bool) -> None:
+    """Approve what somebody submitted, or reject it; their pay for it stays. Locks the place."""
+    _check_owner(actor, place.campaign.task)
+    found = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
+    if found.state not in (Place.State.SUBMITTED, Place.State.APPROVED, Place.State.REJECTED):
+        raise Refused(_("Nothing was submitted yet."), code="state")
+    found.state = Place.State.APPROVED if approve else Place.State.REJECTED
+    found.save(update_fields=["state"])
+    log(actor, f"campaign.place-{found.state}", place.campaign.task, place=found.pk)
+
+
+def _locked(campaign: Campaign, actor: User) -> Campaign:
+    rows = Campaign.objects.select_related("task")
+    locked = rows.select_for_update(of=("self",), no_key=True).get(pk=campaign.pk)
+    _check_owner(actor, locked.task)
+    return locked
+
+
+def _check_owner(actor: User, task: Task) -> None:
+    if not can_own(actor, task):
+        raise Refused(_("You do not own this task any more."), code="members")

@@ -1,0 +1,129 @@
+"""What a browser knows of a campaign: before the yes a cookie, after it a session that is narrow.
+
+Who comes from a panel signs in without a password, so they reach the task's work and nothing else.
+"""
+
+import json
+from collections.abc import Callable
+from http.cookies import Morsel
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import login, logout
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils.deprecation import MiddlewareMixin
+
+from dynabench.campaigns.models import Campaign, Place
+from dynabench.campaigns.place_services import forget_address
+from dynabench.campaigns.ways.panels import MTURK_HOSTS, Arrival
+from dynabench.lib.encryption import Unreadable, decrypt, encrypt
+from dynabench.middleware import policy
+
+COOKIE = "arrival"
+KEPT_SECONDS = 3600
+FRAMED = "campaign-framed"
+SLUG = "campaign"
+OPEN_TO_PANELS = (
+    *("annotation:", "validation:", "campaigns:", "leaderboard:battle", "personal"),
+    *("set_language", "media", "help"),
+)
+"""How the names of the pages begin that people of a panel reach."""
+Morsel._reserved.setdefault("partitioned", "Partitioned")  # type: ignore[attr-defined]  # till 3.14
+Morsel._flags.add("partitioned")  # type: ignore[attr-defined]
+
+
+def keep_arrival(response: HttpResponse, place: Place, arrival: Arrival | None) -> None:
+    """Let the browser keep who came, encrypted; here nothing is stored."""
+    told = {"place": place.pk, "arrival": arrival and list(arrival)}
+    response.set_cookie(
+        COOKIE,
+        encrypt(json.dumps(told)),
+        max_age=KEPT_SECONDS,
+        path=f"/c/{place.campaign.slug}/",
+        secure=settings.SESSION_COOKIE_SECURE,
+        httponly=True,
+        samesite="Lax",
+    )
+
+
+def arrival_of(request: HttpRequest, campaign: Campaign) -> tuple[Place, Arrival | None] | None:
+    """The held place and who came, as the browser kept it; None once either is gone."""
+    try:
+        told = json.loads(decrypt(request.COOKIES.get(COOKIE, "")) or "{}")
+    except (Unreadable, ValueError):
+        return None
+    place = campaign.all_places.filter(pk=told.get("place")).first()
+    arrival = Arrival(*told["arrival"]) if told.get("arrival") else None
+    return (place, arrival) if place else None
+
+
+def forget_arrival(response: HttpResponse, campaign: Campaign) -> None:
+    """The browser need not know it any more."""
+    response.delete_cookie(COOKIE, path=f"/c/{campaign.slug}/")
+
+
+def enter(request: HttpRequest, place: Place, *, back: str = "") -> None:
+    """Sign the person of a place in; whoever used this browser before is signed out.
+
+    back: the host in whose frame they are. No address of theirs is kept.
+    """
+    assert place.annotator
+    assert place.annotator.user
+    user = place.annotator.user
+    if request.user.is_authenticated and request.user != user:
+        logout(request)
+    if not request.user.is_authenticated:
+        login(request, user, backend=settings.AUTHENTICATION_BACKENDS[0])
+        forget_address(user)
+    request.session[SLUG] = place.campaign.slug
+    if back:
+        request.session[FRAMED] = back
+
+
+def is_of_panel(request: HttpRequest) -> bool:
+    """Whether the person came without an account of their own."""
+    user = request.user
+    return user.is_authenticated and user.email.endswith("@panel.invalid")
+
+
+class PanelPeople(MiddlewareMixin):
+    """Leads people of a panel who ask for another page back to their campaign."""
+
+    def process_view(
+        self, request: HttpRequest, view: Callable[..., Any], args: Any, kwargs: Any
+    ) -> HttpResponse | None:
+        """None lets them pass."""
+        match = request.resolver_match
+        if match is None or not is_of_panel(request):
+            return None
+        request.is_narrow = True  # type: ignore[attr-defined]  # the layout leaves other pages out
+        if match.view_name.startswith(OPEN_TO_PANELS):
+            return None
+        slug = request.session.get(SLUG)
+        return redirect("campaigns:progress", slug) if slug else redirect("help")
+
+
+class Frames(MiddlewareMixin):
+    """Lets Mechanical Turk, and it alone, show its people's pages in a frame.
+
+    A frame of another host gets cookies only where they say so; `Partitioned` keeps them apart for
+    each host (CHIPS), which browsers ask for that block cookies of third parties.
+    """
+
+    def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        """With the host in the policy and no X-Frame-Options, which knows no hosts."""
+        session = getattr(request, "session", None)
+        is_framed = getattr(request, "is_framed", False)
+        if session is not None and session.accessed:
+            is_framed = is_framed or FRAMED in session
+        if not is_framed:
+            return response
+        hosts = list(MTURK_HOSTS)
+        form_action = ["'self'", *hosts]
+        response["Content-Security-Policy"] = policy(frame_ancestors=hosts, form_action=form_action)
+        response.headers.pop("X-Frame-Options", None)
+        for cookie in response.cookies.values():
+            cookie["samesite"], cookie["secure"] = "None", True
+            cookie["partitioned"] = True
+        return response

@@ -1,0 +1,15 @@
+"""The pages of those who take part, `/c/<slug>/…`."""
+
+from django.urls import path
+
+from dynabench.campaigns import views
+
+app_name = "campaigns"
+urlpatterns = [
+    path("", views.arrive, name="arrive"),
+    path("consent/", views.consent, name="consent"),
+    path("progress/", views.progress, name="progress"),
+    path("again/", views.agree_again, name="again"),
+    path("finish/", views.finish, name="finish"),
+    path("leave/", views.leave, name="leave"),
+]

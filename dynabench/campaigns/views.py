@@ -1,0 +1,246 @@
+"""The pages of people who take part, `/c/<slug>/…`: arrive, agree, work, finish or leave."""
+
+from typing import Any
+
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from dynabench.accounts.people import person
+from dynabench.campaigns import place_services
+from dynabench.campaigns.forms import ConsentForm
+from dynabench.campaigns.invitations import invited
+from dynabench.campaigns.models import Campaign, Place
+from dynabench.campaigns.selectors import done_of, ids_of
+from dynabench.campaigns.session import (
+    arrival_of,
+    enter,
+    forget_arrival,
+    is_of_panel,
+    keep_arrival,
+)
+from dynabench.campaigns.ways.panels import PANELS, Arrival, is_preview
+from dynabench.lib.errors import Refused
+from dynabench.lib.markdown import render_markdown
+from dynabench.lib.refusals import as_form_error, as_message
+from dynabench.lib.throttles import is_used_up
+
+State = Place.State
+WORK = {
+    "write": "annotation:write",
+    "judge": "validation:judge",
+    "arena": "leaderboard:battle",
+}
+
+
+def _find(request: HttpRequest, slug: str) -> Campaign:
+    """The campaign; its page may be framed where it is Mechanical Turk's."""
+    found = get_object_or_404(Campaign.objects.select_related("task"), slug=slug)
+    request.is_framed = found.way == Campaign.Way.MTURK  # type: ignore[attr-defined]
+    return found
+
+
+@never_cache
+@login_not_required
+@require_http_methods(["GET", "HEAD"])
+def arrive(request: HttpRequest, slug: str) -> HttpResponse:
+    """Who comes by the panel's link gets a place and the clean address; then the text to agree to.
+
+    Of the id in the address nothing is stored here before the yes.
+    """
+    campaign = _find(request, slug)
+    if campaign.way == Campaign.Way.MTURK and is_preview(request.GET.dict()):
+        return _page(request, campaign, "campaigns/preview.html")
+    panel = PANELS.get(campaign.way)
+    if arrival := _arrival(request, campaign):
+        return _by_panel(request, campaign, arrival)
+    kept = arrival_of(request, campaign)
+    if kept:
+        return _consent_page(request, kept[0], ConsentForm(campaign))
+    if request.user.is_authenticated:
+        mine = campaign.all_places.filter(annotator__user=request.user)
+        if mine.exists():
+            return redirect("campaigns:progress", slug)
+    if panel or campaign.way == Campaign.Way.INVITATION:
+        return _page(request, campaign, "campaigns/no_id.html", status=400)
+    if not request.user.is_authenticated or is_of_panel(request):
+        return redirect_to_login(request.path)
+    return _with_place(request, campaign, None)
+
+
+def _arrival(request: HttpRequest, campaign: Campaign) -> Arrival | None:
+    """Who comes, by the address; None where it names nobody."""
+    if campaign.way == Campaign.Way.INVITATION:
+        return invited(campaign, request.GET.get("key", ""))
+    panel = PANELS.get(campaign.way)
+    return panel.read(request.GET.dict()) if panel else None
+
+
+def _by_panel(request: HttpRequest, campaign: Campaign, arrival: Arrival) -> HttpResponse:
+    """They go on where they were, or get a place."""
+    place = place_services.known_place(campaign, arrival)
+    if place is None:
+        return _with_place(request, campaign, arrival)
+    if place.annotator is None or place.annotator.user is None:
+        return _page(request, campaign, "campaigns/left.html", status=410)
+    if request.user != place.annotator.user:
+        place_services.come_back(place=place)
+    enter(request, place, back=arrival.back)
+    return redirect("campaigns:progress", campaign.slug)
+
+
+def _with_place(request: HttpRequest, campaign: Campaign, arrival: Arrival | None) -> HttpResponse:
+    """Hold a place and go on at the clean address; a kind word where there is none."""
+    if is_used_up("arriving", request.META.get("REMOTE_ADDR", "")):
+        return _no_place(request, campaign, "busy", status=429)
+    try:
+        place = place_services.hold_place(campaign=campaign)
+    except Refused as error:
+        return _no_place(request, campaign, error.code)
+    if place is None:
+        return _no_place(request, campaign, "full")
+    response = redirect("campaigns:arrive", campaign.slug)
+    keep_arrival(response, place, arrival)
+    return response
+
+
+def _no_place(
+    request: HttpRequest, campaign: Campaign, why: str, *, status: int = 200
+) -> HttpResponse:
+    values = {"why": why, **_way_back(campaign, campaign.code_returned)}
+    return _page(request, campaign, "campaigns/no_place.html", values, status=status)
+
+
+def _way_back(campaign: Campaign, code: str) -> dict[str, str]:
+    """The panel's code, and the address that takes it."""
+    panel = PANELS.get(campaign.way)
+    url = panel.way_back(campaign.completion_url, code) if panel else ""
+    return {"code": code, "back_url": url}
+
+
+def _consent_page(request: HttpRequest, place: Place, form: ConsentForm) -> HttpResponse:
+    campaign = place.campaign
+    text = campaign.consents.first()
+    values = {
+        "form": form,
+        "text": render_markdown(text.text) if text else "",
+        "ethics": render_markdown(campaign.ethics),
+        "is_again": place.consent is not None,
+    }
+    status = 422 if form.errors else 200
+    return _page(request, campaign, "campaigns/consent.html", values, status=status)
+
+
+def _page(
+    request: HttpRequest,
+    campaign: Campaign,
+    template: str,
+    values: dict[str, Any] | None = None,
+    *,
+    status: int = 200,
+) -> HttpResponse:
+    told = {"campaign": campaign, **(values or {})}
+    return render(request, template, told, status=status)
+
+
+@never_cache
+@login_not_required
+@require_POST
+def consent(request: HttpRequest, slug: str) -> HttpResponse:
+    """A yes stores the person and signs them in; a no deletes the place."""
+    campaign = _find(request, slug)
+    kept = arrival_of(request, campaign)
+    if kept is None or not (kept[1] or request.user.is_authenticated):
+        return redirect("campaigns:arrive", slug)
+    place, arrival = kept
+    if "no" in request.POST:
+        place_services.give_back(place=place)
+        response = _no_place(request, campaign, "no")
+        forget_arrival(response, campaign)
+        return response
+    form = ConsentForm(campaign, request.POST)
+    if not form.is_valid():
+        return _consent_page(request, place, form)
+    text = get_object_or_404(campaign.consents, number=form.cleaned_data["number"])
+    with as_form_error(form):
+        user = None if arrival else person(request)
+        taken, secret = place_services.take_place(
+            place=place, consent=text, arrival=arrival, user=user
+        )
+        enter(request, taken, back=arrival.back if arrival else "")
+        return _agreed(request, campaign, secret if arrival else "")
+    return _consent_page(request, place, form)
+
+
+def _agreed(request: HttpRequest, campaign: Campaign, secret: str) -> HttpResponse:
+    """The personal link, once; who has an account needs none."""
+    if secret:
+        url = request.build_absolute_uri(reverse("personal", args=[secret]))
+        response = _page(request, campaign, "campaigns/agreed.html", {"url": url})
+    else:
+        response = redirect("campaigns:progress", campaign.slug)
+    forget_arrival(response, campaign)
+    return response
+
+
+def _mine(request: HttpRequest, slug: str) -> Place:
+    """The signed-in person's place. Raises Http404."""
+    campaign = _find(request, slug)
+    mine = campaign.all_places.select_related("consent", "annotator", "campaign__task")
+    return get_object_or_404(mine, annotator__user=person(request))
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD"])
+def progress(request: HttpRequest, slug: str) -> HttpResponse:
+    """What is done and what is left; once all is submitted, the way back to the panel."""
+    place = _mine(request, slug)
+    campaign = place.campaign
+    newest = campaign.consents.first()
+    if place.consent != newest and place.state in (State.WORKING, State.LAPSED):
+        return _consent_page(request, place, ConsentForm(campaign))
+    codes = {"returned": campaign.code_returned, "screened": campaign.code_screened}
+    values = {
+        "place": place,
+        "done": done_of(place),
+        "work": [(WORK[name], n) for name, n in done_of(place).parts],
+        "is_working": place.state in (State.WORKING, State.LAPSED),
+        "help": render_markdown(campaign.help_text),
+        **_way_back(campaign, codes.get(place.state, campaign.code_done)),
+        "turk": ids_of(place) if campaign.way == Campaign.Way.MTURK else None,
+    }
+    return _page(request, campaign, "campaigns/progress.html", values)
+
+
+@require_POST
+def agree_again(request: HttpRequest, slug: str) -> HttpResponse:
+    """A yes, or a no, to a new version of the text."""
+    place = _mine(request, slug)
+    if "no" in request.POST:
+        place_services.give_back(place=place)
+        return redirect("campaigns:progress", slug)
+    form = ConsentForm(place.campaign, request.POST)
+    if not form.is_valid():
+        return _consent_page(request, place, form)
+    text = get_object_or_404(place.campaign.consents, number=form.cleaned_data["number"])
+    place_services.agree_again(place=place, consent=text)
+    return redirect("campaigns:progress", slug)
+
+
+@require_POST
+def finish(request: HttpRequest, slug: str) -> HttpResponse:
+    """Submit, once everything is done."""
+    with as_message(request):
+        place_services.submit(place=_mine(request, slug))
+    return redirect("campaigns:progress", slug)
+
+
+@require_POST
+def leave(request: HttpRequest, slug: str) -> HttpResponse:
+    """Give the place back before the end."""
+    place_services.give_back(place=_mine(request, slug))
+    return redirect("campaigns:progress", slug)

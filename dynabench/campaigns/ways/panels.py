@@ -1,0 +1,68 @@
+"""What each panel writes into the address of a campaign, and where it wants its people back."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import quote
+
+PROLIFIC_DONE = "https://app.prolific.com/submissions/complete?cc={code}"
+MTURK_HOSTS = ("https://www.mturk.com", "https://workersandbox.mturk.com")
+PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
+"""What Mechanical Turk writes while somebody only looks at the task."""
+
+
+class Arrival(NamedTuple):
+    """Who came, as the panel says: an id that tells them apart and authorises nothing.
+
+    session: the panel's id of this participation. back: the host that takes Mechanical Turk's form.
+    """
+
+    id: str
+    session: str = ""
+    study: str = ""
+    back: str = ""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The names of a panel's parameters and the form of its ids."""
+
+    id: str
+    ids: re.Pattern[str]
+    session: str = ""
+    study: str = ""
+    done: str = ""
+
+    def read(self, query: Mapping[str, str]) -> Arrival | None:
+        """Who comes by an address with this query; None where it names nobody as the panel does."""
+        found = {name: query.get(key, "") for name, key in self._names()}
+        if not all(map(self.ids.fullmatch, found.values())):
+            return None
+        back = query.get("turkSubmitTo", "").rstrip("/")
+        return Arrival(**found, back=back if back in MTURK_HOSTS else "")
+
+    def _names(self) -> list[tuple[str, str]]:
+        named = [("id", self.id), ("session", self.session), ("study", self.study)]
+        return [(name, key) for name, key in named if key]
+
+    def way_back(self, url: str, code: str) -> str:
+        """Where the panel wants people to go with a code; empty where it has no such address."""
+        address = self.done or url
+        if not (address and code):
+            return ""
+        return address.replace("{code}", quote(code, safe=""))
+
+
+PANELS = {
+    "link": Panel("pid", re.compile(r"[A-Za-z0-9][\w.@:+=-]{0,99}", re.ASCII)),
+    "prolific": Panel(
+        "PROLIFIC_PID", re.compile(r"[0-9a-f]{24}"), "SESSION_ID", "STUDY_ID", PROLIFIC_DONE
+    ),
+    "mturk": Panel("workerId", re.compile(r"[A-Z0-9]{5,64}"), "assignmentId", "hitId"),
+}
+
+
+def is_preview(query: Mapping[str, str]) -> bool:
+    """Whether somebody only looks at the task on Mechanical Turk, and is not working on it."""
+    return query.get("assignmentId") == PREVIEW

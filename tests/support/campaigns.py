@@ -1,0 +1,40 @@
+"""Campaigns for tests: one that is open, and people who come by a panel's link."""
+
+from django.test import Client
+
+from dynabench.campaigns.models import Campaign, ConsentText
+
+PANEL_IDS = {
+    "link": {"pid": "panel-person-1"},
+    "prolific": {"PROLIFIC_PID": "5" * 24, "STUDY_ID": "6" * 24, "SESSION_ID": "7" * 24},
+    "mturk": {
+        "workerId": "AWORKER1",
+        "assignmentId": "3ASSIGN",
+        "hitId": "3HIT0",
+        "turkSubmitTo": "https://www.mturk.com",
+    },
+}
+YES = {"agree": "on", "age": "on", "number": "1"}
+
+
+def open_campaign(task, **more):
+    """A campaign that people may enter: one example each, for 150 cents and bonuses."""
+    plan = {"slug": "study", "name": "A study", "each": 1, "places": 2, "pay_task": 150}
+    codes = {"code_done": "DONE", "code_returned": "BACK"}
+    plan |= codes | {"completion_url": "https://panel.test/done?cc={code}", "state": "open"}
+    made = Campaign.objects.create(task=task, **plan | more)
+    ConsentText.objects.create(campaign=made, number=1, text="We keep **what you write**.")
+    return made
+
+
+def come(campaign, client=None, **ids):
+    """Somebody comes by their panel's link and follows it to the page that asks them."""
+    client = client or Client()
+    query = PANEL_IDS.get(campaign.way, {}) | ids
+    return client, client.get(f"/c/{campaign.slug}/", query, follow=True)
+
+
+def take_part(campaign, client=None, **ids):
+    """Somebody comes and says yes."""
+    client, _page = come(campaign, client, **ids)
+    return client, client.post(f"/c/{campaign.slug}/consent/", YES)

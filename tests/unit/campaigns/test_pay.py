@@ -1,0 +1,42 @@
+"""What people are owed and what a place can cost."""
+
+import pytest
+
+from dynabench.campaigns.rules.pay import Pay, has_room, people_left, per_hour, units
+from dynabench.campaigns.ways.panels import PANELS, is_preview
+
+
+def test_a_place_reserves_all_that_can_be_earned():
+    pay = Pay(task=100, accepted=10, bonus=40, fee_percent=30, tax_percent=20)
+    assert pay.with_costs(1) == 2  # 1.56, rounded up
+    assert pay.most(2) == 312
+    assert has_room(pay, None, 99, 2)
+    assert has_room(pay, 624, 1, 2)
+    assert not has_room(pay, 623, 1, 2)
+
+
+def test_an_hour_is_that_of_the_median_person():
+    assert per_hour([(300, 1800.0), (300, 3600.0), (300, 900.0), (1, 0.0)]) == 600
+    assert per_hour([]) is None
+
+
+@pytest.mark.parametrize(
+    ("budget", "spent", "people", "left"),
+    [(None, 0, 0, None), (1000, 0, 0, 10), (1000, 400, 2, 3), (1000, 2000, 2, 0)],
+)
+def test_a_forecast_until_the_budgets_end(budget, spent, people, left):
+    assert people_left(Pay(task=100), budget, spent, people) == left
+    assert people_left(Pay(), 1000, 0, 0) is None
+
+
+def test_amounts_have_their_currencys_decimals():
+    assert [units(425, one) for one in ("EUR", "JPY", "KWD")] == ["4.25", "425", "0.425"]
+
+
+def test_panels_name_people_as_they_do():
+    assert PANELS["link"].read({"pid": "a1"}).id == "a1"
+    assert PANELS["link"].read({"pid": "=1+1"}) is None
+    assert PANELS["prolific"].read({"PROLIFIC_PID": "5" * 24}) is None
+    assert PANELS["link"].way_back("https://p.test/?c={code}", "A&B") == "https://p.test/?c=A%26B"
+    assert PANELS["link"].way_back("", "A") == PANELS["mturk"].way_back("", "") == ""
+    assert is_preview({"assignmentId": "ASSIGNMENT_ID_NOT_AVAILABLE"})

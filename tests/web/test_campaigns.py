@@ -1,0 +1,270 @@
+"""Campaigns: ways in, consent, places, pay, and what people of a panel reach."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.core import mail
+from django.test import Client
+from django.utils import timezone
+
+from dynabench.accounts.models import Annotator, User
+from dynabench.campaigns import place_services, services
+from dynabench.campaigns.jobs import renew_campaigns
+from dynabench.campaigns.models import Campaign, LedgerRow, Place
+from dynabench.campaigns.selectors import ids_of, numbers_of, rows_of
+from dynabench.lib.errors import Invalid
+from tasks.models import Task, TaskMember
+from tests.support.campaigns import PANEL_IDS, YES, come, open_campaign, take_part
+from tests.support.factories import UserFactory, scripted_target
+from tests.support.judging import answered, judge, write
+from tests.support.writing import open_form
+from tests.web.conftest import HTMX
+from validation.decisions.consensus_rows import derive_all
+
+pytestmark = pytest.mark.django_db
+
+
+def send_example(client):
+    """Write one that fools the model."""
+    return client.post("/t/nli/write/", open_form(client, text="They left the mill."), **HTMX)
+
+
+@pytest.mark.parametrize("way", ["link", "prolific", "mturk"])
+def test_from_the_panels_link_to_the_completion_code(nli, way):
+    Task.objects.update(is_visible=False)
+    scripted_target(nli, label="entailment")
+    campaign = open_campaign(nli.task, way=way)
+    users = User.objects.count()
+    client, page = come(campaign)
+    assert page.redirect_chain == [("/c/study/", 302)]
+    assert "what you write" in page.text
+    assert User.objects.count() == users  # nothing before the yes
+    held = Place.objects.get()
+    assert (held.state, held.id_hash, held.sealed_id, held.annotator) == ("held", "", "", None)
+    told = PANEL_IDS[way].values()
+    assert not any(one in str(client.cookies) for one in told)  # encrypted
+    page = client.post("/c/study/consent/", {**YES, "age": ""})
+    assert page.status_code == 422
+    page = client.post("/c/study/consent/", YES)
+    personal = re.search(r"/personal/[\w-]+/", page.text)[0]
+    place = Place.objects.get()
+    assert (place.state, place.consent.number) == ("working", 1)
+    assert ids_of(place).id in told
+    assert not any(one in str(Place.objects.values_list()) for one in told)
+    source = {"link": "panel"}.get(way, way)
+    assert place.annotator.source == source
+    assert client.get("/t/nli/write/").status_code == 200
+    assert client.get("/me/data/").url == "/c/study/progress/"  # narrow
+    client.post("/c/study/finish/")
+    assert Place.objects.get().state == "working"  # something is left to do
+    send_example(client)
+    client.post("/c/study/finish/")
+    page = client.get("/c/study/progress/")
+    assert "DONE" in page.text
+    ends = {
+        "link": "https://panel.test/done?cc=DONE",
+        "prolific": "https://app.prolific.com/submissions/complete?cc=DONE",
+        "mturk": "https://www.mturk.com/mturk/externalSubmit",
+    }
+    assert ends[way] in page.text
+    client.post("/c/study/finish/")  # twice
+    row = LedgerRow.objects.get()
+    assert (row.kind, row.amount, row.cause) == ("earned", 150, "task")
+    stranger = Client()
+    assert stranger.get(personal).status_code == 200
+    data = b"".join(stranger.get(f"{personal}download/").streaming_content).decode()
+    assert "They left the mill." in data
+    assert not any(one in data for one in told)
+    assert stranger.post(personal, {"sure": "yes"}).status_code == 200
+    place.annotator.refresh_from_db()
+    assert place.annotator.user is None
+    assert "They left the mill." not in str(place.annotator.examples.values_list("inputs"))
+    assert Client().get("/c/study/", PANEL_IDS[way]).status_code == 410  # a replayed link
+    assert stranger.get(personal).status_code == 404
+
+
+def test_an_id_identifies_and_authorises_nothing(nli):
+    campaign = open_campaign(nli.task)
+    client, _page = take_part(campaign)
+    form = open_form(client)
+    client.post(f"/draft/{form['assignment']}/", {"hypothesis": "A draft."})
+    other, page = come(campaign)
+    assert page.redirect_chain[-1][0] == "/c/study/progress/"  # one person, in a second browser
+    assert Annotator.objects.filter(source="panel").count() == 1
+    assert "A draft." not in other.get("/t/nli/write/").text
+    for forged in ("=1+1", "a b", "", "x" * 101):
+        assert Client().get("/c/study/", {"pid": forged}).status_code == 400
+    same_machine, page = come(campaign, client, pid="second-person")
+    assert "We keep" in page.text
+    same_machine.post("/c/study/consent/", YES)
+    assert Place.objects.filter(state="working").count() == 2
+    before, now = Place.objects.all()
+    assert int(same_machine.session["_auth_user_id"]) == now.annotator.user_id
+    assert before.annotator_id != now.annotator_id
+
+
+def test_who_says_no_or_finds_no_place_goes_back_unharmed(nli):
+    campaign = open_campaign(nli.task, places=1)
+    client, _page = come(campaign)
+    page = client.post("/c/study/consent/", {"no": "1"})
+    assert "BACK" in page.text
+    assert not Place.objects.exists()
+    take_part(campaign)
+    _other, page = come(campaign, pid="second")
+    assert page.status_code == 200
+    assert "https://panel.test/done?cc=BACK" in page.text
+    campaign.refresh_from_db()
+    assert campaign.state == "full"
+    Place.objects.update(expires_at=timezone.now() - timedelta(minutes=1))
+    third, page = come(campaign, pid="third")
+    assert "We keep" in page.text  # an abandoned place returned
+    assert Place.objects.filter(state="lapsed").count() == 1
+    third.post("/c/study/consent/", YES)
+    third.post("/c/study/leave/")
+    assert "BACK" in third.get("/c/study/progress/").text
+    services.set_campaign_state(
+        campaign=campaign, actor=UserFactory(is_superuser=True), state="closed"
+    )
+    assert "We keep" not in come(campaign, pid="fourth")[1].text
+
+
+def test_late_work_is_paid_and_a_new_text_asks_again(nli, alice):
+    scripted_target(nli, label="entailment")
+    campaign = open_campaign(nli.task)
+    client, _page = take_part(campaign)
+    send_example(client)
+    Place.objects.update(expires_at=timezone.now(), state="lapsed")
+    campaign.consents.create(number=2, text="We keep more.")
+    assert "We keep more." in client.get("/c/study/progress/").text
+    client.post("/c/study/again/", {**YES, "number": "2"})
+    assert Place.objects.get().consent.number == 2
+    client.post("/c/study/finish/")
+    assert LedgerRow.objects.get().amount == 150
+
+
+def test_a_budget_reserves_fee_tax_and_bonuses(nli):
+    money = {"pay_accepted": 50, "pay_bonus": 100, "fee_percent": 25, "tax_percent": 20}
+    campaign = open_campaign(nli.task, places=9, budget=900, **money)
+    assert campaign.pay.most(1) == 450
+    held = [place_services.hold_place(campaign=campaign) for _ in range(3)]
+    assert [place is not None for place in held] == [True, True, False]
+
+
+def test_accounts_and_invitations(nli, as_alice, alice, django_capture_on_commit_callbacks):
+    open_campaign(nli.task, way="account", kind="judge")
+    assert Client().get("/c/study/").url.startswith("/accounts/login/")
+    page = as_alice.get("/c/study/", follow=True)
+    assert "We keep" in page.text
+    assert as_alice.post("/c/study/consent/", YES).url == "/c/study/progress/"
+    assert Place.objects.get().annotator == alice.annotator
+    assert as_alice.get("/me/data/").status_code == 200
+    TaskMember.objects.update_or_create(task=nli.task, user=alice, defaults={"role": "owner"})
+    by_mail = open_campaign(nli.task, slug="mails", way="invitation")
+    with django_capture_on_commit_callbacks(execute=True):
+        as_alice.post("/own/nli/campaigns/mails/invite/", {"addresses": "a@b.example"})
+    key = re.search(r"key=(\S+)", mail.outbox[-1].body)[1]
+    carla = Client()
+    assert "We keep" in carla.get("/c/mails/", {"key": key}, follow=True).text
+    carla.post("/c/mails/consent/", YES)
+    assert by_mail.all_places.get().annotator.user.email.endswith("@panel.invalid")
+    assert Client().get("/c/mails/", {"key": key + "x"}).status_code == 400
+    assert Client().get("/c/mails/").status_code == 400
+
+
+def test_owners_plan_open_and_pay(nli, as_alice, alice, bob):
+    TaskMember.objects.create(task=nli.task, user=alice, role="owner")
+    url = "/own/nli/campaigns/"
+    plan = {
+        "name": "A study",
+        "slug": "study",
+        "kind": "write",
+        "way": "link",
+        "places": 2,
+        "each": 1,
+        "minutes": 30,
+        "minimum_age": 18,
+        "currency": "eur",
+        "pay_task": 150,
+        "pay_accepted": 20,
+        "pay_bonus": 100,
+        "hourly": 1200,
+        "fee_percent": 0,
+        "tax_percent": 0,
+        "id_days": 30,
+        "code_done": "DONE",
+        "consent": "We keep it.",
+    }
+    assert as_alice.post(f"{url}new/", {**plan, "currency": "€"}).status_code == 422
+    assert as_alice.post(f"{url}new/", plan).url == f"{url}study/"
+    page = as_alice.post(f"{url}study/state/", {"to": "open", "ethics_name": "Ada"}, follow=True)
+    assert Campaign.objects.get().state == "draft"  # no ethics statement
+    as_alice.post(f"{url}study/change/", {**plan, "ethics": "Approved."})
+    as_alice.post(f"{url}study/state/", {"to": "open"})
+    assert Campaign.objects.get().state == "draft"  # nobody's name stands under it
+    as_alice.post(f"{url}study/state/", {"to": "open", "ethics_name": "Ada"})
+    campaign = Campaign.objects.get()
+    assert (campaign.state, campaign.ethics_name, campaign.consents.count()) == ("open", "Ada", 1)
+    assert as_alice.post(f"{url}study/change/", {**plan, "pay_task": 1}).status_code == 422
+    client, _page = take_part(campaign)
+    place = Place.objects.get()
+    answered(example := write(nli, place.annotator.user))
+    client.post("/c/study/finish/")
+    for _ in range(3):
+        voter = Client()
+        voter.force_login(UserFactory())
+        judge(voter, "label:neutral", **HTMX)
+    derive_all([example])
+    as_alice.post(f"{url}study/settle/")
+    campaign.refresh_from_db()
+    renew_campaigns()
+    rows = dict(LedgerRow.objects.values_list("kind", "amount"))
+    assert rows == {"earned": 150, "accepted": 20, "bonus": 100}
+    page = as_alice.get(f"{url}study/")
+    assert re.search(r"2\.70\sEUR", page.text)
+    assert "panel-person-1" not in page.text
+    assert "panel-person-1" in as_alice.get(f"{url}study/panel.csv").text
+    for kind in ("ledger", "bank", "taxes"):
+        assert "panel-person-1" not in as_alice.get(f"{url}study/{kind}.csv").text
+    assert ",2.70,EUR,study" in as_alice.get(f"{url}study/bank.csv").text
+    as_alice.post(f"{url}study/paid/", {"cause": "bank 1"})
+    assert as_alice.post(f"{url}study/paid/", {"cause": "bank 1"}).status_code == 422
+    numbers = numbers_of(campaign, rows_of(campaign))
+    assert (numbers.earned, numbers.paid, numbers.fooling, numbers.cost_each) == (270, 270, 1, 270)
+    as_alice.post(f"{url}study/places/{place.pk}/", {"to": "approve"})
+    assert Place.objects.get().state == "approved"
+    as_alice.force_login(bob)
+    assert as_alice.get(f"{url}study/").status_code == 404
+
+
+def test_frames_are_mechanical_turks_alone(nli):
+    campaign = open_campaign(nli.task, way="mturk")
+    preview = {**PANEL_IDS["mturk"], "assignmentId": "ASSIGNMENT_ID_NOT_AVAILABLE"}
+    page = Client().get("/c/study/", preview)
+    assert "preview" in page.text
+    assert not Place.objects.exists()
+    client, page = come(campaign)
+    assert (
+        "frame-ancestors https://www.mturk.com https://workersandbox.mturk.com;"
+        in (page["Content-Security-Policy"])
+    )
+    assert "X-Frame-Options" not in page
+    page = client.post("/c/study/consent/", YES)
+    cookie = page.cookies["sessionid"]
+    assert (cookie["samesite"], cookie["secure"], cookie["partitioned"]) == ("None", True, True)
+    assert "https://www.mturk.com" in client.get("/t/nli/write/")["Content-Security-Policy"]
+    assert Client().get("/t/nli/")["X-Frame-Options"] == "DENY"
+    elsewhere = {**PANEL_IDS["mturk"], "workerId": "OTHER1", "turkSubmitTo": "https://evil.test"}
+    _other, page = take_part(campaign, **elsewhere)
+    assert ids_of(Place.objects.last()).back == ""
+
+
+def test_promises_stay(nli):
+    campaign = open_campaign(nli.task, opened_at=timezone.now())
+    plan = {name: getattr(campaign, name) for name in services.FIXED}
+    admin = UserFactory(is_superuser=True)
+    with pytest.raises(Invalid):
+        services.change_campaign(
+            campaign=campaign, actor=admin, consent="", token="",
+            **plan | {"slug": "study", "each": 5},
+        )  # fmt: skip
