@@ -51,9 +51,8 @@ def test_a_type_that_nothing_can_use_is_not_registered(name: str, change: dict[s
 
 def test_the_docs_say_what_each_type_is_in_every_place() -> None:
     page = (Path(__file__).parents[3] / "docs/task-config.md").read_text()
-    table = page.partition("| type | in the form |")[2].partition("\n\n")[0]
-    cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
-    named = {name for cell in cells for name in cell.split("`")[1::2]} & {*FIELD_TYPES}
+    types = page.partition("\nTypes, where")[2].partition("\n\n")[2].partition("\n\n")[0]
+    named = {*types.split("`")[1::2]} & {*FIELD_TYPES}
     assert named == {name for name, kind in FIELD_TYPES.items() if kind.places}
 
 
