@@ -3,6 +3,7 @@
 import threading
 import time
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
@@ -15,8 +16,8 @@ _last: tuple[float, dict[str, str]] | None = None
 
 @login_not_required
 def healthz(request: HttpRequest) -> HttpResponse:
-    """The web process answers; a restart would mend nothing else."""
-    return JsonResponse({"status": "ok"})
+    """The web process answers, and of which version; a restart would mend nothing else."""
+    return JsonResponse({"status": "ok", "version": settings.VERSION})
 
 
 @login_not_required

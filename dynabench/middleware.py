@@ -3,8 +3,10 @@
 import logging
 import uuid
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.http import HttpRequest, HttpResponse
 from django.middleware.locale import LocaleMiddleware
 from django.shortcuts import render, resolve_url
@@ -82,6 +84,16 @@ def content_security_policy(get_response: Handler) -> Handler:
         return response
 
     return middleware
+
+
+class LoginRequired(LoginRequiredMiddleware):
+    """Django's, which looks up nobody for pages that everybody sees: they may need no database."""
+
+    def process_view(self, request: HttpRequest, view_func: Any, *args: Any) -> Any:
+        """None, or the way to the sign-in page."""
+        if not getattr(view_func, "login_required", True):
+            return None
+        return super().process_view(request, view_func, *args)
 
 
 class Outages(MiddlewareMixin):

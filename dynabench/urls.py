@@ -10,6 +10,7 @@ from dynabench.accounts import views
 from dynabench.me import joining, personal
 from dynabench.notices.views import off as digest_off
 from dynabench.own import new, proposals
+from dynabench.watching import status as site_status
 from dynabench.watching.metrics import metrics
 from tasks.media.views import media_file
 
@@ -56,6 +57,8 @@ urlpatterns = [
     path("help/", views.help_page, name="help"),
     path("help/numbers/", pages.numbers, name="numbers"),
     path("dynabench-client.zip", download.client_zip, name="client"),
+    path("status/", site_status.status, name="status"),
+    path("status/incident/", site_status.incident, name="incident"),
     path("styleguide/", styleguide.styleguide, name="styleguide"),
     path("favicon.ico", pages.favicon),
     path("healthz/", health.healthz, name="healthz"),

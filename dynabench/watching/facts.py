@@ -1,15 +1,17 @@
 """What the site does now: counted at most each minute, however often monitors and people ask."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
+from django.conf import settings
 from django.core.cache import cache
 from django.db.models import Count, Min, Q
 from django.utils import timezone
 
 from dynabench.lib.adaptive_cache import kept
-from dynabench.upkeep.models import LastSuccess
+from dynabench.upkeep.models import Incident, LastSuccess
 from evaluation.models import EvaluationRun, Job
 from evaluation.queue.leases import kinds, ready
 from tasks.models import Round, TargetModel
@@ -18,6 +20,8 @@ from validation.judging.queue import JUDGED_STATES
 from validation.models import QueueItem
 
 RECENT = timedelta(hours=1)
+KEY = f"site-facts-{settings.VERSION}"
+"""In the cache, where another version's facts may lie too, of another shape."""
 
 
 @dataclass(frozen=True)
@@ -29,42 +33,63 @@ class JobFacts:
     oldest_at: datetime | None
 
 
+class TargetFacts(NamedTuple):
+    """A target of an open round. task: its code and name; is_seen: by everybody."""
+
+    pk: int
+    name: str
+    code: str
+    task: str
+    is_seen: bool
+
+
 @dataclass(frozen=True)
 class Facts:
     """What monitors and the status page tell.
 
     jobs: by kind. ended: evaluations of the last hour, by outcome. to_judge: examples, by task.
-    targets: names of those of open rounds, by primary key. successes: of the clock's jobs.
+    successes: of the clock's jobs. incident: the latest.
     """
+
+    counted_at: datetime
 
     jobs: Mapping[str, JobFacts]
     ended: Mapping[str, int]
     to_judge: Mapping[str, int]
-    targets: Mapping[int, str]
+    targets: Sequence[TargetFacts]
     successes: Mapping[str, datetime]
+    incident: Incident | None
 
 
 def facts() -> Facts:
     """As counted now or a little ago, in as many queries as there are kinds of jobs and four."""
-    return kept("site-facts", _count)
+    return kept(KEY, _count)
 
 
-def left_alone(found: Facts) -> set[str]:
-    """The names of targets that failed too often and are not asked for a while."""
-    open_ones = open_breakers(cache, [str(pk) for pk in found.targets])
-    return {name for pk, name in found.targets.items() if str(pk) in open_ones}
+def last_facts() -> Facts | None:
+    """What was counted last, within a day: for when the database is away."""
+    found = cache.get(KEY)
+    return found.numbers if found else None
+
+
+def left_alone(found: Facts) -> set[int]:
+    """The primary keys of targets that failed too often and are not asked for a while."""
+    return set(map(int, open_breakers(cache, [str(target.pk) for target in found.targets])))
 
 
 def _count() -> Facts:
     recent = EvaluationRun.objects.filter(finished_at__gte=timezone.now() - RECENT)
     to_judge = QueueItem.objects.filter(round__state__in=JUDGED_STATES, still_needed__gt=0)
-    targets = TargetModel.objects.filter(rounds__state=Round.State.OPEN)
+    targets = TargetModel.objects.filter(rounds__state=Round.State.OPEN).distinct()
+    of_target = targets.values_list("pk", "name", "task__code", "task__name", "task__is_visible")
     return Facts(
+        counted_at=timezone.now(),
         jobs={kind._meta.model_name or "": _jobs(kind) for kind in kinds()},
         ended=dict(recent.order_by().values_list("outcome").annotate(Count("pk"))),
         to_judge=dict(to_judge.values_list("round__task__code").annotate(Count("pk"))),
-        targets=dict(targets.values_list("pk", "name")),
+        targets=[TargetFacts(*row) for row in of_target.order_by("task__name", "name")],
         successes=dict(LastSuccess.objects.values_list("job", "succeeded_at")),
+        incident=Incident.objects.first(),
     )
 
 

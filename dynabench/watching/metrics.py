@@ -80,7 +80,8 @@ def _figures(found: Facts) -> Iterator[GaugeMetricFamily]:
         kind: (now - one.oldest_at).total_seconds() if one.oldest_at else 0
         for kind, one in jobs.items()
     }
-    breakers = {name: name in paused for name in found.targets.values()}
+    failing = {target.name for target in found.targets if target.pk in paused}
+    breakers = {target.name: target.name in failing for target in found.targets}
     seen = {job: at.timestamp() for job, at in found.successes.items()}
     yield _gauge("queue_waiting", "Jobs that could begin.", "kind", waiting)
     yield _gauge("queue_running", "Jobs that workers have.", "kind", running)

@@ -106,6 +106,7 @@ PAGES = {
     "sensitive task": "/t/hate-speech/",
     "gate": "/t/hate-speech/gate/",
     "help": "/help/",
+    "status": "/status/",
     "numbers": "/help/numbers/",
     "account": "/account/",
     "report": "/context/{context}/report/",

@@ -1,0 +1,78 @@
+"""The page that tells everybody whether the site works, and the incidents on it."""
+
+import pytest
+from django.core.cache import cache
+from django.db import OperationalError
+
+from dynabench.accounts.models import LogEntry
+from dynabench.upkeep.models import Incident
+from dynabench.watching import facts, status
+from evaluation.models import TrainingRun
+from tasks.targets.endpoints.base import EndpointError
+from tasks.targets.endpoints.live import FAILURES_TO_OPEN, Breaker
+from tests.support.factories import RoundFactory, TaskFactory, scripted_target
+
+pytestmark = pytest.mark.django_db
+WRITE = "/status/incident/"
+NOTE = {"title": "The model of NLI is away", "text": "We <b>mend</b> it."}
+
+
+@pytest.fixture(autouse=True)
+def _counted_now():
+    cache.clear()
+
+
+def away(*args, **kwargs):
+    raise OperationalError("connection refused")
+
+
+def test_it_tells_what_answers_and_what_waits(client, nli, monkeypatch, django_assert_num_queries):
+    hidden = RoundFactory(task=TaskFactory(code="sentiment", name="Secret plan", is_visible=False))
+    target = scripted_target(nli, "alpha")
+    scripted_target(hidden, "beta")
+    TrainingRun.objects.create(task=nli.task, options={})
+    found = client.get("/status/")
+    assert dict(found.context["tasks"]) == {nli.task.name: False}
+    assert {job.waiting for said, job in found.context["jobs"]} == {0, 1}
+    assert "Secret plan" not in found.text
+    for _ in range(FAILURES_TO_OPEN):
+        Breaker(cache, str(target.pk)).failed(EndpointError("It is away.", reason="down"))
+    monkeypatch.setattr(status, "facts", away)
+    with django_assert_num_queries(0):
+        found = client.get("/status/")
+    assert dict(found.context["tasks"]) == {nli.task.name: True}
+    assert found.context["is_away"]
+    cache.clear()
+    assert client.get("/status/").status_code == 200
+
+
+def test_who_is_signed_in_reads_it_without_a_database(as_alice, nli, monkeypatch):
+    facts.facts()
+    monkeypatch.setattr(status, "facts", away)
+    monkeypatch.setattr("django.db.models.query.QuerySet._fetch_all", away)
+    assert as_alice.get("/status/").status_code == 200
+
+
+def test_administrators_tell_of_an_incident_until_it_is_over(client, as_alice, alice, bob):
+    assert as_alice.get(WRITE).status_code == as_alice.post(WRITE, NOTE).status_code == 404
+    alice.is_superuser = True
+    alice.save(update_fields=["is_superuser"])
+    assert WRITE in as_alice.get("/status/").text
+    refused = as_alice.post(WRITE, NOTE | {"title": " "})
+    assert refused.status_code == 422
+    assert "We &lt;b&gt;mend" in refused.text  # what was typed is kept
+    assert as_alice.post(WRITE, NOTE, follow=True).status_code == 200
+    told = Incident.objects.get()
+    assert told.ended_at is None
+    assert NOTE["title"] in as_alice.get(WRITE).text
+    assert as_alice.post(WRITE, NOTE | {"text": "Done.", "is_over": "on"}).status_code == 302
+    told.refresh_from_db()
+    assert (told.text, told.ended_at is None, Incident.objects.count()) == ("Done.", False, 1)
+    as_alice.post(WRITE, NOTE | {"title": "Again"})
+    assert Incident.objects.count() == 2
+    client.logout()
+    page = client.get("/status/").text
+    assert "Again" in page
+    assert "<b>" not in page
+    assert WRITE not in page
+    assert LogEntry.objects.filter(action="site.incident", actor=alice).count() == 3
