@@ -3,10 +3,10 @@
 import threading
 import time
 
-from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
+from dynabench.lib.versions import version
 from evaluation.operations.health import parts
 
 KEPT_SECONDS = 1.0
@@ -17,7 +17,7 @@ _last: tuple[float, dict[str, str]] | None = None
 @login_not_required
 def healthz(request: HttpRequest) -> HttpResponse:
     """The web process answers, and of which version; a restart would mend nothing else."""
-    return JsonResponse({"status": "ok", "version": settings.VERSION})
+    return JsonResponse({"status": "ok", "version": version()})
 
 
 @login_not_required

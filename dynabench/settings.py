@@ -1,7 +1,6 @@
 """All settings. Everything that differs between installations comes from the environment."""
 
 import os
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,6 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 HOME = Path(os.environ.get("DYNABENCH_HOME") or BASE_DIR / "var").resolve()
 HOME.mkdir(mode=0o700, parents=True, exist_ok=True)  # SQLite's files are made for all to read
 
-VERSION = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]["version"]
 DEBUG = env_bool("DEBUG")
 # HTTPS=1 says that people reach the site by https: secure cookies, HSTS, redirect from http.
 HTTPS = env_bool("HTTPS")
@@ -89,8 +87,8 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "dynabench.campaigns.session.PanelPeople",
     "dynabench.middleware.LoginRequired",
+    "dynabench.campaigns.session.PanelPeople",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",

@@ -95,7 +95,7 @@ class PanelPeople(MiddlewareMixin):
     ) -> HttpResponse | None:
         """None lets them pass."""
         match = request.resolver_match
-        if match is None or not is_of_panel(request):
+        if match is None or match.view_name == "status" or not is_of_panel(request):
             return None
         request.is_narrow = True  # type: ignore[attr-defined]  # the layout leaves other pages out
         if match.view_name.startswith(OPEN_TO_PANELS):

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from django.conf import settings
 from django.core.cache import cache
 from django.db.models import Count, Min, Q
 from django.utils import timezone
 
 from dynabench.lib.adaptive_cache import kept
+from dynabench.lib.versions import version
 from dynabench.upkeep.models import Incident, LastSuccess
 from evaluation.models import EvaluationRun, Job
 from evaluation.queue.leases import kinds, ready
@@ -20,7 +20,7 @@ from validation.judging.queue import JUDGED_STATES
 from validation.models import QueueItem
 
 RECENT = timedelta(hours=1)
-KEY = f"site-facts-{settings.VERSION}"
+KEY = f"site-facts-{version()}"
 """In the cache, where another version's facts may lie too, of another shape."""
 
 

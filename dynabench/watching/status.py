@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.models import AnonymousUser
+from django.contrib.sessions.backends.db import SessionStore
 from django.core.cache import cache
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -37,7 +38,7 @@ def status(request: HttpRequest) -> HttpResponse:
         found: Facts | None = facts()
     except NO_DATABASE:
         found, is_away = last_facts(), True
-        request.user = AnonymousUser()  # nobody can be looked up
+        request.user, request.session = AnonymousUser(), SessionStore()  # nobody can be looked up
     values = {"is_away": is_away, **(_shown(found) if found else {})}
     return render(request, "watching/status.html", values)
 

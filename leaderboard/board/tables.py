@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import lru_cache
@@ -12,6 +11,7 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
+from dynabench.lib.versions import version
 from evaluation.scoring.metrics import METRICS
 from leaderboard.board.matrix import DRAWS, Matrix, score_matrix
 from leaderboard.board.opening import opening_of
@@ -153,7 +153,6 @@ def public_table(
 @lru_cache
 def code_version() -> str:
     """The version of this installation, and a digest of the files that make the numbers."""
-    project = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())
     files = sorted(path for pattern in CODE for path in Path(settings.BASE_DIR).glob(pattern))
     found = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
-    return f"{project['project']['version']} ({found[:12]})"
+    return f"{version()} ({found[:12]})"

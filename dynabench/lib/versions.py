@@ -1,0 +1,13 @@
+"""Which version of the site this is."""
+
+import tomllib
+from functools import cache
+
+from django.conf import settings
+
+
+@cache
+def version() -> str:
+    """As `pyproject.toml` says, the only place where it stands."""
+    project = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())
+    return str(project["project"]["version"])
