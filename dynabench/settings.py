@@ -357,6 +357,9 @@ EVALUATION_MEMORY_GIB = env_int("EVALUATION_MEMORY_GIB", 8)
 EVALUATION_CPUS = env_int("EVALUATION_CPUS", 2)
 HUB_ENDPOINT = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
 EVALUATION_GPUS = env_int("EVALUATION_GPUS", 0)
+# A Ray cluster for them (docs/cluster.md), and how many examples of a set one of its shards has.
+RAY_ADDRESS = os.environ.get("RAY_ADDRESS", "")
+RAY_SHARD_EXAMPLES = env_int("RAY_SHARD_EXAMPLES", 2048)
 EVALUATION_CPU_HOUR_CENTS = env_int("EVALUATION_CPU_HOUR_CENTS", 0)  # 0: costs are not shown
 
 # Traces go where OpenTelemetry's own variables say, if this one is set.

@@ -13,6 +13,8 @@ BASE_IMAGE = "dynabench-base:latest"
 ENDPOINT_ADAPTERS = {"jsonl": "http", "dynalab": "dynalab"}
 """The kind of endpoint (of `tasks.targets.endpoints`) that each adapter stands for."""
 MOST_BASES = 100_000  # examples of a set that are perturbed; a thousand take two seconds
+PLAN, REST = "plan", "rest"
+"""Parts of a set in shards: which examples go together, unanswered; a shard that times nothing."""
 LEAST_LOGPROB = -100_000.0
 """Of a whole answer; no text that a model writes here is less likely."""
 LEAST_RESAMPLED = 15
@@ -87,7 +89,7 @@ class Runnable:
     image: its immutable id (`sha256:…`), never a tag. adapter: of `Submission.Adapter`. A metric of
     a task's owners is run as a model, too: its file lies in the folder, its adapter is `metric`.
     writing: the folder is that of a language model. lora: the folder of what is added to its
-    weights. gpu: the number of the one that its container gets.
+    weights. gpu: the number of the one that its container gets. part: of a folder, PLAN or REST.
     """
 
     folder: Path | None = None
@@ -99,6 +101,7 @@ class Runnable:
     writing: Writing | None = None
     lora: Path | None = None
     gpu: str = ""
+    part: str = ""
 
 
 class InvalidOutput(Exception):

@@ -46,6 +46,7 @@ from evaluation.runs.endpoints import (
     writing_of,
 )
 from evaluation.runs.folders import equipped, kept_folder
+from evaluation.runs.ray_runner import RayRunner
 from evaluation.runs.selectors import counting, is_remote
 from evaluation.runs.services import overdue
 from evaluation.sandbox import images
@@ -173,22 +174,33 @@ def model_of(
     if is_remote(submission):
         yield runnable(submission.task.config), remote_runner(submission)
         return
-    with fetched(submission, beat) as model:
+    with fetched(submission, beat, is_elsewhere=_is_on_cluster(job)) as model:
         yield model, local_runner(submission, model, job)
+
+
+def _is_on_cluster(job: EvaluationRun | Submission) -> bool:
+    """Whether nodes of the site's cluster do it; five examples of a check are soon asked here."""
+    return bool(settings.RAY_ADDRESS) and isinstance(job, EvaluationRun)
 
 
 def local_runner(
     submission: Submission, model: Runnable, job: EvaluationRun | Submission
 ) -> Runner:
-    """What runs a model on this machine. Raises NoEngine and CannotFetch."""
-    runner = runner_for(model, key_of(job))
+    """What runs a model on this machine, or on the site's cluster. Raises NoEngine, CannotFetch."""
+    if _is_on_cluster(job):
+        shard = settings.RAY_SHARD_EXAMPLES
+        runner: Runner = RayRunner(settings.RAY_ADDRESS, shard, key_of(job))
+    else:
+        runner = runner_for(model, key_of(job))
     if submission.kind == Kind.LLM:
         return WritingRunner(runner, asked_with(submission, NOWHERE))
     return runner
 
 
 @contextmanager
-def fetched(submission: Submission, beat: Beat) -> Iterator[Runnable]:
+def fetched(
+    submission: Submission, beat: Beat, *, is_elsewhere: bool = False
+) -> Iterator[Runnable]:
     """The model of a submission that is not remote, on this machine, for as long as the block
     lasts.
 
@@ -197,14 +209,14 @@ def fetched(submission: Submission, beat: Beat) -> Iterator[Runnable]:
     config = submission.task.config
     if submission.kind == Kind.IMAGE:
         image = runnable(config, image=_image(submission, beat), adapter=submission.adapter)
-        with equipped(submission, image, beat) as model:
+        with equipped(submission, image, beat, is_elsewhere=is_elsewhere) as model:
             yield model
     elif submission.target:
         yield runnable(config, folder=_target_folder(submission.target))
     else:
         with kept_folder(submission, beat) as folder:
             model = runnable(config, folder=folder, writing=writing_of(submission))
-            with equipped(submission, model, beat) as whole:
+            with equipped(submission, model, beat, is_elsewhere=is_elsewhere) as whole:
                 yield whole
 
 

@@ -24,6 +24,8 @@ from evaluation.uploads.model_folders import MOST_BYTES, check_base
 from tasks.targets.serving.errors import MisconfiguredError
 from tasks.targets.serving.spec import ModelSpec
 
+NODES_CHOICE = "any"
+
 
 def kept_folder(submission: Submission, beat: Beat) -> AbstractContextManager[Path]:
     """The checked files of a model, in this machine's cache."""
@@ -41,15 +43,19 @@ def kept_folder(submission: Submission, beat: Beat) -> AbstractContextManager[Pa
 
 
 @contextmanager
-def equipped(submission: Submission, model: Runnable, beat: Beat) -> Iterator[Runnable]:
+def equipped(
+    submission: Submission, model: Runnable, beat: Beat, *, is_elsewhere: bool = False
+) -> Iterator[Runnable]:
     """The model with what it asks for besides its files, for as long as the block lasts: a GPU; of
     an adapter the base.
 
-    Raises NoEngine, CannotFetch, Unavailable and what `beat` raises.
+    is_elsewhere: it runs on a node of a cluster, which chooses the GPU. Raises NoEngine,
+    CannotFetch, Unavailable and what `beat` raises.
     """
     with ExitStack() as stack:
         if submission.gpus:
-            model = replace(model, gpu=stack.enter_context(_free_gpu()))
+            gpu = NODES_CHOICE if is_elsewhere else stack.enter_context(_free_gpu())
+            model = replace(model, gpu=gpu)
         if submission.base:
             base = stack.enter_context(_base(submission, beat))
             model = replace(model, folder=base, lora=model.folder)

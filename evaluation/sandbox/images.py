@@ -125,6 +125,12 @@ def load_image(archive: Path) -> str:
     return str(found[0].id)
 
 
+def saved(id: str) -> Iterator[bytes]:
+    """An image of this engine as `docker save` writes it. Raises EngineError."""
+    with closing(connect()) as client:
+        yield from client.api.get_image(id)
+
+
 def _without_names(archive: Path) -> Iterator[bytes]:
     """The bytes of a tar archive of images, in which no image has a name."""
     with tarfile.open(archive, "r|*") as members:

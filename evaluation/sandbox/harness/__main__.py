@@ -3,13 +3,16 @@
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import BinaryIO
 
+from evaluation.contract import PLAN, REST
 from tasks.targets.serving.errors import ServingError
 
 from .answering import answers, each_answer, read_examples
 from .arguments import STDIN, read
+from .batches import Example, planned
 from .loading import load, load_writer
 from .singles import timed
 from .writing import each_text, read_prompts, texts
@@ -42,17 +45,29 @@ def _answered(asked: Namespace, lines: BinaryIO) -> Iterator[bytes]:
         if asked.input == STDIN:
             yield from each_text(lines, writer)
             return
-        examples = list(read_prompts(lines, writer))
-        yield from texts(examples, writer)
-        yield from timed(examples, lambda one: texts([one], writer))
+        yield from _part(
+            asked.part, list(read_prompts(lines, writer)), partial(texts, writer=writer)
+        )
         return
     model = load(asked)
     if asked.input == STDIN:
         yield from each_answer(lines, model)
         return
-    examples = list(read_examples(lines, model.codec))
-    yield from answers(examples, model.codec, model.backend, workers=model.workers)
-    yield from timed(examples, lambda one: answers([one], model.codec, model.backend, workers=1))
+    answer = partial(answers, codec=model.codec, backend=model.backend, workers=model.workers)
+    yield from _part(asked.part, list(read_examples(lines, model.codec)), answer)
+
+
+def _part(
+    part: str | None,
+    examples: Sequence[Example],
+    answer: Callable[[Sequence[Example]], Iterator[bytes]],
+) -> Iterator[bytes]:
+    if part == PLAN:
+        yield from planned(examples)
+        return
+    yield from answer(examples)
+    if part != REST:
+        yield from timed(examples, lambda one: answer([one]))
 
 
 if __name__ == "__main__":

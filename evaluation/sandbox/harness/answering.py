@@ -21,13 +21,14 @@ def read_examples(lines: Iterable[bytes], codec: Codec) -> Iterator[Example]:
     Raises BadRequestError, which names the line.
     """
     for number, line in enumerate(lines, 1):
-        id, texts = _fields(json.loads(line), codec.fields, number)
+        told = json.loads(line)
+        id, texts = _fields(told, codec.fields, number)
         try:
             sizes = [len(encoding) for encoding in codec.encode(_row(codec, texts))]
         except BadRequestError as error:
             print(f"Line {number} is not answered: {error}", file=sys.stderr)
         else:
-            yield Example(max(sizes), len(sizes), texts, id)
+            yield Example(max(sizes), len(sizes), texts, id, told.get("batch", 0))
 
 
 def all_answers(lines: Iterable[bytes], model: Model) -> Iterator[bytes]:

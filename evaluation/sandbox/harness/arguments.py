@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evaluation.contract import Runnable
+from evaluation.contract import PLAN, REST, Runnable
 
 STDIN = "-"
 """In place of a file of examples: each is answered as it comes, until standard input ends."""
@@ -25,6 +25,7 @@ def written(
         *([f"--lora={lora}"] if lora else []),
         *([f"--max-tokens={model.writing.max_tokens}"] if model.writing else []),
         *(f"--stop={text}" for text in (model.writing.stop if model.writing else ())),
+        *([f"--part={model.part}"] if model.part else []),
     ]
 
 
@@ -57,6 +58,7 @@ def read(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--label", action="append", help="what it may answer; none for spans")
     parser.add_argument("--max-tokens", type=int, help="it writes texts of so many tokens at most")
+    parser.add_argument("--part", choices=[PLAN, REST], help="of a set that is cut into shards")
     parser.add_argument("--lora", help="the folder of an adapter that is added to the weights")
     parser.add_argument("--stop", action="append", default=[], help="text before which it stops")
     return parser.parse_args(arguments)

@@ -1,5 +1,6 @@
 """Which examples go through the model together. Pure."""
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -8,12 +9,16 @@ BATCH_PIECES = 64
 
 
 class Example(NamedTuple):
-    """An example: size counts tokens of its longest piece, pieces the windows it is read in."""
+    """An example: size counts tokens of its longest piece, pieces the windows it is read in.
+
+    batch: the one that it is in, where it comes in a shard of a set.
+    """
 
     size: int
     pieces: int
     texts: tuple[str, ...]  # of the model's fields, in order
     id: str
+    batch: int = 0
 
 
 def pieces_at_once(size: int) -> int:
@@ -25,15 +30,23 @@ def batches(examples: Sequence[Example]) -> Iterator[list[Example]]:
     """Full batches of similar sizes, the longest first.
 
     Padding changes the last digits of an answer, so what is in a batch depends on sizes and texts
-    alone: the same examples make the same batches in any order and under any ids.
+    alone: the same examples make the same batches in any order and under any ids. Batches that the
+    whole set would make stay as they are in its shards.
     """
     batch: list[Example] = []
     pieces = 0
     for example in sorted(examples, reverse=True):
-        if batch and pieces + example.pieces > pieces_at_once(batch[0].size):
+        is_full = batch and pieces + example.pieces > pieces_at_once(batch[0].size)
+        if is_full or (batch and example.batch != batch[0].batch):
             yield batch
             batch, pieces = [], 0
         batch.append(example)
         pieces += example.pieces
     if batch:
         yield batch
+
+
+def planned(examples: Sequence[Example]) -> Iterator[bytes]:
+    """A line for each batch: the ids in it."""
+    for batch in batches(examples):
+        yield json.dumps({"batch": [example.id for example in batch]}).encode() + b"\n"

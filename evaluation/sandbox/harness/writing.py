@@ -166,7 +166,7 @@ def read_prompts(lines: Iterable[bytes], writer: Writer) -> Iterator[Example]:
         except BadRequestError as error:
             print(f"Line {number} is not answered: {error}", file=sys.stderr)
         else:
-            yield Example(size, 1, (prompt,), asked["id"])
+            yield Example(size, 1, (prompt,), asked["id"], asked.get("batch", 0))
 
 
 def texts(examples: Sequence[Example], writer: Writer) -> Iterator[bytes]:

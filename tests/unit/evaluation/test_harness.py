@@ -12,9 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.contract import Runnable
+from evaluation.runs.shards import LineFile, cut
 from evaluation.sandbox.harness import arguments, shim
 from evaluation.sandbox.harness.answering import answers, each_answer, read_examples
-from evaluation.sandbox.harness.batches import BATCH_PIECES, BATCH_TOKENS, Example, batches
+from evaluation.sandbox.harness.batches import (
+    BATCH_PIECES,
+    BATCH_TOKENS,
+    Example,
+    batches,
+    planned,
+)
 from evaluation.sandbox.harness.loading import Model, load
 from tasks.targets.serving.errors import BadRequestError, MisconfiguredError, ServingError
 from tests.support.serving_models import KINDS, tiny_model
@@ -105,6 +112,27 @@ def test_the_same_numbers_in_any_order_with_any_number_of_threads(
         else:
             said = answer["output"]
             assert text[said["start"] : said["end"]] == said["answer"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_set_in_shards_has_the_same_numbers_to_the_last_digit(
+    kind: str, folders: dict[str, Path], tmp_path: Path
+) -> None:
+    """Padding decides the last digits of a float model, so its batches must stay."""
+    model, file = load(asked(folders[kind], kind)), tmp_path / "examples.jsonl"
+    file.write_bytes(b"".join(line + b"\n" for line in lines_of(model, [*range(len(TEXTS))])))
+
+    def raw(lines: list[bytes]) -> list[bytes]:
+        examples = list(read_examples(lines, model.codec))
+        parts = answers(examples, model.codec, model.backend, workers=2)
+        return b"".join(parts).splitlines()
+
+    whole, lines = raw(file.read_bytes().splitlines()), LineFile(file)
+    plan = planned([*read_examples(file.read_bytes().splitlines(), model.codec)])
+    shards = [*cut(lines.batches(plan), 10)]
+    found = [line for shard in shards for line in raw(lines.text(shard).splitlines())]
+    assert len(shards) > 1
+    assert sorted(found) == sorted(whole)
 
 
 def test_what_the_model_cannot_read_is_left_out_and_said(

@@ -1,0 +1,163 @@
+"""What a node of a Ray cluster does: run one shard in the sandbox of its machine. No Django.
+
+A node knows neither the database nor a right answer: it gets examples, and a model by its digest.
+MODEL_CACHE and MODEL_CACHE_GIB in its environment say where it keeps models, and how many.
+"""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from evaluation.contract import GIB, Ending, Runnable
+from evaluation.heartbeat import CHUNK, nothing
+from evaluation.runs.model_cache import digest_of, kept, unpack
+from evaluation.sandbox.choose import runner_for
+from evaluation.sandbox.limits import Limits
+from evaluation.sandbox.monitor import Runner
+
+Get = Callable[[Any], bytes]
+"""The bytes behind a reference to Ray's object store."""
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """Files of a model: a plain tar of a folder, or an archive of an image, in pieces.
+
+    digest: of the folder's files, or the image's id. pieces: references to the object store.
+    """
+
+    digest: str
+    pieces: Sequence[Any]
+
+
+@dataclass(frozen=True)
+class Work:
+    """One shard. model: without folders, which its node has elsewhere. runner: `docker`, `process`.
+
+    inputs: lines of examples. key: as `DockerRunner`'s, of this attempt and shard.
+    """
+
+    key: str
+    model: Runnable
+    runner: str
+    limits: Limits
+    inputs: bytes
+    folder: Parcel | None = None
+    lora: Parcel | None = None
+    image: Parcel | None = None
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a shard ended, its answers a line each, and the runner."""
+
+    ending: Ending
+    answers: Sequence[bytes]
+    runner: str
+
+
+MakeRunner = Callable[[Runnable, str, str | None], Runner]
+
+
+def run_shard(work: Work, make_runner: MakeRunner = runner_for) -> Done:
+    """Run a shard to its end. The task of Ray; it may begin again on another node."""
+    import ray
+
+    cache = Path(os.environ.get("MODEL_CACHE") or Path.home() / ".cache" / "dynabench-models")
+    with ExitStack() as stack:
+        place = stack.enter_context(_place(cache / "sandboxes", work.key))
+        model = replace(
+            work.model,
+            folder=_folder(stack, cache, work.folder, ray.get),
+            lora=_folder(stack, cache, work.lora, ray.get),
+        )
+        if model.gpu:
+            model = replace(model, gpu=str(ray.get_gpu_ids()[0]))
+        if work.image:
+            _load(work.image, place, ray.get)
+        inputs = place / "inputs.jsonl"
+        inputs.write_bytes(work.inputs)
+        answers: list[bytes] = []
+        runner = make_runner(model, work.key, work.runner)
+        ending = runner.run(model, inputs, work.limits, take=answers.append, beat=nothing)
+    return Done(ending, answers, runner.name)
+
+
+def _folder(stack: ExitStack, cache: Path, parcel: Parcel | None, get: Get) -> Path | None:
+    """The files of a model in this machine's cache. Raises ValueError where they are others."""
+    if parcel is None:
+        return None
+
+    def fill(folder: Path) -> None:
+        unpack(_Pieces(parcel, get), folder, nothing)  # type: ignore[arg-type]
+        if digest_of(folder, nothing) != parcel.digest:
+            raise ValueError("What came are not the model's files.")
+
+    most = int(os.environ.get("MODEL_CACHE_GIB") or 50) * GIB
+    return stack.enter_context(kept(cache, parcel.digest, fill, most, nothing))
+
+
+def _load(image: Parcel, folder: Path, get: Get) -> None:
+    """Have this machine's engine hold an image. Raises ValueError where another one came."""
+    from evaluation.sandbox import images
+
+    if images.has_image(image.digest):
+        return
+    archive = folder / "image.tar"
+    with archive.open("wb") as file:
+        for piece in image.pieces:
+            file.write(get(piece))
+    if images.load_image(archive) != image.digest:
+        raise ValueError("What came is not the model's image.")
+    archive.unlink()
+
+
+class _Pieces:
+    """Reads a parcel as one file, a piece at a time."""
+
+    def __init__(self, parcel: Parcel, get: Get) -> None:
+        self._rest, self._get, self._held = [*parcel.pieces], get, memoryview(b"")
+
+    def read(self, size: int = CHUNK) -> bytes:
+        if not self._held and self._rest:
+            self._held = memoryview(self._get(self._rest.pop(0)))
+        found, self._held = self._held[:size], self._held[size:]
+        return bytes(found)
+
+
+@contextmanager
+def _place(places: Path, key: str) -> Iterator[Path]:
+    """A folder of this shard, after what killed processes left is gone: folders and containers.
+
+    A lock of the kernel says who lives, and ends with its process: nobody else tidies a node.
+    """
+    places.mkdir(parents=True, exist_ok=True)
+    for lock in places.glob("*.lock"):
+        with suppress(FileNotFoundError, BlockingIOError), lock.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _remove(lock.stem)
+            shutil.rmtree(places / lock.stem, ignore_errors=True)
+            lock.unlink()
+    folder, lock = places / key, places / f"{key}.lock"
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        folder.mkdir()
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            lock.unlink(missing_ok=True)
+
+
+def _remove(key: str) -> None:
+    with suppress(ImportError):
+        from evaluation.sandbox.containers import PREFIX, remove
+        from evaluation.sandbox.engine import EngineError
+
+        with suppress(*EngineError):
+            remove(PREFIX + key)

@@ -1,0 +1,108 @@
+"""How a set is cut into shards whose answers together are those to the whole set. Pure."""
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import orjson
+
+from evaluation.contract import Ending, Outcome
+from evaluation.sandbox.limits import Limits
+
+GOLDEN = 0.618033988749895
+Shard = Sequence[Sequence[int]]
+"""Batches of line numbers."""
+
+
+def cut(batches: Sequence[Sequence[int]], most: int) -> Iterator[list[Sequence[int]]]:
+    """Whole batches, in shards that end with the first batch that fills them to `most` examples.
+
+    Batches come sorted by length, so they are taken in the order of the fractions of multiples of
+    the golden ratio: any number of the first ones is spread evenly, and each shard is like the
+    whole. The last one may be smaller.
+    """
+    shard: list[Sequence[int]] = []
+    size = 0
+    for place in sorted(range(len(batches)), key=lambda place: place * GOLDEN % 1):
+        shard.append(batches[place])
+        size += len(batches[place])
+        if size >= most:
+            yield shard
+            shard, size = [], 0
+    if shard:
+        yield shard
+
+
+def in_turn(size: int, most: int) -> list[Sequence[int]]:
+    """The numbers of so many lines, cut after each `most`: of an image nobody knows the batches."""
+    return [range(start, min(size, start + most)) for start in range(0, size, most)]
+
+
+class LineFile:
+    """A file of examples, a JSON object with an `id` a line, of which memory keeps the places."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._starts = path, array("q", [0])
+        with path.open("rb") as lines:
+            for line in lines:
+                self._starts.append(self._starts[-1] + len(line))
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    def batches(self, planned: Iterable[bytes]) -> list[Sequence[int]]:
+        """The batches that the harness plans; at the end those lines that it cannot read."""
+        numbers = {orjson.loads(self._line(number))["id"]: number for number in range(len(self))}
+        found = [[numbers.pop(id) for id in orjson.loads(line)["batch"]] for line in planned]
+        return [*found, [*numbers.values()]] if numbers else [*found]
+
+    def text(self, shard: Shard) -> bytes:
+        """The lines of a shard in the order of the file; each names its batch."""
+        places = sorted((line, batch) for batch, lines in enumerate(shard, 1) for line in lines)
+        told = ({**orjson.loads(self._line(line)), "batch": batch} for line, batch in places)
+        return b"".join(orjson.dumps(one) + b"\n" for one in told)
+
+    def plain(self, lines: Sequence[int]) -> bytes:
+        """These lines as they are."""
+        return b"".join(map(self._line, lines))
+
+    def _line(self, number: int) -> bytes:
+        with self._path.open("rb") as file:
+            file.seek(self._starts[number])
+            return file.read(self._starts[number + 1] - self._starts[number])
+
+
+@dataclass
+class Together:
+    """The endings of a set's shards as that of one run. measured: the shard whose figures count."""
+
+    limits: Limits
+    measured: int = 0
+
+    def __post_init__(self) -> None:
+        self._endings: dict[int, Ending] = {}
+        self._bytes = self._lines = 0
+
+    def add(self, shard: int, ending: Ending, answers: Sequence[bytes]) -> None:
+        """One shard ended well. Raises Exceeded where all together went beyond a limit."""
+        self._endings[shard] = ending
+        self._lines += len(answers)
+        self._bytes += sum(len(line) + 1 for line in answers)
+        self.limits.check_output(self._bytes, self._lines)
+        seconds = sum(one.usage.seconds for one in self._endings.values())
+        self.limits.check_use(seconds=seconds, memory_bytes=0, answers=self._lines)
+
+    def ending(self) -> Ending:
+        """Of all shards: the pace, memory and latency of the measured one, the sums of the rest."""
+        ends = [self._endings[shard] for shard in sorted(self._endings)]
+        warnings = dict.fromkeys(warning for end in ends for warning in end.warnings)
+        log = "\n".join(filter(None, (end.log for end in ends)))[-self.limits.log_bytes :]
+        cpu = [end.usage.cpu_seconds for end in ends]
+        usage = replace(
+            self._endings[self.measured].usage,
+            seconds=sum(end.usage.seconds for end in ends),
+            cpu_seconds=None if None in cpu else sum(filter(None, cpu)),
+            answers=sum(end.usage.answers for end in ends),
+        )
+        return Ending(Outcome.OK, usage, log=log, warnings=(*warnings,))

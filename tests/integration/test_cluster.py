@@ -1,0 +1,111 @@
+"""Evaluations on a Ray cluster of three nodes of this machine: as without, also while nodes die.
+
+KILLS says how many nodes are killed, one in each run.
+"""
+
+import gzip
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from evaluation import jobs
+from evaluation.contract import Outcome, Runnable
+from evaluation.models import EvaluationRun, Submission
+from evaluation.runs.ray_driver import Connected, Job
+from evaluation.runs.ray_runner import RayRunner
+from evaluation.sandbox.choose import NoEngine
+from tasks.models import TargetModel
+from tests.support.cluster import LIMITS, Nodes, nodes, waiting
+from tests.support.evaluations import accepted_model, nli_rows, queued_run, set_version
+from tests.support.factories import TaskFactory
+from tests.support.serving_models import tiny_model
+
+pytestmark = pytest.mark.skipif(not find_spec("ray"), reason="needs ray (requirements-ray.txt)")
+KILLS = int(os.environ.get("KILLS") or 3)
+SHARD, SHARDS = 4, 9
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    with nodes(3, tmp_path_factory.mktemp("nodes")) as started:
+        yield started
+
+
+@pytest.fixture
+def job(cluster: Nodes, tmp_path: Path) -> Job:
+    inputs = tmp_path / "examples.jsonl"
+    rows = [{"id": f"x{n}", "inputs": {"text": "a"}} for n in range(SHARD * SHARDS)]
+    inputs.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return Job(cluster.address, SHARD, "cluster", Runnable(), inputs, LIMITS, waiting)
+
+
+@pytest.mark.django_db
+def test_the_scores_are_those_of_one_machine(cluster, settings, monkeypatch, tmp_path):
+    """A real model, whose numbers depend on what its batches are padded to."""
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    settings.MEDIA_ROOT, settings.EVALUATION_MEMORY_GIB, settings.EVALUATION_CPUS = tmp_path, 1, 1
+    task = TaskFactory(code="nli")
+    rows = [
+        replace(row, inputs={**row.inputs, "premise": "It rained. " * (n % 40 + 1)})
+        for n, row in enumerate(nli_rows(240))
+    ]
+    version = set_version(task, rows=rows)
+    weights = tiny_model(tmp_path / "model", "pair-classification")
+    settings.RAY_SHARD_EXAMPLES = 130
+    found = []
+    for name, address in (("here", ""), ("there", cluster.address)):
+        settings.RAY_ADDRESS = address
+        target = TargetModel.objects.create(task=task, name=name, source=str(weights))
+        model = accepted_model(task, name=name, kind=Submission.Kind.TARGET, target=target)
+        run = queued_run(model, version)
+        jobs.evaluate_next(run.pk)
+        run.refresh_from_db()
+        assert (run.state, run.outcome) == (EvaluationRun.State.DONE, "ok"), run.error
+        with run.predictions.open("rb") as file, gzip.open(file) as lines:
+            answers = [json.loads(line) for line in lines]
+        numbers = run.scores.values_list("metric", "slice", "value", "low", "high", "n")
+        found.append((answers, sorted(numbers)))
+        assert run.usage["answers"] == 240
+        assert run.usage["latency_seconds"] > 0
+    assert run.runner == "ray-process"
+    assert found[0] == found[1]
+    assert len({answer["prob"]["neutral"] for answer in found[0][0]}) > 20
+
+
+def test_a_killed_node_costs_its_shards_alone(cluster: Nodes, job: Job) -> None:
+    """kill -9 of a node in the middle of a run, again and again: each time one whole result."""
+    with Connected(job) as connected:
+        for _ in range(KILLS):
+            answers: list[bytes] = []
+            for number, done in connected.shards():
+                assert done.ending.outcome == Outcome.OK
+                answers += done.answers
+                if number >= 0 and len(answers) == 2 * SHARD:
+                    cluster.kill()
+            cluster.add()
+            ids = sorted(json.loads(line)["id"] for line in answers)
+            assert ids == sorted(f"x{n}" for n in range(SHARD * SHARDS))
+    assert connected.runner == "ray-waiting"
+
+
+def test_what_the_heartbeat_raises_ends_it_and_no_cluster_is_waited_for(
+    cluster: Nodes, job: Job
+) -> None:
+    answers: list[bytes] = []
+    runner = RayRunner(cluster.address, SHARD, "cluster", waiting)
+
+    def beat() -> None:
+        if answers:
+            raise RuntimeError("the lease is lost")
+
+    with pytest.raises(RuntimeError, match="the lease is lost"):
+        runner.run(job.model, job.inputs, LIMITS, take=answers.append, beat=beat)
+    assert 0 < len(answers) < SHARD * SHARDS
+    on_gpu = replace(job.model, gpu="any")
+    with pytest.raises(NoEngine, match="GPU"):
+        runner.run(on_gpu, job.inputs, LIMITS, take=answers.append, beat=lambda: None)

@@ -1,0 +1,98 @@
+"""A Ray cluster on this machine, each node with a raylet of its own, and a model that waits."""
+
+import json
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from evaluation.contract import MIB, Beat, Ending, Outcome, Runnable, Take, Usage
+from evaluation.sandbox.limits import Limits
+
+SECONDS = 0.02  # that the waiting model takes for an example
+LIMITS = Limits(cpus=1, memory_bytes=512 * MIB)
+NODE = {
+    "num_cpus": 1,
+    "memory": 1024 * MIB,
+    "object_store_memory": 80 * MIB,
+    "include_log_monitor": False,
+}
+
+
+class Nodes:
+    """The cluster; `address` as of `ray.init`."""
+
+    def __init__(self, count: int) -> None:
+        from ray.cluster_utils import Cluster
+
+        head = {**NODE, "include_dashboard": False}
+        self._cluster = Cluster(initialize_head=True, head_node_args=head)
+        self.address = self._cluster.address
+        self.others: list[Any] = []
+        for _ in range(count - 1):
+            self.add()
+
+    def add(self) -> None:
+        self.others.append(self._cluster.add_node(**NODE))
+
+    def kill(self) -> None:
+        """kill -9 of the node that was added first."""
+        self.others.pop(0).kill_raylet()
+
+    def close(self) -> None:
+        self._cluster.shutdown()
+
+
+@contextmanager
+def nodes(count: int, cache: Path) -> Iterator[Nodes]:
+    """A cluster with a token, alone on the loopback interface."""
+    told = {
+        "MODEL_CACHE": str(cache),
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": secrets.token_hex(32),
+        "RAY_USAGE_STATS_ENABLED": "0",
+        # A second without an answer and a node is dead, so that tests need not wait for it.
+        "RAY_health_check_initial_delay_ms": "500",
+        "RAY_health_check_period_ms": "250",
+        "RAY_health_check_failure_threshold": "4",
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
+    before = {name: os.environ.get(name) for name in told}
+    os.environ.update(told)
+    try:
+        started = Nodes(count)
+        try:
+            yield started
+        finally:
+            started.close()
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+class WaitingRunner:
+    """Takes SECONDS for an example, and no processor."""
+
+    name = "waiting"
+
+    def run(
+        self, model: Runnable, inputs: Path, limits: Limits, *, take: Take, beat: Beat
+    ) -> Ending:
+        """See `Runner`."""
+        began = time.monotonic()
+        examples = [json.loads(line) for line in inputs.read_text().splitlines()]
+        for example in examples:
+            time.sleep(SECONDS)
+            take(json.dumps({"id": example["id"], "output": {"label": "yes"}}).encode())
+        return Ending(Outcome.OK, Usage(time.monotonic() - began, answers=len(examples)))
+
+
+def waiting(model: Runnable, key: str, name: str | None) -> WaitingRunner:
+    """As `runner_for`."""
+    return WaitingRunner()
