@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('evaluation', '0001_squashed_0020_adapters_and_gpus'),
+        ('evaluation', '0020_adapters_and_gpus'),
     ]
 
     operations = [

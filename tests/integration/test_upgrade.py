@@ -41,8 +41,10 @@ def test_no_released_migration_was_edited(release):
 def test_what_a_new_site_runs_makes_the_tables_that_older_sites_have():
     new, old = (MigrationLoader(None, replace_migrations=new) for new in (True, False))
     assert len(new.graph.nodes) < len(old.graph.nodes)
+    last = [node for node in old.graph.leaf_nodes() if not old.get_migration(*node).replaces]
+    states = {new: new.project_state(), old: old.project_state(last)}
     for one, other in ((new, old), (old, new)):
-        between = MigrationAutodetector(one.project_state(), other.project_state())
+        between = MigrationAutodetector(states[one], states[other])
         assert between.changes(one.graph) == {}
 
 

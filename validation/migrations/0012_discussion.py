@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('accounts', '0001_squashed_0006_log_without_reverse'),
+        ('accounts', '0006_log_without_reverse'),
         ('annotation', '0012_mending'),
         ('validation', '0011_names_on_pages'),
     ]
