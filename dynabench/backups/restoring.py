@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from django.apps import apps
@@ -22,6 +21,7 @@ from dynabench.backups.services import DATABASE, KEYS, MEDIA, MODELS, Backup
 from dynabench.backups.stores import blocks_of, put
 from dynabench.lib.disk import scratch
 from dynabench.lib.encryption import Unreadable, decrypt
+from dynabench.lib.stored import files_in, folders_in
 from dynabench.me.services import delete_person, purge_deleted
 from evaluation.models import Submission
 from evaluation.submissions.services import withdraw
@@ -95,8 +95,7 @@ def _check_fits(backup: Backup) -> None:
 
 def _check_empty() -> None:
     places = [str(settings.MODELS_HOME)] if _has_files(settings.MODELS_HOME) else []
-    with suppress(FileNotFoundError):
-        places += ["the storage"] if any(default_storage.listdir("")) else []
+    places += ["the storage"] if folders_in("") or files_in("") else []
     places += [] if is_empty() else ["the database"]
     if places:
         raise BackupError(

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from django.conf import settings
 from django.core.files.storage import Storage, default_storage
@@ -108,10 +109,10 @@ class Backup:
             raise BackupError(f"{MANIFEST} of {where} cannot be read: {error}") from None
 
     def _opened(self, name: str) -> Iterator[bytes]:
-        with self._store.open(name) as file:
-            sealed = is_sealed(file.read(BLOCK))
         blocks = blocks_of(self._store, name)
-        if not sealed:
+        start = next(blocks, b"")
+        blocks = chain([start], blocks)
+        if not is_sealed(start):
             return blocks
         if not self._passphrase:
             raise BackupError(f"This backup is sealed. {NEEDED}.")

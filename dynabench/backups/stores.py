@@ -88,9 +88,9 @@ class Blocks(File):  # type: ignore[type-arg]
         piece, self._left = self._left[:end], self._left[end:]
         return piece
 
-    def seek(self, *place: int) -> int:
-        """Only to the beginning, before anything is read."""
-        return 0
+    def seekable(self) -> bool:
+        """No: the library of buckets would look for the end."""
+        return False
 
 
 class Counted:
@@ -113,7 +113,8 @@ class Counted:
 
 def put(store: Storage, name: str, blocks: Iterable[bytes]) -> None:
     """Store a new file under exactly this name."""
-    if (kept := store.save(name, Blocks(blocks, name))) != name:
+    # `save` would first look for a free name, of which each is one in a bucket.
+    if (kept := store._save(name, Blocks(blocks, name))) != name:  # type: ignore[attr-defined]
         raise BackupError(f"{name} is there already, as {kept} shows.")
 
 

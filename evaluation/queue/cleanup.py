@@ -12,6 +12,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from dynabench.lib.disk import remove_abandoned
+from dynabench.lib.stored import files_in, folders_in
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission
 from evaluation.models.evaluation_sets import SETS
 from evaluation.queue.attempt_keys import LONG, TEMPORARY, installation, is_needed
@@ -81,13 +82,11 @@ def _folders() -> int:
 
 def _set_files() -> int:
     """Files of evaluation sets that no version names: who made one was killed. No lock."""
-    sets = default_storage.listdir(SETS)[0] if default_storage.exists(SETS) else []
     pairs = EvaluationSetVersion.objects.values_list("inputs", "gold")
     named = {name for pair in pairs for name in pair}
     old, removed = timezone.now() - LONG, 0
-    for one in sets:
-        for name in default_storage.listdir(f"{SETS}/{one}")[1]:
-            path = f"{SETS}/{one}/{name}"
+    for one in folders_in(SETS):
+        for path in files_in(f"{SETS}/{one}"):
             with suppress(FileNotFoundError):  # another janitor was first
                 if path not in named and default_storage.get_modified_time(path) < old:
                     default_storage.delete(path)

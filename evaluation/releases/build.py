@@ -18,6 +18,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from dynabench.accounts.services import log
+from dynabench.lib.stored import files_in
 from evaluation.models import Dataset, DatasetFile, DatasetItem
 from evaluation.queue import leases
 from evaluation.releases.cards import write_cards
@@ -125,10 +126,8 @@ class Build:
         """Take away what a killed try has left."""
         self._tell(0, gettext_noop("starting"))
         self.dataset.items.all().delete()
-        folder = f"releases/{self.dataset}"
-        if default_storage.exists(folder):
-            for name in default_storage.listdir(folder)[1]:
-                default_storage.delete(f"{folder}/{name}")
+        for name in files_in(f"releases/{self.dataset}"):
+            default_storage.delete(name)
 
     def _store(self, rows: Sequence[tuple[Any, ...]], progress: float) -> None:
         with transaction.atomic():

@@ -20,6 +20,7 @@ from dynabench.accounts.models import User
 from dynabench.accounts.people import has_confirmed_address
 from dynabench.lib.disk import check_room, scratch
 from dynabench.lib.errors import Refused
+from dynabench.lib.stored import files_in, folders_in
 from evaluation.contract import GIB, MIB, Beat
 from evaluation.models import Submission, Upload, UploadPiece
 from evaluation.uploads.archives import Source
@@ -271,11 +272,11 @@ def purge_old_uploads() -> int:
     gone = list(old.filter(over))
     for upload in gone:
         discard(upload)
-    folders = default_storage.listdir(FOLDER)[0] if default_storage.exists(FOLDER) else []
+    folders = folders_in(FOLDER)
     known = set(map(str, Upload.objects.filter(pk__in=folders).values_list("pk", flat=True)))
     for folder in set(folders) - known:
         path = f"{FOLDER}/{folder}"
-        for name in default_storage.listdir(path)[1]:
-            default_storage.delete(f"{path}/{name}")
+        for name in files_in(path):
+            default_storage.delete(name)
         default_storage.delete(path)
     return len(gone)

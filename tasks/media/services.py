@@ -18,6 +18,7 @@ from django.utils.translation import gettext_noop
 from dynabench.accounts.models import Annotator
 from dynabench.lib.bounded import MIB, Bounds, OutOfBounds, bounded
 from dynabench.lib.errors import Invalid
+from dynabench.lib.stored import files_in, folders_in
 from tasks.media.decoding import DECODERS, MAX_BYTES, TOO_MANY_BYTES, BadMedia, Decoded
 from tasks.models import Context, Media, Task
 
@@ -128,7 +129,7 @@ def tidy_orphans(most: int) -> int:
     """
     old, found = timezone.now() - UNUSED, 0
     for folder in _folders():
-        names = [f"{folder}/{name}" for name in default_storage.listdir(folder)[1]]
+        names = files_in(folder)
         known = {*Media.objects.filter(file__in=names).values_list("file", flat=True)}
         for name in names:
             if name in known or found == most or default_storage.get_modified_time(name) > old:
@@ -140,15 +141,9 @@ def tidy_orphans(most: int) -> int:
 
 def _folders() -> Iterator[str]:
     """Where files of tasks lie."""
-    for task in _inside("tasks"):
-        yield from _inside(f"{task}/media")
-
-
-def _inside(folder: str) -> list[str]:
-    try:
-        return [f"{folder}/{name}" for name in default_storage.listdir(folder)[0]]
-    except FileNotFoundError:
-        return []
+    for task in folders_in("tasks"):
+        media = f"tasks/{task}/media"
+        yield from (f"{media}/{name}" for name in folders_in(media))
 
 
 def delete_unnamed(*, task: Task, digest: str, leaver: Annotator | None = None) -> None:

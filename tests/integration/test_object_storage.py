@@ -1,0 +1,120 @@
+"""A site whose files lie in a bucket of a real server: uploads, media, releases, sets, backups."""
+
+import gzip
+import hashlib
+import io
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage, storages
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.http import FileResponse
+from django.utils import timezone
+
+from dynabench.env import EnvError, object_storage
+from dynabench.lib.errors import Unavailable
+from dynabench.lib.stored import files_in, folders_in
+from evaluation.models.evaluation_sets import SETS
+from evaluation.operations.stored_files import damages
+from evaluation.queue.cleanup import _set_files
+from evaluation.uploads import chunked
+from evaluation.uploads.chunked import add_file, add_piece, assemble, begin_upload, discard
+from tasks.media.services import tidy_orphans
+from tasks.models import Media
+from tests.support.buckets import KEYS, bucket_server
+from tests.support.factories import RoundFactory, TaskFactory, UserFactory
+from tests.support.media import stored
+from tests.support.submissions import make_set
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.bucket]
+
+
+@pytest.fixture(scope="module")
+def server():
+    with bucket_server() as address:
+        yield address
+
+
+@pytest.fixture
+def site(server, settings, tmp_path, monkeypatch):
+    """Files lie in the bucket, and nothing in the folder of media."""
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    settings.MEDIA_ROOT = tmp_path / "none"
+    settings.MODELS_HOME = tmp_path / "models"
+    address = f"s3://site/{tmp_path.name}?endpoint={server}&region=us-east-1"
+    settings.STORAGES = {**settings.STORAGES, "default": object_storage(address)}
+    yield address
+    assert not (tmp_path / "none").exists()
+
+
+def test_what_people_send_lies_in_the_bucket(site, monkeypatch):
+    monkeypatch.setattr(chunked, "PIECE_BYTES", 4)
+    alice = UserFactory()
+    upload = add_file(alice, "model.zip", 10, io.BytesIO(b"0123456789"))
+    with assemble(upload) as path:
+        assert path.read_bytes() == b"0123456789"
+
+    # The same piece twice at once is one piece, and the other's file goes alone.
+    again = begin_upload(alice, "b.zip", 3)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: sent_once(again), range(4)))
+    with assemble(again) as path:
+        assert path.read_bytes() == b"abc"
+    assert len(files_in(f"uploads/{again.pk}")) == 1
+    assert len(folders_in("uploads")) == 2
+    discard(upload)
+    again.delete()  # its owner was deleted: pieces without an upload
+    chunked.purge_old_uploads()
+    assert folders_in("uploads") == []
+
+
+def sent_once(upload):
+    try:
+        return add_piece(upload, 0, io.BytesIO(b"abc"))
+    finally:
+        connection.close()
+
+
+def test_media_and_sets_and_their_janitors(site, settings):
+    round = RoundFactory(task=TaskFactory(code="nli"))
+    value = stored(round.task, "image")
+    media = Media.objects.get()
+    assert hashlib.sha256(media.file.open().read()).hexdigest() == value["digest"]
+    default_storage.save(f"tasks/{round.task_id}/media/ab/lost.png", ContentFile(b"x"))
+    version = make_set(round.task, "open")
+    sent = FileResponse(version.inputs.open("rb"), as_attachment=True)
+    assert gzip.decompress(b"".join(sent)).count(b"\n") == 6
+    default_storage.save(f"{SETS}/{version.evaluation_set_id}/v9-lost", ContentFile(b"x"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(timezone, "now", lambda: datetime.now(UTC) + timedelta(days=2))
+        assert tidy_orphans(10) == 1
+        assert _set_files() == 1
+    assert not list(damages())
+    default_storage.delete(str(media.file))
+    (damage,) = damages()
+    assert (damage.path, damage.message) == (str(media.file), "is missing")
+
+
+def test_a_site_in_a_bucket_is_backed_up_into_a_bucket(site, server, tmp_path, monkeypatch):
+    monkeypatch.setenv("BACKUP_PASSPHRASE", "a passphrase that nobody guesses")
+    round = RoundFactory(task=TaskFactory(code="nli"))
+    stored(round.task, "image")
+    where = f"s3://site/{tmp_path.name}-backup?endpoint={server}&region=us-east-1"
+    call_command("backup", where)
+    call_command("verify_backup", where)
+    with pytest.raises(CommandError, match="already"):
+        call_command("backup", where)
+
+
+def test_a_bucket_that_is_away_is_told_so(site, server):
+    away = storages.create_storage(object_storage("s3://site?endpoint=http://127.0.0.1:9"))
+    with pytest.raises(Unavailable):
+        away.open("a")
+    with pytest.raises(FileNotFoundError):
+        default_storage.open("a")
+    with pytest.raises(EnvError, match="form"):
+        object_storage("s3://site?endpint=x")
