@@ -8,6 +8,7 @@ from django.db import Error
 
 from dynabench.accounts.tidying import claim
 from dynabench.campaigns.jobs import renew_campaigns
+from dynabench.campaigns.retention_services import apply_retention
 from dynabench.lib.keeper import is_at_work
 from dynabench.me.services import purge_deleted
 from dynabench.upkeep.services import noted
@@ -56,6 +57,7 @@ MINUTELY: Mapping[str, Callable[[], int]] = {
 DAILY: Mapping[str, Callable[[], int]] = {
     "examples of people who left emptied": purge_deleted,
     "examples decided otherwise": refit_second_opinions,
+    "rows emptied by their age": apply_retention,
 }
 
 

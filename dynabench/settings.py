@@ -182,6 +182,12 @@ EMAIL_PORT = env_int("EMAIL_PORT", 25)
 EMAIL_HOST_USER = os.environ.get("EMAIL_HOST_USER", "")
 EMAIL_HOST_PASSWORD = env_secret("EMAIL_HOST_PASSWORD")
 EMAIL_USE_TLS = env_bool("EMAIL_USE_TLS")
+# Of django-anymail's backends: ANYMAIL_MAILGUN_API_KEY becomes MAILGUN_API_KEY.
+ANYMAIL = {
+    name.removeprefix("ANYMAIL_").removesuffix("_FILE"): env_secret(name.removesuffix("_FILE"))
+    for name in os.environ
+    if name.startswith("ANYMAIL_")
+}
 EMAIL_TIMEOUT = 5  # seconds; somebody waits for the page meanwhile
 # Where people reach the site; for links in mails that no request asks for.
 SITE_URL = os.environ.get("SITE_URL") or site_url(
@@ -345,6 +351,11 @@ REFUSED_SUBMISSIONS_PER_DAY = env_int("REFUSED_SUBMISSIONS_PER_DAY", 10)
 SUBMISSION_PRIVATE_HOSTS = env_list("SUBMISSION_PRIVATE_HOSTS")
 # Hosts of webhooks that may be private and be called without TLS.
 WEBHOOK_PRIVATE_HOSTS = env_list("WEBHOOK_PRIVATE_HOSTS")
+# Panels that campaigns pay by; hosts that may be private and be asked without TLS, as of tests.
+PROLIFIC_URL = os.environ.get("PROLIFIC_URL") or "https://api.prolific.com"
+MTURK_URL = os.environ.get("MTURK_URL") or "https://mturk-requester.us-east-1.amazonaws.com"
+PANEL_PRIVATE_HOSTS = env_list("PANEL_PRIVATE_HOSTS")
+RETENTION_APPEAL_DAYS = env_int("RETENTION_APPEAL_DAYS", 365)  # after the answer
 # Where a worker keeps models at hand, and how many bytes of them.
 MODEL_CACHE = Path(os.environ.get("MODEL_CACHE") or HOME / "model-cache")
 # The SentencePiece file of FLORES-200, for tasks that are scored by sp_bleu.

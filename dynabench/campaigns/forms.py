@@ -37,6 +37,7 @@ LABELS = {
     "study": _("The panel's id of the study"),
     "id_days": _("Days that the panel's ids are kept"),
     "help_text": _("Help"),
+    "pauses_itself": _("Pause judges whom the evidence proposes, without asking me"),
     "ethics": _("Ethics statement"),
 }
 TEXTS = {
@@ -164,6 +165,19 @@ def is_address(text: str) -> bool:
     except forms.ValidationError:
         return False
     return True
+
+
+class PlaceForm(forms.Form):
+    """What an owner decides about one person, and why."""
+
+    reason = forms.CharField(
+        label=_("Reason or answer"), max_length=500, required=False,
+        help_text=_("The person reads it."), widget=forms.Textarea(attrs={"rows": 3}),
+    )  # fmt: skip
+    to = forms.ChoiceField(
+        choices=[(one, one) for one in ("approve", "reject", "pause", "answer", "lift")],
+        widget=forms.HiddenInput,
+    )
 
 
 class PaidForm(forms.Form):

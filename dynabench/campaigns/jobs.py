@@ -1,14 +1,25 @@
 """What a site does for campaigns each minute."""
 
+from django.core.cache import cache
+
 from dynabench.campaigns.models import Campaign
+from dynabench.campaigns.payment_services import send_payments
 from dynabench.campaigns.place_services import free_places
+from dynabench.campaigns.quality_services import pause_by_rule
 from dynabench.campaigns.services import settle
+
+LOOK_SECONDS = 600
 
 
 def renew_campaigns() -> int:
-    """Free the places whose time is over, and note what became due; returns how many rows."""
-    added = 0
+    """Free places whose time is over, note what became due, pay; returns how many rows ended.
+
+    Every ten minutes it pauses whom the evidence proposes, where owners switched that on.
+    """
+    ended, looks = 0, cache.add("campaigns:looked", True, LOOK_SECONDS)
     for campaign in Campaign.objects.exclude(opened_at=None).select_related("task"):
         free_places(campaign=campaign)
-        added += settle(campaign=campaign)
-    return added
+        ended += settle(campaign=campaign) + send_payments(campaign=campaign)
+        if looks:
+            ended += pause_by_rule(campaign=campaign)
+    return ended

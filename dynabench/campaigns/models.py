@@ -1,5 +1,7 @@
 """A campaign: whom it asks for what and for how much, who took part, and what each is owed."""
 
+from uuid import uuid4
+
 from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
@@ -69,8 +71,12 @@ class Campaign(models.Model):
     ethics = models.TextField(blank=True)
     ethics_name = models.CharField(max_length=100, blank=True, editable=False)
     opened_at = models.DateTimeField(null=True, editable=False)
+    closed_at = models.DateTimeField(null=True, editable=False)
     study = models.CharField(max_length=40, blank=True)
     sealed_token = models.TextField(blank=True, editable=False)
+    pauses_itself = models.BooleanField(
+        default=False, help_text="Judges whom the evidence proposes are paused without an owner."
+    )
     made_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -180,3 +186,74 @@ class LedgerRow(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.amount} {self.currency}"
+
+
+class Payment(models.Model):
+    """Something that a panel's API is asked to do with money, noted before it is asked.
+
+    What is SENT may have happened. It is read back before anything is sent again; what cannot be
+    known is UNCLEAR and waits for the owner.
+    """
+
+    class Kind(models.TextChoices):
+        APPROVE = "approve", _("approve")
+        REJECT = "reject", _("reject")
+        BONUS = "bonus", _("bonus")
+
+    class State(models.TextChoices):
+        PLANNED = "planned", _("planned")
+        PREPARED = "prepared", _("prepared")
+        SENT = "sent", _("sent")
+        DONE = "done", _("done")
+        UNCLEAR = "unclear", _("unclear")
+        REFUSED = "refused", _("refused")
+
+    place = models.ForeignKey(Place, models.PROTECT, related_name="payments")
+    kind = models.CharField(max_length=7, choices=Kind)
+    amount = models.PositiveIntegerField(default=0)
+    reason = models.CharField(max_length=500, blank=True)
+    key = models.UUIDField(unique=True, default=uuid4, editable=False)
+    state = models.CharField(max_length=8, choices=State, default=State.PLANNED)
+    prepared = models.CharField(max_length=60, blank=True, help_text="Its id at the panel.")
+    before = models.PositiveIntegerField(null=True, help_text="Bonuses that were there before.")
+    said = models.CharField(max_length=500, blank=True)
+    sent_at = models.DateTimeField(null=True)
+    made_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [
+            # Two payments at once to one person could not be told apart when they are read back.
+            models.UniqueConstraint(
+                fields=["place"],
+                condition=Q(state__in=["planned", "prepared", "sent", "unclear"]),
+                name="payment_one_open",
+            )
+        ]
+        indexes = [models.Index(fields=["state"], name="payment_state")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.amount} for {self.place}"
+
+
+class Pause(models.Model):
+    """That somebody may not go on for now: the evidence, their appeal and the owner's answer."""
+
+    place = models.ForeignKey(Place, models.CASCADE, related_name="pauses")
+    evidence = models.JSONField(help_text="As the rules gave it; see `rules.evidence.Proposal`.")
+    by_rule = models.BooleanField(default=False, help_text="Without an owner.")
+    began_at = models.DateTimeField(db_default=Now())
+    appeal = models.CharField(max_length=2000, blank=True)
+    answer = models.CharField(max_length=2000, blank=True)
+    lifted_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["place"], condition=Q(lifted_at=None), name="pause_one_open"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"pause of {self.place}"

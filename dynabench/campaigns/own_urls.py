@@ -14,6 +14,9 @@ urlpatterns = [
     path("<slug:slug>/invite/", own_views.campaign_invite, name="invite"),
     path("<slug:slug>/paid/", own_views.campaign_paid, name="paid"),
     path("<slug:slug>/settle/", own_views.campaign_settle, name="settle"),
-    path("<slug:slug>/places/<int:pk>/", own_views.place_review, name="place"),
+    path("<slug:slug>/bonuses/", own_views.campaign_bonuses, name="bonuses"),
+    path("<slug:slug>/payments/<int:pk>/", own_views.payment_resolve, name="payment"),
+    path("<slug:slug>/quality/", own_views.quality, name="quality"),
+    path("<slug:slug>/places/<int:pk>/", own_views.place, name="place"),
     path("<slug:slug>/<slug:kind>.csv", own_views.campaign_file, name="file"),
 ]

@@ -11,12 +11,13 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dynabench.accounts.people import person
-from dynabench.campaigns import services
+from dynabench.campaigns import payment_services, quality_services, services
 from dynabench.campaigns.files import FILES
-from dynabench.campaigns.forms import CampaignForm, InviteForm, OpenForm, PaidForm
+from dynabench.campaigns.forms import CampaignForm, InviteForm, OpenForm, PaidForm, PlaceForm
 from dynabench.campaigns.invitations import mail_invitations
-from dynabench.campaigns.models import Campaign
-from dynabench.campaigns.selectors import numbers_of, rows_of
+from dynabench.campaigns.models import Campaign, Payment, Place
+from dynabench.campaigns.quality import looks_of
+from dynabench.campaigns.selectors import numbers_of, payments_of, rows_of
 from dynabench.lib.downloads import csv_file
 from dynabench.lib.errors import Refused
 from dynabench.lib.refusals import as_form_error, as_message
@@ -102,6 +103,8 @@ def _page(
         "link": request.build_absolute_uri(reverse("campaigns:arrive", args=[campaign.slug])),
         "query": _query(campaign),
         "files": FILES,
+        "pays": payment_services.api_of(campaign) is not None,
+        "payments": payments_of(campaign),
         "may": [to for to, states in services.FROM.items() if campaign.state in states],
         "form": wrong,
     }
@@ -181,15 +184,78 @@ def campaign_settle(request: HttpRequest, code: str, slug: str) -> HttpResponse:
 
 
 @require_POST
-def place_review(request: HttpRequest, code: str, slug: str, pk: int) -> HttpResponse:
-    """Approve or reject what one person submitted."""
+def campaign_bonuses(request: HttpRequest, code: str, slug: str) -> HttpResponse:
+    """Plan bonuses for all who are owed some; a worker sends them within a minute."""
     found = _campaign(request, code, slug)
-    place = get_object_or_404(found.all_places.select_related("campaign__task"), pk=pk)
-    approve = request.POST.get("to") == "approve"
     with as_message(request):
-        services.review_place(place=place, actor=person(request), approve=approve)
+        n = payment_services.plan_bonuses(campaign=found, actor=person(request))
+        words = ngettext("%(n)d bonus is planned.", "%(n)d bonuses are planned.", n)
+        messages.success(request, words % {"n": n})
+    return redirect("own-campaigns:campaign", code, slug)
+
+
+@require_POST
+def payment_resolve(request: HttpRequest, code: str, slug: str, pk: int) -> HttpResponse:
+    """Say what became of an unclear payment."""
+    found = _campaign(request, code, slug)
+    rows = Payment.objects.select_related("place__campaign__task")
+    payment = get_object_or_404(rows, pk=pk, place__campaign=found)
+    is_paid = request.POST.get("to") == "paid"
+    with as_message(request):
+        payment_services.resolve(payment=payment, actor=person(request), is_paid=is_paid)
         messages.success(request, _("Saved."))
     return redirect("own-campaigns:campaign", code, slug)
+
+
+@require_safe
+def quality(request: HttpRequest, code: str, slug: str) -> HttpResponse:
+    """The judges whose work an owner should look at, with the evidence; nobody is rejected."""
+    found = _campaign(request, code, slug)
+    values = {"task": found.task, "campaign": found, "looks": looks_of(found)}
+    return render(request, "own/campaign_quality.html", values)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def place(request: HttpRequest, code: str, slug: str, pk: int) -> HttpResponse:
+    """One person: their pauses and appeal, what was submitted, and what the owner decides."""
+    found = _campaign(request, code, slug)
+    rows = found.all_places.select_related("campaign__task", "annotator")
+    one = get_object_or_404(rows, pk=pk)
+    form = PlaceForm(request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        with as_form_error(form):
+            _decide(request, one, form)
+            messages.success(request, _("Saved."))
+            return redirect("own-campaigns:campaign", code, slug)
+    values = {
+        "task": found.task,
+        "campaign": found,
+        "place": one,
+        "form": form,
+        "pauses": one.pauses.all(),
+    }
+    status = 422 if form.errors else 200
+    return render(request, "own/campaign_place.html", values, status=status)
+
+
+def _decide(request: HttpRequest, place: Place, form: PlaceForm) -> None:
+    """Do what the button says. Raises Refused."""
+    actor, reason = person(request), form.cleaned_data["reason"]
+    to = form.cleaned_data["to"]
+    if to in ("approve", "reject"):
+        approve = to == "approve"
+        if payment_services.api_of(place.campaign):
+            payment_services.plan_decision(place=place, actor=actor, approve=approve, reason=reason)
+        else:
+            services.review_place(place=place, actor=actor, approve=approve)
+    elif to == "pause":
+        looks = [one for one in looks_of(place.campaign) if one.place.pk == place.pk]
+        evidence = quality_services.evidence_of(looks[0]) if looks else {}
+        told = {**evidence, "reason": reason}
+        quality_services.pause(place=place, actor=actor, evidence=told)
+    elif open_pause := place.pauses.filter(lifted_at=None).first():
+        lift = to == "lift"
+        quality_services.answer(pause=open_pause, actor=actor, text=reason, lift=lift)
 
 
 @require_safe

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.db.models import F, Q, QuerySet, Sum
 
 from annotation.models import Example
-from dynabench.campaigns.models import Campaign, LedgerRow, Place
+from dynabench.campaigns.models import Campaign, LedgerRow, Payment, Place
 from dynabench.campaigns.rules.pay import people_left, per_hour
 from dynabench.campaigns.ways.panels import Arrival
 from dynabench.lib.encryption import Unreadable, decrypt
@@ -69,12 +69,9 @@ def done_of(place: Place) -> Done:
     if campaign.kind in ("write", "both"):
         done["written"] = written_by(place).count()
     if campaign.kind in ("judge", "both"):
-        since = Q(
-            validator=place.annotator_id,
-            example__round__task=campaign.task_id,
-            created_at__gte=place.began_at,
-        )
-        votes, gold = Validation.objects.filter(since), GoldAnswer.objects.filter(since)
+        mine = Q(validator=place.annotator_id, created_at__gte=place.began_at)
+        votes = Validation.objects.filter(mine, example__round__task=campaign.task_id)
+        gold = GoldAnswer.objects.filter(mine, gold__example__round__task=campaign.task_id)
         done["judged"] = votes.count() + gold.count()
     if campaign.kind == "arena":
         voted = Battle.objects.filter(task=campaign.task_id, voter=place.annotator_id)
@@ -172,3 +169,9 @@ def decided_of(campaign: Campaign) -> QuerySet[Consensus]:
         is_verified=True,
         is_sent_back=False,
     )
+
+
+def payments_of(campaign: Campaign) -> QuerySet[Payment]:
+    """What the panel was asked and is not done, unclear ones first."""
+    rows = Payment.objects.filter(place__campaign=campaign).exclude(state=Payment.State.DONE)
+    return rows.select_related("place__annotator").order_by("-state", "pk")

@@ -87,7 +87,8 @@ def set_campaign_state(
         locked.ethics_name = locked.ethics_name or ethics_name
         locked.opened_at = locked.opened_at or timezone.now()
     locked.state = state
-    locked.save(update_fields=["state", "ethics_name", "opened_at"])
+    locked.closed_at = timezone.now() if state == State.CLOSED else None
+    locked.save(update_fields=["state", "ethics_name", "opened_at", "closed_at"])
     log(actor, f"campaign.{state}", locked.task, campaign=locked.slug)
 
 

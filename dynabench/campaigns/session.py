@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.deprecation import MiddlewareMixin
 
-from dynabench.campaigns.models import Campaign, Place
+from dynabench.campaigns.models import Campaign, Pause, Place
 from dynabench.campaigns.place_services import forget_address
 from dynabench.campaigns.ways.panels import MTURK_HOSTS, Arrival
 from dynabench.lib.encryption import Unreadable, decrypt, encrypt
@@ -29,6 +29,7 @@ OPEN_TO_PANELS = (
     *("set_language", "media", "help"),
 )
 """How the names of the pages begin that people of a panel reach."""
+WORK = ("annotation:", "validation:", "leaderboard:battle")
 Morsel._reserved.setdefault("partitioned", "Partitioned")  # type: ignore[attr-defined]  # till 3.14
 Morsel._flags.add("partitioned")  # type: ignore[attr-defined]
 
@@ -88,19 +89,26 @@ def is_of_panel(request: HttpRequest) -> bool:
 
 
 class PanelPeople(MiddlewareMixin):
-    """Leads people of a panel who ask for another page back to their campaign."""
+    """Leads people of a panel, and who is paused, from other pages back to their campaign."""
 
     def process_view(
         self, request: HttpRequest, view: Callable[..., Any], args: Any, kwargs: Any
     ) -> HttpResponse | None:
         """None lets them pass."""
         match = request.resolver_match
-        if match is None or match.view_name == "status" or not is_of_panel(request):
+        if match is None or match.view_name == "status" or not request.user.is_authenticated:
+            return None
+        slug = request.session.get(SLUG)
+        if match.view_name.startswith(WORK) and (slug or request.method == "POST"):
+            # Who has an account may have signed in anew, so each of their answers is asked for.
+            paused = Pause.objects.filter(place__annotator__user=request.user.pk, lifted_at=None)
+            if found := paused.values_list("place__campaign__slug", flat=True).first():
+                return redirect("campaigns:progress", found)
+        if not is_of_panel(request):
             return None
         request.is_narrow = True  # type: ignore[attr-defined]  # the layout leaves other pages out
         if match.view_name.startswith(OPEN_TO_PANELS):
             return None
-        slug = request.session.get(SLUG)
         return redirect("campaigns:progress", slug) if slug else redirect("help")
 
 

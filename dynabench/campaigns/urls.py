@@ -11,5 +11,6 @@ urlpatterns = [
     path("progress/", views.progress, name="progress"),
     path("again/", views.agree_again, name="again"),
     path("finish/", views.finish, name="finish"),
+    path("appeal/", views.appeal, name="appeal"),
     path("leave/", views.leave, name="leave"),
 ]

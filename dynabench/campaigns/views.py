@@ -2,16 +2,18 @@
 
 from typing import Any
 
+from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dynabench.accounts.people import person
-from dynabench.campaigns import place_services
+from dynabench.campaigns import place_services, quality_services
 from dynabench.campaigns.forms import ConsentForm
 from dynabench.campaigns.invitations import invited
 from dynabench.campaigns.models import Campaign, Place
@@ -208,6 +210,7 @@ def progress(request: HttpRequest, slug: str) -> HttpResponse:
         "place": place,
         "done": done_of(place),
         "work": [(WORK[name], n) for name, n in done_of(place).parts],
+        "pause": place.pauses.last(),
         "is_working": place.state in (State.WORKING, State.LAPSED),
         "help": render_markdown(campaign.help_text),
         **_way_back(campaign, codes.get(place.state, campaign.code_done)),
@@ -243,4 +246,14 @@ def finish(request: HttpRequest, slug: str) -> HttpResponse:
 def leave(request: HttpRequest, slug: str) -> HttpResponse:
     """Give the place back before the end."""
     place_services.give_back(place=_mine(request, slug))
+    return redirect("campaigns:progress", slug)
+
+
+@require_POST
+def appeal(request: HttpRequest, slug: str) -> HttpResponse:
+    """Say why one disagrees with a pause."""
+    place = _mine(request, slug)
+    with as_message(request):
+        quality_services.appeal(place=place, text=request.POST.get("appeal", "").strip())
+        messages.success(request, _("The owner reads what you wrote."))
     return redirect("campaigns:progress", slug)

@@ -1,12 +1,20 @@
 """Many people come to one campaign at the same time."""
 
+import os
+from datetime import timedelta
+
 import pytest
+from django.db import connections
+from django.utils import timezone
 
 from dynabench.campaigns import place_services
-from dynabench.campaigns.models import LedgerRow, Place
+from dynabench.campaigns.models import LedgerRow, Payment, Place
+from dynabench.campaigns.payment_services import plan_bonuses, send_payments
 from dynabench.campaigns.ways.panels import Arrival
-from tests.support.campaigns import open_campaign
-from tests.support.factories import TaskFactory
+from dynabench.lib.encryption import encrypt
+from tests.support.campaigns import open_campaign, paid_place
+from tests.support.factories import TaskFactory, UserFactory
+from tests.support.panel_server import PanelServer
 from tests.support.races import races
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -42,3 +50,58 @@ def test_one_person_in_two_browsers_takes_one_place_and_is_paid_once(at_once):
         place = Place.objects.get(campaign=campaign)
         at_once(lambda one: place_services.submit(place=one), [place] * 4)
         assert LedgerRow.objects.filter(place=place).count() == 1
+
+
+@pytest.fixture
+def panel(settings):
+    with PanelServer().running() as server:
+        settings.PROLIFIC_URL = settings.MTURK_URL = server.url
+        settings.PANEL_PRIVATE_HOSTS = ["127.0.0.1"]
+        yield server
+
+
+def killed_while_paying(panel, campaign, request, after):
+    """A process of its own pays, and is killed (-9) with its n-th request, before or after it."""
+    connections.close_all()
+    panel.kill_in, panel.kill_after = request, after
+    wait, go = os.pipe()
+    if not (child := os.fork()):
+        os.read(wait, 1)
+        send_payments(campaign=campaign)
+        os._exit(0)
+    panel.victim = child
+    os.write(go, b"!")
+    _pid, status = os.waitpid(child, 0)
+    panel.victim = None
+    os.close(wait)
+    os.close(go)
+    Payment.objects.update(sent_at=timezone.now() - timedelta(hours=1))
+    return os.WIFSIGNALED(status)
+
+
+@pytest.mark.parametrize("way", ["prolific", "mturk"])
+def test_killed_twenty_times_no_bonus_is_paid_twice_or_forgotten(panel, way):
+    """What cannot be known is named: of Prolific, what was sent and does not show."""
+    campaign = open_campaign(
+        TaskFactory(code="nli"), way=way, study="6" * 24, sealed_token=encrypt("id:secret")
+    )
+    owner = UserFactory(is_superuser=True)
+    kills = 0
+    for number in range(20):
+        paid_place(campaign, number)
+        plan_bonuses(campaign=campaign, actor=owner)
+        kills += killed_while_paying(panel, campaign, number % 7, after=number % 2)
+    for _ in range(8):
+        send_payments(campaign=campaign)
+        Payment.objects.update(sent_at=timezone.now() - timedelta(hours=1))
+    states = {one.place_id: one for one in Payment.objects.select_related("place")}
+    assert kills >= 15
+    assert len(states) == 20
+    for place, payment in states.items():
+        got = panel.sum_of(str(place))
+        assert payment.state in ("done", "unclear")
+        assert got == payment.amount if payment.state == "done" else got in (0, payment.amount)
+        booked = LedgerRow.objects.filter(place=place, kind="paid", cause__startswith="bonus")
+        assert booked.count() == (payment.state == "done")
+    unclear = [one for one in states.values() if one.state == "unclear"]
+    assert not unclear if way == "mturk" else len(unclear) < 10

@@ -1,8 +1,14 @@
 """Campaigns for tests: one that is open, and people who come by a panel's link."""
 
-from django.test import Client
+import json
 
-from dynabench.campaigns.models import Campaign, ConsentText
+from django.test import Client
+from django.utils import timezone
+
+from dynabench.campaigns.models import Campaign, ConsentText, LedgerRow, Place
+from dynabench.campaigns.ways.panels import Arrival
+from dynabench.lib.encryption import encrypt
+from tests.support.factories import UserFactory
 
 PANEL_IDS = {
     "link": {"pid": "panel-person-1"},
@@ -38,3 +44,23 @@ def take_part(campaign, client=None, **ids):
     """Somebody comes and says yes."""
     client, _page = come(campaign, client, **ids)
     return client, client.post(f"/c/{campaign.slug}/consent/", YES)
+
+
+def paid_place(campaign, number, state="approved"):
+    """Somebody who has submitted and is owed a bonus of 100 cents and `number`.
+
+    The panel's ids are the place's number; of who was approved, the pay for the task is paid.
+    """
+    now = timezone.now()
+    place = Place.objects.create(
+        campaign=campaign, annotator=UserFactory().annotator, state=state, expires_at=now,
+        began_at=now, submitted_at=now, id_hash=f"{campaign.slug} {number}",
+    )  # fmt: skip
+    place.sealed_id = encrypt(json.dumps(Arrival(str(place.pk), str(place.pk))._asdict()))
+    place.save()
+    owed = {"earned": 150, "bonus": 100 + number} | ({"paid": 150} if state == "approved" else {})
+    for kind, amount in owed.items():
+        LedgerRow.objects.create(
+            place=place, kind=kind, amount=amount, currency=campaign.currency, cause="test"
+        )
+    return place

@@ -5,6 +5,8 @@ from datetime import timedelta
 
 import pytest
 from django.core import mail
+from django.core.cache import cache
+from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
@@ -12,15 +14,17 @@ from dynabench.accounts.models import Annotator, User
 from dynabench.campaigns import place_services, services
 from dynabench.campaigns.jobs import renew_campaigns
 from dynabench.campaigns.models import Campaign, LedgerRow, Place
+from dynabench.campaigns.retention_services import apply_retention
 from dynabench.campaigns.selectors import ids_of, numbers_of, rows_of
 from dynabench.lib.errors import Invalid
 from tasks.models import Task, TaskMember
 from tests.support.campaigns import PANEL_IDS, YES, come, open_campaign, take_part
 from tests.support.factories import UserFactory, scripted_target
-from tests.support.judging import answered, judge, write
+from tests.support.judging import answered, judge, write, write_many
 from tests.support.writing import open_form
 from tests.web.conftest import HTMX
 from validation.decisions.consensus_rows import derive_all
+from validation.models import Validation
 
 pytestmark = pytest.mark.django_db
 
@@ -231,6 +235,7 @@ def test_owners_plan_open_and_pay(nli, as_alice, alice, bob):
     assert as_alice.post(f"{url}study/paid/", {"cause": "bank 1"}).status_code == 422
     numbers = numbers_of(campaign, rows_of(campaign))
     assert (numbers.earned, numbers.paid, numbers.fooling, numbers.cost_each) == (270, 270, 1, 270)
+    assert as_alice.get(f"{url}study/places/{place.pk}/").status_code == 200
     as_alice.post(f"{url}study/places/{place.pk}/", {"to": "approve"})
     assert Place.objects.get().state == "approved"
     as_alice.force_login(bob)
@@ -268,3 +273,61 @@ def test_promises_stay(nli):
             campaign=campaign, actor=admin, consent="", token="",
             **plan | {"slug": "study", "each": 5},
         )  # fmt: skip
+
+
+def test_careless_judges_are_proposed_paused_and_appeal(nli, as_alice, alice):
+    TaskMember.objects.create(task=nli.task, user=alice, role="owner")
+    campaign = open_campaign(nli.task, kind="judge", opened_at=timezone.now(), places=9)
+    people = [take_part(campaign, pid=f"p{number}")[0] for number in range(4)]
+    places = list(campaign.all_places.select_related("annotator"))
+    labels = ("entailment", "neutral", "contradiction")
+    for number, example in enumerate(write_many(nli, alice, ["fooled"] * 24)):
+        for which, place in enumerate(places):
+            said = labels[(number + (number % 6 == which)) % 3]  # now and then a mistake
+            said = said if which else labels[0]  # the first one always says the same
+            Validation.objects.create(example=example, validator=place.annotator, label=said)
+    careless, fine = people[:2]
+    url = "/own/nli/campaigns/study/"
+    page = as_alice.get(f"{url}quality/")
+    shown = [str(place.annotator) in page.text for place in places]
+    assert shown == [True, False, False, False]
+    renew_campaigns()
+    assert not places[0].pauses.exists()  # nobody switched it on
+    as_alice.post(f"{url}places/{places[0].pk}/", {"to": "pause", "reason": "Always the same."})
+    pause = places[0].pauses.get()
+    assert (pause.evidence["judged"], pause.by_rule) == (24, False)
+    assert careless.get("/t/nli/judge/").url == "/c/study/progress/"
+    assert fine.get("/t/nli/judge/").status_code == 200
+    assert "Always the same." in careless.get("/c/study/progress/").text
+    for _ in range(2):
+        careless.post("/c/study/appeal/", {"appeal": "They are all entailments."})
+    page = as_alice.get(f"{url}places/{places[0].pk}/")
+    assert page.text.count("They are all entailments.") == 1
+    as_alice.post(f"{url}places/{places[0].pk}/", {"to": "lift", "reason": "Fine."})
+    assert careless.get("/t/nli/judge/").status_code == 200
+    Campaign.objects.update(pauses_itself=True)
+    cache.clear()
+    renew_campaigns()
+    assert places[0].pauses.count() == 1  # who was looked at before is the owner's
+    places[0].pauses.all().delete()
+    cache.clear()
+    renew_campaigns()
+    assert places[0].pauses.get().by_rule
+    careless.post("/c/study/finish/")
+    assert LedgerRow.objects.filter(place=places[0], kind="earned").exists()
+
+
+def test_retention(nli):
+    campaign = open_campaign(nli.task, id_days=30, closed_at=timezone.now())
+    client, _page = take_part(campaign)
+    place = Place.objects.get()
+    lifted = timezone.now() - timedelta(days=400)
+    place.pauses.create(evidence={}, appeal="Why?", lifted_at=lifted)
+    call_command("apply_retention", dry_run=True)
+    assert place.pauses.exists()
+    assert apply_retention() == 1
+    Campaign.objects.update(closed_at=timezone.now() - timedelta(days=31))
+    call_command("apply_retention")
+    place.refresh_from_db()
+    assert (place.id_hash, place.sealed_id) == ("", "")
+    assert client.get("/c/study/progress/").status_code == 200

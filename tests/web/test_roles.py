@@ -14,10 +14,9 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern
 
-from dynabench.campaigns.place_services import hold_place
 from dynabench.urls import urlpatterns
 from tests.support.api_routes import world  # noqa: F401
-from tests.support.campaigns import open_campaign
+from tests.support.campaigns import open_campaign, paid_place
 from tests.support.roles import HEAD, READ, ROLES, answer, check, line, members_of, plant, tells
 
 pytestmark = pytest.mark.django_db
@@ -65,13 +64,15 @@ def address_of(world, route):
 def test_every_page_answers_each_role_as_the_table_says(world):
     ids = world.ids
     version = world.task.evaluation_sets.get(name=ids["evaluation-sets"][0]).versions.last()
+    study = open_campaign(world.task)
     ids |= {
         "targets": ids["target-models"],
         "contexts": ids["context-batches"],
         "invitations": ids["task-invitations"],
         "assignments": ids["duties"],
         "sets": [version.pk],
-        "places": [hold_place(campaign=open_campaign(world.task)).pk],
+        "places": [paid_place(study, 1).pk],
+        "payments": [study.all_places.get().payments.create(kind="bonus", state="done").pk],
     }
     plant(world)
     members, found, told = members_of(world, Client), [HEAD], set()

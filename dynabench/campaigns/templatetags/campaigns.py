@@ -11,3 +11,9 @@ register = Library()
 def money(amount: int, currency: str) -> str:
     """An amount of the smallest unit, with its currency."""
     return f"{units(amount, currency)}\u00a0{currency}"
+
+
+@register.simple_tag
+def percent(share: float) -> str:
+    """A share in whole percent."""
+    return f"{share:.0%}"

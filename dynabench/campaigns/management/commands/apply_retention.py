@@ -1,0 +1,21 @@
+"""Delete what was only to be kept for so many days."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from dynabench.campaigns.retention_services import apply_retention, old_ids, old_pauses
+
+
+class Command(BaseCommand):
+    help = "Delete what campaigns keep for some days only; docs/privacy.md lists it."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--dry-run", action="store_true", help="only say what is over")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        self.stdout.write(f"panel ids: {old_ids().count()}")
+        self.stdout.write(f"pauses with their appeals: {old_pauses().count()}")
+        if not options["dry_run"]:
+            self.stdout.write(f"{apply_retention()} rows emptied or deleted.")

@@ -1,0 +1,275 @@
+"""Paying by a panel's API: never twice, never forgotten, whatever dies in between.
+
+A row is stored before the panel is asked. Who is killed leaves it PREPARED, where no money moved,
+or SENT: then the panel is read, and what it does not tell is UNCLEAR. No call is in a transaction.
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from dynabench.accounts.models import User
+from dynabench.accounts.services import log
+from dynabench.campaigns.models import Campaign, LedgerRow, Payment, Place
+from dynabench.campaigns.selectors import ids_of, rows_of
+from dynabench.campaigns.ways.mturk import MechanicalTurk
+from dynabench.campaigns.ways.panels import Arrival
+from dynabench.campaigns.ways.paying import Api, Bonus, PanelRefused, PanelUnclear
+from dynabench.campaigns.ways.prolific import Prolific
+from dynabench.lib.encryption import decrypt
+from dynabench.lib.errors import Invalid, Refused
+from tasks.permissions import can_own
+
+BATCH = 20
+LEASE = timedelta(minutes=5)
+"""Far above the time of all calls of a batch: after it nobody is sending any more."""
+REASON_LENGTH = 100
+"""Prolific's least for a rejection."""
+State, Kind = Payment.State, Payment.Kind
+Paid = Sequence[tuple[Payment, Arrival]]
+
+
+def api_of(campaign: Campaign) -> Api | None:
+    """The panel's API, where the owner gave a token for it."""
+    token = decrypt(campaign.sealed_token)
+    if token and campaign.way == Campaign.Way.PROLIFIC:
+        hosts = settings.PANEL_PRIVATE_HOSTS
+        return Prolific(settings.PROLIFIC_URL, token, campaign.study, campaign.currency, hosts)
+    if token and campaign.way == Campaign.Way.MTURK:
+        return MechanicalTurk(settings.MTURK_URL, token)
+    return None
+
+
+@transaction.atomic
+def plan_bonuses(*, campaign: Campaign, actor: User) -> int:
+    """Plan a bonus for everybody who is owed one; returns for how many.
+
+    Locks the campaign. Who has an open payment gets the rest another time. Raises Refused.
+    """
+    locked = _locked(campaign, actor)
+    open_ones = set(_open(locked).values_list("place", flat=True))
+    planned = []
+    for row in rows_of(locked):
+        owed = row.owed if row.place.state == Place.State.APPROVED else 0
+        if owed > 0 and row.place.pk not in open_ones and row.place.sealed_id:
+            planned.append(Payment(place=row.place, kind=Kind.BONUS, amount=owed))
+    Payment.objects.bulk_create(planned)
+    log(actor, "campaign.bonuses-planned", locked.task, campaign=locked.slug, n=len(planned))
+    return len(planned)
+
+
+@transaction.atomic
+def plan_decision(*, place: Place, actor: User, approve: bool, reason: str = "") -> None:
+    """Plan to approve or reject at the panel what somebody submitted. Raises Refused, Invalid."""
+    campaign = _locked(place.campaign, actor)
+    if not approve and len(reason) < REASON_LENGTH:
+        said = _("Give a reason of at least %(n)d characters; the person reads it.")
+        raise Invalid(said % {"n": REASON_LENGTH}, field="reason")
+    kind = Kind.APPROVE if approve else Kind.REJECT
+    try:
+        with transaction.atomic():
+            Payment.objects.create(place=place, kind=kind, reason=reason)
+    except IntegrityError:
+        raise Refused(_("Another payment of this person is not over yet."), code="open") from None
+    log(actor, f"campaign.{kind}-planned", campaign.task, place=place.pk)
+
+
+@transaction.atomic
+def resolve(*, payment: Payment, actor: User, is_paid: bool) -> None:
+    """The owner has looked at the panel and says what became of an unclear payment.
+
+    No lock: one update on condition. Raises Refused.
+    """
+    campaign = _locked(payment.place.campaign, actor)
+    unclear = Payment.objects.filter(pk=payment.pk, state=State.UNCLEAR)
+    if not unclear.update(state=State.SENT if is_paid else State.REFUSED):
+        raise Refused(_("This payment is not unclear any more."), code="state")
+    if is_paid:
+        payment.refresh_from_db()
+        _end(payment)
+    log(actor, "campaign.payment-resolved", campaign.task, payment=payment.pk, is_paid=is_paid)
+
+
+def send_payments(*, campaign: Campaign) -> int:
+    """Read back what was left behind, then send what is planned; returns how many ended.
+
+    Several processes may do it at once: each row is claimed by an update that hits once.
+    """
+    api = api_of(campaign)
+    if api is None:
+        return 0
+    ended = _resume(campaign, api)
+    for payment in _open(campaign).filter(state=State.PLANNED).exclude(kind=Kind.BONUS)[:BATCH]:
+        ended += _decide(api, payment)
+    return ended + _send_bonuses(campaign, api)
+
+
+def _resume(campaign: Campaign, api: Api) -> int:
+    """What a killed process left: prepared is planned again, sent is read back."""
+    old = _open(campaign).filter(sent_at__lte=timezone.now() - LEASE)
+    old.filter(state=State.PREPARED).update(state=State.PLANNED, prepared="")
+    return sum(_read_back(api, one, is_last=True) for one in old.filter(state=State.SENT))
+
+
+def _read_back(api: Api, payment: Payment, *, is_last: bool = False) -> bool:
+    """Look whether it happened; whether it is over. A panel may show it only after a while.
+
+    is_last: what it does not show now is unclear.
+    """
+    arrival = ids_of(payment.place)
+    if arrival is None:
+        return _set_unclear(payment, "The panel's ids were deleted.")
+    try:
+        if payment.kind != Kind.BONUS:
+            status = api.status(arrival)
+            wanted = "approved" if payment.kind == Kind.APPROVE else "rejected"
+            if status == wanted:
+                return _end(payment)
+            return _again(payment) if status == "waiting" else _refuse(payment, status)
+        if api.bonuses(arrival) == (payment.before or 0) + payment.amount:
+            return _end(payment)
+    except PanelRefused as error:
+        return _set_unclear(payment, str(error))
+    except PanelUnclear:
+        return False  # the panel is away: it is read again later
+    if api.knows_keys:
+        return _again(payment)
+    return is_last and _set_unclear(payment, "The panel shows no such bonus.")
+
+
+def _decide(api: Api, payment: Payment) -> bool:
+    """Approve or reject one; asked twice, a panel does it once."""
+    arrival = ids_of(payment.place)
+    if arrival is None:
+        return _refuse(payment, "The panel's ids were deleted.")
+    if not _claim(payment, State.PLANNED, State.SENT):
+        return False
+    try:
+        api.decide(arrival, approve=payment.kind == Kind.APPROVE, reason=payment.reason)
+    except (PanelRefused, PanelUnclear):
+        return _read_back(api, payment)
+    return _end(payment)
+
+
+def _send_bonuses(campaign: Campaign, api: Api) -> int:
+    """Prepare a batch, then pay it; each step is stored before it is asked for."""
+    batch = []
+    for payment in _open(campaign).filter(state=State.PLANNED, kind=Kind.BONUS)[:BATCH]:
+        arrival = ids_of(payment.place)
+        if arrival is None:
+            _refuse(payment, "The panel's ids were deleted.")
+            continue
+        try:
+            before = api.bonuses(arrival)
+        except PanelRefused as error:
+            _refuse(payment, str(error))
+        except PanelUnclear:
+            return 0  # nothing was sent
+        else:
+            if _claim(payment, State.PLANNED, State.PREPARED, before=before):
+                batch.append((payment, arrival))
+    return _pay(api, batch) if batch else 0
+
+
+def _pay(api: Api, batch: Paid) -> int:
+    bonuses = [Bonus(arrival, one.amount, str(one.key)) for one, arrival in batch]
+    try:
+        prepared = api.set_up(bonuses)
+    except PanelRefused as error:
+        return sum(_refuse(one, str(error)) for one, _arrival in batch)
+    except PanelUnclear:
+        for one, _arrival in batch:
+            _again(one)  # no money moves before it is paid
+        return 0
+    mine = [
+        (one, bonus)
+        for (one, _arrival), bonus in zip(batch, bonuses, strict=True)
+        if _claim(one, State.PREPARED, State.SENT, prepared=prepared)
+    ]
+    if len(mine) < len(batch):  # another process took some over: nobody pays this preparation
+        for one, _bonus in mine:
+            _again(one)
+        return 0
+    groups = [mine] if prepared else [[one] for one in mine]
+    return sum(_pay_group(api, prepared, group) for group in groups)
+
+
+def _pay_group(api: Api, prepared: str, group: list[tuple[Payment, Bonus]]) -> int:
+    """Pay what the panel takes as one; where its answer tells nothing, read it back."""
+    try:
+        api.pay(prepared, [bonus for _one, bonus in group], _("Thank you for your work."))
+    except PanelRefused as error:
+        return sum(_refuse(one, str(error)) for one, _bonus in group)
+    except PanelUnclear:
+        return sum(_read_back(api, one) for one, _bonus in group)
+    return sum(_end(one) for one, _bonus in group)
+
+
+def _claim(payment: Payment, old: str, new: str, **more: object) -> bool:
+    """Go on to a state; False where another process did."""
+    values = {"state": new, "sent_at": timezone.now(), **more}
+    if not Payment.objects.filter(pk=payment.pk, state=old).update(**values):
+        return False
+    for name, value in values.items():
+        setattr(payment, name, value)
+    return True
+
+
+@transaction.atomic
+def _end(payment: Payment) -> bool:
+    """It happened: the ledger and the place say so, in one transaction. True where it is new."""
+    going = Payment.objects.filter(pk=payment.pk, state=State.SENT)
+    if not going.update(state=State.DONE, said=""):
+        return False
+    place = payment.place
+    if payment.kind == Kind.BONUS:
+        _note_paid(place, payment.amount, f"bonus {payment.key}")
+        return True
+    is_approved = payment.kind == Kind.APPROVE
+    to = Place.State.APPROVED if is_approved else Place.State.REJECTED
+    Place.objects.filter(pk=place.pk).update(state=to)
+    if is_approved:
+        _note_paid(place, place.campaign.pay_task, "approval")
+    return True
+
+
+def _note_paid(place: Place, amount: int, cause: str) -> None:
+    if amount:
+        row = {"amount": amount, "currency": place.campaign.currency}
+        kind = LedgerRow.Kind.PAID
+        LedgerRow.objects.get_or_create(place=place, kind=kind, cause=cause, defaults=row)
+
+
+def _again(payment: Payment) -> bool:
+    going = Payment.objects.filter(pk=payment.pk, state__in=(State.PREPARED, State.SENT))
+    going.update(state=State.PLANNED, prepared="")
+    return False
+
+
+def _refuse(payment: Payment, said: str) -> bool:
+    Payment.objects.filter(pk=payment.pk).update(state=State.REFUSED, said=said[:500])
+    return True
+
+
+def _set_unclear(payment: Payment, said: str) -> bool:
+    going = Payment.objects.filter(pk=payment.pk, state=State.SENT)
+    return bool(going.update(state=State.UNCLEAR, said=said[:500]))
+
+
+def _open(campaign: Campaign) -> QuerySet[Payment]:
+    going = (State.PLANNED, State.PREPARED, State.SENT, State.UNCLEAR)
+    rows = Payment.objects.filter(place__campaign=campaign, state__in=going)
+    return rows.select_related("place__campaign")
+
+
+def _locked(campaign: Campaign, actor: User) -> Campaign:
+    rows = Campaign.objects.select_related("task")
+    locked = rows.select_for_update(of=("self",), no_key=True).get(pk=campaign.pk)
+    if not can_own(actor, locked.task):
+        raise Refused(_("You do not own this task any more."), code="members")
+    return locked

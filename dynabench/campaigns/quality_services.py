@@ -1,0 +1,74 @@
+"""Pauses of judges whose work needs a look: proposed by evidence, decided by owners, appealed."""
+
+from dataclasses import asdict
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from dynabench.accounts.models import User
+from dynabench.accounts.services import log
+from dynabench.campaigns.models import Campaign, Pause, Place
+from dynabench.campaigns.quality import Look, looks_of
+from dynabench.lib.errors import Refused
+from tasks.permissions import can_own
+
+
+@transaction.atomic
+def pause(*, place: Place, actor: User | None, evidence: dict[str, Any]) -> None:
+    """Pause somebody; they read why, and may appeal. actor: None where the rule does it.
+
+    No lock: one open pause a place, by a unique key. Raises Refused.
+    """
+    _check(actor, place.campaign)
+    try:
+        with transaction.atomic():
+            Pause.objects.create(place=place, evidence=evidence, by_rule=actor is None)
+    except IntegrityError:
+        raise Refused(_("This person is paused already."), code="paused") from None
+    log(actor, "campaign.judge-paused", place.campaign.task, place=place.pk)
+
+
+def pause_by_rule(*, campaign: Campaign) -> int:
+    """Pause whom the evidence proposes, where the owner switched that on; returns how many.
+
+    Who was paused before is left to the owner.
+    """
+    if not campaign.pauses_itself:
+        return 0
+    known = set(Pause.objects.filter(place__campaign=campaign).values_list("place", flat=True))
+    new = [look for look in looks_of(campaign) if look.place.pk not in known]
+    for look in new:
+        pause(place=look.place, actor=None, evidence=evidence_of(look))
+    return len(new)
+
+
+def evidence_of(look: Look) -> dict[str, Any]:
+    """What is stored of a proposal; of others only how many."""
+    told = asdict(look.proposal)
+    del told["judge"]
+    return {**told, "copies": len(look.proposal.copies), "answers": look.answers}
+
+
+@transaction.atomic
+def appeal(*, place: Place, text: str) -> None:
+    """The person says why they disagree; once for each pause. No lock, one update."""
+    row = Pause.objects.filter(place=place, lifted_at=None, appeal="")
+    if not text or not row.update(appeal=text[:2000]):
+        raise Refused(_("Write why you disagree; you may do it once."), code="appeal")
+
+
+@transaction.atomic
+def answer(*, pause: Pause, actor: User, text: str, lift: bool) -> None:
+    """The owner answers, and may let the person go on. No lock, one update. Raises Refused."""
+    _check(actor, pause.place.campaign)
+    values = {"answer": text[:2000]} | ({"lifted_at": timezone.now()} if lift else {})
+    if not Pause.objects.filter(pk=pause.pk, lifted_at=None).update(**values):
+        raise Refused(_("The pause is over already."), code="over")
+    log(actor, "campaign.appeal-answered", pause.place.campaign.task, place=pause.place_id)
+
+
+def _check(actor: User | None, campaign: Campaign) -> None:
+    if actor is not None and not can_own(actor, campaign.task):
+        raise Refused(_("You do not own this task any more."), code="members")
