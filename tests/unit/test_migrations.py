@@ -1,0 +1,142 @@
+"""Migrations since the last release run while it serves (docs/developers.md, "Change a model")."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.db import migrations, models
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.state import ModelState, ProjectState
+from django.db.models.functions import Now, Random
+
+from tests.support.migration_rules import problems
+
+ROOT = Path(__file__).parents[2]
+LAST = max((ROOT / "tests" / "releases").iterdir(), key=lambda folder: folder.name.split("."))
+Key = tuple[str, str]
+
+BEFORE_THE_CHECK: set[Key] = {
+    ("accounts", "0007_no_staff"),
+    ("annotation", "0009_suggestion_actions"),
+    ("evaluation", "0009_chat_models"),
+    ("evaluation", "0020_adapters_and_gpus"),
+    ("evaluation", "0021_training_data_facts"),
+    ("leaderboard", "0006_anchor_costs"),
+    ("tasks", "0013_withdrawn_media"),
+    ("tasks", "0017_reviewers"),
+    ("tasks", "0023_sealed_secrets"),
+    ("tasks", "0024_generators_secret"),
+    ("validation", "0009_round_policy"),
+}
+"""Sites of 0.2.0 stop for these."""
+ALLOWED: dict[Key, str] = {}
+"""The reason why a migration that looks wrong is right."""
+
+
+def in_order(loader: MigrationLoader) -> Iterator[Key]:
+    """Every migration after those that it needs."""
+    yield from dict.fromkeys(
+        key for leaf in loader.graph.leaf_nodes() for key in loader.graph.forwards_plan(leaf)
+    )
+
+
+def found() -> dict[Key, list[str]]:
+    """What is wrong with each of our migrations that the last release does not have."""
+    released = json.loads((LAST / "release.json").read_text())["migrations"]
+    loader = MigrationLoader(None, replace_migrations=False)
+    keys = list(in_order(loader))
+    modules = {key: sys.modules[loader.disk_migrations[key].__module__] for key in keys}
+    files = {key: Path(module.__file__) for key, module in modules.items()}
+    ours = {key for key in keys if files[key].is_relative_to(ROOT)}
+    new = {key for key in ours if str(files[key].relative_to(ROOT)) not in released}
+    known = {
+        ".".join(key)
+        for key in loader.project_state([key for key in keys if key not in new]).models
+    }
+    state, wrong = ProjectState(), {}
+    for key in keys:
+        migration = loader.disk_migrations[key]
+        if key in new and (all := list(problems(key[0], migration.operations, state, known))):
+            wrong[key] = all
+        state = migration.mutate_state(state, preserve=False)
+    return wrong
+
+
+def test_the_last_release_serves_while_migrations_run():
+    wrong = found()
+    exempt = BEFORE_THE_CHECK | ALLOWED.keys()
+    said = [f"{'.'.join(key)}: {why}" for key in wrong if key not in exempt for why in wrong[key]]
+    assert not said, "\n".join([*said, "If it is right after all, say why in ALLOWED."])
+    assert exempt <= wrong.keys()
+    assert all(ALLOWED.values())
+
+
+IDS = [("id", models.AutoField(primary_key=True))]
+
+
+def of(**fields: models.Field) -> ProjectState:
+    """A state with a large and a small table of these fields."""
+    state = ProjectState()
+    for app, name in (("annotation", "example"), ("tasks", "task")):
+        state.add_model(ModelState(app, name, [*IDS, *fields.items()]))
+    return state
+
+
+def text(**options: object) -> models.CharField:
+    return models.CharField(**{"max_length": 10} | options)
+
+
+GOOD = [
+    migrations.AddField("example", "new", text(null=True)),
+    migrations.AddField("example", "new", text(db_default="")),
+    migrations.AddField("example", "new", models.DateTimeField(db_default=Now())),
+    migrations.AddField("example", "new", models.ManyToManyField("example")),
+    migrations.AlterField("example", "word", text(max_length=20, null=True)),
+    migrations.AlterField("example", "word", text(help_text="A word.")),
+    migrations.AddIndex("task", models.Index(fields=["word"], name="by_word")),
+    migrations.RemoveIndex("example", "by_word"),
+    migrations.CreateModel("New", IDS),
+    migrations.AlterModelOptions("example", {"ordering": ["word"]}),
+    migrations.SeparateDatabaseAndState([], [migrations.RemoveField("example", "word")]),
+]
+BAD = [
+    migrations.AddField("example", "new", text(default="")),
+    migrations.AddField("example", "new", text(null=True, db_index=True)),
+    migrations.AddField("example", "new", models.FloatField(db_default=Random())),
+    migrations.AlterField("example", "maybe", text()),
+    migrations.AlterField("example", "word", text(max_length=5)),
+    migrations.AlterField("example", "word", models.IntegerField()),
+    migrations.AlterField("task", "word", text(unique=True)),
+    migrations.AlterField("example", "word", text(db_index=True)),
+    migrations.AlterUniqueTogether("task", {("word", "maybe")}),
+    migrations.AddIndex("example", models.Index(fields=["word"], name="by_word")),
+    migrations.AddConstraint("task", models.UniqueConstraint(fields=["word"], name="one_word")),
+    migrations.RemoveField("task", "word"),
+    migrations.RenameField("task", "word", "said"),
+    migrations.RenameModel("Task", "Question"),
+    migrations.DeleteModel("Task"),
+    migrations.RunSQL("SELECT 1"),
+    migrations.SeparateDatabaseAndState([migrations.RemoveField("task", "word")]),
+]  # fmt: skip
+KNOWN = {"annotation.example", "tasks.task"}
+
+
+@pytest.mark.parametrize("operation", GOOD, ids=lambda one: one.describe())
+def test_what_the_former_release_survives(operation):
+    assert wrong_with(operation, KNOWN) == []
+
+
+@pytest.mark.parametrize("operation", BAD, ids=lambda one: one.describe())
+def test_what_it_does_not_survive(operation):
+    assert len(wrong_with(operation, KNOWN)) == 1
+
+
+def test_a_table_that_it_does_not_know_may_change_freely():
+    assert wrong_with(migrations.RemoveField("task", "word"), KNOWN - {"tasks.task"}) == []
+
+
+def wrong_with(operation, known):
+    app = "tasks" if "ask" in str(operation.deconstruct()) else "annotation"
+    return list(problems(app, [operation], of(word=text(), maybe=text(null=True)), known))
