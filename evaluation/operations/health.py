@@ -3,11 +3,14 @@
 import tempfile
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from django.apps import apps
 from django.conf import settings
 from django.core.cache import cache
 from django.db import DatabaseError, InterfaceError, connection
+from django.db.migrations.recorder import MigrationRecorder
 
 from evaluation.queue.leases import stuck
 from tasks.models import Round, TargetModel
@@ -37,6 +40,20 @@ def check_database() -> Finding:
     except (DatabaseError, InterfaceError) as error:
         return Finding("database", "bad", f"It does not answer: {error}")
     return Finding("database", "ok", connection.vendor)
+
+
+def check_schema() -> Finding:
+    """The tables are those of this version or of a later one: the newest of ours were migrated."""
+    applied = set(MigrationRecorder(connection).migration_qs.values_list("app", "name"))
+    newest: dict[str, str] = {}
+    for app in apps.get_app_configs():
+        if Path(app.path).is_relative_to(settings.BASE_DIR):
+            for file in sorted(Path(app.path, "migrations").glob("0*.py")):
+                newest[app.label] = file.stem
+    if missing := sorted(newest.items() - applied):
+        names = ", ".join(" ".join(one) for one in missing)
+        return Finding("schema", "bad", f"Run manage.py migrate: {names}.")
+    return Finding("schema", "ok", "all migrations applied")
 
 
 def check_cache() -> Finding:
@@ -97,6 +114,7 @@ def check_queue() -> Finding:
 
 PARTS: dict[str, Callable[[], Finding]] = {
     "database": check_database,
+    "schema": check_schema,
     "cache": check_cache,
     "disk": check_disk,
     "model server": check_model_server,

@@ -51,14 +51,15 @@ def installation(home: Path) -> Iterator[str]:
 
 
 @contextmanager
-def web_server(home: Path) -> Iterator[str]:
-    """Gives its address when it answers."""
+def web_server(home: Path, root: Path = ROOT) -> Iterator[str]:
+    """Gives its address when it answers. root: of the code, which a reload reads again."""
     with ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         web = ["-m", "gunicorn", "dynabench.wsgi", "--bind", f"fd://{listener.fileno()}"]
         web += ["--worker-class", "gthread", "--threads", "8", "--no-control-socket"]
-        stack.enter_context(_process("web", web, home, listener.fileno()))
+        web += ["--pid", str(home / "web.pid")]
+        stack.enter_context(_process("web", web, home, listener.fileno(), root=root))
         _wait_for(url, home)
         yield url
 
@@ -68,10 +69,13 @@ def queue_worker(home: Path) -> AbstractContextManager[None]:
 
 
 @contextmanager
-def _process(name: str, command: list[str], home: Path, *files: int) -> Iterator[None]:
+def _process(
+    name: str, command: list[str], home: Path, *files: int, root: Path = ROOT
+) -> Iterator[None]:
     with (home / f"{name}.log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, *command], cwd=ROOT, env=environment(home), pass_fds=files,
+            [sys.executable, *command], cwd=root, env=environment(home) | {"PWD": str(root)},
+            pass_fds=files,
             stdout=log, stderr=log, start_new_session=True,
         )  # fmt: skip
     try:

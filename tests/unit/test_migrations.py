@@ -24,7 +24,6 @@ BEFORE_THE_CHECK: set[Key] = {
     ("evaluation", "0020_adapters_and_gpus"),
     ("evaluation", "0021_training_data_facts"),
     ("leaderboard", "0006_anchor_costs"),
-    ("tasks", "0013_withdrawn_media"),
     ("tasks", "0017_reviewers"),
     ("tasks", "0023_sealed_secrets"),
     ("tasks", "0024_generators_secret"),

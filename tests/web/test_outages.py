@@ -8,7 +8,8 @@ from threading import Thread
 
 import pytest
 from django.contrib.sessions.backends.db import SessionStore
-from django.db import InterfaceError, OperationalError, ProgrammingError
+from django.db import InterfaceError, OperationalError, ProgrammingError, connection
+from django.db.migrations.recorder import MigrationRecorder
 
 from dynabench import health as views
 from dynabench.lib.outages import BUSY, CLOSED_DISK, DATABASE, FULL_DISK, OneLine, outage_of
@@ -120,12 +121,21 @@ def test_each_part_that_is_down_is_named(client, settings, monkeypatch, tmp_path
     assert [name for name, state in parts.items() if state != "ok"] == ["disk", "model server"]
 
 
+def test_a_version_whose_migrations_did_not_run_is_not_ready(client, settings):
+    settings.MODEL_SERVER_URL = "http://127.0.0.1:1"
+    MigrationRecorder(connection).migration_qs.filter(app="upkeep").delete()
+    response = client.get("/readyz/")
+    assert response.status_code == 503
+    assert response.json()["parts"]["schema"] == "down"
+    assert "upkeep" in health.check_schema().message
+
+
 def test_without_a_database_the_others_are_told(client, settings, monkeypatch):
     monkeypatch.setattr(health.connection, "cursor", fails)
     monkeypatch.setattr(health, "stuck", fails)
     monkeypatch.setitem(health.PARTS, "model server", fails)
     parts = client.get("/readyz/").json()["parts"]
-    unknown = {"model server": "unknown", "queue": "unknown"}
+    unknown = dict.fromkeys(("schema", "model server", "queue"), "unknown")
     assert parts == {"database": "down", "cache": "ok", "disk": "ok", **unknown}
 
 
