@@ -221,7 +221,9 @@ def round(transactional_db, tmp_path) -> Round:
     round = RoundFactory(task=task)
     ContextFactory(round=round)
     tiny_target(round, tmp_path)
-    authors = Annotator.objects.bulk_create(Annotator() for _ in range(20))
+    authors = Annotator.objects.bulk_create(
+        Annotator(source=Annotator.Source.IMPORT) for _ in range(20)
+    )  # of people without an account, who did not leave
     examples(round, authors, int(10 * SECONDS))
     return round
 
