@@ -1,11 +1,16 @@
-"""From sign-up to a judged example of one's own task, by three accounts and no administrator."""
+"""From sign-up to the public board of one's own task, by three accounts and no administrator."""
 
+import json
 import re
 
 from django.core import mail
 from playwright.sync_api import expect
 
 from dynabench.accounts.models import User
+from evaluation.jobs import build_dataset
+from evaluation.models import Dataset, EvaluationSetVersion
+from evaluation.sets.selectors import input_rows
+from evaluation.sets.source_services import sweep_rounds
 from tasks.contexts import uploads
 from tasks.models import Round
 from tests.browser.conftest import (
@@ -18,6 +23,7 @@ from tests.browser.conftest import (
     verdict,
 )
 from tests.support.factories import UserFactory
+from tests.support.submissions import work_off
 from validation.models import Validation
 
 CONTEXTS = {
@@ -28,21 +34,110 @@ CONTEXTS = {
 ANSWER = '{"label": "entailment", "prob": {"entailment": 0.9, "neutral": 0.1, "contradiction": 0}}'
 
 
-def write_and_judge(open_page):
-    """A second account writes an example, and a third judges it."""
-    writer = UserFactory()
+def press(page, name):
+    page.get_by_role("button", name=name, exact=True).first.click()
+
+
+def invited(open_page, link):
+    """The page of a new account that has followed the link; and its person."""
+    person = UserFactory()
+    page = open_page(person)
+    page.goto(link)
+    press(page, "Join")
+    return page, person
+
+
+def write_and_judge(open_page, link):
+    """A second account writes an example, and a third judges it; both are invited."""
+    page, writer = invited(open_page, link)
     assign(writer, Round.objects.get(), goal="neutral")
-    page = open_page(writer)
     page.goto("/t/ferries/write/")
     text_box(page).fill(TEXTS["nli"])
     submit_button(page).click()
     expect(verdict(page)).to_have_class(FOOLED)
 
-    page = open_page(UserFactory())
+    page, _ = invited(open_page, link)
     page.goto("/t/ferries/judge/")
     page.locator("#judge-form button").first.click()
     expect(page.get_by_role("status")).to_have_text("Saved. 1 judged.")
     assert Validation.objects.get().example.annotator.user == writer
+    return page
+
+
+def upload_contexts(page, file):
+    page.locator("[type=file]").set_input_files(file)
+    press(page, "Show what it brings")
+    page.get_by_label("premise").select_option("Sentence")
+    press(page, "Match them and show again")
+    press(page, "Store 1 new context")
+
+
+def set_up_target(page, name):
+    """A target that is tested, and in the plan of a round, whose page it leaves open."""
+    page.get_by_role("link", name="Add a target").click()
+    page.get_by_role("link", name="Set it up").click()
+    page.get_by_label("Name").fill(name)
+    page.get_by_label("Adapter").select_option("scripted")
+    page.get_by_label("Options").fill(ANSWER)
+    press(page, "Save")
+    press(page, "Send the test")
+    expect(page.get_by_role("heading", name="Answer after")).to_be_focused()
+
+
+def release(page):
+    """The owner decides what has too few votes, closes the round and releases it."""
+    page.goto("/own/ferries/review/examples/")
+    page.locator("#act tbody [type=checkbox]").check()
+    page.locator("#act [value=accept]").click()
+    page.goto("/own/ferries/rounds/")
+    page.get_by_role("link", name="Close round 1").click()
+    press(page, "Close round 1")
+    expect(page.locator("#round-1")).to_contain_text("closed")
+    Round.objects.update(writing_until=None)  # who was writing has had the 15 minutes
+    sweep_rounds()
+    page.goto("/own/ferries/rounds/")
+    page.get_by_role("link", name="Release round 1").click()
+    press(page, "Release")
+    expect(page.get_by_role("progressbar")).to_be_visible()
+    build_dataset(Dataset.objects.get().pk)
+    sweep_rounds()
+
+
+def go_on(page):
+    """The next round has the next target, and opens."""
+    page.goto("/own/ferries/targets/")
+    set_up_target(page, "ferry-model-2")
+    page.goto("/own/ferries/rounds/new/")
+    page.get_by_label("ferry-model-2").check()
+    press(page, "Save the plan")
+    page.get_by_role("link", name="Import contexts into round 2").click()
+    upload_contexts(page, CONTEXTS)
+    page.goto("/own/ferries/rounds/")
+    page.get_by_role("link", name="Open round 2").click()
+    press(page, "Open round 2")
+    expect(page.locator("#round-2")).to_contain_text("open")
+
+
+def on_the_board(page, visitor):
+    """The one who judged submits predictions, and everybody sees them on the board."""
+    (row,) = input_rows(EvaluationSetVersion.objects.get())
+    line = {"id": row["uid"], "output": {"label": "neutral"}}
+    file = {"name": "a.jsonl", "mimeType": "text/plain", "buffer": json.dumps(line).encode()}
+    page.goto("/t/ferries/submit/")
+    page.get_by_role("link", name="A predictions file").click()
+    page.get_by_label("Name of the model").fill("By hand")
+    page.locator("[name=evaluation_set]").select_option(index=1)
+    page.locator("[type=file]").set_input_files(file)
+    press(page, "Submit")
+    expect(page.get_by_role("heading", name="By hand")).to_be_visible()
+    work_off()
+    page.reload()
+    press(page, "Publish")
+    expect(page.get_by_role("button", name="Make it private")).to_be_visible()
+    visitor.goto("/t/ferries/leaderboard/")
+    expect(visitor.locator("main")).to_contain_text("By hand")
+    visitor.get_by_role("link", name="Models and rounds").click()
+    expect(visitor.get_by_role("row", name="By hand")).to_contain_text("100")
 
 
 def test_a_task_of_ones_own(
@@ -50,47 +145,39 @@ def test_a_task_of_ones_own(
 ):
     monkeypatch.setattr(uploads, "UPLOADS", tmp_path)
     settings.NEW_TASKS, settings.ACCOUNT_EMAIL_VERIFICATION = "everybody", "mandatory"
+    settings.MEDIA_ROOT = tmp_path
     page = open_page()
-
-    def press(name):
-        page.get_by_role("button", name=name, exact=True).first.click()
-
     page.goto("/accounts/signup/?next=/new/")
     page.locator("main [type=email]").fill("ada@example.com")
     page.locator("main [type=password]").fill("a long pass phrase")
-    press("Create my account")
+    press(page, "Create my account")
     expect(page).to_have_url(re.compile("confirm-email"))
     page.goto(re.search(r"https?://\S+confirm-email/\S+", mail.outbox[0].body)[0])
-    press("Confirm")
+    press(page, "Confirm")
     sign_in(page.context, live_server.url, User.objects.get())
     page.goto("/new/")
     page.get_by_role("link", name="Natural language inference").click()
     page.get_by_label("Name", exact=True).fill("Ferries")
     page.get_by_label("Code", exact=True).fill("ferries")
-    press("Make the task")
+    press(page, "Make the task")
     page.get_by_role("link", name="The round has no contexts").click()
-    page.locator("[type=file]").set_input_files(CONTEXTS)
-    press("Show what it brings")
-    page.get_by_label("premise").select_option("Sentence")
-    press("Match them and show again")
-    press("Store 1 new context")
+    upload_contexts(page, CONTEXTS)
     page.get_by_role("link", name="The round has no target").click()
-    page.get_by_role("link", name="Add a target").click()
-    page.get_by_role("link", name="Set it up").click()
-    page.get_by_label("Name").fill("ferry-model")
-    page.get_by_label("Adapter").select_option("scripted")
-    page.get_by_label("Options").fill(ANSWER)
-    press("Save")
-    press("Send the test")
-    expect(page.get_by_role("heading", name="Answer after")).to_be_focused()
+    set_up_target(page, "ferry-model")
     page.goto("/own/ferries/rounds/1/edit/")
     page.get_by_label("ferry-model").check()
-    press("Save the plan")
+    press(page, "Save the plan")
     page.goto("/own/ferries/access/")
     page.get_by_label("Everybody sees the task").check()
     page.locator("form").filter(has=page.get_by_label("Everybody sees")).get_by_role(
         "button"
     ).click()
     page.get_by_role("link", name="Dashboard").click()
-    press("Open round 1")
-    write_and_judge(open_page)
+    press(page, "Open round 1")
+    page.goto("/own/ferries/access/invitations/")
+    press(page, "Make a link")
+    link = page.locator("#key").text_content()
+    judge = write_and_judge(open_page, link.removeprefix(settings.SITE_URL))
+    release(page)
+    go_on(page)
+    on_the_board(judge, open_page())
