@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from itertools import product
 
 import pytest
 from django.db import connection
@@ -14,6 +15,7 @@ from annotation.models import Example, Report
 from annotation.refusals import NotAllowed, RoundClosed
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
+from dynabench.own.review_many import state_words
 from evaluation.releases.reading import standing_lines
 from evaluation.releases.rows import releasable
 from tasks.models import TaskMember
@@ -22,7 +24,7 @@ from tests.support.judging import answered, write, write_many
 from tests.support.policies import rederive
 from validation.decisions import bulk_services
 from validation.decisions.bulk_services import Action, Wish, act_on, matched, undo
-from validation.decisions.filter_forms import FilterForm
+from validation.decisions.filter_forms import STATE_WORDS, FilterForm
 from validation.models import Consensus, ExampleTag, OwnerDecision, Validation
 from validation.rules.consensus import Policy
 
@@ -111,6 +113,33 @@ def test_filters_combine(nli, alice, bob, three):
         assert found(task, **asked) == [example.pk for example in expected], asked
     Report.objects.create(annotator=judge, context=first.context, reason="broken")
     assert found(task, reports="context") == [example.pk for example in three]
+
+
+STANDINGS = [
+    None, ("undecided", False, False), ("no_consensus", False, False),
+    ("decided", True, False), ("decided", False, False), ("decided", False, True),
+]  # fmt: skip
+"""State, is_verified and is_sent_back of a consensus, as judging may leave them."""
+
+
+def test_the_words_of_a_row_are_those_of_the_one_filter_that_finds_it(nli, bob):
+    example, named = write(nli, bob, 0), dict(STATE_WORDS)
+    apart = named.keys() - {"by-owner", "mended"}
+    for standing, retracted, by in product(STANDINGS, (None, timezone.now()), ("votes", "owner")):
+        Consensus.objects.filter(example=example).delete()
+        if standing:
+            state, is_verified, is_sent_back = standing
+            Consensus.objects.create(
+                example=example, round=nli, votes=0, still_needed=0, state=state, decided_by=by,
+                is_verified=is_verified, is_sent_back=is_sent_back,
+            )  # fmt: skip
+        Example.objects.filter(pk=example.pk).update(retracted_at=retracted)
+        row = Example.objects.select_related("consensus").get()
+        words = state_words(row, getattr(row, "consensus", None))
+        [name] = [one for one in apart if found(nli.task, state=one)]
+        assert words.startswith(str(named[name])), (standing, retracted, by)
+        if not retracted:
+            assert bool(found(nli.task, state="by-owner")) == (words != named[name])
 
 
 @pytest.mark.parametrize(

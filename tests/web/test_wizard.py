@@ -2,6 +2,8 @@
 
 # ruff: noqa: F811  (fixtures are named where they are used)
 
+import re
+
 import pytest
 from django.test import Client
 
@@ -237,7 +239,7 @@ def test_an_arena_has_fewer_steps(as_ada):
 def test_examples_are_written_in_the_fields_of_the_task(as_ada):
     as_ada.post("/new/template/entities/", {"name": "Mine", "code": "mine", "steps": "1"})
     steps = Steps(as_ada)
-    path = "examples/good/1/"
+    path = "examples/good/new/"
     page = steps.get(path).text
     assert 'name="context-sentence"' in page
     typed = {"context-sentence": "Ada met Ben.", "input-names": "Ada = person\nBen = person",
@@ -246,9 +248,18 @@ def test_examples_are_written_in_the_fields_of_the_task(as_ada):
     assert steps.post(path, **typed).url == f"{steps.url}words/"
     made = load_config(steps.text).examples.good[1]
     assert made.input["names"][1]["start"] == 8
-    steps.post(path, remove="1")
-    assert len(load_config(steps.text).examples.good) == 1
-    assert steps.get("examples/good/7/").status_code == 404
+    keys = re.findall(r"/examples/good/(\w{16})/", steps.get("words/").text)
+    first, mine = (f"examples/good/{key}/" for key in keys)
+    steps.post(first, remove="1")
+    assert steps.post(mine, **{**typed, "reason": "Both."}).status_code == 302
+    [left] = load_config(steps.text).examples.good
+    assert left.reason == "Both."
+    late = steps.post(mine, **typed)
+    assert late.status_code == 422, "another window has changed it"
+    assert f'action="{steps.url}{path}"' in late.text
+    assert "Two names." in late.text
+    assert [one.reason for one in load_config(steps.text).examples.good] == ["Both."]
+    assert steps.get(mine).status_code == 404
 
 
 def test_a_task_is_changed_by_the_same_steps(as_ada, ada, nli):

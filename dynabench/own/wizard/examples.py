@@ -1,5 +1,8 @@
 """Good and bad examples, written in the fields of the draft."""
 
+import json
+from collections.abc import Sequence
+from hashlib import sha256
 from typing import Any
 
 from django import forms
@@ -10,6 +13,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods
 
 from annotation.writing.forms import form_field
+from dynabench.lib.errors import Refused
 from dynabench.lib.refusals import as_form_error
 from dynabench.own.wizard.forms import text_area
 from dynabench.own.wizard.shared import mends_of, own_draft, show
@@ -22,6 +26,8 @@ from tasks.making.outline import Data, data_of, get, previewed, put, text_of
 
 KINDS = {"good": gettext_lazy("Good example"), "bad": gettext_lazy("Bad example")}
 PARTS = ("context", "input")
+NEW = "new"
+"""Names the example that is not there yet."""
 
 
 class ExampleForm(forms.Form):
@@ -54,8 +60,8 @@ class ExampleForm(forms.Form):
         made.initial = component.kind.typed(value)
         self.fields[name] = made
 
-    def write(self, data: Data, kind: str, index: int) -> None:
-        """Store the example as the one of that number, or as the last."""
+    def write(self, data: Data, kind: str, key: str) -> None:
+        """Store the example in the place of that one, or as the last. Raises Refused."""
         made: Data = {"context": {}, "input": {}, "reason": self.cleaned_data["reason"]}
         for part in PARTS:
             for component in getattr(self.config, part):
@@ -65,6 +71,11 @@ class ExampleForm(forms.Form):
         if not made["context"]:
             del made["context"]
         shown = list(get(data, ("examples", kind), ()))
+        index = len(shown) if key == NEW else _place(shown, key)
+        if index is None:
+            raise Refused(
+                _("The example was changed meanwhile. Save again to add this one too.")
+            )
         shown[index : index + 1] = [made]
         put(data, ("examples", kind), shown)
 
@@ -98,10 +109,19 @@ def listed(data: Data) -> dict[str, Any]:
     except Http404:
         is_typed = False
     rows = [
-        (kind, words, [_words(one) for one in get(data, ("examples", kind), ())])
+        (kind, words, [(_key(one), _words(one)) for one in get(data, ("examples", kind), ())])
         for kind, words in KINDS.items()
     ]
     return {"is_typed": is_typed, "rows": rows}
+
+
+def _key(example: Data) -> str:
+    """What an address names it by: of its content, so that it never means another one."""
+    return sha256(json.dumps(example, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def _place(shown: Sequence[Data], key: str) -> int | None:
+    return next((index for index, one in enumerate(shown) if _key(one) == key), None)
 
 
 def _words(example: Data) -> str:
@@ -112,30 +132,33 @@ def _words(example: Data) -> str:
 
 
 @require_http_methods(["GET", "POST"])
-def example(request: HttpRequest, pk: int, kind: str, index: int) -> HttpResponse:
+def example(request: HttpRequest, pk: int, kind: str, key: str) -> HttpResponse:
     """Write an example, or change it, or take it away."""
     draft = own_draft(request, pk)
     data = data_of(draft.text)
     config, there = _config_of(data), get(data, ("examples", kind), ())
-    if kind not in KINDS or index > len(there) or not can_be_typed(config):
+    if kind not in KINDS or not can_be_typed(config):
+        raise Http404
+    index = len(there) if key == NEW else _place(there, key)
+    if index is None and request.method == "GET":
         raise Http404
     if "remove" in request.POST:
-        change_draft(draft=draft, change=lambda data: _remove(data, kind, index))
+        change_draft(draft=draft, change=lambda data: _remove(data, kind, key))
         return redirect("draft-step", pk, "words")
-    form = ExampleForm(config, there[index] if index < len(there) else {}, request.POST or None)
+    is_there = index is not None and index < len(there)
+    form = ExampleForm(config, there[index] if is_there else {}, request.POST or None)
     if form.is_valid():
         with as_form_error(form, ConfigError):
-            change_draft(draft=draft, change=lambda data: form.write(data, kind, index))
+            change_draft(draft=draft, change=lambda data: form.write(data, kind, key))
             return redirect("draft-step", pk, "words")
-    path = f"examples.{kind}[{index}]"
-    values: dict[str, Any] = {"form": form, "kind": kind, "index": index, "words": KINDS[kind]}
-    values["mends"] = mends_of(draft, "words", path)
-    values["is_there"] = index < len(there)
+    values: dict[str, Any] = {"form": form, "kind": kind, "words": KINDS[kind]}
+    values["mends"] = mends_of(draft, "words", f"examples.{kind}[{index}]")
+    values |= {"is_there": is_there, "key": key if is_there else NEW}
     page, status = "own/wizard/example.html", 422 if form.errors else 200
     return show(request, draft, "words", values, template=page, status=status)
 
 
-def _remove(data: Data, kind: str, index: int) -> None:
-    shown = list(get(data, ("examples", kind), ()))
-    del shown[index : index + 1]
-    put(data, ("examples", kind), shown)
+def _remove(data: Data, kind: str, key: str) -> None:
+    there = get(data, ("examples", kind), ())
+    index = _place(there, key)
+    put(data, ("examples", kind), [one for at, one in enumerate(there) if at != index])

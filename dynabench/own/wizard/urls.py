@@ -9,7 +9,7 @@ urlpatterns = [
     path("<int:pk>/fields/", fields.fields),
     path("<int:pk>/fields/change/", fields.fields_change, name="draft-fields-change"),
     path("<int:pk>/fields/<slug:place>/<int:index>/", fields.field, name="draft-field"),
-    path("<int:pk>/examples/<slug:kind>/<int:index>/", examples.example, name="draft-example"),
+    path("<int:pk>/examples/<slug:kind>/<slug:key>/", examples.example, name="draft-example"),
     path("<int:pk>/finish/", steps.finish),
     path("<int:pk>/yaml/", steps.draft_yaml, name="draft-yaml"),
     path("<int:pk>/preview/", steps.draft_preview, name="draft-preview"),
