@@ -23,7 +23,7 @@ from tasks.media.services import (
 from tasks.models import Media
 from tests.support import media
 from tests.support.factories import TaskFactory, UserFactory
-from tests.support.races import races
+from tests.support.races import races, wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -148,10 +148,6 @@ WAITS = """
     CREATE TRIGGER waits BEFORE UPDATE ON tasks_media FOR EACH ROW EXECUTE FUNCTION waits();
     SELECT pg_advisory_lock(7);
 """
-WAITING = """
-    SELECT count(*) FROM pg_stat_activity
-    WHERE datname = current_database() AND wait_event_type = 'Lock'
-"""
 
 
 @pytest.fixture
@@ -161,15 +157,6 @@ def database(db):
         cursor.execute(WAITS)
         yield cursor
         cursor.execute("SELECT pg_advisory_unlock_all(); DROP FUNCTION waits CASCADE")
-
-
-def wait_for(database, count):
-    """Until so many wait for a lock."""
-    for _ in range(10_000):
-        database.execute(WAITING)
-        if database.fetchone()[0] >= count:
-            return
-    raise AssertionError(f"fewer than {count} wait")
 
 
 def patiently(function, **asked):
@@ -192,9 +179,9 @@ def test_files_are_locked_in_one_order(task, database, write):
     )
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(patiently, write, task=task, digests=digests)
-        wait_for(database, 1)
+        wait_for(1)
         second = pool.submit(patiently, hide_withdrawn, task=task, digests=digests)
-        wait_for(database, 2)
+        wait_for(2)
         database.execute("SELECT pg_advisory_unlock(7)")
         first.result()  # a ring of locks is an error
         second.result()

@@ -1,6 +1,9 @@
 """Each lock of withdrawing and releasing, with the race that it prevents."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
+from django.db import connections, transaction
 
 from annotation.models import Example
 from annotation.moderation import withdraw_example
@@ -10,9 +13,11 @@ from evaluation.models import Dataset
 from evaluation.releases.build import Options
 from evaluation.releases.services import ReleaseRefused, request_release
 from tasks.models import Round
-from tests.support.factories import ContextFactory, RoundFactory, TaskFactory
-from tests.support.races import races
+from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
+from tests.support.races import races, wait_for
 from tests.support.training_data import asked_release
+from validation.decisions.bulk_services import Action, Wish, act_on
+from validation.models import OwnerDecision
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REPEATS = races(20)
@@ -63,3 +68,23 @@ def test_two_versions_are_published_at_once(example, at_once):
         at_once(build_dataset, versions)
         assert [*Dataset.objects.values_list("state", flat=True)] == ["done"] * 2
         Dataset.objects.all().delete()
+
+
+def test_nothing_is_decided_in_a_round_that_is_released_meanwhile(example):
+    """Lock: the round, in `act_on`; without it the round is still closed for who decides."""
+    Round.objects.update(state="closed")
+    task, actor, wish = example.round.task, UserFactory(), Wish(Action.REJECT, reason="?")
+
+    def decide():
+        try:
+            return act_on(task=task, examples=[example.pk], actor=actor, wish=wish)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            Round.objects.update(state="released")
+            done = pool.submit(decide)
+            wait_for(1)
+        assert [left.code for left in done.result().left] == ["released"]
+    assert not OwnerDecision.objects.exists()

@@ -141,8 +141,8 @@ def still_matched(found: QuerySet[Example], token: str) -> list[int]:
 def act_on(*, task: Task, examples: Collection[int], actor: User, wish: Wish) -> Done:
     """Do it with each example of the task that allows it, and tell why with each that does not.
 
-    Locks the examples, some hundred of a round at a time and in the order of their ids; each such
-    batch is one transaction with its line in the log. Raises TooMany.
+    Locks the examples, some hundred of a round at a time and in the order of their ids, then the
+    round; each such batch is one transaction with its line in the log. Raises TooMany.
     """
     if len(examples) > MOST:
         raise TooMany(_("At most %(number)d examples at a time.") % {"number": MOST})
@@ -185,13 +185,19 @@ def _batch(task: Task, pks: Sequence[int], actor: User, wish: Wish, done: Done) 
 
 
 def _locked(task: Task, pks: Sequence[int]) -> list[Example]:
-    """The examples as they are once they are locked; see `consensus_rows.lock_example`."""
+    """The examples as they are once they are locked; see `consensus_rows.lock_example`.
+
+    Then their round, so that it is not released before they are decided.
+    """
     rows = Example.objects.filter(pk__in=pks).order_by("pk")
     if connection.features.has_select_for_update:
         list(rows.select_for_update(no_key=True).values_list("pk"))
-    found = list(rows.select_related("round", "annotator"))
+    found = list(rows.select_related("annotator"))
+    rounds = Round.objects.select_for_update(of=("self",), no_key=True)
+    round = rounds.get(pk=found[0].round_id)
+    round.task = task
     for row in found:
-        row.round.task = task
+        row.round = round
     return found
 
 

@@ -73,9 +73,7 @@ class ExampleForm(forms.Form):
         shown = list(get(data, ("examples", kind), ()))
         index = len(shown) if key == NEW else _place(shown, key)
         if index is None:
-            raise Refused(
-                _("The example was changed meanwhile. Save again to add this one too.")
-            )
+            raise Refused(_("The example was changed meanwhile. Save again to add this one too."))
         shown[index : index + 1] = [made]
         put(data, ("examples", kind), shown)
 
