@@ -1,7 +1,9 @@
 """What is told to nobody again after a restoration, in SQL that both databases understand.
 
 The statements run in the transaction that restores the database: whatever starts afterwards finds
-nothing to send. Sessions end, because passwords may have changed since the backup.
+nothing to send. Sessions end, because passwords may have changed since the backup. What a panel
+was paid since is not known here: open payments wait for their owner, and no campaign pays before
+its owner has given the panel's token again.
 """
 
 STATEMENTS = """
@@ -17,6 +19,9 @@ UPDATE notices_digest SET told_at = CURRENT_TIMESTAMP;
 INSERT INTO notices_digest (user_id, told_at, is_off)
   SELECT id, CURRENT_TIMESTAMP, FALSE FROM accounts_user
   WHERE id NOT IN (SELECT user_id FROM notices_digest);
+UPDATE campaigns_payment SET state = 'unclear', said = 'The site was restored from a backup.'
+  WHERE state IN ('planned', 'prepared', 'sent');
+UPDATE campaigns_campaign SET sealed_token = '' WHERE sealed_token <> '';
 DELETE FROM usersessions_usersession;
 DELETE FROM django_session;
 DELETE FROM account_emailconfirmation;

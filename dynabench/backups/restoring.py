@@ -19,6 +19,8 @@ from dynabench.backups.databases import is_empty, last_migrations, load
 from dynabench.backups.errors import BackupError
 from dynabench.backups.services import DATABASE, KEYS, MEDIA, MODELS, Backup
 from dynabench.backups.stores import blocks_of, put
+from dynabench.campaigns.models import Campaign
+from dynabench.campaigns.retention_services import apply_retention
 from dynabench.lib.disk import scratch
 from dynabench.lib.encryption import Unreadable, decrypt
 from dynabench.lib.stored import files_in, folders_in
@@ -28,9 +30,10 @@ from evaluation.submissions.services import withdraw
 from tasks.models import TargetModel
 
 SEALED = {"tasks.TargetModel": "sealed_secret", "evaluation.Submission": "secret",
-          "webhooks.Webhook": "secret"}  # fmt: skip
+          "webhooks.Webhook": "secret", "campaigns.Place": "sealed_id"}  # fmt: skip
 Kind = Erasure.Kind
 CHUNK = 1000
+PAYING = (Campaign.Way.PROLIFIC, Campaign.Way.MTURK)
 
 
 def begun() -> Path:
@@ -63,6 +66,8 @@ def restore(backup: Backup, *, without_log: bool = False) -> list[str]:
             load(path)
     said = [f"{count} erased again: {kind}" for kind, count in _erase(manifest.erasure_key, erased)]
     said.append(f"{purge_deleted()} examples of people who left were emptied")
+    said.append(f"{apply_retention()} rows were emptied by their age")
+    said += _payments(manifest.made_at)
     said += [*_lost_secrets(), *_missing_folders()]
     said += [f"missing since before the backup: {name}" for name in manifest.missing]
     mark.unlink()
@@ -173,6 +178,15 @@ def _erase(key: str, erased: Mapping[str, set[str]]) -> Iterator[tuple[str, int]
         for user in people:
             delete_person(user=user)
         yield "people", len(people)
+
+
+def _payments(made_at: str) -> Iterator[str]:
+    """Campaigns that might pay somebody twice, and do not."""
+    for campaign in Campaign.objects.exclude(opened_at=None).filter(way__in=PAYING):
+        yield (
+            f"campaign {campaign.slug} pays nobody until its owner gives the panel's token again: "
+            f"compare what the panel paid since {made_at} with its ledger before"
+        )
 
 
 def _lost_secrets() -> Iterator[str]:

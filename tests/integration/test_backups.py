@@ -30,6 +30,7 @@ from dynabench.accounts.tokens import create_token, revoke_token
 from dynabench.backups import services
 from dynabench.backups.quiet import STATEMENTS
 from dynabench.backups.tables import digest, stored_models
+from dynabench.campaigns.models import Payment
 from dynabench.lib.encryption import encrypt
 from dynabench.me.services import delete_person
 from dynabench.notices.services import renew_and_tell
@@ -38,6 +39,7 @@ from evaluation.models import Submission
 from evaluation.submissions.emails import tell_ends
 from evaluation.submissions.services import withdraw
 from tasks.models import Media, Round, TaskMember
+from tests.support.campaigns import open_campaign, paid_place
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from tests.support.judging import write
 from tests.support.live import ROOT, database_url
@@ -62,6 +64,7 @@ from annotation.mails import tell_reports
 from annotation.models import Example
 from dynabench.accounts.models import ApiToken, User
 from dynabench.backups import restoring
+from dynabench.campaigns.models import Payment
 from dynabench.backups.databases import is_empty
 from dynabench.backups.tables import digest, stored_models
 from dynabench.notices.services import renew_and_tell
@@ -98,8 +101,10 @@ print("FOUND" + json.dumps({
     "tables": tables, "refused": refused,
     "missing": [one.path for one in damages() if one.message == "is missing"],
     "mails": len(getattr(mail, "outbox", [])),
+    "payments": [*Payment.objects.values_list("state", "place__campaign__sealed_token")],
     "deliveries": [*Delivery.objects.values_list("state", flat=True)],
-    "people": [*User.objects.order_by("pk").values_list("email", flat=True)],
+    "has_alice": User.objects.filter(email="alice@example.com").exists(),
+    "has_bob": User.objects.filter(email="bob@example.com").exists(),
     "tokens": ApiToken.objects.count(),
     "examples": Example.objects.filter(retracted_at=None).count(),
     "models": Submission.objects.filter(withdrawn_at=None).count(),
@@ -147,6 +152,8 @@ def fill() -> Round:
         webhook=hook, event="round.closed", key="1", task=round.task, data={}, happened_at=old,
         due_at=old,
     )  # fmt: skip
+    campaign = open_campaign(round.task, way="prolific", sealed_token=encrypt("token"))
+    Payment.objects.create(place=paid_place(campaign, 1), kind="bonus", amount=100)
     return round
 
 
@@ -242,8 +249,8 @@ def test_the_drill(site, settings, tmp_path):
     del found["tables"]
     assert found == {
         "refused": True, "missing": [gone], "mails": 0, "deliveries": ["withheld"],
-        "people": ["bob@example.com"], "tokens": 0, "examples": 1, "models": 1, "weights": "0.5",
-        "key": settings.SECRET_KEY,
+        "payments": [["unclear", ""]], "has_alice": False, "has_bob": True, "tokens": 0,
+        "examples": 1, "models": 1, "weights": "0.5", "key": settings.SECRET_KEY,
     }  # fmt: skip
     assert (home / "secret_key").read_text() == settings.SECRET_KEY
 
