@@ -362,6 +362,14 @@ MODEL_CACHE = Path(os.environ.get("MODEL_CACHE") or HOME / "model-cache")
 SP_BLEU_MODEL = Path(os.environ.get("SP_BLEU_MODEL") or HOME / "flores200.model")
 MODEL_CACHE_BYTES = env_int("MODEL_CACHE_GIB", 50) * 2**30
 
+# What is kept for how many days: docs/operators.md, "How long data is kept".
+SESSION_COOKIE_AGE = env_int("KEEP_SESSIONS_DAYS", 14) * 86400
+KEEP_UPLOADS_DAYS = env_int("KEEP_UPLOADS_DAYS", 3)
+KEEP_LOG_DAYS = env_int("KEEP_LOG_DAYS", 365)
+KEEP_LEASES_DAYS = env_int("KEEP_LEASES_DAYS", 90)
+KEEP_MODELS_DAYS = env_int("KEEP_MODELS_DAYS", 0)  # 0: for ever
+MODELS_BYTES = env_int("MODELS_GIB", 0) * 2**30  # of everybody's uploads and models; 0: no limit
+
 # Evaluations: what a model may use on a set
 EVALUATION_SECONDS = env_int("EVALUATION_SECONDS", 3600)
 EVALUATION_MEMORY_GIB = env_int("EVALUATION_MEMORY_GIB", 8)

@@ -79,6 +79,7 @@ from evaluation.sets.services import note_shown
 from evaluation.sets.source_services import sweep_rounds
 from evaluation.submissions.emails import tell_ends
 from evaluation.submissions.near_copy_services import note_near_copies
+from evaluation.submissions.retention_services import empty_old_models
 from evaluation.submissions.selectors import shown_inputs
 from evaluation.submissions.services import publish_due
 from evaluation.submissions.training_data import facts_of, learn, training_rows
@@ -99,6 +100,7 @@ from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.failures import tell_failures
 from tasks.targets.serving.errors import MisconfiguredError
 from tasks.targets.serving.spec import ModelSpec
+from validation.judging.tidying import tidy_leases
 
 logger = logging.getLogger(__name__)
 J = TypeVar("J", bound=Job)
@@ -226,7 +228,15 @@ def tidy_daily() -> int:
         return 0
     deleted = [
         tidy(MOST_TIDIED)
-        for tidy in (tidy_people, tidy_assignments, tidy_media, tidy_orphans, tidy_invitations)
+        for tidy in (
+            tidy_people,
+            tidy_assignments,
+            tidy_media,
+            tidy_orphans,
+            tidy_invitations,
+            tidy_leases,
+            empty_old_models,
+        )
     ]
     if max(deleted) < MOST_TIDIED:
         note_tidied(sum(deleted))

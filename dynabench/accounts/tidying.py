@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from allauth.usersessions.models import UserSession
+from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.db.models import Q
 from django.utils import timezone
@@ -10,7 +11,6 @@ from django.utils import timezone
 from dynabench.accounts.models import LogEntry
 from dynabench.lib.rows import delete_some
 
-KEPT = timedelta(days=365)
 FLEETING = ("token.", "webhook.", "submission.", "run.")
 """Actions on what is one's own; those on tasks, rounds and data are part of their history."""
 TIDIED = "site.tidied"
@@ -57,6 +57,8 @@ def tidy_people(most: int) -> int:
             Session.objects.filter(expire_date__lt=now),
             # Younger ones may be of a session that is being made just now.
             UserSession.objects.filter(created_at__lt=now - EACH).exclude(session_key__in=living),
-            LogEntry.objects.filter(fleeting, created_at__lt=now - KEPT),
+            LogEntry.objects.filter(
+                fleeting, created_at__lt=now - timedelta(days=settings.KEEP_LOG_DAYS)
+            ),
         )
     )

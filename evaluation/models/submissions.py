@@ -132,6 +132,7 @@ class Submission(Job):
     publish_on = models.DateField(null=True, blank=True)  # an embargo: published from that day on
     anonymous_until = models.DateField(null=True, blank=True)
     withdrawn_at = models.DateTimeField(null=True, blank=True)
+    emptied_at = models.DateTimeField(null=True, editable=False)  # its files went: KEEP_MODELS_DAYS
 
     class Meta(Job.Meta):
         ordering = ["-queued_at"]

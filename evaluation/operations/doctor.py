@@ -1,5 +1,6 @@
 """Is this installation sound? Each check looks at one part and says what it found, in words."""
 
+import os
 import shutil
 import subprocess
 import tempfile
@@ -23,6 +24,7 @@ from evaluation.sandbox.containers import RUNTIME_IMAGE
 from evaluation.sandbox.engine import engine
 from evaluation.sandbox.images import has_image
 from evaluation.sandbox.limits import SPARE_BYTES
+from evaluation.uploads.chunked import site_bytes
 from tasks.models import Round, TargetModel
 from tasks.targets.connect import endpoint_of
 from tasks.targets.endpoints.base import EndpointError
@@ -36,6 +38,13 @@ NO_ENGINE = (
     "throughput and memory cannot be compared with a sandbox's; submitted images wait until an "
     "engine runs here. The hostile models were not run."
 )
+
+
+CONNECTIONS = """
+    SELECT current_setting('max_connections')::int
+               - current_setting('superuser_reserved_connections')::int,
+           (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')
+"""
 
 
 class Verdict(NamedTuple):
@@ -54,6 +63,8 @@ def findings() -> Iterator[Finding]:
     yield database
     yield health.check_cache()
     if database.state != "bad":
+        yield from check_connections()
+        yield check_stored_models()
         yield health.check_queue()
         yield check_targets()
     yield from check_disk()
@@ -68,6 +79,41 @@ def check_migrations() -> Finding:
         names = ", ".join(f"{migration.app_label} {migration.name}" for migration, _ in waiting)
         return Finding("database", "bad", f"Run manage.py migrate: {names}.")
     return Finding("database", "ok", f"{connection.vendor}, all migrations applied")
+
+
+def check_connections() -> Iterator[Finding]:
+    """PostgreSQL takes as many connections as this machine's processes may hold."""
+    if connection.vendor != "postgresql":
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(CONNECTIONS)
+        most, used = cursor.fetchone()
+    needed = connections_needed(
+        web=int(os.environ.get("WEB_CONCURRENCY") or 1),
+        live=settings.LIVE_CALLS,
+        queue=settings.Q_CLUSTER["workers"] + settings.PRACTICE_MODELS,
+    )
+    said = f"this machine may hold {needed}, the server takes {most}, {used} are in use"
+    yield Finding("connections", "ok" if needed <= most else "bad", said)
+
+
+def connections_needed(*, web: int, live: int, queue: int) -> int:
+    """Connections of a machine that runs everything: each thread that asks keeps one.
+
+    web: processes, each with twice `live` threads for pages, `live` for calls of models and one
+    that renews attempts. queue: workers, beside the sweeper and the minute's work. Then the model
+    server, and two commands.
+    """
+    return web * (3 * live + 1) + queue + 2 + 1 + 2
+
+
+def check_stored_models() -> Finding:
+    """Everybody's uploads and models, and whether more may come."""
+    here, most = site_bytes() / GIB, settings.MODELS_BYTES / GIB
+    if not most:
+        return Finding("stored models", "ok", f"{here:.1f} GiB")
+    state: State = "ok" if here < 0.9 * most else "bad"
+    return Finding("stored models", state, f"{here:.1f} of {most:g} GiB (MODELS_GIB)")
 
 
 def check_targets() -> Finding:

@@ -28,7 +28,7 @@ def is_remote(submission: Submission) -> bool:
 def base_named(task: Task, owner: User | None, pk: UUID) -> Submission | None:
     """The whole language model of a task to which the owner of an adapter may add it."""
     mine = Q(is_published=True) | Q(owner=owner, owner__isnull=False)
-    whole = accepted(task).filter(mine, kind=Submission.Kind.LLM, base="")
+    whole = accepted(task).filter(mine, kind=Submission.Kind.LLM, base="", emptied_at=None)
     return whole.filter(pk=pk).first()
 
 

@@ -67,6 +67,7 @@ def request_missing() -> list[EvaluationRun]:
             whole = version.runs.filter(suite__in=suites).values("submission")
             whole = whole.annotate(n=Count("suite", distinct=True)).filter(n=len(suites))
             lacking = accepted(task).exclude(pk__in=whole.values("submission"))
+            lacking = lacking.filter(emptied_at=None)
             made += _request(lacking, [version], None)
     return made
 
@@ -143,6 +144,8 @@ def run_again(*, run: EvaluationRun, actor: User | None) -> EvaluationRun:
         raise Refused(_("This evaluation is under way. Wait for its end, or cancel it."))
     if last.submission.withdrawn_at:
         raise Refused(_("This model was withdrawn."))
+    if last.submission.emptied_at:
+        raise Refused(_("The model's files are gone."))
     if not last.may_repeat:
         raise Refused(
             _(

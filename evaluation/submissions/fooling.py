@@ -46,7 +46,7 @@ def can_be_asked(submission: Submission, viewer: Viewer) -> bool:
     target = submission.target
     answers = target.adapter != IMPORTED if target else submission.kind != Kind.PREDICTIONS
     is_accepted = submission.state == Submission.State.DONE and not submission.withdrawn_at
-    return answers and is_accepted and _may_try(submission, viewer)
+    return answers and is_accepted and not submission.emptied_at and _may_try(submission, viewer)
 
 
 def _may_try(submission: Submission, viewer: Viewer) -> bool:

@@ -1,5 +1,6 @@
 """Files that arrive in pieces, so that a broken connection goes on where it was."""
 
+import logging
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,8 +19,8 @@ from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
 from dynabench.accounts.people import has_confirmed_address
-from dynabench.lib.disk import check_room, scratch
-from dynabench.lib.errors import Refused
+from dynabench.lib.disk import NO_ROOM, WAIT_SECONDS, check_room, scratch
+from dynabench.lib.errors import Refused, Unavailable
 from dynabench.lib.stored import files_in, folders_in
 from evaluation.contract import GIB, MIB, Beat
 from evaluation.models import Submission, Upload, UploadPiece
@@ -27,10 +28,10 @@ from evaluation.uploads.archives import Source
 
 PIECE_BYTES = 16 * MIB
 MOST_OPEN = 5
-KEPT = timedelta(days=3)
 BLOCK = MIB
 FOLDER = "uploads"  # of the storage, as `piece_path` says
 State = Submission.State
+logger = logging.getLogger(__name__)
 
 
 class UploadRefused(Refused):
@@ -67,6 +68,7 @@ def begin_upload(owner: User, file_name: str, size: int, *, most_open: int = MOS
             % {"most": most, "size": size}
         )
     check_room(size)
+    check_budget(size)
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
     if size > (left := bytes_left(owner)):
         raise UploadRefused(_no_quota(owner, left))
@@ -76,7 +78,7 @@ def begin_upload(owner: User, file_name: str, size: int, *, most_open: int = MOS
                 "You have %(number)d files here that you have not submitted. Submit one, discard "
                 "one, or wait: each is kept for %(days)d days."
             )
-            % {"number": most_open, "days": KEPT.days}
+            % {"number": most_open, "days": settings.KEEP_UPLOADS_DAYS}
         )
     name = Path("".join(filter(str.isprintable, file_name)).replace("\\", "/")).name or "file"
     return Upload.objects.create(owner=owner, file_name=name[-200:], size=size)
@@ -102,6 +104,22 @@ def held_bytes(owner: User) -> int:
     uploads = Upload.objects.filter(owner=owner).aggregate(n=Sum("size"))["n"] or 0
     kept = Submission.objects.filter(owner=owner).exclude(file="")
     return uploads + (kept.aggregate(n=Sum("size"))["n"] or 0)
+
+
+def site_bytes() -> int:
+    """Bytes of everybody's uploads, as announced, and files of models."""
+    uploads = Upload.objects.aggregate(n=Sum("size"))["n"] or 0
+    return uploads + (Submission.objects.exclude(file="").aggregate(n=Sum("size"))["n"] or 0)
+
+
+def check_budget(size: int) -> None:
+    """Raises Unavailable where everybody's files would need more than MODELS_GIB; 0: no limit.
+
+    No lock: uploads that begin at one moment may exceed it by their size.
+    """
+    if settings.MODELS_BYTES and site_bytes() + size > settings.MODELS_BYTES:
+        logger.error("No room for %d bytes: MODELS_GIB is reached.", size)
+        raise Unavailable(NO_ROOM, status=507, wait=WAIT_SECONDS)
 
 
 def check_stored(upload: Upload | None, owner: User, size: int) -> None:
@@ -263,11 +281,13 @@ def discard(upload: Upload) -> None:
 
 
 def purge_old_uploads() -> int:
-    """Take away uploads that are older than KEPT and wait for no check; returns how many.
+    """Take away uploads of KEEP_UPLOADS_DAYS ago that wait for no check; returns how many.
 
     Files without an upload go too: what a killed process, or somebody who left, has left behind.
     """
-    old = Upload.objects.filter(begun_at__lt=timezone.now() - KEPT)
+    old = Upload.objects.filter(
+        begun_at__lt=timezone.now() - timedelta(days=settings.KEEP_UPLOADS_DAYS)
+    )
     over = Q(submission__isnull=True) | ~Q(submission__state__in=[State.QUEUED, State.RUNNING])
     gone = list(old.filter(over))
     for upload in gone:

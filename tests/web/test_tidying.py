@@ -6,15 +6,25 @@ from datetime import timedelta
 import pytest
 from allauth.usersessions.models import UserSession
 from django.contrib.sessions.models import Session
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
 from django.utils import timezone
 
 from annotation.models import Assignment, Attempt, Suggestion
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of, log
 from dynabench.accounts.tidying import TIDIED
+from dynabench.lib.errors import Refused, Unavailable
 from evaluation import jobs
 from evaluation.jobs import tidy_daily
+from evaluation.models import Submission
+from evaluation.operations.doctor import connections_needed
+from evaluation.runs.services import request_missing, run_again
+from evaluation.uploads.chunked import begin_upload
+from tests.support.evaluations import accepted_model, queued_run, set_version
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
+from tests.support.judging import write
+from validation.models import JudgeLease
 
 pytestmark = pytest.mark.django_db
 
@@ -88,3 +98,65 @@ def test_once_a_day_and_as_much_as_fits(monkeypatch):
     LogEntry.objects.filter(action=TIDIED).update(created_at=days_ago(1.01))
     assert tidy_daily() == 1
     assert LogEntry.objects.filter(action=TIDIED).count() == 1
+
+
+def test_leases_of_judges_go_once_they_take_no_place(settings, nli):
+    settings.KEEP_LEASES_DAYS = 10
+    example = write(nli, UserFactory())
+    for days, takes_place in ((11, False), (11, True), (9, False)):
+        JudgeLease.objects.create(
+            example=example, validator=annotator_of(UserFactory()), takes_place=takes_place,
+            leased_at=days_ago(days), until=days_ago(days),
+        )  # fmt: skip
+    tidy_daily()
+    left = JudgeLease.objects.order_by("until").values_list("takes_place", flat=True)
+    assert list(left) == [True, False]
+
+
+def test_files_of_models_go_long_after_their_last_use(
+    settings, client, nli, django_capture_on_commit_callbacks
+):
+    version = set_version(nli.task)
+
+    def stored(name, days, **fields):
+        model = accepted_model(nli.task, name=name, is_published=True, **fields)
+        model.file.save("model.tar", ContentFile(b"weights"), save=False)
+        model.finished_at = days_ago(days)
+        model.save()
+        return model
+
+    old, used, young = stored("old", 31), stored("used", 31), stored("young", 29)
+    base = stored("base", 31, kind="llm")
+    stored("adapter", 1, kind="llm", base=str(base.pk))
+    queued_run(used, version)
+    tidy_daily()
+    assert not Submission.objects.exclude(emptied_at=None).exists()  # kept for ever by default
+    settings.KEEP_MODELS_DAYS = 30
+    LogEntry.objects.filter(action=TIDIED).delete()
+    with django_capture_on_commit_callbacks(execute=True):
+        tidy_daily()
+    (emptied,) = Submission.objects.exclude(emptied_at=None)
+    assert (emptied, emptied.file.name) == (old, "")
+    assert not default_storage.exists(old.file.name)
+    assert default_storage.exists(young.file.name)
+    assert client.get(f"/m/{old.pk}/").context["submission"].emptied_at
+    assert {run.submission for run in request_missing()} >= {young, base}
+    assert not old.runs.exists()
+    with pytest.raises(Refused):
+        run_again(
+            run=queued_run(old, version, state="failed", outcome="infrastructure"), actor=None
+        )
+
+
+def test_an_upload_beyond_the_sites_budget_is_refused(settings, alice, nli):
+    accepted_model(nli.task, size=90, file="x")
+    settings.MODELS_BYTES = 100
+    with pytest.raises(Unavailable) as refused:
+        begin_upload(owner=alice, file_name="model.zip", size=11)
+    assert refused.value.status == 507
+    assert begin_upload(owner=alice, file_name="model.zip", size=10).size == 10
+
+
+def test_the_connections_that_a_machine_may_hold():
+    assert connections_needed(web=1, live=8, queue=2) == 32
+    assert connections_needed(web=4, live=8, queue=2) == 107

@@ -1,0 +1,47 @@
+"""Deletes the files of models that nobody needed for long; what was measured stays."""
+
+from datetime import timedelta
+
+from django.conf import settings
+from django.core.files.storage import default_storage
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q
+from django.utils import timezone
+
+from evaluation.models import EvaluationRun, PracticeRun, Submission
+
+State = Submission.State
+
+
+def empty_old_models(most: int) -> int:
+    """Delete the files of up to `most` models whose last use is KEEP_MODELS_DAYS ago; how many.
+
+    0 days: none. A model to which others add an adapter keeps its files, and so do predictions,
+    whose file is what people compare. Each model by a conditional update, no lock: a run that is
+    asked for at the same moment ends with "The model's files are gone."
+    """
+    if not settings.KEEP_MODELS_DAYS:
+        return 0
+    old = timezone.now() - timedelta(days=settings.KEEP_MODELS_DAYS)
+    recent = Q(finished_at=None) | Q(finished_at__gte=old)
+    mine = Q(submission=OuterRef("pk")) & recent
+    bases = Submission.objects.exclude(base="").filter(withdrawn_at=None).values_list("base")
+    named = {base for (base,) in bases.distinct()}
+    idle = Submission.objects.filter(
+        ~Exists(EvaluationRun.objects.filter(mine)),
+        ~Exists(PracticeRun.objects.filter(mine)),
+        state=State.DONE,
+        finished_at__lt=old,
+    ).exclude(Q(file="") | Q(kind=Submission.Kind.PREDICTIONS))
+    found = [one for one in idle.order_by("finished_at")[:most] if str(one.pk) not in named]
+    return sum(_empty(one) for one in found)
+
+
+def _empty(submission: Submission) -> int:
+    name = str(submission.file.name)
+    with transaction.atomic():
+        same = Submission.objects.filter(pk=submission.pk, file=name)
+        emptied = same.update(file="", emptied_at=timezone.now())
+        if emptied:
+            transaction.on_commit(lambda: default_storage.delete(name))
+    return emptied

@@ -1,0 +1,15 @@
+"""Deletes leases of judges that ended long ago."""
+
+from datetime import timedelta
+
+from django.conf import settings
+from django.utils import timezone
+
+from dynabench.lib.rows import delete_some
+from validation.models import JudgeLease
+
+
+def tidy_leases(most: int) -> int:
+    """Delete up to `most` leases that take no place and ended KEEP_LEASES_DAYS ago; how many."""
+    old = timezone.now() - timedelta(days=settings.KEEP_LEASES_DAYS)
+    return delete_some(JudgeLease.objects.filter(takes_place=False, until__lt=old), most)
