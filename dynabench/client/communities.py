@@ -4,7 +4,7 @@ import tarfile
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, Unpack
 
 from dynabench.client import types
 from dynabench.client.archive import own_name
@@ -67,6 +67,79 @@ class Communing(Uploading):
             "POST", f"/communities/{slug}/submissions/", body
         )
         return made
+
+    @method
+    def propose_community(self, name: str, slug: str, goal: str) -> Flow[types.CommunityProposal]:
+        """Propose a community at the address `slug`; an administrator decides. Raises Invalid."""
+        body = {"name": name, "slug": slug, "goal": goal}
+        return self._write("POST", "/communities/proposals/", body)
+
+    @method
+    def community_proposals(self) -> Flow[list[types.CommunityProposal]]:
+        """One's own proposals; for administrators those that wait, too."""
+        return self._all("/communities/proposals/")
+
+    @method
+    def decide_community(
+        self, proposal_id: int, approve: bool, reason: str = ""
+    ) -> Flow[types.CommunityProposal]:
+        """Found a proposed community or decline it; for administrators."""
+        body = {"approve": approve, "reason": reason}
+        return self._write("PATCH", f"/communities/proposals/{proposal_id}/", body)
+
+    @method
+    def change_community(
+        self, slug: str, **change: Unpack[types.CommunityChange]
+    ) -> Flow[types.WholeCommunity]:
+        """Change its name, text, tracks or whether everybody sees it; this and below: owners."""
+        return self._write("PATCH", f"/communities/{slug}/", change)
+
+    @method
+    def community_owners(self, slug: str) -> Flow[list[types.CommunityOwner]]:
+        """Who runs it, by pseudonym."""
+        return self._get(f"/communities/{slug}/owners/")
+
+    @method
+    def add_community_owner(self, slug: str, email: str) -> Flow[list[types.CommunityOwner]]:
+        """Make the account of this address an owner. Raises Invalid."""
+        return self._write("POST", f"/communities/{slug}/owners/", {"email": email})
+
+    @method
+    def remove_community_owner(self, slug: str, owner_id: int) -> Flow[None]:
+        """Take an owner out, oneself too. Raises Refused for the last one."""
+        return self._write("DELETE", f"/communities/{slug}/owners/{owner_id}/")
+
+    @method
+    def post_news(self, slug: str, title: str, text: str) -> Flow[types.Post]:
+        """Tell something, in Markdown."""
+        return self._write("POST", f"/communities/{slug}/news/", {"title": title, "text": text})
+
+    @method
+    def delete_news(self, slug: str, news_id: int) -> Flow[None]:
+        """Take news back."""
+        return self._write("DELETE", f"/communities/{slug}/news/{news_id}/")
+
+    @method
+    def community_entries(self, slug: str) -> Flow[list[types.CommunityEntry]]:
+        """Its tasks, those too that ask to join."""
+        return self._get(f"/communities/{slug}/entries/")
+
+    @method
+    def join_community(self, slug: str, task: str) -> Flow[types.CommunityEntry]:
+        """Ask that a task of one's own joins. Raises Invalid, Refused."""
+        return self._write("POST", f"/communities/{slug}/entries/", {"task": task})
+
+    @method
+    def change_community_entry(
+        self, slug: str, entry_id: int, **change: Unpack[types.CommunityEntryChange]
+    ) -> Flow[types.CommunityEntry]:
+        """Let a task in (`state="in"`), or weigh it (`weight`, 0 to 8)."""
+        return self._write("PATCH", f"/communities/{slug}/entries/{entry_id}/", change)
+
+    @method
+    def remove_community_entry(self, slug: str, entry_id: int) -> Flow[None]:
+        """Decline a task or take it out; for the task's owners, too."""
+        return self._write("DELETE", f"/communities/{slug}/entries/{entry_id}/")
 
     def _upload_model(self, kind: str, path: Path) -> Flow[str]:
         if kind in ("directory", "llm") or not path.is_dir():

@@ -300,6 +300,16 @@ class CommunityBoard(TypedDict):
     lines: list[CommunityLine]
 
 
+class CommunityChange(TypedDict):
+    """What changes; the rest stays."""
+
+    name: NotRequired[str]
+    summary: NotRequired[str]
+    text: NotRequired[str]
+    is_listed: NotRequired[bool]
+    tracks: NotRequired[list[str]]
+
+
 class CommunityColumn(TypedDict):
     """A task of the board."""
 
@@ -307,6 +317,22 @@ class CommunityColumn(TypedDict):
     metric: str
     floor: float
     weight: float
+
+
+class CommunityEntry(TypedDict):
+    """A task that is in a community, or asks to be."""
+
+    id: int
+    task: str
+    state: Literal["asked", "in"]
+    weight: float
+
+
+class CommunityEntryChange(TypedDict):
+    """Let it in, or give it another weight."""
+
+    state: NotRequired[Literal["in"]]
+    weight: NotRequired[float]
 
 
 class CommunityLine(TypedDict):
@@ -323,6 +349,26 @@ class CommunityLine(TypedDict):
     high: float | None
     missing: list[str]
     points: list[Points]
+
+
+class CommunityOwner(TypedDict):
+    """An owner, by pseudonym."""
+
+    id: int
+    name: NotRequired[str]
+
+
+class CommunityProposal(TypedDict):
+    """A community that is proposed, and what was decided."""
+
+    id: int
+    name: str
+    slug: str
+    goal: str
+    state: NotRequired[Literal["waiting", "approved", "declined"]]
+    reason: NotRequired[str]
+    community: NotRequired[str | None]
+    created_at: str
 
 
 class CommunityTask(TypedDict):
@@ -1208,6 +1254,7 @@ class Policy(TypedDict):
 class Post(TypedDict):
     """News."""
 
+    id: int
     title: str
     text: str
     posted_at: str

@@ -22,6 +22,7 @@ from dynabench.communities.models import Community, JointSubmission, Post
 from dynabench.communities.permissions import listed_communities
 from dynabench.communities.rules import Line
 from dynabench.communities.selectors import NEWS, entries_for
+from dynabench.communities.services import change_community, check_runs
 from dynabench.lib.api import NewestFirst, Pages, check_query, read
 from evaluation.api.models import upload_of
 from evaluation.models import Submission
@@ -43,7 +44,7 @@ class PostSerializer(serializers.ModelSerializer[Post]):
 
     class Meta:
         model = Post
-        fields = ("title", "text", "posted_at")
+        fields = ("id", "title", "text", "posted_at")
 
 
 class CommunityTaskSerializer(serializers.Serializer[Any]):
@@ -72,6 +73,18 @@ class WholeCommunitySerializer(CommunitySerializer):
 
     class Meta(CommunitySerializer.Meta):
         fields = (*CommunitySerializer.Meta.fields, "text", "tasks", "news", "files")  # type: ignore[assignment]
+
+
+class CommunityChangeSerializer(serializers.Serializer[Any]):
+    """What changes; the rest stays."""
+
+    name = serializers.CharField(max_length=100, required=False)
+    summary = serializers.CharField(max_length=200, required=False, allow_blank=True)
+    text = serializers.CharField(
+        max_length=100_000, required=False, allow_blank=True, help_text="Markdown."
+    )
+    is_listed = serializers.BooleanField(required=False)
+    tracks = serializers.ListField(child=serializers.CharField(), required=False)
 
 
 class PointsSerializer(serializers.Serializer[Any]):
@@ -159,8 +172,8 @@ def _joint(owner: User) -> QuerySet[JointSubmission]:
     return JointSubmission.objects.filter(owner=owner).prefetch_related(models)
 
 
-def _find(request: Request, slug: str) -> Community:
-    """The community, for those who may see it."""
+def find(request: Request, slug: str) -> Community:
+    """The community, for those who may see it. Raises Http404."""
     return get_object_or_404(listed_communities(request.user), slug=slug)
 
 
@@ -185,12 +198,27 @@ class Communities(generics.ListAPIView[Community]):
 
 class CommunityView(APIView):
     is_public = True
+    write_scope = ApiToken.Scope.OWN
 
     @extend_schema(operation_id="communities_get", responses=WholeCommunitySerializer)
     def get(self, request: Request, slug: str) -> Response:
         """A community with its tasks and news, and what an archive for all of them must hold."""
         check_query(request)
-        found = _find(request, slug)
+        return self._whole(find(request, slug))
+
+    @write("communities_change", CommunityChangeSerializer, WholeCommunitySerializer)
+    def patch(self, request: Request, slug: str) -> Response:
+        """Change what its page says, who sees it and its tracks; for its owners."""
+        found, actor = find(request, slug), person(request)
+        check_runs(actor, found)
+        asked = read(CommunityChangeSerializer, request)
+        names = ("name", "summary", "text", "is_listed", "tracks")
+        now = {name: getattr(found, name) for name in names}
+        change_community(community=found, actor=actor, **{**now, **asked})
+        return self._whole(found)
+
+    def _whole(self, found: Community) -> Response:
+        request = self.request
         files = [
             {
                 "kind": kind,
@@ -219,7 +247,7 @@ class CommunityBoardView(APIView):
     def get(self, request: Request, slug: str) -> Response:
         """The board across tasks; `w_<task>` is another weight of one, `track` chooses a track."""
         check_query(request, "track", prefixes=(WEIGHT,))
-        found = _find(request, slug)
+        found = find(request, slug)
         board = board_of(found, entries_for(request.user, found), request.query_params.dict())
         known = {f"{WEIGHT}{head.task.code}" for head in board.heads}
         asked = {name for name in request.query_params if name.startswith(WEIGHT)}
@@ -259,7 +287,7 @@ class JointSubmissions(generics.ListAPIView[JointSubmission]):
     throttle = "submit"
 
     def get_queryset(self) -> QuerySet[JointSubmission]:
-        found = _find(self.request, self.kwargs["slug"])
+        found = find(self.request, self.kwargs["slug"])
         return _joint(person(self.request)).filter(community=found)
 
     @write("communities_submit", NewJointSerializer, {201: JointSerializer})
@@ -268,7 +296,7 @@ class JointSubmissions(generics.ListAPIView[JointSubmission]):
 
         422 with the code `joint` when some refuse; the message says which, and why.
         """
-        found, owner = _find(request, slug), person(request)
+        found, owner = find(request, slug), person(request)
         fields = read(NewJointSerializer, request)
         fields["upload"] = upload_of(owner, fields.get("upload"))
         made = submit_jointly(community=found, owner=owner, **fields)

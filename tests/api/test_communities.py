@@ -3,7 +3,9 @@
 import pytest
 from rest_framework.test import APIClient
 
+from dynabench.accounts.models import confirm_address
 from dynabench.communities.models import Community, CommunityTask, JointSubmission
+from tasks.models import TaskMember
 from tests.support.archives import zip_of
 from tests.support.boards import measured
 from tests.support.evaluations import accepted_model, set_version
@@ -84,3 +86,71 @@ def test_a_model_goes_to_all_tasks_or_to_none(words, client):
     other = APIClient()
     other.force_login(UserFactory())
     assert other.post(url, told, format="json").status_code == 422  # a file of somebody else
+
+
+def as_api(user):
+    made = APIClient()
+    made.force_login(user)
+    return made
+
+
+def test_a_community_is_proposed_founded_and_run_over_the_api(words):
+    founder, boss = UserFactory(), UserFactory(is_superuser=True)
+    confirm_address(founder)
+    mine, admin, stranger = as_api(founder), as_api(boss), as_api(UserFactory())
+    wanted = {"name": "Rivers", "slug": "rivers", "goal": "To compare."}
+    assert mine.post(f"{ROOT}proposals/", {**wanted, "slug": "words"}).status_code == 409
+    made = mine.post(f"{ROOT}proposals/", wanted).json()
+    one = f"{ROOT}proposals/{made['id']}/"
+    assert mine.patch(one, {"approve": True}).status_code == 404
+    assert admin.patch(one, {"approve": False}).status_code == 422, "it needs a reason"
+    assert admin.patch(one, {"approve": True}).json()["community"] == "rivers"
+    assert admin.patch(one, {"approve": True}).json()["error"]["code"] == "decided"
+    assert mine.get(f"{ROOT}proposals/").json()["results"][0]["state"] == "approved"
+
+    page = f"{ROOT}rivers/"
+    assert stranger.patch(page, {"text": "Mine."}).status_code == 404, "it is not listed yet"
+    changed = mine.patch(page, {"is_listed": True, "tracks": ["small"]}, format="json").json()
+    assert (changed["name"], changed["is_listed"], changed["tracks"]) == ("Rivers", True, ["small"])
+    assert mine.patch(page, {"tracks": ["a", "a"]}, format="json").status_code == 422
+    for write in (
+        lambda: stranger.patch(page, {"text": "Mine."}),
+        lambda: stranger.post(f"{page}owners/", {"email": founder.email}),
+        lambda: stranger.post(f"{page}news/", {"title": "A", "text": "B"}),
+        lambda: stranger.get(f"{page}entries/"),
+    ):
+        assert write().status_code == 403
+    post = mine.post(f"{page}news/", {"title": "We *begin*", "text": "Today."}).json()
+    assert stranger.get(page).json()["news"] == [post]
+    assert mine.delete(f"{page}news/{post['id']}/").status_code == 204
+
+
+def test_owners_are_named_and_tasks_let_in_over_the_api(words):
+    first, second, asker = (UserFactory() for _ in range(3))
+    for person in (first, second):
+        confirm_address(person)
+    words.owners.add(first)
+    task = TaskFactory(code="qa", is_visible=False)
+    TaskMember.objects.create(task=task, user=asker, role="owner")
+    mine, theirs, stranger = as_api(first), as_api(asker), as_api(UserFactory())
+    page = f"{ROOT}words/"
+    assert len(mine.post(f"{page}owners/", {"email": second.email}).json()) == 2
+    assert mine.post(f"{page}owners/", {"email": "nobody@example.com"}).status_code == 422
+    assert mine.delete(f"{page}owners/{second.pk}/").status_code == 204
+    assert mine.delete(f"{page}owners/{first.pk}/").json()["error"]["code"] == "owners"
+
+    assert stranger.post(f"{page}entries/", {"task": "qa"}).status_code == 422
+    entry = theirs.post(f"{page}entries/", {"task": "qa"}).json()
+    assert (entry["task"], entry["state"]) == ("qa", "asked")
+    assert theirs.post(f"{page}entries/", {"task": "qa"}).json()["error"]["code"] == "exists"
+    one = f"{page}entries/{entry['id']}/"
+    assert theirs.patch(one, {"state": "in"}).status_code == 403
+    assert mine.patch(one, {"weight": 2}).status_code == 404, "they do not see the task"
+    assert mine.patch(one, {"state": "in"}).json() == {**entry, "task": "", "state": "in"}
+    assert mine.patch(one, {"state": "in"}).json()["error"]["code"] == "decided"
+    listed = {each["task"]: each for each in mine.get(f"{page}entries/").json()}
+    nli = f"{page}entries/{listed['nli']['id']}/"
+    assert mine.patch(nli, {"weight": 3}).json()["weight"] == 3
+    assert mine.patch(nli, {"weight": 9}).status_code == 422
+    assert stranger.delete(one).status_code == 404
+    assert theirs.delete(one).status_code == 204

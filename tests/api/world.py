@@ -14,7 +14,7 @@ from annotation.models import Assignment, Attempt, Example, Report
 from dynabench.accounts.models import ApiToken, User, confirm_address
 from dynabench.accounts.services import annotator_of
 from dynabench.accounts.tokens import create_token
-from dynabench.communities.models import Community, CommunityTask
+from dynabench.communities.models import Community, CommunityProposal, CommunityTask, Post
 from dynabench.webhooks.models import Delivery
 from dynabench.webhooks.services import create_webhook
 from evaluation.jobs import build_dataset
@@ -82,12 +82,19 @@ def make_world() -> World:
     Task.objects.filter(pk=task.pk).update(config_number=2)
     TaskGroup.objects.create(slug="texts", name="Texts").tasks.add(task)
     community = Community.objects.create(slug="words", name="Words", is_listed=True)
-    CommunityTask.objects.create(community=community, task=task, state="in")
+    community.owners.add(other)
+    entry = CommunityTask.objects.create(community=community, task=task, state="in")
+    post = Post.objects.create(community=community, title="New", text="We are here.")
+    proposal = CommunityProposal.objects.create(proposer=other, name="B", slug="b", goal="To be.")
     teams, team_members = _teams(owner, other)
     ids = {
         "members": [member.pk],
         "duties": [duty.pk],
         "versions": [1],
+        "owners": [other.pk],
+        "entries": [entry.pk],
+        "news": [post.pk],
+        "proposals": [proposal.pk],
         "acts": ["0" * 32],
         "task-invitations": [link.pk],
         **teams,

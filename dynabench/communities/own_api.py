@@ -1,0 +1,289 @@
+"""The API of what a community's owners do, and of who wants one or wants to join one.
+
+It asks the services of the pages, which refuse the same.
+"""
+
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from django.http import Http404
+from django.shortcuts import get_object_or_404
+from django.urls import path
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.accounts.api import write
+from dynabench.accounts.models import ApiToken, User
+from dynabench.accounts.people import person
+from dynabench.communities import services
+from dynabench.communities.api import PostSerializer, find
+from dynabench.communities.models import Community, CommunityProposal, CommunityTask
+from dynabench.communities.permissions import can_run
+from dynabench.communities.proposal_services import decide_community, propose_community
+from dynabench.communities.rules import MOST
+from dynabench.communities.selectors import owned_tasks
+from dynabench.lib.api import NewestFirst, read
+from tasks.permissions import can_own, can_see, look_up_roles
+from tasks.proposal import CODE
+
+
+class CommunityProposalSerializer(serializers.ModelSerializer[CommunityProposal]):
+    """A community that is proposed, and what was decided."""
+
+    community = serializers.CharField(
+        source="community.slug", default=None, allow_null=True, help_text="That it founded."
+    )
+
+    class Meta:
+        model = CommunityProposal
+        fields = ("id", "name", "slug", "goal", "state", "reason", "community", "created_at")
+
+
+class NewCommunityProposalSerializer(serializers.Serializer[Any]):
+    """What one proposes."""
+
+    name = serializers.CharField(max_length=100)
+    slug = serializers.CharField(max_length=40, validators=[CODE])
+    goal = serializers.CharField(max_length=2000)
+
+
+class CommunityDecisionSerializer(serializers.Serializer[Any]):
+    """What an administrator decides."""
+
+    approve = serializers.BooleanField()
+    slug = serializers.CharField(
+        max_length=40, validators=[CODE], required=False, help_text="Else the proposed one."
+    )
+    reason = serializers.CharField(
+        max_length=2000, default="", allow_blank=True, help_text="Needed to decline."
+    )
+
+
+class CommunityOwnerSerializer(serializers.Serializer[Any]):
+    """An owner, by pseudonym."""
+
+    id = serializers.IntegerField(source="pk")
+    name = serializers.CharField(source="annotator", default="", help_text="A pseudonym.")
+
+
+class NewCommunityOwnerSerializer(serializers.Serializer[Any]):
+    """Who shall be one."""
+
+    email = serializers.EmailField(help_text="Of an account, confirmed.")
+
+
+class NewPostSerializer(serializers.Serializer[Any]):
+    """News."""
+
+    title = serializers.CharField(max_length=200)
+    text = serializers.CharField(max_length=100_000, help_text="Markdown.")
+
+
+class CommunityEntrySerializer(serializers.Serializer[Any]):
+    """A task that is in a community, or asks to be."""
+
+    id = serializers.IntegerField()
+    task = serializers.CharField(help_text="Its code; empty: you may not see it.")
+    state = serializers.ChoiceField(CommunityTask.State.choices)
+    weight = serializers.FloatField(help_text="In the board across tasks, at first.")
+
+
+class NewCommunityEntrySerializer(serializers.Serializer[Any]):
+    """Which task of one's own asks to join."""
+
+    task = serializers.CharField(help_text="Its code.")
+
+
+class CommunityEntryChangeSerializer(serializers.Serializer[Any]):
+    """Let it in, or give it another weight."""
+
+    state = serializers.ChoiceField([CommunityTask.State.IN], required=False)
+    weight = serializers.FloatField(min_value=0, max_value=MOST, required=False)
+
+
+class Owning(APIView):
+    """Writes of people who own things."""
+
+    write_scope = ApiToken.Scope.OWN
+
+    def run(self, slug: str) -> Community:
+        """The community, for its owners. Raises Http404 where one does not see it, Refused."""
+        found = find(self.request, slug)
+        services.check_runs(person(self.request), found)
+        return found
+
+
+@extend_schema_view(get=extend_schema(operation_id="community_proposals_list"))
+class CommunityProposals(Owning, generics.ListAPIView[CommunityProposal]):
+    """One's own proposals, and for administrators those that wait; the newest first."""
+
+    serializer_class = CommunityProposalSerializer
+    pagination_class = NewestFirst
+    queryset = CommunityProposal.objects.none()
+
+    def get_queryset(self) -> QuerySet[CommunityProposal]:
+        user = person(self.request)
+        wanted = Q(proposer=user)
+        if user.is_superuser:
+            wanted |= Q(state=CommunityProposal.State.WAITING)
+        return CommunityProposal.objects.filter(wanted).select_related("community")
+
+    @write(
+        "community_proposals_make",
+        NewCommunityProposalSerializer,
+        {201: CommunityProposalSerializer},
+    )
+    def post(self, request: Request) -> Response:
+        """Propose a community, which an administrator decides."""
+        asked = read(NewCommunityProposalSerializer, request)
+        made = propose_community(proposer=person(request), **asked)
+        return Response(CommunityProposalSerializer(made).data, status.HTTP_201_CREATED)
+
+
+class CommunityProposalView(Owning):
+    @write("community_proposals_decide", CommunityDecisionSerializer, CommunityProposalSerializer)
+    def patch(self, request: Request, pk: int) -> Response:
+        """Found the community or decline; for administrators."""
+        actor = person(request)
+        if not actor.is_superuser:
+            raise Http404
+        proposal = get_object_or_404(CommunityProposal, pk=pk)
+        asked = {"slug": proposal.slug, **read(CommunityDecisionSerializer, request)}
+        decided = decide_community(proposal=proposal, actor=actor, **asked)
+        return Response(CommunityProposalSerializer(decided).data)
+
+
+class CommunityOwners(Owning):
+    """Naming an owner counts like a submission, because it tells whether there is an account."""
+
+    throttle = "submit"
+
+    @extend_schema(
+        operation_id="community_owners_list", responses=CommunityOwnerSerializer(many=True)
+    )
+    def get(self, request: Request, slug: str) -> Response:
+        """Who runs the community; for its owners."""
+        return _owners(self.run(slug))
+
+    @write(
+        "community_owners_add",
+        NewCommunityOwnerSerializer,
+        {201: CommunityOwnerSerializer(many=True)},
+    )
+    def post(self, request: Request, slug: str) -> Response:
+        """Make somebody an owner; for owners."""
+        found, asked = self.run(slug), read(NewCommunityOwnerSerializer, request)
+        services.add_owner(community=found, actor=person(request), **asked)
+        return _owners(found, status.HTTP_201_CREATED)
+
+
+def _owners(community: Community, code: int = status.HTTP_200_OK) -> Response:
+    rows = community.owners.select_related("annotator").order_by("pk")
+    return Response(CommunityOwnerSerializer(rows, many=True).data, code)
+
+
+class CommunityOwner(Owning):
+    @write("community_owners_remove", gives={204: None})
+    def delete(self, request: Request, slug: str, pk: int) -> Response:
+        """Take an owner out, oneself too. The last one stays."""
+        found = self.run(slug)
+        other: User = get_object_or_404(found.owners, pk=pk)
+        services.remove_owner(community=found, actor=person(request), user=other)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class CommunityNews(Owning):
+    @write("community_news_post", NewPostSerializer, {201: PostSerializer})
+    def post(self, request: Request, slug: str) -> Response:
+        """Tell something; for owners."""
+        found, asked = self.run(slug), read(NewPostSerializer, request)
+        made = services.post_news(community=found, actor=person(request), **asked)
+        made.refresh_from_db()
+        return Response(PostSerializer(made).data, status.HTTP_201_CREATED)
+
+
+class CommunityPost(Owning):
+    @write("community_news_delete", gives={204: None})
+    def delete(self, request: Request, slug: str, pk: int) -> Response:
+        """Take news back; for owners."""
+        post = get_object_or_404(self.run(slug).posts.select_related("community"), pk=pk)
+        services.delete_post(post=post, actor=person(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class CommunityEntries(Owning):
+    @extend_schema(
+        operation_id="community_entries_list", responses=CommunityEntrySerializer(many=True)
+    )
+    def get(self, request: Request, slug: str) -> Response:
+        """All tasks of the community, those too that ask to join; for its owners."""
+        entries = list(self.run(slug).entries.select_related("task"))
+        user = person(request)
+        look_up_roles(user, [entry.task for entry in entries])
+        shown = [_entry(user, entry) for entry in entries]
+        return Response(CommunityEntrySerializer(shown, many=True).data)
+
+    @write("community_entries_add", NewCommunityEntrySerializer, {201: CommunityEntrySerializer})
+    def post(self, request: Request, slug: str) -> Response:
+        """Ask that a task of your own joins; its owners bring theirs in at once."""
+        found, user = find(request, slug), person(request)
+        asked = read(NewCommunityEntrySerializer, request)
+        task = owned_tasks(user).filter(code=asked["task"]).first()
+        if task is None:
+            raise serializers.ValidationError({"task": ["You own no task of this code."]})
+        made = services.ask_to_join(community=found, task=task, actor=user)
+        return Response(CommunityEntrySerializer(_entry(user, made)).data, status.HTTP_201_CREATED)
+
+
+def _entry(user: User, entry: CommunityTask) -> dict[str, Any]:
+    seen = can_see(user, entry.task)
+    code = entry.task.code if seen else ""
+    return {"id": entry.pk, "task": code, "state": entry.state, "weight": entry.weight}
+
+
+class CommunityEntry(Owning):
+    @write("community_entries_change", CommunityEntryChangeSerializer, CommunityEntrySerializer)
+    def patch(self, request: Request, slug: str, pk: int) -> Response:
+        """Let a task in that asks, or give one that you see another weight; for owners."""
+        found, user = self.run(slug), person(request)
+        entry = get_object_or_404(found.entries.select_related("task", "community"), pk=pk)
+        asked = read(CommunityEntryChangeSerializer, request)
+        if "weight" in asked and not can_see(user, entry.task):
+            raise Http404
+        if "state" in asked:
+            services.admit(entry=entry, actor=user)
+        if "weight" in asked:
+            weights = {entry.pk: asked["weight"]}
+            services.set_weights(community=found, actor=user, weights=weights)
+        entry.refresh_from_db(fields=["state", "weight"])
+        return Response(CommunityEntrySerializer(_entry(user, entry)).data)
+
+    @write("community_entries_remove", gives={204: None})
+    def delete(self, request: Request, slug: str, pk: int) -> Response:
+        """Decline a task that asks, or take one out; for owners of the community or of the task."""
+        found, user = find(request, slug), person(request)
+        entry = get_object_or_404(found.entries.select_related("task", "community"), pk=pk)
+        if not (can_run(user, found) or can_own(user, entry.task)):
+            raise Http404
+        services.take_out(entry=entry, actor=user)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+ONE = "communities/<slug:slug>/"
+urlpatterns = [
+    path("communities/proposals/", CommunityProposals.as_view(), name="community-proposals"),
+    path(
+        "communities/proposals/<int:pk>/",
+        CommunityProposalView.as_view(),
+        name="community-proposal",
+    ),
+    path(f"{ONE}owners/", CommunityOwners.as_view(), name="community-owners"),
+    path(f"{ONE}owners/<int:pk>/", CommunityOwner.as_view(), name="community-owner"),
+    path(f"{ONE}news/", CommunityNews.as_view(), name="community-news"),
+    path(f"{ONE}news/<int:pk>/", CommunityPost.as_view(), name="community-post"),
+    path(f"{ONE}entries/", CommunityEntries.as_view(), name="community-entries"),
+    path(f"{ONE}entries/<int:pk>/", CommunityEntry.as_view(), name="community-entry"),
+]
