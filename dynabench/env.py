@@ -52,6 +52,29 @@ def env_networks(name: str) -> list[IPv4Network | IPv6Network]:
         raise EnvError(f"{name}: {error}. Write networks such as 10.0.0.0/8.") from None
 
 
+ROLES = ("owner", "editor", "reviewer", "viewer", "annotator", "writer", "judge")
+"""Of a task, the strongest first."""
+ADMINISTRATOR = ("", "administrator")
+
+
+def env_roles(name: str) -> dict[str, list[tuple[str, str]]]:
+    """What groups give: GROUP=TASK:ROLE or GROUP=administrator, with commas; group to such pairs.
+
+    The pair of administrators has an empty task. Raises EnvError on anything else.
+    """
+    found: dict[str, list[tuple[str, str]]] = {}
+    for entry in env_list(name):
+        group, _, given = entry.rpartition("=")
+        task, _, role = given.rpartition(":")
+        if not group or not ((task, role) == ADMINISTRATOR or (task and role in ROLES)):
+            raise EnvError(
+                f"{name}: {entry!r} is neither GROUP=TASK:ROLE nor GROUP=administrator. "
+                f"Roles: {', '.join(ROLES)}."
+            )
+        found.setdefault(group, []).append((task, role))
+    return found
+
+
 def env_secret(name: str) -> str:
     """The secret in NAME, or in the file that NAME_FILE points to; empty when neither is set.
 

@@ -11,6 +11,7 @@ from dynabench.campaigns.jobs import renew_campaigns
 from dynabench.campaigns.retention_services import apply_retention
 from dynabench.lib.keeper import is_at_work
 from dynabench.me.services import purge_deleted
+from dynabench.notices.tokens import remind_of_tokens
 from dynabench.upkeep.services import noted
 from dynabench.webhooks.jobs import deliver_due
 from leaderboard.jobs import renew_boards
@@ -55,6 +56,7 @@ MINUTELY: Mapping[str, Callable[[], int]] = {
     "deliveries tried": deliver_due,
 }
 DAILY: Mapping[str, Callable[[], int]] = {
+    "people reminded of tokens": remind_of_tokens,
     "examples of people who left emptied": purge_deleted,
     "examples decided otherwise": refit_second_opinions,
     "rows emptied by their age": apply_retention,

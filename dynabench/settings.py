@@ -14,6 +14,7 @@ from dynabench.env import (
     env_int,
     env_list,
     env_networks,
+    env_roles,
     env_secret,
     kept_secret,
     object_storage,
@@ -31,6 +32,8 @@ DEBUG = env_bool("DEBUG")
 # HTTPS=1 says that people reach the site by https: secure cookies, HSTS, redirect from http.
 HTTPS = env_bool("HTTPS")
 SECRET_KEY = env_secret("SECRET_KEY") or kept_secret(HOME / "secret_key")
+# Former ones, which still read what was signed or encrypted with them.
+SECRET_KEY_FALLBACKS = env_secret("SECRET_KEY_FALLBACKS").replace(",", " ").split()
 ALLOWED_HOSTS = env_list("ALLOWED_HOSTS") or ["localhost", "127.0.0.1", "[::1]"]
 CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS")
 
@@ -61,6 +64,8 @@ INSTALLED_APPS = [
     "django.forms",
     "allauth",
     "allauth.account",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
     "allauth.mfa",
     "allauth.usersessions",
     "rest_framework",
@@ -124,14 +129,14 @@ FORM_RENDERER = "dynabench.lib.form_renderer.FieldRenderer"
 
 DATABASES = {
     "default": database(
-        os.environ.get("DATABASE_URL") or f"sqlite:///{HOME}/db.sqlite3",
+        env_secret("DATABASE_URL") or f"sqlite:///{HOME}/db.sqlite3",
         prepared=env_bool("PREPARE_STATEMENTS"),
     )
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # Several web processes need a shared cache (breakers, sign-in limits): CACHE_URL=redis://…
-CACHE_URL = os.environ.get("CACHE_URL", "")
+CACHE_URL = env_secret("CACHE_URL")
 CACHES: dict[str, dict[str, Any]] = {
     "default": (
         {"BACKEND": "dynabench.lib.shared_cache.SharedCache", "LOCATION": CACHE_URL}
@@ -157,7 +162,8 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = reverse_lazy("home")
-ACCOUNT_ADAPTER = "dynabench.accounts.adapter.Adapter"
+ACCOUNT_ADAPTER = "dynabench.sign_in.Adapter"
+SOCIALACCOUNT_ADAPTER = "dynabench.sign_in.ProviderAdapter"
 ACCOUNT_LOGOUT_REDIRECT_URL = reverse_lazy("home")
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
@@ -171,6 +177,34 @@ MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not HTTPS
 MFA_ADAPTER = "dynabench.accounts.adapter.MfaAdapter"
 USERSESSIONS_TRACK_ACTIVITY = False
+
+# Sign-in by an organisation's OpenID Connect provider, which makes accounts as people come.
+OIDC_ISSUER = os.environ.get("OIDC_ISSUER", "").rstrip("/")
+OIDC_NAME = os.environ.get("OIDC_NAME") or "OpenID Connect"
+OIDC_GROUPS_CLAIM = os.environ.get("OIDC_GROUPS_CLAIM") or "groups"
+OIDC_ROLES = env_roles("OIDC_ROLES")
+# `administrators`: everybody else comes by the provider. They have passwords, should it be down.
+PASSWORD_SIGN_IN = env_choice("PASSWORD_SIGN_IN", "everybody", "administrators")
+SOCIALACCOUNT_PROVIDERS = {
+    "openid_connect": {
+        "OAUTH_PKCE_ENABLED": True,
+        "SCOPE": env_list("OIDC_SCOPES") or ["openid", "profile", "email"],
+        # Who has an account with an address that the provider confirms has it from now on by both.
+        "EMAIL_AUTHENTICATION": True,
+        "EMAIL_AUTHENTICATION_AUTO_CONNECT": True,
+        "APPS": [
+            {
+                "provider_id": "oidc",
+                "name": OIDC_NAME,
+                "client_id": os.environ.get("OIDC_CLIENT_ID", ""),
+                "secret": env_secret("OIDC_CLIENT_SECRET"),
+                "settings": {"server_url": OIDC_ISSUER},
+            }
+        ]
+        if OIDC_ISSUER
+        else [],
+    }
+}
 
 EMAIL_BACKEND = os.environ.get("EMAIL_BACKEND") or "django.core.mail.backends.console.EmailBackend"
 # Where addresses need not be confirmed, sign-up must tell that there is an account with an address.
@@ -235,7 +269,8 @@ USE_I18N = True
 USE_TZ = True
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-STATIC_ROOT = HOME / "static"
+# The container image has them already, for its file system is read-only.
+STATIC_ROOT = Path(os.environ.get("STATIC_ROOT") or HOME / "static")
 WHITENOISE_KEEP_ONLY_HASHED_FILES = True  # nothing asks for the others, and compressing takes long
 WHITENOISE_SKIP_COMPRESS_EXTENSIONS = [*Compressor.SKIP_COMPRESS_EXTENSIONS, "map"]
 # Uploads, releases, models and media: a folder, or a bucket that all machines reach.
@@ -406,3 +441,7 @@ LOGGING = {
     # One line a request, at INFO, is noise; httpx says the same of each model call.
     "loggers": {"httpx": {"level": "WARNING"}},
 }
+if SENTRY_DSN := env_secret("SENTRY_DSN"):
+    from dynabench.lib.reports import report_to
+
+    report_to(SENTRY_DSN)

@@ -12,28 +12,8 @@ cd "$(dirname "$0")/.."
 
 BASE=dynabench-base:latest
 RUNTIME=dynabench-runtime:latest
-LABEL=org.dynabench.content
-# The image's Python, whatever this machine's is, and the wheels that Debian 12 can load.
-TARGET=(--python-version 3.11 --implementation cp --only-binary :all:)
-for libc in 1 2014 _2_5 _2_12 _2_17 _2_24 _2_26 _2_27 _2_28 _2_31 _2_34 _2_35 _2_36; do
-  TARGET+=(--platform "manylinux${libc}_$(uname -m)")
-done
 SOURCES=({tasks,tasks/targets,evaluation,evaluation/sandbox}/__init__.py tasks/targets/serving
   evaluation/contract.py evaluation/sandbox/harness)
-
-say() { echo "runtime_image: $*"; }
-fail() { echo "runtime_image: $*" >&2; exit 1; }
-
-is_current() {  # IMAGE DIGEST
-  [ "$(docker image inspect --format "{{index .Config.Labels \"$LABEL\"}}" "$1" 2>/dev/null)" = "$2" ] &&
-    say "$1 is up to date."
-}
-
-outdated() { [ "$mode" != --is-current ] || exit 3; return 1; }
-
-built() {  # ARGUMENTS OF docker build
-  docker build "$@" >"$work/build.log" 2>&1 || { tail -n 20 "$work/build.log" >&2; fail "docker build failed."; }
-}
 
 base_from_registry() {  # DIGEST
   timeout 120 docker pull --quiet python:3.11-slim >/dev/null 2>&1 || return 1
@@ -55,14 +35,6 @@ base_from_debian() {  # DIGEST
   tar -C "$root" --one-file-system -c . |
     docker import --change "LABEL $LABEL=$1" --change 'ENV PYTHONUNBUFFERED=1' --change 'CMD ["python3"]' \
       - "$BASE" >/dev/null
-}
-
-fetch_wheels() {  # FOLDER
-  say "fetching wheels into $1 …"
-  "$python" -m pip download -qq --dest "$1" "${TARGET[@]}" -r requirements-runtime.txt
-  ! compgen -G "$1/nvidia_*" >/dev/null ||
-    fail "pip took the torch that brings CUDA, gigabytes that the sandbox cannot use. Empty $1 and" \
-      "set PIP_EXTRA_INDEX_URL as the README says in \"Small torch\"."
 }
 
 build_runtime() {  # DIGEST
@@ -101,8 +73,8 @@ DOCKERFILE
     docker image rm "$older" >/dev/null 2>&1 || true
 }
 
-docker info >/dev/null 2>&1 || fail "no Docker engine answers. Start it, or set DOCKER_HOST."
-mode=${1:-}
+mode=${1:-} pins=requirements-runtime.txt
+source scripts/images.sh
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -110,8 +82,6 @@ digest=$(declare -f base_from_registry base_from_debian | sha256sum | cut -d' ' 
 is_current "$BASE" "$digest" || outdated || base_from_registry "$digest" || base_from_debian "$digest"
 [ "$mode" != --base ] || exit 0
 
-python=.venv/bin/python
-[ -x "$python" ] || python=${PYTHON:-python3}
 digest=$({
   docker image inspect --format '{{.Id}}' "$BASE"
   declare -f build_runtime

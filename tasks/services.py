@@ -177,11 +177,12 @@ def account_for(person: Person, email: str) -> User:
     return account_of(email)
 
 
-def check_members(members: Sequence[TaskMember], person: Person) -> None:
+def check_members(members: Sequence[TaskMember], person: Person | None) -> None:
     """Whether a task may have exactly these members. Raises Refused."""
     if len({member.user_id for member in members}) < len(members):
         raise Refused(_("A person is there twice. Give them one role."), code="members")
-    if not person.is_superuser and TaskMember.Role.OWNER not in {one.role for one in members}:
+    roles = {member.role for member in members}
+    if person and not person.is_superuser and TaskMember.Role.OWNER not in roles:
         raise Refused(_("A task needs an owner. Name another one first."), code="members")
 
 
@@ -189,19 +190,20 @@ def check_members(members: Sequence[TaskMember], person: Person) -> None:
 def change_members(
     *,
     task: Task,
-    actor: User,
+    actor: User | None,
     added: Sequence[TaskMember] = (),
     changed: Sequence[TaskMember] = (),
     removed: Sequence[TaskMember] = (),
 ) -> None:
     """Store new members, others' new roles, and take members out, all or nothing.
 
-    A new role counts once its person has confirmed the address that it is given to. Assignments
-    that a role no longer allows end. Locks the task, so that two owners cannot remove each other.
+    actor: an owner; None: the site itself. A new role counts once its person has confirmed the
+    address that it is given to. Assignments that a role no longer allows end. Locks the task, so
+    that two owners cannot remove each other.
     Raises Refused.
     """
     locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
-    if not can_own(actor, locked):
+    if actor and not can_own(actor, locked):
         raise Refused(_("You do not own this task any more."), code="members")
     there = {member.pk: member for member in task.members.all()}
     if not there.keys() >= {member.pk for member in (*changed, *removed)}:
@@ -220,9 +222,21 @@ def change_members(
         member.address = member.user.email
     TaskMember.objects.bulk_create(added)
     owners = task.members.standing().filter(role=TaskMember.Role.OWNER)
-    if not (actor.is_superuser or owners.exists()):
+    if actor and not (actor.is_superuser or owners.exists()):
         raise Refused(_("A task needs an owner whose address is confirmed."), code="members")
     for action, members in {"added": added, "changed": changed, "removed": removed}.items():
         for member in members:
             about = {"user": member.user.email, "person": member.user_id, "role": member.role}
             log(actor, f"member.{action}", task, **about)
+
+
+def set_role(*, task: Task, user: User, role: str | None) -> None:
+    """Give somebody this role, or none, in the name of the site; locks as `change_members`."""
+    member = TaskMember.objects.filter(task=task, user=user).first()
+    if member is None and role:
+        change_members(task=task, actor=None, added=[TaskMember(task=task, user=user, role=role)])
+    elif member and role is None:
+        change_members(task=task, actor=None, removed=[member])
+    elif member and member.role != role:
+        member.role = str(role)
+        change_members(task=task, actor=None, changed=[member])

@@ -1,16 +1,22 @@
+from typing import Any
+
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin as BaseUserAdmin
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from dynabench.accounts.access_services import end_access, set_suspended
 from dynabench.accounts.erasures import name_of, note_erasure
-from dynabench.accounts.models import Erasure, User
+from dynabench.accounts.models import ApiToken, Erasure, User
+from dynabench.accounts.people import person
+from dynabench.accounts.tokens import revoke_token
 
 
 @admin.register(User)
 class UserAdmin(BaseUserAdmin):
     ordering = ["email"]
+    actions = ["suspend", "end_access"]
     list_display = ["email", "is_superuser", "is_active", "date_joined"]
     list_filter = ["is_superuser", "is_active"]
     search_fields = ["email"]
@@ -37,3 +43,41 @@ class UserAdmin(BaseUserAdmin):
         for user in queryset:
             note_erasure(Erasure.Kind.PERSON, name_of(user))
         super().delete_queryset(request, queryset)
+
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        """Who is switched off here is suspended as everywhere: with sessions and tokens."""
+        super().save_model(request, obj, form, change)
+        if change and "is_active" in form.changed_data:
+            set_suspended(user=obj, suspended=not obj.is_active, actor=person(request))
+
+    @admin.action(description="Suspend: sign out, revoke tokens, let in no more")
+    def suspend(self, request: HttpRequest, users: QuerySet[User]) -> None:
+        for user in users.exclude(pk=person(request).pk):
+            set_suspended(user=user, suspended=True, actor=person(request))
+
+    @admin.action(description="Sign out everywhere and revoke tokens")
+    def end_access(self, request: HttpRequest, users: QuerySet[User]) -> None:
+        for user in users:
+            end_access(user=user, actor=person(request))
+
+
+@admin.register(ApiToken)
+class TokenAdmin(admin.ModelAdmin):
+    """Tokens are made by their people, and revoked by them or here."""
+
+    list_display = ["prefix", "user", "name", "scopes", "last_used_at", "expires_at"]
+    search_fields = ["prefix", "user__email"]
+    fields = readonly_fields = (
+        *("prefix", "user", "name", "scopes"),
+        *("created_at", "last_used_at", "expires_at"),
+    )
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def delete_model(self, request: HttpRequest, obj: ApiToken) -> None:
+        revoke_token(token=obj, actor=person(request))
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> None:
+        for token in queryset:
+            revoke_token(token=token, actor=person(request))

@@ -157,6 +157,7 @@ class ApiToken(models.Model):
     created_at = models.DateTimeField(db_default=Now())
     expires_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True)
+    reminded_at = models.DateTimeField(null=True, editable=False)  # mailed that it ends
 
     class Meta:
         ordering = ["-pk"]

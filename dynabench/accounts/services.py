@@ -15,6 +15,7 @@ from dynabench.accounts.erasures import name_of, note_erasure
 from dynabench.accounts.models import Annotator, Erasure, LogEntry, User, new_pseudonym
 
 GONE = "somebody who left"
+Actor = User | AnonymousUser | None
 
 
 def annotator_of(user: User) -> Annotator:
@@ -91,7 +92,7 @@ def _forget_name(user: User) -> None:
 
 
 def log(
-    actor: User | AnonymousUser | None,
+    actor: Actor,
     action: str,
     target: object,
     *,

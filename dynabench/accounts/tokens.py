@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from django.db import transaction
+from django.db.models import F, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from dynabench.accounts.erasures import note_erasure
-from dynabench.accounts.models import ApiToken, Erasure, User
+from dynabench.accounts.models import TOKEN_WARNING, ApiToken, Erasure, User
 from dynabench.accounts.services import log
 from dynabench.lib.errors import Refused
 
@@ -57,11 +58,26 @@ def create_token(
 
 
 @transaction.atomic
-def revoke_token(*, token: ApiToken, actor: User) -> None:
-    """End a token at once; no lock."""
+def revoke_token(*, token: ApiToken, actor: User | None) -> None:
+    """End a token at once; no lock. actor: its person, an administrator, or None: a command."""
     ApiToken.objects.filter(pk=token.pk).delete()
     note_erasure(Erasure.Kind.TOKEN, token.digest)
-    log(actor, "token.revoked", token.prefix)
+    theirs = {} if actor == token.user else {"user": token.user.email, "person": token.user_id}
+    log(actor, "token.revoked", token.prefix, **theirs)
+
+
+def ending_tokens() -> QuerySet[ApiToken]:
+    """Tokens that end soon, of which their people were not mailed; shorter ones need no mail."""
+    now = timezone.now()
+    soon = ApiToken.objects.filter(expires_at__gt=now, expires_at__lte=now + TOKEN_WARNING)
+    longer = soon.filter(expires_at__gt=F("created_at") + TOKEN_WARNING)
+    return longer.filter(reminded_at=None, user__is_active=True).select_related("user")
+
+
+def note_reminded(token: ApiToken) -> bool:
+    """Whether the caller is the one that mails it. No lock: of several, one update hits."""
+    waiting = ApiToken.objects.filter(pk=token.pk, reminded_at=None)
+    return bool(waiting.update(reminded_at=timezone.now()))
 
 
 def find_token(key: str) -> ApiToken | None:

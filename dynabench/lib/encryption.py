@@ -24,6 +24,14 @@ def encrypt(text: str) -> str:
     return _keys().encrypt(text.encode()).decode() if text else ""
 
 
+def rotated(token: str) -> str:
+    """The same text, encrypted with the current key. Raises Unreadable."""
+    try:
+        return _keys().rotate(token.encode()).decode()
+    except InvalidToken:
+        raise Unreadable("No known SECRET_KEY reads it.") from None
+
+
 def decrypt(token: str) -> str:
     """What was encrypted. Raises Unreadable."""
     try:

@@ -8,6 +8,7 @@ from typing import Any
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount
 from allauth.usersessions.models import UserSession
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import F
@@ -77,18 +78,29 @@ def _list(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     yield "[]" if start == "[\n" else "\n]"
 
 
-def _about(user: User) -> dict[str, Section]:
-    """The account, without secrets, and what was done with it for tasks."""
-    names = ("email", "date_joined", "last_login", "is_superuser", "is_active")
-    times = ("created_at", "last_used_at")
-    decided = OwnerDecision.objects.filter(owner=user)
+def _sign_in(user: User) -> dict[str, Section]:
+    """By what the person signs in, and where they are signed in."""
     return {
-        "account": {name: getattr(user, name) for name in names},
         "email_addresses": EmailAddress.objects.filter(user=user).values("email", "verified"),
         "sessions": UserSession.objects.filter(user=user).values(
             "ip", "user_agent", "created_at", "last_seen_at"
         ),
-        "sign_in_means": Authenticator.objects.filter(user=user).values("type", *times),
+        "told_by_provider": SocialAccount.objects.filter(user=user).values(
+            "uid", "extra_data", "date_joined", "last_login"
+        ),
+        "sign_in_means": Authenticator.objects.filter(user=user).values(
+            "type", "created_at", "last_used_at"
+        ),
+    }
+
+
+def _about(user: User) -> dict[str, Section]:
+    """The account, without secrets, and what was done with it for tasks."""
+    names = ("email", "date_joined", "last_login", "is_superuser", "is_active")
+    decided = OwnerDecision.objects.filter(owner=user)
+    return {
+        "account": {name: getattr(user, name) for name in names},
+        **_sign_in(user),
         "roles": TaskMember.objects.filter(user=user).values("role", task_code=F("task__code")),
         "duties": Duty.objects.filter(person=user).values(
             *("kind", "amount", "share", "overlap", "due_on", "set_at", "ended_at"),

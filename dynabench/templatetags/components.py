@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from django import template
+from django.conf import settings
 from django.db.models import Model
 from django.forms import BaseForm
 from django.template import Context
@@ -19,6 +20,13 @@ from tasks.permissions import Person, can_enter_judging, can_submit, can_write
 
 register = template.Library()
 DOORS = {"write": can_write, "judge": can_enter_judging, "submit": can_submit}
+
+
+@register.simple_tag
+def sign_in() -> dict[str, str]:
+    """The name of the organisation's provider, if there is one, and who has passwords."""
+    provider = settings.OIDC_NAME if settings.OIDC_ISSUER else ""
+    return {"provider": provider, "by_password": settings.PASSWORD_SIGN_IN}
 
 
 @register.simple_block_tag

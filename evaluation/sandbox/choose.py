@@ -1,5 +1,7 @@
 """Chooses a runner for a model on this machine. Docker's library is imported only if it is here."""
 
+import os
+
 from evaluation.contract import Runnable
 from evaluation.sandbox.monitor import Runner
 from evaluation.sandbox.process import ProcessRunner
@@ -20,17 +22,23 @@ def has_engine() -> bool:
     return engine.engine() is not None
 
 
+def is_required() -> bool:
+    """Whether this site runs no submitted model outside of the sandbox."""
+    return os.environ.get("SANDBOX_REQUIRED", "").lower() not in ("", "0", "false", "no")
+
+
 def runner_for(model: Runnable, key: str, name: str | None = None) -> Runner:
     """The runner of that name, `docker` or `process`; None: the sandbox where an engine answers.
 
     key: names this attempt in the sandbox. Folders of weights hold no code: without an engine, or
-    without the image in which they run, a process of ours reads them. Raises NoEngine.
+    without the image in which they run, a process of ours reads them, unless the site requires the
+    sandbox. Raises NoEngine.
     """
     if name != "process" and has_engine():
         from evaluation.sandbox import containers, images
 
         if name or model.image or images.has_image(containers.RUNTIME_IMAGE):
             return containers.DockerRunner(key)
-    elif model.image or name == "docker":
+    if model.image or name == "docker" or is_required():
         raise NoEngine(NO_ENGINE)
     return ProcessRunner()

@@ -5,6 +5,7 @@ docs/evaluation.md says how a run may end, docs/threat-model.md which risk is le
 """
 
 import logging
+import shutil
 import signal
 import socket
 import threading
@@ -175,7 +176,9 @@ class DockerRunner:
         source = STDIN if self._more else INPUTS
         entrypoint, command = _command(model, image.attrs["Config"], source, limits.threads)
         if model.adapter != "jsonl":
-            script = str(SCRIPTS.get(model.adapter, shim).__file__)
+            # Where the engine finds it, should this process run in a container of its own.
+            ours = str(SCRIPTS.get(model.adapter, shim).__file__)
+            script = str(shutil.copy(ours, inputs.resolve().parent))
             mounts.append(Mount(SHIM, script, type="bind", read_only=True))
         for target, folder in ((FOLDER, model.folder), (LORA, model.lora)):
             if folder:

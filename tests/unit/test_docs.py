@@ -5,7 +5,6 @@ import os
 import pkgutil
 import re
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,13 +12,10 @@ from django.apps import apps
 from django.core.management import get_commands, load_command_class
 
 from leaderboard.people.badges import BADGES
+from tests.support.variables import APPS, variables
 
 ROOT = Path(__file__).parents[2]
-APPS = ("dynabench", "tasks", "annotation", "validation", "evaluation", "leaderboard")
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
-READERS = re.compile(
-    r"env_(bool|choice|int|list|networks|secret)|os\.(environ|environ\.get|getenv)"
-)
 # Read by libraries, not by us.
 FOREIGN = {"SSL_CERT_FILE", "HF_HOME", "HF_HUB_OFFLINE", "PIP_EXTRA_INDEX_URL", "LOCAL_API_KEY"}
 FOREIGN |= {"ANYMAIL_MAILGUN_API_KEY"}  # one of those that django-anymail knows
@@ -167,37 +163,12 @@ def test_commands_and_their_options_exist(page: Path) -> None:
         assert used <= options, f"{page.name}: {name} has no {', '.join(sorted(used - options))}"
 
 
-@cache
-def variables(*folders: str) -> frozenset[str]:
-    """Environment variables that Python files below the folders read by a literal name."""
-    found = set()
-    for folder in folders:
-        for file in (ROOT / folder).rglob("*.py"):
-            for node in ast.walk(ast.parse(file.read_text())):
-                found |= read_here(node)
-    return frozenset(found)
-
-
-def read_here(node: ast.AST) -> set[str]:
-    """The variables that one expression reads.
-
-    >>> read_here(ast.parse('env_secret("KEY")', mode="eval").body) == {"KEY", "KEY_FILE"}
-    True
-    """
-    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
-        reader, name = node.value, node.slice
-    elif isinstance(node, ast.Call) and node.args:
-        reader, name = node.func, node.args[0]
-    else:
-        return set()
-    said = ast.unparse(reader)
-    if not READERS.fullmatch(said) or not isinstance(name, ast.Constant):
-        return set()
-    return {name.value, f"{name.value}_FILE"} if said == "env_secret" else {name.value}
-
-
 def shell_variables() -> set[str]:
     scripts = [ROOT / "run", ROOT / "test", ROOT / ".ci" / "run", *(ROOT / "scripts").glob("*.sh")]
+    scripts += [
+        file for file in (ROOT / "deploy").rglob("*") if file.suffix in ("", ".sh", ".yaml")
+    ]
+    scripts = [file for file in scripts if file.is_file()]
     return {
         name
         for script in scripts
@@ -213,7 +184,10 @@ def test_operators_page_lists_exactly_the_variables_that_the_site_reads() -> Non
 
 
 def test_developers_page_names_the_variables_of_tests_and_scripts() -> None:
-    pages = [(ROOT / "docs" / name).read_text() for name in ("operators.md", "developers.md")]
+    pages = [
+        (ROOT / "docs" / name).read_text()
+        for name in ("operators.md", "developers.md", "deploy.md")
+    ]
     named = set(re.findall(r"\b[A-Z][A-Z0-9_]+\b", " ".join(pages)))
     assert shell_variables() | variables("tests") - FOREIGN <= named
 

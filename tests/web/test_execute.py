@@ -146,6 +146,9 @@ def test_without_an_engine_an_image_waits_and_is_told_why(run, runner, monkeypat
     with pytest.raises(runners.NoEngine) as refused:
         runners.runner_for(Runnable(image="sha256:1"), "key")
     assert runners.runner_for(Runnable(), "key").name == "process"
+    monkeypatch.setenv("SANDBOX_REQUIRED", "1")
+    with pytest.raises(runners.NoEngine):
+        runners.runner_for(Runnable(), "key")
     runner.trouble = refused.value
     work(run)
     assert (run.state, run.attempts) == (State.QUEUED, 0)
@@ -158,6 +161,9 @@ def test_folders_run_in_a_process_where_their_image_was_not_built(monkeypatch):
     monkeypatch.setattr(images, "has_image", lambda name: False)
     monkeypatch.setattr(containers, "DockerRunner", lambda key: f"docker {key}")
     assert runners.runner_for(Runnable(), "key").name == "process"
+    monkeypatch.setenv("SANDBOX_REQUIRED", "1")
+    with pytest.raises(runners.NoEngine):
+        runners.runner_for(Runnable(), "key")
     assert runners.runner_for(Runnable(image="sha256:1"), "key") == "docker key"
     monkeypatch.setattr(images, "has_image", lambda name: True)
     assert runners.runner_for(Runnable(), "key") == "docker key"

@@ -185,7 +185,7 @@ EXPORTED = {
     "evaluation.teammember.user",
     "leaderboard.weeklygoal.annotator", "leaderboard.follow.user", "leaderboard.weights.owner",
     "mfa.authenticator.user", "tasks.duty.person", "tasks.media.sent_by", "tasks.taskmember.user",
-    "usersessions.usersession.user",
+    "socialaccount.socialaccount.user", "usersessions.usersession.user",
     "validation.comment.author", "validation.mention.person",
     "validation.goldanswer.validator", "validation.judgelease.validator",
     "validation.ownerdecision.owner", "validation.skip.validator",

@@ -1,164 +1,105 @@
-"""Signing up and in: who learns what, what a wrong password costs, what a new password ends."""
+"""Sign-in by an organisation's provider, against a real OpenID Connect server."""
 
+import httpx
 import pytest
-from django.contrib.auth.hashers import make_password
-from django.core.management import call_command
-from django.test import Client
-from rest_framework.test import APIClient
+from allauth.socialaccount.models import SocialAccount
+from oidc_provider_mock import run_server_in_thread
 
-from dynabench.accounts.models import ApiToken, User, confirm_address
-from dynabench.accounts.tokens import create_token
-from dynabench.env import sends_mail, site_url
+from dynabench.accounts.models import LogEntry, User
+from dynabench.env import ROLES, EnvError, env_roles
+from tasks.models import TaskMember
 from tests.support.factories import PASSWORD, UserFactory
 
-NEW = "another good password"
-SIGN_UP, SIGN_IN = "/accounts/signup/", "/accounts/login/"
-SENT = "Confirmation email sent"
+LOGIN = "/accounts/oidc/oidc/login/"
 
 
-def key_of(user):
-    return create_token(user=user, name="laptop", scopes=["read"], days=1)[1]
+@pytest.fixture(scope="module")
+def provider():
+    with run_server_in_thread() as server:
+        yield f"http://localhost:{server.server_port}"
 
 
-def works(key):
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Bearer {key}")
-    return client.get("/api/v1/me/").status_code == 200
+@pytest.fixture
+def oidc(provider, settings, nli):
+    settings.OIDC_ISSUER, settings.OIDC_NAME = provider, "Campus"
+    settings.OIDC_ROLES = {
+        "ops": [("", "administrator")],
+        "linguists": [("nli", "judge")],
+        "leads": [("nli", "owner"), ("gone", "owner")],
+    }
+    app = {"provider_id": "oidc", "client_id": "site", "secret": "s", "name": "Campus"}
+    app["settings"] = {"server_url": provider}
+    of_provider = settings.SOCIALACCOUNT_PROVIDERS["openid_connect"] | {"APPS": [app]}
+    settings.SOCIALACCOUNT_PROVIDERS = {"openid_connect": of_provider}
+    return provider
 
 
-def test_a_token_needs_the_password_of_a_moment_ago(as_alice):
-    asked = {"name": "laptop", "scopes": ["read"], "days": "90"}
-    assert as_alice.get("/account/tokens/").status_code == 200
-    answer = as_alice.post("/account/tokens/", asked)
-    assert answer.url.startswith("/accounts/reauthenticate/")
-    told = as_alice.post("/api/v1/tokens/", asked, content_type="application/json")
-    assert (told.status_code, told.json()["error"]["code"]) == (403, "reauthenticate")
-    assert not ApiToken.objects.exists()
-    done = as_alice.post(answer.url, {"password": PASSWORD})  # goes on where it was
-    assert done.status_code == 201
-    told = as_alice.post("/api/v1/tokens/", asked, content_type="application/json")
-    assert told.status_code == 201
+def come(client, provider, email, *groups, verified=True):
+    """Through the provider's own page, as a browser does; returns where the person arrives."""
+    claims = {"email": email, "email_verified": verified, "groups": list(groups)}
+    httpx.put(f"{provider}/users/{email}", json=claims).raise_for_status()
+    asked = client.post(LOGIN)
+    assert asked.url.startswith(provider), asked.url
+    back = httpx.post(asked.url, data={"sub": email})
+    return client.get(back.headers["location"].partition("testserver")[2])
 
 
-def by_page(client, user):
-    page = client.get("/accounts/password/change/")
-    assert 'id="revokes-tokens"' in page.text
-    asked = {"oldpassword": PASSWORD, "password1": NEW, "password2": NEW}
-    assert client.post("/accounts/password/change/", asked).status_code == 302
+def test_who_comes_by_the_provider_gets_an_account_and_the_roles_of_their_groups(client, oidc):
+    assert "Sign in with Campus" in client.get("/accounts/login/").text
+    assert come(client, oidc, "mo@example.org", "linguists", "leads").status_code == 302
+    user = User.objects.get(email="mo@example.org")
+    assert client.get("/").wsgi_request.user == user
+    assert (user.has_usable_password(), user.is_superuser) == (False, False)
+    assert TaskMember.objects.standing().get(user=user).role == "owner"
+    for groups, role, administers in ((["linguists", "ops"], "judge", True), (["x"], None, False)):
+        client.logout()
+        come(client, oidc, "mo@example.org", *groups)
+        user.refresh_from_db()
+        roles = list(TaskMember.objects.filter(user=user).values_list("role", flat=True))
+        assert (roles, user.is_superuser) == ([role] if role else [], administers)
+    done = LogEntry.objects.filter(data__person=user.pk).values_list("action", flat=True)
+    assert {*done} == {
+        "member.added", "member.changed", "member.removed",
+        "person.administrator", "person.no_administrator",
+    }  # fmt: skip
+    assert SocialAccount.objects.get().user == user
 
 
-def by_reset(client, user, mailoutbox):
+def test_an_account_is_the_same_by_password_and_by_a_confirmed_address_alone(client, oidc):
+    known = UserFactory(email="ann@example.org")
+    come(client, oidc, "ann@example.org", verified=False)
+    assert client.get("/").wsgi_request.user != known
     client.logout()
-    client.post("/accounts/password/reset/", {"email": user.email})
-    link = next(line for line in mailoutbox[-1].body.split() if "/password/reset/key/" in line)
-    page = client.get(link, follow=True)
-    assert 'id="revokes-tokens"' in page.text
-    client.post(page.redirect_chain[-1][0], {"password1": NEW, "password2": NEW})
+    SocialAccount.objects.all().delete()
+    come(client, oidc, "ann@example.org")
+    assert client.get("/").wsgi_request.user == known
 
 
-def by_admin(client, user):
-    admin = Client()
-    admin.force_login(UserFactory(is_superuser=True))
-    asked = {"usable_password": "true", "password1": NEW, "password2": NEW}
-    admin.post(f"/admin/accounts/user/{user.pk}/password/", asked)
+def test_passwords_break_the_glass(client, oidc, settings):
+    """The provider is down: administrators come in by password, and nobody else does."""
+    settings.PASSWORD_SIGN_IN = "administrators"
+    settings.SOCIALACCOUNT_PROVIDERS["openid_connect"]["APPS"][0]["settings"] = {
+        "server_url": "http://localhost:9"
+    }
+    answer = client.post(LOGIN)
+    assert (answer.status_code, answer.url) == (302, "/accounts/login/")
+    plain = UserFactory(email="plain@example.org")
+    boss = UserFactory(email="boss@example.org", is_superuser=True)
+    for user, comes in ((plain, False), (boss, True)):
+        client.post("/accounts/login/", {"login": user.email, "password": PASSWORD})
+        assert client.get("/").wsgi_request.user.is_authenticated == comes
+    client.logout()
+    client.post("/accounts/signup/", {"email": "new@example.org", "password1": PASSWORD})
+    assert not User.objects.filter(email="new@example.org").exists()
 
 
-def by_command(client, user, monkeypatch):
-    monkeypatch.setattr("getpass.getpass", lambda prompt: NEW)
-    call_command("changepassword", user.email)
-
-
-@pytest.mark.parametrize("door", [by_page, by_reset, by_admin, by_command])
-def test_a_new_password_ends_the_tokens(as_alice, alice, bob, door, mailoutbox, monkeypatch):
-    confirm_address(alice)
-    mine, bobs = key_of(alice), key_of(bob)
-    more = {"by_reset": [mailoutbox], "by_command": [monkeypatch]}.get(door.__name__, [])
-    door(as_alice, alice, *more)
-    alice.refresh_from_db()
-    assert alice.check_password(NEW)
-    assert not works(mine)
-    assert works(bobs)
-
-
-def test_a_better_hash_of_the_same_password_ends_nothing(alice, settings):
-    key = key_of(alice)
-    settings.PASSWORD_HASHERS = [
-        "django.contrib.auth.hashers.PBKDF2PasswordHasher",
-        "django.contrib.auth.hashers.MD5PasswordHasher",
-    ]
-    User.objects.filter(pk=alice.pk).update(password=make_password(PASSWORD, hasher="md5"))
-    alice.refresh_from_db()
-    assert alice.check_password(PASSWORD)
-    alice.refresh_from_db()
-    assert alice.password.startswith("pbkdf2_sha256")
-    assert works(key)
-
-
-def test_wrong_passwords_lock_out_only_who_sends_them(client, alice):
-    wrong = {"login": alice.email, "password": "a wrong password"}
-    for _ in range(6):
-        client.post(SIGN_IN, wrong)
-    right = {"login": alice.email, "password": PASSWORD}
-    assert client.post(SIGN_IN, right).status_code == 200  # this address waits
-    assert client.post(SIGN_IN, right, REMOTE_ADDR="192.0.2.7").status_code == 302
-
-
-def test_sign_up_tells_nobody_who_is_there(client, settings, alice):
-    settings.ACCOUNT_EMAIL_VERIFICATION = "mandatory"
-    answers = []
-    for address in (alice.email, "new@example.com"):
-        client = Client()
-        answer = client.post(SIGN_UP, {"email": address, "password1": NEW}, follow=True)
-        shown = answer.text.partition("<footer")[0].replace(address, "ADDRESS")
-        answers.append((answer.redirect_chain, shown))
-    assert answers[0][0] == answers[1][0]
-    assert answers[0][1] == answers[1][1]
-    assert User.objects.get(pk=alice.pk).check_password(PASSWORD)
-
-
-@pytest.mark.parametrize(("kind", "is_sent"), [("console", False), ("locmem", True)])
-def test_a_mail_that_only_goes_to_the_log_was_not_sent(client, settings, db, kind, is_sent):
-    settings.EMAIL_BACKEND = f"django.core.mail.backends.{kind}.EmailBackend"
-    asked = {"email": "new@example.com", "password1": NEW}
-    pages = [
-        client.post(SIGN_UP, asked, follow=True),
-        client.post("/accounts/password/reset/", {"email": asked["email"]}, follow=True),
-    ]
-    assert (SENT.lower() in pages[0].text.lower()) == is_sent
-    for page in pages:
-        levels = [one.level_tag for one in page.context["messages"]]
-        assert ("warning" in levels) != is_sent
-
-
-def test_two_factors_say_how_to_go_on(client, db):
-    client.post(SIGN_UP, {"email": "new@example.com", "password1": NEW})
-    client.post("/accounts/reauthenticate/", {"password": NEW})
-    page = client.get("/accounts/2fa/totp/activate/", follow=True)
-    assert "Confirm your e-mail address first" in page.text
-    confirm_address(User.objects.get(email="new@example.com"))
-    assert "secret" in client.get("/accounts/2fa/totp/activate/").text.lower()
-
-
-@pytest.mark.parametrize(
-    ("backend", "sends"),
-    [
-        ("django.core.mail.backends.smtp.EmailBackend", True),
-        ("anymail.backends.mailgun.EmailBackend", True),
-        ("django.core.mail.backends.console.EmailBackend", False),
-        ("django.core.mail.backends.filebased.EmailBackend", False),
-    ],
-)
-def test_which_backends_send(backend, sends):
-    assert sends_mail(backend) == sends
-
-
-@pytest.mark.parametrize(
-    ("https", "port", "address"),
-    [
-        (False, 8080, "http://localhost:8080"),
-        (False, 80, "http://localhost"),
-        (True, 8000, "https://localhost"),
-    ],
-)
-def test_links_in_mails_lead_to_the_port(https, port, address):
-    assert site_url("localhost", https=https, port=port) == address
+def test_roles_of_groups_are_read_or_the_start_stops(monkeypatch):
+    monkeypatch.setenv("OIDC_ROLES", "ops=administrator, a=b=nli:owner,ops=qa:judge")
+    assert env_roles("OIDC_ROLES") == {
+        "ops": [("", "administrator"), ("qa", "judge")], "a=b": [("nli", "owner")]
+    }  # fmt: skip
+    for wrong in ("ops", "ops=owner", "ops=nli:king", "=nli:owner", "ops=:owner"):
+        monkeypatch.setenv("OIDC_ROLES", wrong)
+        with pytest.raises(EnvError, match="OIDC_ROLES"):
+            env_roles("OIDC_ROLES")
+    assert {*ROLES} == {*TaskMember.Role.values}

@@ -25,6 +25,10 @@ class Command(BaseCommand):
         "rounds whose models answer. It may run at any time, also while the site does."
     )
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._told: set[str] = set()
+
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "--wait", type=int, default=0, help="seconds for the models of first rounds to answer"
@@ -38,8 +42,13 @@ class Command(BaseCommand):
             time.sleep(AGAIN_SECONDS)
 
     def _silent_rounds(self) -> list[Round]:
-        """Those that could not be opened just now."""
-        return [one for one in first_rounds() if not open_round(one, self.stdout.write)]
+        """Those that could not be opened just now; why is told once."""
+        return [one for one in first_rounds() if not open_round(one, self._once)]
+
+    def _once(self, text: str) -> None:
+        if text not in self._told:
+            self.stdout.write(text)
+        self._told.add(text)
 
     def _administrator(self) -> None:
         """The first superuser, unless there is one; a password that was made is told once."""

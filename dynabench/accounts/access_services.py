@@ -1,0 +1,42 @@
+"""Operators end a person's access: at once, by whatever door they came."""
+
+from allauth.usersessions.models import UserSession
+from django.db import transaction
+
+from dynabench.accounts.models import ApiToken, User
+from dynabench.accounts.services import log
+from dynabench.accounts.tokens import revoke_token
+
+
+@transaction.atomic
+def set_suspended(*, user: User, suspended: bool, actor: User | None) -> None:
+    """Let a person in no more, or again; suspending ends their sessions and tokens. No lock.
+
+    What they made stays, and so do their roles, which count again when they may come in again.
+    actor: None for a command.
+    """
+    if suspended:
+        end_access(user=user, actor=actor)
+    User.objects.filter(pk=user.pk).update(is_active=not suspended)
+    action = "person.suspended" if suspended else "person.admitted"
+    log(actor, action, user.email, user=user.email, person=user.pk)
+
+
+@transaction.atomic
+def set_administrator(*, user: User, administers: bool, actor: User | None) -> None:
+    """Make a person an administrator of the site, or no longer. No lock."""
+    user.is_superuser = administers
+    user.save(update_fields=["is_superuser"])
+    action = "person.administrator" if administers else "person.no_administrator"
+    log(actor, action, user.email, user=user.email, person=user.pk)
+
+
+@transaction.atomic
+def end_access(*, user: User, actor: User | None) -> int:
+    """End every session and token of a person, who may sign in again; returns how many tokens."""
+    for session in UserSession.objects.filter(user=user):
+        session.end()
+    tokens = list(ApiToken.objects.filter(user=user))
+    for token in tokens:
+        revoke_token(token=token, actor=actor)
+    return len(tokens)

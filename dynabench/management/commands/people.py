@@ -1,0 +1,102 @@
+"""Accounts, roles and tokens from the command line, by the services of the pages."""
+
+import secrets
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError
+from django.core.validators import validate_email
+
+from dynabench.accounts.access_services import end_access, set_suspended
+from dynabench.accounts.models import ApiToken, User
+from dynabench.accounts.tokens import LONGEST, create_token
+from dynabench.env import ROLES
+from dynabench.lib.errors import Refused
+from tasks.models import Task
+from tasks.services import set_role
+
+
+class Command(BaseCommand):
+    help = "List and make accounts; suspend people; give roles and tokens, and take them."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        actions = parser.add_subparsers(dest="do", required=True)
+        actions.add_parser("list", help="every account")
+        add = actions.add_parser("add", help="an account with a password that is told once")
+        add.add_argument("email")
+        add.add_argument("--administrator", action="store_true")
+        for name, told in (
+            ("suspend", "let somebody in no more: sessions and tokens end"),
+            ("admit", "let somebody in again"),
+            ("revoke", "end somebody's sessions and tokens; they may sign in again"),
+        ):
+            actions.add_parser(name, help=told).add_argument("email")
+        role = actions.add_parser("role", help="somebody's role in a task")
+        role.add_argument("email")
+        role.add_argument("task", help="its code")
+        role.add_argument("role", choices=[*ROLES, "none"])
+        token = actions.add_parser("token", help="a token of the API, whose key is told once")
+        token.add_argument("email")
+        token.add_argument("name")
+        token.add_argument("--scopes", nargs="+", choices=ApiToken.Scope.values, default=["read"])
+        token.add_argument("--days", type=int, default=90, choices=range(1, LONGEST + 1),
+                           metavar="DAYS")  # fmt: skip
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        actions = {
+            "list": self._list, "add": self._add, "suspend": self._suspend, "admit": self._admit,
+            "revoke": self._revoke, "role": self._role, "token": self._token,
+        }  # fmt: skip
+        try:
+            actions[options["do"]](options)
+        except Refused as error:
+            raise CommandError(str(error)) from None
+
+    def _list(self, options: dict[str, Any]) -> None:
+        for user in User.objects.order_by("email"):
+            kind = "administrator" if user.is_superuser else "person"
+            state = "active" if user.is_active else "suspended"
+            last = f"{user.last_login:%Y-%m-%d}" if user.last_login else "never"
+            self.stdout.write(f"{user.email}\t{kind}\t{state}\tlast here: {last}")
+
+    def _add(self, options: dict[str, Any]) -> None:
+        email, password = options["email"], secrets.token_urlsafe(12)
+        try:
+            validate_email(email)
+        except ValidationError as error:
+            raise CommandError(f"{email}: {error.message}") from None
+        if User.objects.filter(email__iexact=email).exists():
+            raise CommandError(f"{email} has an account.")
+        make = User.objects.create_user
+        if options["administrator"]:
+            make = User.objects.create_superuser
+        make(email, password)
+        self.stdout.write(f"{email} signs in with {password}")
+
+    def _suspend(self, options: dict[str, Any]) -> None:
+        set_suspended(user=_user(options), suspended=True, actor=None)
+
+    def _admit(self, options: dict[str, Any]) -> None:
+        set_suspended(user=_user(options), suspended=False, actor=None)
+
+    def _revoke(self, options: dict[str, Any]) -> None:
+        self.stdout.write(f"{end_access(user=_user(options), actor=None)} tokens ended.")
+
+    def _role(self, options: dict[str, Any]) -> None:
+        task = Task.objects.filter(code=options["task"]).first()
+        if task is None:
+            raise CommandError(f"There is no task {options['task']!r}.")
+        role = None if options["role"] == "none" else options["role"]
+        set_role(task=task, user=_user(options), role=role)
+
+    def _token(self, options: dict[str, Any]) -> None:
+        values = {name: options[name] for name in ("name", "scopes", "days")}
+        self.stdout.write(create_token(user=_user(options), **values)[1])
+
+
+def _user(options: dict[str, Any]) -> User:
+    user = User.objects.filter(email__iexact=options["email"]).first()
+    if user is None:
+        raise CommandError(f"Nobody has the address {options['email']}.")
+    return user

@@ -1,0 +1,37 @@
+"""After a new SECRET_KEY: what is stored encrypted gets it, so that the former one may go."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db.models import Model
+
+from dynabench.lib.encryption import Unreadable, rotated
+from dynabench.webhooks.models import Webhook
+from evaluation.models import Submission
+from tasks.models import TargetModel
+
+STORED: tuple[tuple[type[Model], str], ...] = (
+    (TargetModel, "sealed_secret"),
+    (Submission, "secret"),
+    (Webhook, "secret"),
+)
+
+
+class Command(BaseCommand):
+    help = "Encrypt stored secrets again with SECRET_KEY; SECRET_KEY_FALLBACKS may be empty then."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        done, unreadable = 0, []
+        for model, field in STORED:
+            rows = model._default_manager.exclude(**{field: ""})
+            for pk, before in rows.values_list("pk", field):
+                try:
+                    after = rotated(before)
+                except Unreadable:
+                    unreadable.append(f"{model._meta.verbose_name} {pk}")
+                    continue
+                # One that was changed meanwhile has the new key already.
+                done += rows.filter(pk=pk, **{field: before}).update(**{field: after})
+        self.stdout.write(f"{done} secrets are encrypted with the new key.")
+        if unreadable:
+            raise CommandError(f"No key reads: {', '.join(unreadable)}. Enter these secrets again.")

@@ -1,0 +1,29 @@
+"""The mail about tokens of the API that end soon, before programs stop."""
+
+from django.conf import settings
+from django.db import transaction
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from dynabench.accounts.models import ApiToken
+from dynabench.accounts.tokens import ending_tokens, note_reminded
+from tasks.mails import mail_person
+
+
+def remind_of_tokens() -> int:
+    """Mail each person once of each token that ends within two weeks; how many mails."""
+    return sum(_remind(token) for token in ending_tokens())
+
+
+@transaction.atomic
+def _remind(token: ApiToken) -> bool:
+    if not note_reminded(token):
+        return False
+    values = {"token": str(token), "day": f"{token.expires_at:%Y-%m-%d}"}
+    lines = [
+        _("Your token %(token)s ends on %(day)s. Programs that use it stop then.") % values,
+        _("Make another one, and revoke this one, on your account page:"),
+        settings.SITE_URL + reverse("tokens"),
+    ]
+    mail_person(token.user, _("Your token %(token)s ends soon") % values, "\n\n".join(lines) + "\n")
+    return True

