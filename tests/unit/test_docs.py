@@ -19,6 +19,9 @@ PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob
 # Read by libraries, not by us.
 FOREIGN = {"SSL_CERT_FILE", "HF_HOME", "HF_HUB_OFFLINE", "PIP_EXTRA_INDEX_URL", "LOCAL_API_KEY"}
 FOREIGN |= {"ANYMAIL_MAILGUN_API_KEY"}  # one of those that django-anymail knows
+FOREIGN |= {"PYTHONPATH", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH"}
+FOREIGN |= {"RAY_TLS_CA_CERT", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_USE_TLS"}
+FOREIGN |= {"RAY_USAGE_STATS_ENABLED"}
 ENDINGS = ["py", "md", "html", "js", "css", "toml", "txt", "yaml", "yml", "jsonl", "json", "sh"]
 TEXT = {"", *(f".{ending}" for ending in ENDINGS)}
 FILE = rf"`((?:[\w.-]+/)+[\w.-]+\.(?:{'|'.join(ENDINGS)}))(?:::(\w+))?`"
@@ -135,10 +138,10 @@ def test_the_annotators_page_lists_exactly_the_badges() -> None:
     assert [row.split("|")[1].strip() for row in rows] == [name for name, _, _ in BADGES]
 
 
-def test_where_is_answers_25_questions_with_one_path_each() -> None:
+def test_where_is_answers_each_question_with_one_path() -> None:
     rows = re.findall(r"(?m)^\| Where .*", (ROOT / "docs" / "where-is.md").read_text())
     answers = [re.fullmatch(rf"\| (Where [^|]+\?) \| {NAME_IN_FILE} \|", row) for row in rows]
-    assert len({answer[1] for answer in answers if answer}) == len(rows) == 25
+    assert len({answer[1] for answer in answers if answer}) == len(rows) >= 25
 
 
 def test_each_folder_of_a_room_says_what_it_is_for() -> None:
