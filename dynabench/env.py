@@ -121,12 +121,13 @@ SQLITE_OPTIONS = {
 PREPARED = {"server_side_binding": True, "prepare_threshold": 5}
 
 
-def database(url: str, *, prepared: bool = False) -> dict[str, Any]:
+def database(url: str, *, prepared: bool = False, pooled: bool = False) -> dict[str, Any]:
     """Django's database entry for sqlite:///PATH or postgres://user:password@host:port/name.
 
     With `prepared` PostgreSQL keeps the plans of what is often asked: for web processes, not for
-    an import, which would go on by a plan made for an empty table. Raises EnvError on any other
-    form.
+    an import, which would go on by a plan made for an empty table. pooled: a pooler gives each
+    transaction another connection, so nothing may be left on one: no plans, no cursors, and the
+    role has the lock_timeout. Raises EnvError on any other form.
     """
     parts = urlsplit(url)
     if parts.scheme == "sqlite" and len(parts.path) > 1:
@@ -139,7 +140,9 @@ def database(url: str, *, prepared: bool = False) -> dict[str, Any]:
             "TEST": {"NAME": f"{parts.path[1:]}.test"},
         }
     if parts.scheme in ("postgres", "postgresql") and len(parts.path) > 1:
-        options: dict[str, Any] = {"options": "-c lock_timeout=3000", "connect_timeout": "5"}
+        options: dict[str, Any] = {"connect_timeout": "5"}
+        if not pooled:
+            options["options"] = "-c lock_timeout=3000"
         options |= dict(parse_qsl(parts.query))
         return {
             "ENGINE": "django.db.backends.postgresql",
@@ -150,7 +153,8 @@ def database(url: str, *, prepared: bool = False) -> dict[str, Any]:
             "PORT": str(parts.port or ""),
             "CONN_MAX_AGE": 60,
             "CONN_HEALTH_CHECKS": True,
-            "OPTIONS": options | (PREPARED if prepared else {}),
+            "DISABLE_SERVER_SIDE_CURSORS": pooled,
+            "OPTIONS": options | (PREPARED if prepared and not pooled else {}),
         }
     raise EnvError(
         "DATABASE_URL must be sqlite:///PATH or postgres://USER:PASSWORD@HOST:PORT/NAME."

@@ -131,6 +131,7 @@ DATABASES = {
     "default": database(
         env_secret("DATABASE_URL") or f"sqlite:///{HOME}/db.sqlite3",
         prepared=env_bool("PREPARE_STATEMENTS"),
+        pooled=env_bool("POOLER"),
     )
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

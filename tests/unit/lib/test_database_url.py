@@ -38,3 +38,9 @@ def test_plans_are_kept_only_where_it_is_asked_for():
 def test_another_form_is_refused(url):
     with pytest.raises(EnvError, match="DATABASE_URL"):
         database(url)
+
+
+def test_behind_a_pooler_nothing_is_left_on_a_connection():
+    told = database("postgres://ann@db/site", prepared=True, pooled=True)
+    assert told["DISABLE_SERVER_SIDE_CURSORS"]
+    assert told["OPTIONS"].keys() == {"connect_timeout"}
