@@ -102,7 +102,7 @@ class FilterForm(forms.Form):
     reports = forms.ChoiceField(choices=REPORTS, required=False, label=_("Reports"))
     tag = forms.ChoiceField(required=False, label=_("Tag"))
     author = forms.CharField(required=False, max_length=40, label=_("Author"))
-    judge = forms.CharField(required=False, max_length=40, label=_("Judge"))
+    judge = forms.CharField(required=False, max_length=40, label=_("Judged by"))
     since = forms.DateField(required=False, label=_("Written since"))
     until = forms.DateField(required=False, label=_("Written until"))
 
