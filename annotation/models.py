@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from annotation.rules.care import Seen
 from dynabench.accounts.models import Annotator
 from tasks.models import Context, Round, TargetModel, TargetVersion, Task
 
@@ -21,12 +22,24 @@ class GatePass(models.Model):
     annotator = models.ForeignKey(Annotator, on_delete=models.CASCADE)
     task = models.ForeignKey(Task, on_delete=models.CASCADE)
     passed_at = models.DateTimeField(db_default=Now())
+    own_minutes = models.PositiveSmallIntegerField(null=True, help_text="A day; the person's own.")
+    own_items = models.PositiveSmallIntegerField(null=True, help_text="In a row; likewise.")
+    day = models.DateField(null=True, help_text="Of `seconds`. No other day is kept.")
+    seconds = models.PositiveIntegerField(default=0, db_default=0)
+    in_a_row = models.PositiveIntegerField(default=0, db_default=0)
+    at = models.DateTimeField(null=True)
+    is_told = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["annotator", "task"], name="gate_once")]
 
     def __str__(self) -> str:
         return f"{self.annotator} entered {self.task}"
+
+    @property
+    def seen(self) -> Seen:
+        """What the person has seen of the task."""
+        return Seen(self.day, self.seconds, self.in_a_row, self.at, self.is_told)
 
 
 class Assignment(models.Model):

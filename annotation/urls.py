@@ -1,10 +1,13 @@
 from django.urls import path
 
+from annotation.care import views as care_views
 from annotation.writing import aid_views, practice, talk_views, views
 
 app_name = "annotation"
 urlpatterns = [
     path("t/<slug:code>/gate/", views.gate, name="gate"),
+    path("t/<slug:code>/care/", care_views.care, name="care"),
+    path("t/<slug:code>/care/seen/", care_views.seen, name="seen"),
     path("t/<slug:code>/write/", views.write, name="write"),
     path("t/<slug:code>/write/next/", views.write_next, name="write-next"),
     path("t/<slug:code>/write/talk/", talk_views.talk, name="talk"),

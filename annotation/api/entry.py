@@ -7,6 +7,7 @@ from rest_framework.request import Request
 from rest_framework.reverse import reverse
 
 from annotation.access import gate_is_shut, participant
+from annotation.care.services import check_rested
 from dynabench.accounts.models import Annotator
 from dynabench.lib.errors import Refused
 from tasks.access import May
@@ -24,7 +25,8 @@ def enter(
 ) -> Annotator:
     """The person's annotator, past the task's gate and where programs may do this.
 
-    check_programs: raises ForPeople. Raises Refused, and what `require` raises.
+    check_programs: raises ForPeople. Raises Refused, for a POST NeedsRest, and
+    what `require` raises.
     """
     annotator = participant(request, task, may)
     if is_program(request):
@@ -37,4 +39,6 @@ def enter(
             f"task's configuration and POST to {address}.",
             code="gate",
         )
+    if request.method == "POST":
+        check_rested(annotator, task)
     return annotator

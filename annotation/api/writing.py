@@ -28,6 +28,7 @@ from annotation.attempts import services
 from annotation.attempts.conversation_services import conversation_of, spoken_turns
 from annotation.attempts.failures import FAILED_STATUS, FAILURES, NO_ANSWER
 from annotation.attempts.services import settle
+from annotation.care.services import note_answered
 from annotation.models import Assignment, Attempt, Example
 from annotation.open_round import live_round, round_to_write
 from annotation.selectors import with_outputs
@@ -102,7 +103,10 @@ class NewExampleView(APIView):
             parent=parent,
             by_program=is_program(request),
         )
-        return attempt_response(request, settle(attempt) if is_mine else attempt)
+        if is_mine:
+            note_answered(annotator=annotator, task=assignment.round.task)
+            attempt = settle(attempt)
+        return attempt_response(request, attempt)
 
 
 def checked(assignment: Assignment, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from annotation.aids.example_gallery import shown_examples
 from annotation.assignments import duties
 from annotation.attempts.conversation_services import conversation_of
 from annotation.attempts.failures import BROKEN, FAILED_STATUS, FAILURES, NO_ANSWER
+from annotation.care.services import care_of
 from annotation.models import Assignment, Attempt, Conversation, Example, Suggestion
 from annotation.refusals import Stale
 from annotation.rules.near_duplicates import written_text
@@ -163,6 +164,12 @@ class WritePage:
         targets_of(self.round)
         return ", ".join(self.round.target_names) or _("no model in this round")
 
+    @property
+    def _care(self) -> Any:
+        """Read only where the template asks."""
+        mine = self.assignment
+        return SimpleLazyObject(lambda: care_of(mine.annotator, self.task)) if mine else None
+
     def values(self, form: ExampleForm | None = None) -> dict[str, Any]:
         """Everything that the template names but the panel."""
         before, words, after = goal_parts(self.task.config, self.goal)
@@ -171,6 +178,7 @@ class WritePage:
             "task": self.task,
             "round": self.round,
             "context": self.context,
+            "care": self._care,
             "shown_context": SimpleLazyObject(
                 lambda: result_panel.shown_context(self.task.config, self.context)
             ),

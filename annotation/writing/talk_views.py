@@ -11,6 +11,7 @@ from annotation.assignments.services import assign
 from annotation.attempts import conversation_services
 from annotation.attempts.event_stream import stream_of
 from annotation.attempts.partial_answers import key_of
+from annotation.care.services import check_rested, note_answered
 from annotation.models import Assignment, Conversation
 from annotation.open_round import round_to_write
 from annotation.writing import page
@@ -54,9 +55,11 @@ def talk(request: HttpRequest, code: str) -> HttpResponse:
     if request.method == "POST":
         assignment = posted_assignment(request, annotator, task)
         try:
+            check_rested(annotator, task)
             _spoken(request, assignment)
         except Refused as error:
             return _refused(request, assignment, error)
+        note_answered(annotator=annotator, task=task)
     else:
         round = round_to_write(task, annotator)
         try:

@@ -15,10 +15,13 @@ from annotation.attempts import services
 from annotation.attempts.conversation_services import keep_said
 from annotation.attempts.failures import FAILURES, NO_ANSWER
 from annotation.attempts.services import settle
+from annotation.care.services import care_of, check_rested, note_answered, note_shown
+from annotation.care.views import show_care
 from annotation.models import Assignment, Attempt, Example
 from annotation.moderation import report_context
 from annotation.open_round import live_round, round_to_write
 from annotation.refusals import CapReached, NoContext, Stale
+from annotation.rules.care import STOPS
 from annotation.rules.near_duplicates import written_text
 from annotation.rules.typing_evidence import typing_evidence
 from annotation.writing import page
@@ -78,6 +81,9 @@ def write(request: HttpRequest, code: str) -> HttpResponse:
         return redirect("annotation:gate", code=code)
     if request.method == "POST":
         return _submit(request, task, annotator)
+    if (care := care_of(annotator, task)).rest in STOPS:
+        return show_care(request, task, care)
+    note_shown(annotator=annotator, task=task)
     round = round_to_write(task, annotator)
     if round is None:
         values = {"task": task, "message": _("No round is open.")}
@@ -108,6 +114,7 @@ def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpRespo
         return page.show(request, now, form=form, status=422)
     data = form.cleaned_data
     try:
+        check_rested(annotator, task)
         if data["goal"] != assignment.goal:
             raise Stale(_("Your goal has changed since you opened this page."))
         attempt, is_mine = services.begin_attempt(
@@ -121,7 +128,9 @@ def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpRespo
         )
     except Refused as error:
         return page.show_refused(request, now, error, form)
-    attempt = settle(attempt) if is_mine else attempt
+    if is_mine:
+        note_answered(annotator=annotator, task=task)
+        attempt = settle(attempt)
     if attempt.state == Attempt.State.DONE and not htmx_partial(request):
         return redirect("annotation:attempt", uuid=attempt.uuid)
     return page.show_attempt(request, now, attempt, is_new=is_mine)
@@ -149,6 +158,9 @@ def write_next(request: HttpRequest, code: str) -> HttpResponse:
     annotator, round = participant(request, task), live_round(task)
     if gate_is_shut(request, task):
         return redirect("annotation:gate", code=code)
+    note_answered(annotator=annotator, task=task)
+    if (care := care_of(annotator, task)).rest in STOPS:
+        return show_care(request, task, care)
     asked = request.POST.get("want", "")
     want = asked if asked in ("goal", "edit") else "context"
     try:

@@ -186,7 +186,8 @@ def _done(me: Annotator) -> dict[str, Section]:
     return {
         "annotator": {name: getattr(me, name) for name in names},
         "consents": GatePass.objects.filter(annotator=me).values(
-            "passed_at", task_code=F("task__code")
+            *("passed_at", "own_minutes", "own_items", "day", "seconds", "in_a_row"),
+            task_code=F("task__code"),
         ),
         **_studies(me),
         "publication": ReleaseConsent.objects.filter(voter=me).values(

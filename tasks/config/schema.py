@@ -84,7 +84,9 @@ class ContentWarning(Part):
     support: Many[SupportLine] = ()
     """Where to find help."""
     minutes_per_day: int | None = Field(default=60, ge=1)
-    """A reminder to stop comes after so many minutes."""
+    """After so many minutes people stop until tomorrow; each may set less."""
+    items_in_a_row: int | None = Field(default=50, ge=1)
+    """After so many texts without a break people take one of five minutes; each may set less."""
 
 
 class ShownExample(Part):

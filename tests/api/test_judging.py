@@ -216,7 +216,10 @@ def test_a_sensitive_task_begins_with_its_warning(api, alice, bob, hate):
     url = "/api/v1/tasks/hate-speech/judging/next/"
     error(api.post(url), 409, "gate")
     GatePass.objects.create(annotator=annotator_of(alice), task=hate.task)
-    assert handed(api, url)["inputs"] == {"text": "They are here."}
+    item = handed(api, url)
+    assert item["inputs"] == {"text": "They are here."}
+    GatePass.objects.update(own_items=0, at=timezone.now())
+    error(api.post(votes(Example.objects.get()), {"vote": "label:hate"}), 429, "break")
 
 
 def test_who_may_judge(api_of, anybody, alice, example):

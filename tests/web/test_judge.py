@@ -317,17 +317,15 @@ def test_the_warning_comes_first(as_alice, alice, hate, bob):
     assert "They are here." in as_alice.get(url).text
 
 
-@pytest.mark.parametrize(("code", "minutes"), [("nli", 45), ("hate-speech", 15)])
-def test_a_break_is_offered(as_alice, alice, nli, hate, bob, code, minutes, monkeypatch):
-    round = {"nli": nli, "hate-speech": hate}[code]
-    GatePass.objects.create(annotator=annotator_of(alice), task=round.task)
-    write(round, bob, hypothesis="It was.", text="It was.", label="hate")
+def test_a_break_is_offered(as_alice, nli, bob, monkeypatch):
+    minutes = 45
+    write(nli, bob)
     now = [1_000_000]
     monkeypatch.setattr("validation.judging.views.time.time", lambda: now[0])
     offered = []
     for minute in (0, minutes - 1, minutes, minutes + 1, 2 * minutes):
         now[0] = 1_000_000 + 60 * minute
-        offered.append("A short pause" in as_alice.get(f"/t/{code}/judge/").text)
+        offered.append("A short pause" in as_alice.get(URL).text)
     assert offered == [False, False, True, False, True]
 
 

@@ -14,6 +14,7 @@ from rest_framework.reverse import reverse
 from rest_framework.views import APIView
 
 from annotation.api.entry import enter, is_program
+from annotation.care.services import note_answered
 from annotation.models import Example
 from annotation.rules.prompt import fields_to_read
 from dynabench.accounts.api import write
@@ -151,6 +152,7 @@ class VotesView(OfExample):
         services.cast_validation(
             validator=validator, example=example, by_program=is_program(request), **said
         )
+        note_answered(annotator=validator, task=example.round.task)
         body = OwnValidationSerializer(page.own_vote(validator, uuid))
         return Response(body.data, status.HTTP_201_CREATED)
 
@@ -223,4 +225,5 @@ class SkipView(OfExample):
         """Pass it by; it does not come back."""
         example, validator = self.enter(uuid)
         services.skip_example(validator=validator, example=example)
+        note_answered(annotator=validator, task=example.round.task)
         return Response(status=status.HTTP_204_NO_CONTENT)

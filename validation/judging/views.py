@@ -14,7 +14,10 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from annotation.access import gate_is_shut, participant
+from annotation.care.services import care_of, check_rested, note_answered, note_shown
+from annotation.care.views import show_care
 from annotation.models import Example
+from annotation.rules.care import STOPS
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.errors import Refused
@@ -26,7 +29,7 @@ from validation.judging import blind, gold, page, services
 from validation.judging.forms import AfterForm
 from validation.models import GoldAnswer, Validation
 
-BREAK_MINUTES = {True: 15, False: 45}  # whether the task is sensitive
+BREAK_MINUTES = 45  # tasks with a warning have limits of their own
 AWAY_MINUTES = 20
 
 
@@ -56,10 +59,13 @@ def _show_next(
     **forms: Any,
 ) -> HttpResponse:
     """The judge page with its next example; `said`, or that it is saved, is the status line."""
+    if (care := care_of(validator, task)).rest in STOPS:
+        return show_care(request, task, care, status=status)
+    note_shown(annotator=validator, task=task)
     session = services.open_session(validator=validator, task=task)
     values = page.page_values(session, **forms)
     said = said or (page.saved_words(values["judged"]) if forms.get("saved") else "")
-    values |= {"said": said, "break_minutes": _break_minutes(request, task)}
+    values |= {"said": said, "break_minutes": _break_minutes(request, task), "care": care}
     return render_page(request, "validation/judge.html", values, part="work", status=status)
 
 
@@ -68,7 +74,9 @@ def _break_minutes(request: HttpRequest, task: Task) -> int:
 
     The session is written only when they begin, when a break is offered and after an absence.
     """
-    key, now, limit = f"judging-{task.pk}", int(time.time()), BREAK_MINUTES[task.is_sensitive]
+    if task.is_sensitive:
+        return 0
+    key, now, limit = f"judging-{task.pk}", int(time.time()), BREAK_MINUTES
     minutes = (now - request.session.get(key, 0)) // 60
     if minutes < limit:
         return 0
@@ -104,6 +112,8 @@ def _for_validators(view: Callable[..., HttpResponse]) -> Callable[..., HttpResp
         if gate_is_shut(request, task):
             return _gate(task)
         try:
+            if request.method == "POST":
+                check_rested(validator, task)
             return view(request, task, validator)
         except Refused as error:
             return _show_next(request, task, validator, str(error), status=error.status)
@@ -122,6 +132,7 @@ def judge(request: HttpRequest, task: Task, validator: Annotator) -> HttpRespons
     if not form.is_valid():
         return _show_next(request, task, validator, form=form, status=422)
     vote = services.cast_validation(validator=validator, example=example, vote=form.vote)
+    note_answered(annotator=validator, task=task)
     return _after_or_next(request, task, validator, vote)
 
 
@@ -146,6 +157,7 @@ def flag(request: HttpRequest, task: Task, validator: Annotator) -> HttpResponse
     if not form.is_valid():
         return _show_next(request, task, validator, flag_form=form, status=422)
     services.cast_validation(validator=validator, example=example, **form.said)
+    note_answered(annotator=validator, task=task)
     return _go_on(request, task, validator, _("Thank you. The task owner will look at it."))
 
 
@@ -154,6 +166,7 @@ def flag(request: HttpRequest, task: Task, validator: Annotator) -> HttpResponse
 def skip(request: HttpRequest, task: Task, validator: Annotator) -> HttpResponse:
     """Pass an example by; it does not come back."""
     services.skip_example(validator=validator, example=_example(request, task))
+    note_answered(annotator=validator, task=task)
     return _go_on(request, task, validator, _("Skipped. It will not come back."))
 
 

@@ -1,0 +1,124 @@
+"""What a person has seen of a task with a warning, and the limits that they set.
+
+No lock: of two requests at the same moment one counts.
+"""
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from annotation.models import GatePass
+from annotation.rules.care import BREAK, Limits, Rest, Seen, rest_of
+from dynabench.accounts.models import Annotator
+from dynabench.lib.errors import Refused
+from tasks.models import Task
+
+
+class NeedsRest(Refused):
+    """Enough harmful texts for today, or before a break; `code` says which."""
+
+    status = 429
+
+    def __init__(self, message: str, *, code: str, wait: int) -> None:
+        super().__init__(message, code=code)
+        self.wait = wait
+
+
+@dataclass(frozen=True)
+class Care:
+    """What somebody has seen, and may see, of a task. seconds: today, in all such tasks."""
+
+    caps: Limits
+    own: Limits
+    seen: Seen
+    seconds: int
+    now: datetime
+
+    @property
+    def limits(self) -> Limits:
+        """What holds for the person."""
+        return self.caps.within(self.own)
+
+    @property
+    def minutes(self) -> int:
+        """Today's, full ones."""
+        return self.seconds // 60
+
+    @property
+    def until(self) -> datetime:
+        """When a break that begins now is over."""
+        return (self.seen.at or self.now) + BREAK
+
+    @property
+    def rest(self) -> Rest:
+        """What the person should do before another text."""
+        return rest_of(self.limits, self.seconds, self.seen.in_a_row)
+
+
+def caps_of(task: Task) -> Limits:
+    """The owner's caps; none without a warning."""
+    warning = task.config.content_warning
+    return Limits(warning.minutes_per_day, warning.items_in_a_row) if warning else Limits()
+
+
+def care_of(annotator: Annotator, task: Task) -> Care:
+    """As it is now; one query, and none for a task without a warning."""
+    now = timezone.now()
+    rows = list(GatePass.objects.filter(annotator=annotator)) if task.is_sensitive else []
+    mine = next((row for row in rows if row.task_id == task.pk), GatePass())
+    own = Limits(mine.own_minutes, mine.own_items)
+    seconds = sum(row.seen.on(now).seconds for row in rows)
+    return Care(caps_of(task), own, mine.seen.on(now), seconds, now)
+
+
+def check_rested(annotator: Annotator, task: Task) -> None:
+    """Raises NeedsRest for who answers a text though a break is due, or the day's time is over."""
+    care = care_of(annotator, task)
+    match rest_of(care.limits, care.seconds, care.seen.in_a_row, sends=True):
+        case Rest.DAY:
+            said = _("You have read such texts for %(n)d minutes today. Go on tomorrow.")
+            midnight = 86_400 - (care.now.hour * 60 + care.now.minute) * 60
+            raise NeedsRest(said % {"n": care.minutes}, code="day", wait=midnight)
+        case Rest.BREAK:
+            said = _("You have read %(n)d such texts in a row. Take a break of five minutes.")
+            wait = max(1, int((care.until - care.now).total_seconds()))
+            raise NeedsRest(said % {"n": care.seen.in_a_row}, code="break", wait=wait)
+
+
+def note_shown(*, annotator: Annotator, task: Task) -> None:
+    """A text is shown."""
+    if task.is_sensitive:
+        row = _row(annotator, task)
+        _keep(row, row.seen.shown(timezone.now()))
+
+
+def note_told(*, annotator: Annotator, task: Task, seconds: int) -> None:
+    """The browser reports that a text was in view for so many seconds."""
+    if task.is_sensitive:
+        row = _row(annotator, task)
+        _keep(row, row.seen.told(timezone.now(), seconds))
+
+
+def note_answered(*, annotator: Annotator, task: Task) -> None:
+    """A text was answered, or passed by."""
+    if task.is_sensitive:
+        row = _row(annotator, task)
+        _keep(row, row.seen.answered(timezone.now()))
+
+
+def set_limits(*, annotator: Annotator, task: Task, own: Limits) -> None:
+    """The person's own limits; the owner's caps hold in any case."""
+    row = _row(annotator, task)
+    row.own_minutes, row.own_items = own.minutes, own.items
+    row.save(update_fields=["own_minutes", "own_items"])
+
+
+def _row(annotator: Annotator, task: Task) -> GatePass:
+    return GatePass.objects.get_or_create(annotator=annotator, task=task)[0]
+
+
+def _keep(row: GatePass, seen: Seen) -> None:
+    """Unless another request counted meanwhile."""
+    GatePass.objects.filter(pk=row.pk, at=row.at).update(**asdict(seen))

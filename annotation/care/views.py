@@ -1,0 +1,87 @@
+"""The page of breaks and help, and the time that a browser reports."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.core.validators import MaxValueValidator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_http_methods, require_POST
+
+from annotation.access import participant
+from annotation.care import services
+from annotation.care.services import Care
+from annotation.rules.care import STEP, Limits
+from dynabench.lib.htmx import render_page
+from tasks.access import find_task
+from tasks.models import Task
+from tasks.permissions import can_see
+
+MOST = {"minutes": 1440, "items": 1000}
+
+
+class LimitsForm(forms.Form):
+    """What a person allows themselves, up to the owner's caps."""
+
+    minutes = forms.IntegerField(label=gettext_lazy("Minutes a day"), min_value=1, required=False)
+    items = forms.IntegerField(
+        label=gettext_lazy("Texts without a break"), min_value=1, required=False
+    )
+
+    def __init__(self, care: Care, data: Any = None) -> None:
+        super().__init__(data, initial={"minutes": care.limits.minutes, "items": care.limits.items})
+        for name, field in self.fields.items():
+            most = getattr(care.caps, name) or MOST[name]
+            field.max_value = most  # type: ignore[attr-defined]
+            field.validators.append(MaxValueValidator(most))
+            field.widget.attrs["max"] = most
+            field.help_text = _("At most %(n)d.") % {"n": most}
+
+
+def show_care(
+    request: HttpRequest,
+    task: Task,
+    care: Care,
+    form: LimitsForm | None = None,
+    *,
+    status: int = 200,
+) -> HttpResponse:
+    """What was read today, help, and one's own limits; in place of the next text, too."""
+    warning = task.config.content_warning
+    values = {
+        "task": task,
+        "care": care,
+        "form": form or LimitsForm(care),
+        "support": warning.support if warning else (),
+        "is_asked": request.resolver_match.view_name == "annotation:care",  # type: ignore[union-attr]
+    }
+    return render_page(request, "annotation/care.html", values, part="work", status=status)
+
+
+@require_http_methods(["GET", "POST"])
+def care(request: HttpRequest, code: str) -> HttpResponse:
+    """Read how much one has read, and set limits of one's own."""
+    task = find_task(request, code)
+    annotator = participant(request, task, can_see)
+    now = services.care_of(annotator, task)
+    if request.method == "GET" or not task.is_sensitive:
+        return show_care(request, task, now)
+    form = LimitsForm(now, request.POST)
+    if not form.is_valid():
+        return show_care(request, task, now, form, status=422)
+    services.set_limits(annotator=annotator, task=task, own=Limits(**form.cleaned_data))
+    messages.success(request, _("Your limits are saved."))
+    return redirect("annotation:care", code=code)
+
+
+@require_POST
+def seen(request: HttpRequest, code: str) -> HttpResponse:
+    """Count the seconds that a text was in view; the browser sends them by itself."""
+    task = find_task(request, code)
+    said = request.POST.get("seconds", "")
+    seconds = min(int(said), STEP) if said.isdecimal() and len(said) < 6 else 0
+    services.note_told(annotator=participant(request, task, can_see), task=task, seconds=seconds)
+    return HttpResponse(status=204)

@@ -1,0 +1,100 @@
+"""How long somebody reads harmful texts in a day, and how many without a break. Pure."""
+
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from enum import StrEnum
+
+BREAK = timedelta(minutes=5)
+"""So long without a text in view is a break."""
+STEP = 20
+"""The most seconds that a browser may report at once; it reports each 15."""
+CAP = 120
+"""The most seconds between page and answer that count where no browser reports."""
+GRACE = 300
+"""So many seconds over the day's time somebody may still send what they had begun."""
+NEAR = 0.75
+"""A break is offered once this share of a limit is used."""
+
+
+class Rest(StrEnum):
+    """What somebody should do, or must."""
+
+    NONE = "none"
+    OFFER = "offer"
+    BREAK = "break"
+    DAY = "day"
+
+
+STOPS = (Rest.BREAK, Rest.DAY)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What somebody has seen of a task: seconds on `day`, texts since the last break.
+
+    at: until when time is counted. is_told: since then a browser reports time by itself.
+    """
+
+    day: date | None = None
+    seconds: int = 0
+    in_a_row: int = 0
+    at: datetime | None = None
+    is_told: bool = False
+
+    def on(self, now: datetime) -> "Seen":
+        """As it counts now: another day begins with none, and so does a row after a break."""
+        seconds = self.seconds if self.day == now.date() else 0
+        rested = self.at is None or now - self.at >= BREAK
+        return replace(
+            self, day=now.date(), seconds=seconds, in_a_row=0 if rested else self.in_a_row
+        )
+
+    def shown(self, now: datetime) -> "Seen":
+        """A text is shown; nobody has read it yet."""
+        return replace(self.on(now), at=now, is_told=False)
+
+    def told(self, now: datetime, said: int) -> "Seen":
+        """A browser reports `said` seconds in view; by the clock here no more can have passed."""
+        return replace(self._with(now, min(said, STEP)), is_told=True)
+
+    def answered(self, now: datetime) -> "Seen":
+        """A text was answered or passed by; its time counts here unless a browser reports it."""
+        seen = self._with(now, 0 if self.is_told else CAP)
+        return replace(seen, in_a_row=seen.in_a_row + 1, is_told=False)
+
+    def _with(self, now: datetime, most: int) -> "Seen":
+        passed = int((now - self.at).total_seconds()) if self.at else 0
+        seen = self.on(now)
+        return replace(seen, seconds=seen.seconds + max(0, min(passed, most)), at=now)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Minutes a day and texts in a row; None: as many as one likes."""
+
+    minutes: int | None = None
+    items: int | None = None
+
+    def within(self, own: "Limits") -> "Limits":
+        """A person's own limits, which these cap."""
+        return Limits(_least(self.minutes, own.minutes), _least(self.items, own.items))
+
+
+def _least(cap: int | None, own: int | None) -> int | None:
+    return min((n for n in (cap, own) if n is not None), default=None)
+
+
+def rest_of(limits: Limits, seconds: int, in_a_row: int, *, sends: bool = False) -> Rest:
+    """Whether somebody needs a rest; sends: they answer a text that was shown before.
+
+    seconds: today, in all tasks with a warning. in_a_row: in this task.
+    """
+    day = 60 * limits.minutes if limits.minutes is not None else None
+    if day is not None and seconds >= day + (GRACE if sends else 0):
+        return Rest.DAY
+    if limits.items is not None and in_a_row >= limits.items:
+        return Rest.BREAK
+    is_near = (day is not None and seconds >= NEAR * day) or (
+        limits.items is not None and in_a_row >= NEAR * limits.items
+    )
+    return Rest.OFFER if is_near else Rest.NONE
