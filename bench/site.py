@@ -1,4 +1,7 @@
-"""A site of its own for a measurement: home, throw-away database, web processes, their CPU."""
+"""A site of its own for a measurement: home, throw-away database, web processes, their CPU.
+
+`python -m bench.site` measures how many people it carries: `bench/crowd.py`.
+"""
 
 import os
 import shutil
@@ -72,8 +75,13 @@ def environment(home: Path, url: str) -> dict[str, str]:
     }
 
 
+def command(*arguments: str) -> list[str]:
+    """A command of the site that goes on."""
+    return [sys.executable, "manage.py", *arguments]
+
+
 def manage(env: dict[str, str], *arguments: str) -> None:
-    subprocess.run([sys.executable, "manage.py", *arguments], cwd=ROOT, env=env, check=True)
+    subprocess.run(command(*arguments), cwd=ROOT, env=env, check=True)
 
 
 def python(env: dict[str, str], code: str, *arguments: str) -> str:
@@ -100,3 +108,9 @@ def cpu_seconds(pid: int) -> float:
     own = sum(map(int, fields[11:15])) / TICKS  # user, system, and the same of children that ended
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return own + sum(cpu_seconds(int(child)) for child in children)
+
+
+if __name__ == "__main__":
+    from bench.crowd import main
+
+    main()

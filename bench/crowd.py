@@ -1,0 +1,430 @@
+"""How many people a site carries at once, and what they cost: `python -m bench.site`.
+
+The site is a real one on PostgreSQL: two web processes, the queue, the model server with the
+sentiment starter. People are signed in; each reads a page, pauses, and sends: half of them write,
+and the live model answers; the others judge. Pauses are shorter than people's, so few people make
+many requests a second; `people` of the result are those who would make as many with the pauses of
+`CYCLES`. They run on the same cores as the site.
+
+    python -m bench.site --quick           # two steps of five seconds
+    python -m bench.site --json > run.json # until p95 passes 300 ms, a quarter of an hour
+    python -m bench.site --soak 30         # 32 clients for 30 minutes: memory, rows, connections
+"""
+
+import argparse
+import http.client
+import json
+import random
+import re
+import statistics
+import tempfile
+import threading
+import time
+import urllib.parse
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench.machine import machine, versions
+from bench.site import command as background
+from bench.site import cpu_seconds, database, environment, free_port, manage, python, web
+from bench.verdict_page import process
+
+PAUSE_SECONDS = 4.0  # of a person here, on the mean of an exponential distribution
+CYCLES = {"write": 60.0, "judge": 15.0}  # seconds of a person for one example, for one vote
+LIMIT_MS = 300.0
+STEPS = (8, 16, 32, 64, 96, 128, 192, 256, 384)
+SAMPLE_SECONDS = 10
+PARTS = ("web", "model server", "queue")
+FLAT = 0.05  # growth of memory from the second quarter of a soak to the last
+SETUP = """
+import re, sys
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.sessions.backends.db import SessionStore
+from django.conf import settings
+from annotation.models import Example
+from dynabench.accounts.models import Annotator, User
+from dynabench.accounts.services import annotator_of
+from evaluation.training.shipped import install_starter
+from tasks.models import Round, Task
+from tasks.rounds.loop import register_target
+from tasks.services import install_official_tasks
+people, examples = map(int, sys.argv[1:])
+install_official_tasks()
+LIMITS = "limits: {tries_per_context: 1000000, tries_per_day: 1000000, share_of_votes: 0.99}"
+for task in Task.objects.filter(code__in=["sentiment", "nli"]):
+    text = re.sub(r"^limits:.*?(?=^[a-z]|\\Z)", "", task.config_text, flags=re.S | re.M)
+    Task.objects.filter(pk=task.pk).update(config_text=f"{text}\\n{LIMITS}\\n")
+Round.objects.update(state="open")
+task = Task.objects.get(code="sentiment")
+source = install_starter("sentiment", settings.HOME)
+register_target(task=task, name="bench", round=task.rounds.get(), source=str(source))
+round = Task.objects.get(code="nli").rounds.get()
+context = round.contexts.first()
+authors = Annotator.objects.bulk_create(Annotator(source="import") for _ in range(20))
+Example.objects.bulk_create(
+    [Example(round=round, context=context, annotator=authors[n % 20], digest=str(n),
+             inputs={"hypothesis": f"Statement {n} of the bench.", "label": "neutral"},
+             outcome="fooled") for n in range(examples)], batch_size=1000)
+for number in range(people):
+    user = User.objects.create(email=f"bench{number}@example.com", password="!")
+    annotator_of(user)
+    session = SessionStore()
+    session[SESSION_KEY] = str(user.pk)
+    session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
+    session[HASH_SESSION_KEY] = user.get_session_auth_hash()
+    session.save()
+    print(session.session_key)
+from django.db import connection
+connection.cursor().execute("ANALYZE")
+"""
+TABLES = """
+import json
+from django.db import connection
+with connection.cursor() as cursor:
+    cursor.execute(
+        "SELECT relname, pg_total_relation_size(relid), n_live_tup FROM pg_stat_user_tables")
+    tables = {name: [size, rows] for name, size, rows in cursor.fetchall()}
+    cursor.execute("SELECT pg_database_size(current_database())")
+    (whole,) = cursor.fetchone()
+    cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
+    (connections,) = cursor.fetchone()
+from annotation.models import Example
+from validation.models import Validation
+print(json.dumps({"tables": tables, "bytes": whole, "connections": connections - 1,
+                  "examples": Example.objects.count(), "votes": Validation.objects.count()}))
+"""
+POSTMASTER = """
+from django.db import connection
+cursor = connection.cursor()
+cursor.execute("SELECT pg_backend_pid()")
+print(open(f"/proc/{cursor.fetchone()[0]}/stat").read().rpartition(")")[2].split()[1])
+"""
+WORDS = ["mill", "river", "bread", "storm", "quiet", "bright", "music", "garden", "letter", "road"]
+
+
+@dataclass
+class Measured:
+    """What one step found: seconds of each kind of request, and what failed."""
+
+    seconds: float = 0
+    waits: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    failed: list[str] = field(default_factory=list)
+
+    def figures(self) -> dict[str, Any]:
+        """By kind: requests a second, p50 and p95 in ms."""
+        found: dict[str, Any] = {"failed": len(self.failed), "said": sorted({*self.failed})[:3]}
+        for kind, waits in self.waits.items():
+            steps = statistics.quantiles(waits, n=20) if len(waits) > 1 else [waits[0]] * 19
+            found[kind] = {
+                "per_second": len(waits) / self.seconds,
+                "p50_ms": 1000 * steps[9],
+                "p95_ms": 1000 * steps[-1],
+            }
+        return found
+
+
+class Person:
+    """A browser that is signed in; half of them write, the others judge."""
+
+    def __init__(self, port: int, session: str, number: int) -> None:
+        self.kind = "judge" if number % 2 else "write"
+        self._port, self._cookies = port, {"sessionid": session}
+        self._drawn = random.Random(number)
+        self._page = ""
+
+    def look(self) -> tuple[str, float]:
+        """Open the page where they work."""
+        path = "/t/sentiment/write/" if self.kind == "write" else "/t/nli/judge/"
+        self._page, seconds = self._ask("GET", path)
+        return f"{self.kind} page", seconds
+
+    def act(self) -> tuple[str, float]:
+        """Send what they made of it, until it is stored: the verdict, or the next item."""
+        form = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', self._page))
+        if self.kind == "judge":
+            found = re.search(r'name="example" value="([^"]+)"', self._page)
+            form = {**form, "example": found[1] if found else "", "answer": "label:neutral"}
+            self._page, seconds = self._ask("POST", "/t/nli/judge/", **form)
+            if "Saved." not in self._page:
+                raise RuntimeError("a vote was not saved")
+            return "vote", seconds
+        text = " ".join(self._drawn.choices(WORDS, k=12)) + f" {self._drawn.random()}"
+        answer, seconds = self._ask("POST", "/t/sentiment/write/", **form, text=text)
+        if 'id="result"' not in answer and "verdict" not in answer:
+            raise RuntimeError("an example got no verdict")
+        return "verdict", seconds
+
+    def _ask(self, method: str, path: str, **form: str) -> tuple[str, float]:
+        """The answer's text and the seconds it took, on a new connection, as after any pause."""
+        headers = {"Cookie": "; ".join(f"{n}={value}" for n, value in self._cookies.items())}
+        if form:
+            headers |= {"Content-Type": "application/x-www-form-urlencoded", "HX-Request": "true"}
+        began = time.perf_counter()
+        site = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
+        try:
+            site.request(method, path, urllib.parse.urlencode(form) if form else None, headers)
+            answer = site.getresponse()
+            text = answer.read().decode()
+        finally:
+            site.close()
+        seconds = time.perf_counter() - began
+        for cookie in answer.headers.get_all("Set-Cookie") or ():
+            name, _, value = cookie.partition(";")[0].partition("=")
+            self._cookies[name] = value
+        if answer.status != 200:
+            raise RuntimeError(f"{method} {path} answered {answer.status}")
+        return text, seconds
+
+
+def crowd(people: list[Person], seconds: float) -> Measured:
+    """They all come within one pause, and stay so long."""
+    found, lock = Measured(seconds), threading.Lock()
+    end = time.perf_counter() + seconds
+
+    def work(person: Person) -> None:
+        time.sleep(random.uniform(0, PAUSE_SECONDS))
+        step = person.look
+        while time.perf_counter() < end:
+            try:
+                kind, took = step()
+            except (RuntimeError, OSError, http.client.HTTPException) as error:
+                with lock:
+                    found.failed.append(str(error))
+                step = person.look
+            else:
+                with lock:
+                    found.waits[kind].append(took)
+                # The vote brings the next item; after a verdict the page is opened again.
+                is_ready = step == person.look or person.kind == "judge"
+                step = person.act if is_ready else person.look
+            time.sleep(random.expovariate(1 / PAUSE_SECONDS))
+
+    threads = [threading.Thread(target=work, args=[person]) for person in people]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found
+
+
+def memory(pid: int) -> list[tuple[int, int]]:
+    """Of a process and all below it: bytes of its own share (PSS), and all that it maps (RSS)."""
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    kib = {name: int(re.search(rf"^{name}:\s+(\d+)", text, re.M)[1]) for name in ("Pss", "Rss")}  # type: ignore[index]
+    own = [(1024 * kib["Pss"], 1024 * kib["Rss"])]
+    return own + [one for child in children for one in memory(int(child))]
+
+
+@dataclass
+class Site:
+    """A running site, its people, and the ids of its main processes."""
+
+    env: dict[str, str]
+    people: list[Person]
+    pids: dict[str, int]
+
+    def memory(self) -> dict[str, dict[str, float]]:
+        """MB of each part: of all its processes together, and of the largest one."""
+        found = {part: memory(pid) for part, pid in self.pids.items()}
+        return {
+            part: {
+                "processes": len(sizes),
+                "pss_mb": sum(pss for pss, _ in sizes) / 1e6,
+                "largest_rss_mb": max(rss for _, rss in sizes) / 1e6,
+            }
+            for part, sizes in found.items()
+        }
+
+    def cpu(self) -> dict[str, float]:
+        """Seconds of each part since it began."""
+        return {part: cpu_seconds(pid) for part, pid in self.pids.items()}
+
+    def stored(self) -> dict[str, Any]:
+        """Rows, bytes of tables, and connections."""
+        return dict(json.loads(python(self.env, TABLES)))
+
+
+@contextmanager
+def site(kind: str, most: int, examples: int, processes: int) -> Iterator[Site]:
+    """A site with so many people signed in and so many examples to judge."""
+    with ExitStack() as stack:
+        home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        url = stack.enter_context(database(kind, home))
+        port = free_port()
+        env = {**environment(home, url), "MODEL_SERVER_URL": f"http://127.0.0.1:{port}"}
+        env |= {"PREPARE_STATEMENTS": "1", "ALLOWED_HOSTS": "127.0.0.1"}
+        manage(env, "migrate", "-v0")
+        manage(env, "collectstatic", "--noinput", "-v0")
+        sessions = python(env, SETUP, str(most), str(examples)).split()[-most:]
+        serve = background("serve_model", "--registered", "--port", str(port))
+        health = f"http://127.0.0.1:{port}/models/bench/health"
+        models = stack.enter_context(process(serve, env, health))
+        web_port, web_pid = stack.enter_context(web(env, processes))
+        alive = f"http://127.0.0.1:{web_port}/healthz/"
+        queue = stack.enter_context(process(background("qcluster"), env, alive))
+        people = [Person(web_port, session, number) for number, session in enumerate(sessions)]
+        pids = {"web": web_pid, "model server": models.pid, "queue": queue.pid}
+        if kind == "postgres":  # it runs on this machine
+            pids["database"] = int(python(env, POSTMASTER))
+        crowd(people[:8], 3 * PAUSE_SECONDS)  # each thread opens its connection
+        yield Site(env, people, pids)
+
+
+def steps(there: Site, counts: tuple[int, ...], seconds: float) -> list[dict[str, Any]]:
+    """Ever more people, until a p95 is above the limit or something fails."""
+    found = []
+    for count in counts:
+        figures = measured(there, count, seconds)
+        found.append(figures)
+        if figures["failed"] or _slowest(figures) > LIMIT_MS:
+            break
+    return found
+
+
+def measured(there: Site, count: int, seconds: float) -> dict[str, Any]:
+    """What so many people find, and the processor time of each part for one of their requests."""
+    before = there.cpu()
+    found = crowd(there.people[:count], seconds)
+    requests = sum(map(len, found.waits.values()))
+    spent = {part: used - before[part] for part, used in there.cpu().items()}
+    figures = {
+        "clients": count,
+        **found.figures(),
+        "cpu_ms": {part: 1000 * used / max(1, requests) for part, used in spent.items()},
+    }
+    return figures
+
+
+def _slowest(figures: dict[str, Any]) -> float:
+    return max(
+        one["p95_ms"] for one in figures.values() if isinstance(one, dict) and "p95_ms" in one
+    )
+
+
+def people_of(figures: dict[str, Any]) -> dict[str, float]:
+    """How many people make these examples and votes a second, at the pace of `CYCLES`."""
+    rates = {"write": "verdict", "judge": "vote"}
+    return {
+        kind: CYCLES[kind] * figures.get(rate, {"per_second": 0})["per_second"]
+        for kind, rate in rates.items()
+    }
+
+
+def soak(there: Site, count: int, minutes: float) -> dict[str, Any]:
+    """So many people for so long: memory over the time, and what the rows take."""
+    before = there.stored()
+    samples: list[dict[str, float]] = []
+    is_over = threading.Event()
+
+    def sample() -> None:
+        while not is_over.wait(min(SAMPLE_SECONDS, 6 * minutes)):
+            samples.append({part: one["pss_mb"] for part, one in there.memory().items()})
+
+    watcher = threading.Thread(target=sample)
+    watcher.start()
+    figures = measured(there, count, 60 * minutes)
+    is_over.set()
+    watcher.join()
+    after = there.stored()
+    quarter = max(1, len(samples) // 4)
+    memory = {}
+    for part in there.pids:
+        sizes = [one[part] for one in samples]
+        early = statistics.mean(sizes[quarter : 2 * quarter] or sizes)
+        late = statistics.mean(sizes[-quarter:])
+        memory[part] = {"early_mb": early, "late_mb": late, "growth": late / early - 1}
+    return {
+        **figures,
+        "memory": memory,
+        # The database takes its cache page by page, up to what it was given.
+        "is_flat": all(memory[part]["growth"] <= FLAT for part in PARTS),
+        "connections": after["connections"],
+        "stored": _growth(before, after),
+    }
+
+
+def _growth(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """What was stored meanwhile, in rows and bytes; the ten tables that grew most."""
+    grown = {
+        name: size - before["tables"].get(name, [0])[0]
+        for name, (size, _rows) in after["tables"].items()
+    }
+    largest = sorted(grown, key=grown.__getitem__, reverse=True)[:10]
+    return {
+        "examples": after["examples"] - before["examples"],
+        "votes": after["votes"] - before["votes"],
+        "bytes": after["bytes"] - before["bytes"],
+        "tables": {name: grown[name] for name in largest if grown[name]},
+    }
+
+
+def main() -> None:
+    """Parse, measure, show."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--database", default="postgres", help="postgres or an address")
+    parser.add_argument("--quick", action="store_true", help="two steps of five seconds")
+    parser.add_argument("--seconds", type=float, default=60, help="of each step")
+    parser.add_argument("--processes", type=int, default=2, help="web processes")
+    parser.add_argument("--soak", type=float, metavar="MINUTES", default=0)
+    parser.add_argument("--clients", type=int, default=32, help="of the soak")
+    parser.add_argument("--json", action="store_true", help="one object on standard output")
+    options = parser.parse_args()
+    counts, seconds = (STEPS[:2], 5.0) if options.quick else (STEPS, options.seconds)
+    if options.soak:
+        counts, seconds = (options.clients,), 60 * options.soak
+    # A vote each PAUSE_SECONDS and person at most; three decide an example.
+    examples = int(500 + sum(counts) * seconds / PAUSE_SECONDS / 2)
+    with site(options.database, max(counts), examples, options.processes) as there:
+        results: dict[str, Any] = {"pause_seconds": PAUSE_SECONDS, "cycles": CYCLES}
+        if options.soak:
+            results["soak"] = soak(there, options.clients, options.soak)
+        else:
+            results["steps"] = steps(there, counts, seconds)
+            good = [
+                one for one in results["steps"]
+                if not one["failed"] and _slowest(one) <= LIMIT_MS
+            ]  # fmt: skip
+            results["people"] = people_of(good[-1]) if good else {"write": 0, "judge": 0}
+            results["stored"] = there.stored()
+        results["memory"] = there.memory()
+    results["machine"] = machine()
+    results["versions"] = versions("django", "psycopg", "gunicorn")
+    print(json.dumps(results, indent=1)) if options.json else show(results)
+
+
+def show(results: dict[str, Any]) -> None:
+    """A line a figure."""
+    for one in [*results.get("steps", []), *([results["soak"]] if "soak" in results else [])]:
+        print(f"{one['clients']:4} clients, {one['failed']} failed {one['said'] or ''}")
+        for kind in ("write page", "verdict", "judge page", "vote"):
+            if found := one.get(kind):
+                print(
+                    f"     {kind:10} {found['per_second']:6.1f} a second, "
+                    f"p50 {found['p50_ms']:5.0f} ms, p95 {found['p95_ms']:5.0f} ms"
+                )
+        spent = ", ".join(f"{part} {used:.1f}" for part, used in one["cpu_ms"].items())
+        print(f"     processor time of a request, ms: {spent}")
+    if people := results.get("people"):
+        print(
+            f"People at once with p95 <= {LIMIT_MS:.0f} ms: {people['write']:.0f} who write and "
+            f"{people['judge']:.0f} who judge, together"
+        )
+    for part, one in results["memory"].items():
+        print(
+            f"{part:13} {one['processes']} processes, {one['pss_mb']:.0f} MB in all, "
+            f"the largest maps {one['largest_rss_mb']:.0f} MB"
+        )
+    if found := results.get("soak"):
+        for part, one in found["memory"].items():
+            print(f"{part:13} {one['early_mb']:.0f} MB, then {one['late_mb']:.0f} MB")
+        print(f"flat: {found['is_flat']}; {found['connections']} connections; {found['stored']}")
