@@ -36,6 +36,7 @@ from evaluation.submissions.selectors import (
 from evaluation.submissions.services import Card, remaining_quota
 from evaluation.submissions.visibility import Viewer, find_owned, find_submission, viewers
 from evaluation.teams.selectors import teams_of
+from evaluation.uploads.allowances import most_a_day
 from evaluation.uploads.chunked import largest_of
 from tasks.access import find_task
 from tasks.api.tasks import OfTask
@@ -314,7 +315,7 @@ class QuotaView(APIView):
         quota = remaining_quota(user, task, team)
         body = {
             "left": quota.left,
-            "most": settings.SUBMISSIONS_PER_DAY,
+            "most": most_a_day(task, team or user),
             "most_refused": settings.REFUSED_SUBMISSIONS_PER_DAY,
             "free_at": quota.free_at,
             "largest_bytes": largest_of(user),

@@ -1,5 +1,6 @@
 """Stage 4: frozen datasets, trainings, evaluations, and the jobs that make them."""
 
+from evaluation.models.allowances import Allowance
 from evaluation.models.custom_metrics import CustomMetric, CustomOutcome
 from evaluation.models.datasets import (
     Dataset,
@@ -21,6 +22,7 @@ from evaluation.models.teams import Team, TeamMember
 from evaluation.models.trainings import TrainingRun
 
 __all__ = [
+    "Allowance",
     "CustomMetric",
     "CustomOutcome",
     "Dataset",

@@ -35,6 +35,7 @@ from evaluation.queue import leases
 from evaluation.submissions.checks import check_sources, settled_chat
 from evaluation.submissions.quota import WINDOW, Caps, Charge, Entry, Quota, charge_of, quota_of
 from evaluation.teams.selectors import place_of
+from evaluation.uploads.allowances import most_a_day
 from evaluation.uploads.chunked import discard
 from tasks.models import Task
 
@@ -186,20 +187,19 @@ def _check_name(submission: Submission) -> None:
 
 def check_quota(task: Task, owner: User, team: Team | None = None) -> None:
     """Raises Refused where the person, or their team, may not submit a model to the task now."""
-    most = {
-        "most": settings.SUBMISSIONS_PER_DAY,
-        "refused": settings.REFUSED_SUBMISSIONS_PER_DAY,
-    }
+    refused = settings.REFUSED_SUBMISSIONS_PER_DAY
     said = _(
         "You have reached today's %(most)d models for this task, or %(refused)d that were refused."
     )
+    most = {"most": most_a_day(task, owner), "refused": refused}
     quotas = [(remaining_quota(owner, task), said % most)]
     if team:
         said = _(
             "Your team has reached today's %(most)d models for this task, or %(refused)d that were "
             "refused."
         )
-        quotas.append((_quota_of(Q(team=team), task), said % most))
+        most = {"most": most_a_day(task, team), "refused": refused}
+        quotas.append((_quota_of(team, task), said % most))
     for quota, message in quotas:
         if quota.left:
             continue
@@ -214,8 +214,8 @@ def remaining_quota(owner: User, task: Task, team: Team | None = None) -> Quota:
 
     For a team: as the scarcer of both quotas says, the person's and the team's.
     """
-    quota = _quota_of(Q(owner=owner), task)
-    return min(quota, _quota_of(Q(team=team), task), key=_scarcity) if team else quota
+    quota = _quota_of(owner, task)
+    return min(quota, _quota_of(team, task), key=_scarcity) if team else quota
 
 
 def _scarcity(quota: Quota) -> tuple[int, float]:
@@ -223,10 +223,11 @@ def _scarcity(quota: Quota) -> tuple[int, float]:
     return quota.left, -quota.free_at.timestamp() if quota.free_at else -inf
 
 
-def _quota_of(whose: Q, task: Task) -> Quota:
+def _quota_of(whose: User | Team, task: Task) -> Quota:
     now = timezone.now()
-    rows = Submission.objects.filter(whose, task=task, queued_at__gt=now - WINDOW)
-    caps = Caps(settings.SUBMISSIONS_PER_DAY, settings.REFUSED_SUBMISSIONS_PER_DAY)
+    theirs = Q(team=whose) if isinstance(whose, Team) else Q(owner=whose)
+    rows = Submission.objects.filter(theirs, task=task, queued_at__gt=now - WINDOW)
+    caps = Caps(most_a_day(task, whose), settings.REFUSED_SUBMISSIONS_PER_DAY)
     return quota_of(_entries(rows.prefetch_related("runs")), caps, now)
 
 

@@ -34,6 +34,7 @@ from evaluation.submissions.services import (
     submit_model,
 )
 from evaluation.teams.selectors import teams_of
+from evaluation.uploads.allowances import most_a_day
 from evaluation.uploads.chunked import PIECE_BYTES, add_file, discard, largest_of
 from tasks.access import find_task
 from tasks.models import Task
@@ -98,7 +99,7 @@ def _rules(user: User, task: Task) -> dict[str, Any]:
         "kinds": [(kind, KINDS[Submission.Kind(kind)]) for kind in kinds_of(task.config)],
         "open_versions": open_versions(task),
         "quota": remaining_quota(user, task),
-        "most": settings.SUBMISSIONS_PER_DAY,
+        "most": most_a_day(task, user),
         "minutes": settings.EVALUATION_SECONDS // 60,
         "memory_gib": settings.EVALUATION_MEMORY_GIB,
         "cpus": settings.EVALUATION_CPUS,

@@ -24,6 +24,7 @@ from dynabench.lib.errors import Refused, Unavailable
 from dynabench.lib.stored import files_in, folders_in
 from evaluation.contract import GIB, MIB, Beat
 from evaluation.models import Submission, Upload, UploadPiece
+from evaluation.uploads.allowances import gib_of
 from evaluation.uploads.archives import Source
 
 PIECE_BYTES = 16 * MIB
@@ -135,6 +136,8 @@ def check_stored(upload: Upload | None, owner: User, size: int) -> None:
 
 
 def _quota(owner: User) -> int:
+    if (given := gib_of(owner)) is not None:
+        return given * 2**30
     is_known = has_confirmed_address(owner)
     return settings.QUOTA_BYTES if is_known else settings.UNCONFIRMED_QUOTA_BYTES
 

@@ -197,6 +197,7 @@ EXPORTED = {
     "tasks.taskdraft.owner",
 }  # fmt: skip
 LEFT_OUT = {
+    "evaluation.allowance.user": "what the operator allows; the person did nothing",
     "accounts.idempotentanswer.user": "for a day; what it says is exported where it belongs",
     "admin.logentry.user": "an action as an administrator, which is the site's record",
     "tasks.task.made_by": "an action in a task; in the log too",

@@ -15,6 +15,9 @@ from dynabench.accounts.tokens import create_token
 from dynabench.lib.encryption import Unreadable, decrypt, encrypt
 from dynabench.notices.tokens import remind_of_tokens
 from dynabench.webhooks.models import Webhook
+from evaluation.models import Team
+from evaluation.submissions.services import remaining_quota
+from evaluation.uploads.chunked import bytes_left
 from tasks.models import TaskMember
 from tests.support.factories import UserFactory
 
@@ -130,3 +133,27 @@ def test_stored_secrets_outlive_a_change_of_the_secret_key(settings, alice):
         call_command("rotate_secrets", stdout=StringIO())
     with pytest.raises(Unreadable):
         decrypt(hook.secret)
+
+
+def test_a_person_a_task_and_a_team_may_have_quotas_of_their_own(nli, alice, bob, settings):
+    def quota(*words):
+        call_command("quota", *words, stdout=(said := StringIO()))
+        return said.getvalue()
+
+    team = Team.objects.create(name="Fools")
+    task, site = nli.task, settings.SUBMISSIONS_PER_DAY
+    assert quota() == ""
+    quota("--task", "nli", "--models-a-day", "7")
+    quota("--person", alice.email, "--models-a-day", "0", "--gib", "5")
+    assert [remaining_quota(who, task).left for who in (alice, bob)] == [0, 7]
+    assert remaining_quota(bob, task, team).left == 7
+    assert "5" in quota("--team", "fools", "--models-a-day", "2")
+    assert remaining_quota(bob, task, team).left == 2
+    assert bytes_left(alice) == 5 * 2**30
+    assert bytes_left(bob) != 5 * 2**30
+    quota("--task", "nli", "--clear")
+    assert remaining_quota(bob, task).left == site
+    assert LogEntry.objects.filter(action="allowance.changed").count() == 4
+    for wrong in (["--team", "gone"], ["--gib", "3"], ["--task", "nli", "--models-a-day", "-1"]):
+        with pytest.raises(CommandError):
+            quota(*wrong)

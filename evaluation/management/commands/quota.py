@@ -1,0 +1,50 @@
+"""The quota of one person, task or team, in place of the site's."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from dynabench.accounts.models import User
+from evaluation.models import Allowance, Team
+from evaluation.submissions.allowance_services import set_allowance
+from tasks.models import Task
+
+
+class Command(BaseCommand):
+    help = "List quotas that differ from the site's; with --person, --task or --team, set one."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        whose = parser.add_mutually_exclusive_group()
+        whose.add_argument("--person", metavar="EMAIL")
+        whose.add_argument("--task", metavar="CODE")
+        whose.add_argument("--team", metavar="NAME")
+        parser.add_argument("--models-a-day", type=int, help="accepted ones, for a task")
+        parser.add_argument("--gib", type=int, help="of a person: uploads and files of models")
+        parser.add_argument("--clear", action="store_true", help="as the site's settings say")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        whose = _whose(options)
+        values = {name: options[name] for name in ("models_a_day", "gib")}
+        if any(number is not None and number < 0 for number in values.values()):
+            raise CommandError("A quota is 0 or more.")
+        if values["gib"] is not None and not isinstance(whose, User):
+            raise CommandError("--gib is a quota of people: say whose with --person.")
+        given = {name: number for name, number in values.items() if number is not None}
+        if whose and (given or options["clear"]):
+            set_allowance(whose=whose, **(values if options["clear"] else given))
+        for row in Allowance.objects.select_related("user", "task", "team").order_by("pk"):
+            self.stdout.write(f"{row}: models a day {row.models_a_day}, GiB {row.gib}")
+
+
+def _whose(options: dict[str, Any]) -> User | Task | Team | None:
+    found: User | Task | Team | None = None
+    if options["person"]:
+        found = User.objects.filter(email__iexact=options["person"]).first()
+    elif options["task"]:
+        found = Task.objects.filter(code=options["task"]).first()
+    elif options["team"]:
+        found = Team.objects.filter(name__iexact=options["team"]).first()
+    if found is None and (options["person"] or options["task"] or options["team"]):
+        raise CommandError("There is no such person, task or team.")
+    return found

@@ -1,0 +1,27 @@
+"""Which quota counts: a person's or team's own, else the task's, else the site's."""
+
+from django.conf import settings
+from django.db.models import F, Q
+
+from dynabench.accounts.models import User
+from evaluation.models import Allowance, Team
+from tasks.models import Task
+
+
+def most_a_day(task: Task, whose: User | Team) -> int:
+    """How many accepted models a person or team may submit to a task in 24 hours. One query."""
+    theirs = Q(team=whose) if isinstance(whose, Team) else Q(user=whose)
+    given = Allowance.objects.filter(theirs | Q(task=task), models_a_day__isnull=False)
+    # Theirs first, which has no task.
+    found = (
+        given.order_by(F("task").desc(nulls_first=True))
+        .values_list("models_a_day", flat=True)
+        .first()
+    )
+    return settings.SUBMISSIONS_PER_DAY if found is None else found
+
+
+def gib_of(owner: User) -> int | None:
+    """What a person was allowed in place of the site's quota of bytes; None: nothing else."""
+    given = Allowance.objects.filter(user=owner).values_list("gib", flat=True)
+    return given.first()
