@@ -24,6 +24,7 @@ TALKS = ("grounded", "secret")
 """The official tasks in which people talk with the language model."""
 LOCK = 0x64796E61
 """Of PostgreSQL, for who sets up: "dyna"."""
+AGAIN_SECONDS = 1.0
 Tell = Callable[[str], object]
 
 
@@ -53,7 +54,7 @@ def alone() -> Iterator[None]:
             return
         # Asked for again and again: a session that waits in the database meets `lock_timeout`.
         while not _one("SELECT pg_try_advisory_lock(%s)"):
-            time.sleep(1)
+            time.sleep(AGAIN_SECONDS)
         try:
             yield
         finally:

@@ -1,0 +1,34 @@
+"""Machines that set up a site, and do each minute's work, at the same instant."""
+
+import time
+from datetime import timedelta
+
+import pytest
+
+from dynabench.accounts.models import LogEntry
+from dynabench.accounts.tidying import claim
+from dynabench.management import installing
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_one_machine_sets_up_and_the_others_wait(at_once, monkeypatch):
+    monkeypatch.setattr(installing.fcntl, "flock", lambda *_: None)  # each machine has its own disk
+    monkeypatch.setattr(installing, "AGAIN_SECONDS", 0.05)
+    within, seen = [], []
+
+    def set_up(name):
+        with installing.alone():
+            within.append(name)
+            time.sleep(0.1)
+            seen.append(list(within))
+            within.remove(name)
+
+    at_once(set_up, range(3))
+    assert sorted(seen) == [[0], [1], [2]]
+
+
+def test_the_work_of_a_minute_is_done_by_one(at_once):
+    LogEntry.objects.create(action="site.minutely", target="site", created_at="2026-01-01T00:00Z")
+    claimed = at_once(lambda _: claim("site.minutely", timedelta(seconds=50)), range(8))
+    assert sum(claimed) == 1
