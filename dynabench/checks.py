@@ -82,3 +82,12 @@ def finished_restoration(**kwargs: Any) -> list[CheckMessage]:
         return []
     hint = "Run the same manage.py restore again; it goes on where it was."
     return [Error("A restoration was cut short.", hint=hint, id="dynabench.E004")]
+
+
+@register()
+def privacy_text(**kwargs: Any) -> list[CheckMessage]:
+    """The operator's data protection text can be read."""
+    if not settings.PRIVACY_TEXT or os.access(settings.PRIVACY_TEXT, os.R_OK):
+        return []
+    hint = "Name a readable file, or unset PRIVACY_TEXT."
+    return [Error("The data protection text cannot be read.", hint=hint, id="dynabench.E005")]

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -51,6 +53,14 @@ def home(request: HttpRequest) -> HttpResponse:
         **({} if htmx_partial(request) else _beginning(request, cards)),
     }
     return render_page(request, "tasks/home.html", values, part="tasks")
+
+
+@login_not_required
+def privacy(request: HttpRequest) -> HttpResponse:
+    """The operator's data protection text, and where people read and delete their data."""
+    file = settings.PRIVACY_TEXT
+    text = render_markdown(Path(file).read_text(encoding="utf-8")) if file else ""
+    return render(request, "privacy.html", {"text": text})
 
 
 @login_not_required

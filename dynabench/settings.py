@@ -228,6 +228,8 @@ EMAIL_TIMEOUT = 5  # seconds; somebody waits for the page meanwhile
 SITE_URL = os.environ.get("SITE_URL") or site_url(
     ALLOWED_HOSTS[0], https=HTTPS, port=env_int("PORT", 8000)
 )
+# A file in Markdown: who stores what about people, on which grounds, and whom they may ask.
+PRIVACY_TEXT = os.environ.get("PRIVACY_TEXT") or ""
 DEFAULT_FROM_EMAIL = os.environ.get("DEFAULT_FROM_EMAIL") or "dynabench@localhost"
 
 # Who may make tasks, besides superusers. Owners use the site's processors and speak to everybody in

@@ -55,6 +55,7 @@ urlpatterns = [
     path("account/webhooks/", include("dynabench.webhooks.urls")),
     path("notices/<str:token>/", digest_off, name="notices-off"),
     path("help/", views.help_page, name="help"),
+    path("privacy/", pages.privacy, name="privacy"),
     path("help/numbers/", pages.numbers, name="numbers"),
     path("dynabench-client.zip", download.client_zip, name="client"),
     path("status/", site_status.status, name="status"),

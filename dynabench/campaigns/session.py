@@ -26,7 +26,7 @@ FRAMED = "campaign-framed"
 SLUG = "campaign"
 OPEN_TO_PANELS = (
     *("annotation:", "validation:", "campaigns:", "leaderboard:battle", "personal"),
-    *("set_language", "media", "help"),
+    *("set_language", "media", "help", "privacy"),
 )
 """How the names of the pages begin that people of a panel reach."""
 WORK = ("annotation:", "validation:", "leaderboard:battle")

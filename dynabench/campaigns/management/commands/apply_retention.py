@@ -6,10 +6,11 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from dynabench.campaigns.retention_services import apply_retention, old_ids, old_pauses
+from evaluation.jobs import tidy_daily
 
 
 class Command(BaseCommand):
-    help = "Delete what campaigns keep for some days only; docs/privacy.md lists it."
+    help = "Delete what is kept for some days only, as docs/privacy.md and operators.md list it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--dry-run", action="store_true", help="only say what is over")
@@ -19,3 +20,4 @@ class Command(BaseCommand):
         self.stdout.write(f"pauses with their appeals: {old_pauses().count()}")
         if not options["dry_run"]:
             self.stdout.write(f"{apply_retention()} rows emptied or deleted.")
+            self.stdout.write(f"{tidy_daily()} rows of what the daily sweep deletes.")
