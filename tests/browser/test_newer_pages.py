@@ -9,9 +9,10 @@ from evaluation.llm_judges.agreement import Agreement
 from evaluation.models import CustomMetric, LlmJudge
 from tasks.models import TaskMember
 from tests.browser.conftest import audit, visit
-from tests.support.evaluations import accepted_model
+from tests.support.evaluations import accepted_model, set_version
 from tests.support.factories import TaskFactory
 from tests.support.judged_answers import chat_target, judged_answers
+from tests.support.paraphrases import paraphrased
 from tests.support.submissions import url_of
 from tests.support.training_dates import model_of, round_set
 
@@ -60,6 +61,13 @@ def llm_judges(user):
     return JUDGES
 
 
+def paraphrases(user):
+    task = TaskFactory(code="nli")
+    TaskMember.objects.create(task=task, user=user, role="owner")
+    paraphrased(set_version(task))
+    return "/own/nli/evaluation-sets/dev/paraphrases/"
+
+
 def metrics(user):
     metric(user)
     return "/own/nli/metrics/"
@@ -83,6 +91,7 @@ def metric(user):
 BUTTONS = {
     chat_form: "Submit",
     llm_judges: "Make it and ask it",
+    paraphrases: "Ask for paraphrases",
     metrics: "Try it and propose it",
     metric: "Decide",
 }
@@ -90,7 +99,7 @@ BUTTONS = {
 
 @pytest.mark.parametrize(
     "made",
-    [chat_form, follow, embargo, training_dates, llm_judges, metrics, metric],
+    [chat_form, follow, embargo, training_dates, llm_judges, paraphrases, metrics, metric],
     ids=lambda made: made.__name__,
 )
 def test_a_page_and_what_it_says_to_an_empty_form(page, alice, made):

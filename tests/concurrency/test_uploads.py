@@ -5,8 +5,10 @@ import io
 import pytest
 from django.core.files.storage import default_storage
 
+from dynabench.lib.errors import Refused
 from evaluation.contract import SetRow
 from evaluation.models import EvaluationSetVersion, UploadPiece
+from evaluation.paraphrases.services import take_paraphrases
 from evaluation.sets import source_services as sets
 from evaluation.sets.selectors import set_rows
 from evaluation.sets.services import create_set, make_version
@@ -20,6 +22,7 @@ from evaluation.uploads.chunked import (
     open_uploads,
 )
 from tests.support.factories import TaskFactory, UserFactory
+from tests.support.paraphrases import paraphrased
 
 pytestmark = pytest.mark.django_db(transaction=True)
 THREADS = 8
@@ -86,6 +89,22 @@ def test_different_rows_at_once_make_versions_one_after_another(at_once):
     assert sorted(version.version for version in made) == list(range(1, THREADS + 1))
     for number, version in enumerate(made):
         assert [row.uid for row in set_rows(version)] == [str(number)]
+
+
+def test_kept_paraphrases_make_one_version(at_once):
+    """Lock: the set, in `take_paraphrases`; without it the second has the number of the first."""
+    one = create_set(task=TaskFactory(), name="mine", actor=None)
+    rows = [SetRow(str(n), {"premise": "A.", "hypothesis": "B."}, ("neutral",)) for n in range(5)]
+    paraphrased(make_version(one, rows, None), "kept")
+    owner = UserFactory()
+
+    def take(_):
+        try:
+            return take_paraphrases(evaluation_set=one, actor=owner).version
+        except Refused:
+            return None
+
+    assert sorted(at_once(take, range(THREADS)), key=str) == [2, *[None] * (THREADS - 1)]
 
 
 def test_two_sweeps_make_one_control_set(at_once):
