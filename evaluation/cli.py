@@ -3,7 +3,7 @@
 import gzip
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -32,7 +32,7 @@ from evaluation.sandbox.monitor import Runner
 from evaluation.scoring.paraphrase import KIND as PARAPHRASE
 from evaluation.scoring.paraphrase import Paraphrase, Paraphraser
 from evaluation.sets.parsing import SetFile, WrongLines
-from evaluation.sets.selectors import newest_versions, set_rows
+from evaluation.sets.selectors import checked_of, newest_versions, set_rows
 from evaluation.task_shape import runnable
 from tasks.line_files import FileError
 from tasks.media.selectors import for_models
@@ -53,6 +53,7 @@ class Examples:
     name: str
     rows: Rows
     size: int
+    checked: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # see `checked_of`
 
 
 def find_examples(task: Task, dataset: str, limit: int | None) -> Examples:
@@ -84,7 +85,8 @@ def find_examples(task: Task, dataset: str, limit: int | None) -> Examples:
         raise CannotEvaluate(str(error)) from None
     if not size:
         raise CannotEvaluate(f"{name} holds no example.")
-    return Examples(name, lambda: islice(rows(), limit), size)
+    checked = checked_of(version) if version else {}
+    return Examples(name, lambda: islice(rows(), limit), size, checked)
 
 
 def find_model(task: Task, model: str, runner: str | None) -> tuple[Runnable, Runner]:
@@ -147,6 +149,7 @@ def evaluate_by_hand(
         sp_model=settings.SP_BLEU_MODEL,
         paraphrase=paraphrase,
         read=partial(for_models, task.config, task),
+        checked=examples.checked,
     )
     with tempfile.TemporaryDirectory(prefix=TEMPORARY) as first:
         attempt = Attempt(model, runner, machine_limits(), tell, Path(first))
