@@ -52,6 +52,11 @@ NO_IMAGE = "The image is not on this worker."
 NO_RUNTIME = (
     f"The image {RUNTIME_IMAGE} is missing: the operator builds it with scripts/runtime_image.sh."
 )
+NO_DRIVER = "device driver"  # in what an engine says that cannot give a GPU
+NO_GPU = (
+    "The engine cannot give a GPU: the operator installs NVIDIA's container toolkit, or sets "
+    "EVALUATION_GPUS to 0."
+)
 KILLED = "The container was ended from outside, or the engine was."
 CHILD_OOM = (
     "A process that the model had started was ended because it needed more memory than there was."
@@ -161,6 +166,10 @@ class DockerRunner:
             return monitor.watch(client, container)
         except ImageRefused as why:
             return Ending(Outcome.REJECTED, sentence=str(why))
+        except APIError as error:
+            if NO_DRIVER not in str(error.explanation):
+                raise
+            return Ending(Outcome.INFRASTRUCTURE, sentence=NO_GPU)
         finally:
             with suppress(*EngineError):  # what is left is removed by name, later
                 remove(PREFIX + self.key)

@@ -12,7 +12,7 @@ from evaluation.attacks.bench import LABELS, LIMITS, SIZE, Bench
 from evaluation.contract import MIB, Beat, Outcome, Runnable
 from evaluation.inference.exchange import Answers
 from evaluation.sandbox import usage as sandbox_usage
-from evaluation.sandbox.containers import PREFIX, DockerRunner, list_ours, remove
+from evaluation.sandbox.containers import NO_GPU, PREFIX, DockerRunner, list_ours, remove
 from evaluation.sandbox.engine import connect, engine
 from evaluation.sandbox.images import has_image
 
@@ -36,6 +36,21 @@ def test_the_engine_says_what_it_is():
     assert found.cgroup in ("1", "2")
     assert found.cpus >= 1
     assert DockerRunner("x").name == ("docker-runsc" if found.has_runsc else "docker")
+
+
+def test_a_gpu_is_asked_of_the_engine_and_one_that_has_none_says_so(bench: Bench, tmp_path):
+    model, inputs = Runnable(image=bench.image, gpu="3"), tmp_path / "inputs.jsonl"
+    inputs.touch()
+    runner = DockerRunner(f"gpu-{bench.token}")
+    with closing(connect()) as client:
+        image, runtimes = client.images.get(bench.image), client.info()["Runtimes"]
+    (asked,) = runner._options(image, model, inputs, LIMITS)["device_requests"]
+    assert (asked.device_ids, asked.capabilities) == (["3"], [["gpu"]])
+    assert not runner._options(image, replace(model, gpu=""), inputs, LIMITS)["device_requests"]
+    if "nvidia" not in runtimes:
+        ending = runner.run(model, inputs, LIMITS, take=lambda line: None, beat=lambda: None)
+        assert (ending.outcome, ending.sentence) == (Outcome.INFRASTRUCTURE, NO_GPU)
+        assert runner.name.endswith("-gpu")
 
 
 def test_a_good_model_is_measured(bench: Bench):
