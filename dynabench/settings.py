@@ -343,6 +343,8 @@ SPECTACULAR_SETTINGS = {
         "ConsensusStateEnum": "validation.models.Consensus.State",
         "ReportReasonEnum": "annotation.models.Report.Reason",
         "CheckEnum": "dynabench.own.api.CHECKS",
+        "OutcomeEnum": "annotation.models.Example.Outcome",
+        "EndingEnum": "evaluation.api.own_workers.ENDINGS",
     },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

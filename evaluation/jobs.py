@@ -58,6 +58,7 @@ from evaluation.releases.services import release_held
 from evaluation.runs.endpoints import CannotFetch, identity_of, writing_of
 from evaluation.runs.execute import execute, local_runner, machine_limits, remote_runner
 from evaluation.runs.folders import equipped
+from evaluation.runs.handed import discard_handed
 from evaluation.runs.hub import fetch_public
 from evaluation.runs.model_cache import digest_of, pack
 from evaluation.runs.selectors import is_remote
@@ -185,6 +186,7 @@ def evaluate_next(run_id: UUID) -> None:
     if (training := _longest_waiting(TrainingRun)) is not None:
         run_training(training)
     if run := _work(claim_next(), execute):
+        discard_handed(run)
         ring_suites(run)
         note_near_copies(run)
 

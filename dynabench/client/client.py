@@ -14,6 +14,7 @@ from dynabench.client.communities import Communing
 from dynabench.client.credentials import api_key, server_url
 from dynabench.client.flow import Awaiting, Blocking, Call, Flow, Pause, Step, Work
 from dynabench.client.hooks import Hooks
+from dynabench.client.leasing import Leasing
 from dynabench.client.models import Models
 from dynabench.client.moderating import Moderating
 from dynabench.client.owning import Owning
@@ -27,7 +28,18 @@ TIMEOUT = httpx.Timeout(120, connect=10)
 
 
 class Methods(
-    Tasks, Models, Teaming, Boards, Communing, Writing, Owning, Releasing, Moderating, Hooks, ABC
+    Tasks,
+    Models,
+    Teaming,
+    Boards,
+    Communing,
+    Writing,
+    Owning,
+    Releasing,
+    Moderating,
+    Hooks,
+    Leasing,
+    ABC,
 ):
     """What both clients can do, and their settings.
 

@@ -906,6 +906,26 @@ class Leaderboard(TypedDict):
     rows: list[SeenRow]
 
 
+class Lease(TypedDict):
+    """A run that a machine holds while it renews the lease, each minute at least."""
+
+    token: str
+    run: str
+    model: str
+    kind: Literal[
+        "directory", "image", "predictions", "rows", "hub", "llm", "endpoint", "chat", "target"
+    ]
+    adapter: str
+    digest: str
+    evaluation_set: str
+    examples: int
+    lease_until: str
+    config_text: str
+    memory_gib: int
+    cpus: float
+    seconds: float
+
+
 class Left(TypedDict):
     """An example that was left as it is, and why."""
 
@@ -1212,6 +1232,15 @@ class OwnValidation(TypedDict):
     created_at: str
     questions: list[str]
     revealed: Revealed | None
+
+
+class OwnWorker(TypedDict):
+    """A person who may evaluate their and their teams' models on their own machines."""
+
+    id: int
+    email: str
+    needs_second: bool
+    made_at: str
 
 
 class Parent(TypedDict):

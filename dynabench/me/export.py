@@ -29,7 +29,7 @@ from dynabench.campaigns.models import LedgerRow, Place
 from dynabench.communities.models import Community, CommunityProposal, JointSubmission, Post
 from dynabench.notices.models import Digest
 from dynabench.webhooks.models import Webhook
-from evaluation.models import Submission, TeamMember, Upload
+from evaluation.models import OwnWorker, Submission, TeamMember, Upload
 from leaderboard.battles.release import own_battles
 from leaderboard.models import Follow, ReleaseConsent, WeeklyGoal, Weights
 from tasks.models import Duty, Media, TaskDraft, TaskMember, TaskProposal
@@ -117,6 +117,7 @@ def _about(user: User) -> dict[str, Section]:
         "models": Submission.objects.filter(owner=user).values(
             *MODEL, task_code=F("task__code"), team_name=F("team__name")
         ),
+        "own_workers": OwnWorker.objects.filter(user=user).values("task__code", "made_at"),
         "teams": TeamMember.objects.filter(user=user).values(
             "address", "is_owner", "joined_at", team_name=F("team__name")
         ),

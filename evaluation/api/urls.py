@@ -9,6 +9,7 @@ from evaluation.api import (
     llm_judges,
     models,
     near_copies,
+    own_workers,
     releases,
     runs,
     sets,
@@ -19,6 +20,7 @@ from evaluation.api import (
 
 TASK, SETS = "tasks/<slug:code>/", "tasks/<slug:code>/evaluation-sets/"
 ROUND = "tasks/<slug:code>/rounds/<int:number>/"
+LEASE = "leases/<uuid:token>/"
 MODEL, TEAM = "models/<uuid:pk>/", "teams/<int:pk>/"
 urlpatterns = [
     path(f"{TASK}datasets/", datasets.Datasets.as_view(), name="datasets"),
@@ -81,6 +83,13 @@ urlpatterns = [
         teams.TeamInvitationDecline.as_view(),
         name="invitation-decline",
     ),
+    path(f"{TASK}own-workers/", own_workers.OwnWorkers.as_view(), name="own-workers"),
+    path(f"{TASK}own-workers/<int:pk>/", own_workers.OwnWorkerView.as_view(), name="own-worker"),
+    path(f"{TASK}leases/", own_workers.TakeLease.as_view(), name="lease-take"),
+    path(f"{LEASE}keep/", own_workers.LeaseBeat.as_view(), name="lease-keep"),
+    path(f"{LEASE}inputs/", own_workers.LeaseInputs.as_view(), name="lease-inputs"),
+    path(f"{LEASE}model/", own_workers.LeaseModel.as_view(), name="lease-model"),
+    path(f"{LEASE}answers/", own_workers.LeaseAnswers.as_view(), name="lease-answers"),
     path("uploads/", uploads.Uploads.as_view(), name="uploads"),
     path("uploads/<uuid:pk>/", uploads.UploadView.as_view(), name="upload"),
 ]

@@ -86,28 +86,38 @@ def evaluate(question: Question, attempt: Attempt) -> Evaluated:
     The model sees the fields of the task's models and nothing else: no right answers, no uids, and
     not the order of the set. Raises what `attempt.tell` raises.
     """
+    answers, ending = asked(question, attempt)
+    found = Evaluated(ending, attempt.runner.name)
+    return scored(found, question, answers, attempt.tell, attempt.folder)
+
+
+def asked(question: Question, attempt: Attempt) -> tuple[Answers, Ending]:
+    """What a model answers about a set, and how it ended; as `evaluate`, but for the scores."""
     sent = Sent(attempt.folder / "inputs.jsonl")
     rows = (question.read(row.inputs) for row in question.rows())
     sent.write(rows, question.config.model_fields, attempt.tell)
     answers = answers_for(question.config, sent.ids())
-    ending = attempt.run(sent, answers)
-    found = Evaluated(ending, attempt.runner.name)
-    return _scored(found, question, answers, attempt.tell, attempt.folder)
+    return answers, attempt.run(sent, answers)
 
 
 def score_file(question: Question, lines: Iterable[bytes], tell: Tell, folder: Path) -> Evaluated:
     """Score answers in a file, an example a line, whose ids are the set's uids."""
     began = time.monotonic()
     answers = answers_for(question.config, (row.uid for row in question.rows()))
-    ending = Ending(Outcome.OK)
+    ending = taken(answers, lines, Ending(Outcome.OK), tell)
+    usage = Usage(seconds=time.monotonic() - began, answers=answers.answered)
+    found = Evaluated(replace(ending, usage=usage), "file")
+    return scored(found, question, answers, tell, folder)
+
+
+def taken(answers: Answers, lines: Iterable[bytes], ending: Ending, tell: Tell) -> Ending:
+    """How a run ends that ended so far as `ending` says, once lines of answers are read."""
     try:
         for line in ticking(lines, tell, gettext_noop("reading the predictions")):
             answers.take(line.rstrip(b"\n"))
     except InvalidOutput as error:
-        ending = Ending(Outcome.INVALID_OUTPUT, sentence=str(error))
-    usage = Usage(seconds=time.monotonic() - began, answers=answers.answered)
-    ending = _completed(replace(ending, usage=usage), answers)
-    return _scored(Evaluated(ending, "file"), question, answers, tell, folder)
+        return replace(ending, outcome=Outcome.INVALID_OUTPUT, sentence=str(error))
+    return _completed(ending, answers)
 
 
 def _completed(ending: Ending, answers: Answers) -> Ending:
@@ -121,7 +131,7 @@ def _completed(ending: Ending, answers: Answers) -> Ending:
     return replace(ending, warnings=(*ending.warnings, warning)) if warning else ending
 
 
-def _scored(
+def scored(
     found: Evaluated, question: Question, answers: Answers, tell: Tell, folder: Path
 ) -> Evaluated:
     """With the scores and the file of all predictions, if it ended well."""

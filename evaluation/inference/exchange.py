@@ -51,12 +51,13 @@ class UnknownId(InvalidOutput):
 class Sent:
     """The examples of one run as its model reads them: fresh ids, in an order by chance.
 
-    Neither says anything about the set. Memory keeps eight bytes of an example.
+    Neither says anything about the set. Memory keeps eight bytes of an example. key: a secret of 16
+    bytes, by which the ids of `size` examples are found again; else by chance.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.size = path, 0
-        self._key = secrets.token_bytes(16)
+    def __init__(self, path: Path, *, key: bytes | None = None, size: int = 0) -> None:
+        self.path, self.size = path, size
+        self._key = key or secrets.token_bytes(16)
 
     def write(self, inputs: Iterable[Mapping[str, Any]], fields: Iterable[str], tell: Tell) -> None:
         """Write `{"id": …, "inputs": …}` a line, of these fields only, shuffled."""

@@ -1,14 +1,20 @@
-"""Names of the containers and folders of an attempt, by which `cleanup` finds those of the dead."""
+"""Names of an attempt: of its containers and folders, by which `cleanup` finds those of the dead.
+
+And of its examples, where somebody else's machine answers them.
+"""
 
 import hashlib
 import time
 import uuid
 from datetime import timedelta
+from pathlib import Path
 
 from django.conf import settings
 from django.db import connection
 from django.utils import timezone
+from django.utils.crypto import salted_hmac
 
+from evaluation.inference.exchange import Sent
 from evaluation.models import CustomMetric, EvaluationRun, PracticeRun, Submission
 
 TEMPORARY = "dynabench-run-"
@@ -48,3 +54,9 @@ def is_needed(key: str) -> bool:
         "lease_until__gte": timezone.now(),
     }
     return any(kind._default_manager.filter(**leased).exists() for kind in KINDS)
+
+
+def sent_to(lease_token: uuid.UUID, path: Path, size: int = 0) -> Sent:
+    """The examples of an attempt on somebody's own machine; the same ids at each call."""
+    key = salted_hmac("dynabench.own-worker", lease_token.hex, algorithm="sha256").digest()[:16]
+    return Sent(path, key=key, size=size)

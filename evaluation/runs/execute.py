@@ -4,8 +4,8 @@ import gzip
 import logging
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -35,7 +35,14 @@ from evaluation.inference.evaluate import (
     read_predictions,
     score_file,
 )
-from evaluation.models import EvaluationRun, EvaluationSet, Score, Submission
+from evaluation.inference.exchange import Tell
+from evaluation.models import (
+    EvaluationRun,
+    EvaluationSet,
+    HandedAnswers,
+    Score,
+    Submission,
+)
 from evaluation.models.runs import predictions_path
 from evaluation.queue import leases
 from evaluation.queue.attempt_keys import TEMPORARY, key_of
@@ -46,6 +53,7 @@ from evaluation.runs.endpoints import (
     writing_of,
 )
 from evaluation.runs.folders import equipped, kept_folder
+from evaluation.runs.handed import score_handed
 from evaluation.runs.ray_runner import RayRunner
 from evaluation.runs.selectors import counting, is_remote
 from evaluation.runs.services import overdue
@@ -108,11 +116,14 @@ def evaluated(run: EvaluationRun, folder: Path, heartbeat: leases.Heartbeat) -> 
     if submission.kind == Kind.PREDICTIONS:
         with submission.file.open("rb") as file, gzip.open(file) as lines:
             return score_file(question, lines, heartbeat.tell, folder)
+    fetching = partial(heartbeat.tell, 0, gettext_noop("fetching the model"))
+    if handed := HandedAnswers.objects.filter(run=run).select_related("upload").first():
+        tell, site = heartbeat.tell, partial(model_of, submission, run, fetching)
+        return score_handed(handed, question, tell, folder, partial(_attempt, site, tell, folder))
     plain = None if run.suite == Suite.PLAIN else _plain_run(run)
     if is_remote(submission):
         _check_consent(run)
         note_exposed(run.version)
-    fetching = partial(heartbeat.tell, 0, gettext_noop("fetching the model"))
     with model_of(submission, run, fetching) as (model, runner):
         attempt = Attempt(model, runner, machine_limits(), heartbeat.tell, folder)
         if plain is None:
@@ -123,6 +134,16 @@ def evaluated(run: EvaluationRun, folder: Path, heartbeat: leases.Heartbeat) -> 
     if has_died and not has_engine():
         raise NoEngine(NO_ENGINE)
     return found
+
+
+@contextmanager
+def _attempt(
+    model_of: Callable[[], AbstractContextManager[tuple[Runnable, Runner]]],
+    tell: Tell,
+    folder: Path,
+) -> Iterator[Attempt]:
+    with model_of() as (model, runner):
+        yield Attempt(model, runner, machine_limits(), tell, folder)
 
 
 def _check_consent(run: EvaluationRun) -> None:

@@ -5,6 +5,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 from django.core.files.base import ContentFile
 from django.utils import timezone
@@ -18,7 +19,8 @@ from dynabench.communities.models import Community, CommunityProposal, Community
 from dynabench.webhooks.models import Delivery
 from dynabench.webhooks.services import create_webhook
 from evaluation.jobs import build_dataset
-from evaluation.models import TrainingRun
+from evaluation.models import OwnWorker, TrainingRun
+from evaluation.own_workers.selectors import host_of
 from evaluation.releases.build import Options
 from evaluation.releases.services import request_release
 from evaluation.teams.services import invite, make_team
@@ -204,6 +206,10 @@ def _models(task: Task, owner: User) -> dict[str, list[Any]]:
     delivery = Delivery.objects.create(
         webhook=hook, event="webhook.test", key="k", data={}, happened_at=now, due_at=now
     )
+    worker = OwnWorker.objects.create(task=task, user=owner)
+    mine.file.save("model.tar", ContentFile(b"weights"))
+    lease = {"state": "running", "lease_token": uuid4(), "lease_until": now, "attempts": 1}
+    held = mine.runs.create(version=version, number=9, host=host_of(owner), **lease)
     token, _ = create_token(user=owner, name="spare", scopes=["read"], days=9)
     return {
         "models": [mine.pk, first.pk],
@@ -216,4 +222,6 @@ def _models(task: Task, owner: User) -> dict[str, list[Any]]:
         "webhooks": [hook.pk],
         "deliveries": [delivery.pk],
         "tokens": [token.pk],
+        "own-workers": [worker.pk],
+        "leases": [held.lease_token],
     }

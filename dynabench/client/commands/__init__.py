@@ -14,6 +14,7 @@ from dynabench.client.commands import (
     owning,
     results,
     test,
+    worker,
 )
 from dynabench.client.commands.shared import FAILED, NO_ACCESS, STOPPED, CommandError, note
 from dynabench.client.errors import (
@@ -63,7 +64,7 @@ def make_parser() -> argparse.ArgumentParser:
     """All commands and their arguments."""
     parser = argparse.ArgumentParser(prog="dynabench", description=__doc__, epilog=FIRST)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for module in (account, init, test, models, results, communities, data, owning):
+    for module in (account, init, test, models, results, communities, data, owning, worker):
         module.add(commands)
     return parser
 

@@ -6,7 +6,11 @@ from pathlib import Path
 import grimp
 
 ROOT = Path(__file__).parents[3]
-RUN = ("evaluation.inference.precheck", "evaluation.sandbox.harness.__main__")
+RUN = (
+    "evaluation.inference.leased",
+    "evaluation.inference.precheck",
+    "evaluation.sandbox.harness.__main__",
+)
 
 
 def test_what_the_check_imports_is_carried():

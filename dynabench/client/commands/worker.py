@@ -1,0 +1,109 @@
+"""`dynabench worker`: evaluates one's own models on this machine, by leases of the site."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from dynabench.client.client import DynabenchClient
+from dynabench.client.commands.shared import USAGE, CommandError, client_for, command, note
+from dynabench.client.commands.test import server_modules
+from dynabench.client.errors import NotFound, Refused
+
+KEEP_SECONDS = 20.0  # between two renewals of a lease, which lasts two minutes
+WAIT_SECONDS = 15.0  # until it is asked again whether something waits
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = command(commands, "worker", work, "evaluate your models of a task on this machine")
+    parser.add_argument("task", help="the task's code, whose owners let you")
+    parser.add_argument("--url", dest="server", metavar="URL", help="as --server")
+    parser.add_argument("--model", help="only this model, by its id")
+    parser.add_argument("--set", help="only this evaluation set, by its name")
+    parser.add_argument("--key-file", type=Path, help="holds the key; else DYNABENCH_API_KEY")
+    parser.add_argument(
+        "--runner", choices=("docker", "process"), help="default: docker where it answers"
+    )
+    parser.add_argument("--once", action="store_true", help="end when nothing waits")
+
+
+def work(args: argparse.Namespace) -> int:
+    """Take one lease after another."""
+    if not (server_modules() / "evaluation/inference/leased.py").is_file():
+        raise CommandError("This client was built without the server's sandbox.", USAGE)
+    client = client_for(args, args.key_file.read_text().strip() if args.key_file else None)
+    while True:
+        lease = client.take_lease(args.task, args.model, args.set)
+        if lease is not None:
+            _evaluate(client, lease, args.runner)
+        elif args.once:
+            return 0
+        else:
+            time.sleep(WAIT_SECONDS)
+
+
+def _evaluate(client: DynabenchClient, lease: Any, runner: str | None) -> None:
+    """Do one lease, and hand in what came of it; quietly nothing where it is lost meanwhile."""
+    token = str(lease["token"])
+    note(f"Run {lease['run']}: {lease['examples']} examples of {lease['evaluation_set']}.")
+    with TemporaryDirectory(prefix="dynabench-worker-") as name:
+        folder = Path(name)
+        try:
+            client.fetch_lease(token, folder)
+            report = _run(client, lease, folder, runner)
+            ending = report["ending"]
+            answers = folder / "answers.jsonl" if ending["outcome"] == "ok" else None
+            client.end_lease(token, answers, report["runner"], ending)
+        except (NotFound, Refused) as lost:
+            note(f"The lease is lost: {lost}")
+            return
+    note(f"Ended: {ending['outcome']}. {ending['sentence']}".rstrip())
+
+
+def _run(client: DynabenchClient, lease: Any, folder: Path, runner: str | None) -> Any:
+    """How the model ended, in a process of its own, while the lease is kept."""
+    config = folder / "task.yaml"
+    config.write_text(lease["config_text"], encoding="utf-8")
+    command = [
+        *(sys.executable, "-m", "evaluation.inference.leased", str(folder)),
+        *(f"--config={config}", f"--key=own-{lease['token']!s}", f"--digest={lease['digest']}"),
+        *(f"--memory-gib={lease['memory_gib']}", f"--cpus={lease['cpus']}"),
+        *(f"--seconds={lease['seconds']}", f"--adapter={lease['adapter'] or 'jsonl'}"),
+        *(["--image"] if lease["kind"] == "image" else []),
+        *([f"--runner={runner}"] if runner else []),
+    ]
+    with _started(command) as process:
+        while True:
+            try:
+                output, _ = process.communicate(timeout=KEEP_SECONDS)
+            except subprocess.TimeoutExpired:
+                client.keep_lease(lease["token"])
+                continue
+            try:
+                return json.loads(output)
+            except ValueError:
+                sentence = f"The sandbox could not be started (exit code {process.returncode})."
+                ending = {"outcome": "infrastructure", "sentence": sentence, "usage": {}}
+                return {"runner": "none", "ending": ending}
+
+
+@contextmanager
+def _started(command: list[str]) -> Iterator["subprocess.Popen[str]"]:
+    """The process, which no lease outlives; it knows no key."""
+    root = server_modules()
+    kept = {name: value for name, value in os.environ.items() if name != "DYNABENCH_API_KEY"}
+    with subprocess.Popen(
+        command, cwd=root, env={**kept, "PYTHONPATH": str(root)}, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()

@@ -1,0 +1,62 @@
+"""Evaluating one's own models on one's own machine, by leases: flows."""
+
+from pathlib import Path
+from typing import Any
+
+from dynabench.client import types
+from dynabench.client.flow import Flow, method
+from dynabench.client.upload import Uploading
+
+
+class Leasing(Uploading):
+    """The methods about machines of one's own, and of owners about whose may."""
+
+    @method
+    def own_workers(self, task: str) -> Flow[list[types.OwnWorker]]:
+        """Who may evaluate models of a task on their own machines; for owners."""
+        return self._all(f"/tasks/{task}/own-workers/")
+
+    @method
+    def add_own_worker(
+        self, task: str, email: str, needs_second: bool = True
+    ) -> Flow[types.OwnWorker]:
+        """Let an account do so; for owners. Raises Invalid, Refused.
+
+        needs_second: the site answers a random tenth too, and both must agree.
+        """
+        body = {"email": email, "needs_second": needs_second}
+        return self._write("POST", f"/tasks/{task}/own-workers/", body)
+
+    @method
+    def remove_own_worker(self, task: str, worker_id: int) -> Flow[None]:
+        """Let them no longer; for owners."""
+        return self._write("DELETE", f"/tasks/{task}/own-workers/{worker_id}/")
+
+    @method
+    def take_lease(
+        self, task: str, model: str | None = None, evaluation_set: str | None = None
+    ) -> Flow[types.Lease | None]:
+        """Take the oldest run that one's machine may evaluate; None: there is none."""
+        wanted = {"model": model, "evaluation_set": evaluation_set}
+        body = {name: value for name, value in wanted.items() if value}
+        return self._write("POST", f"/tasks/{task}/leases/", body)
+
+    @method
+    def keep_lease(self, token: str, progress: float = 0.0) -> Flow[None]:
+        """Keep a lease for two minutes more. Raises NotFound or Refused where it is lost."""
+        return self._write("POST", f"/leases/{token}/keep/", {"progress": progress})
+
+    @method
+    def fetch_lease(self, token: str, folder: str | Path) -> Flow[None]:
+        """Write `model.tar` and `inputs.jsonl` of a lease into a folder."""
+        yield from self._fetch(f"/leases/{token}/model/", Path(folder, "model.tar"))
+        yield from self._fetch(f"/leases/{token}/inputs/", Path(folder, "inputs.jsonl"))
+
+    @method
+    def end_lease(
+        self, token: str, answers: str | Path | None, runner: str, ending: dict[str, Any]
+    ) -> Flow[None]:
+        """Hand in a file of answers, if there is one, and how the model ended. Raises Refused."""
+        upload = (yield from self._upload(Path(answers))) if answers else None
+        body = {"upload": upload, "runner": runner, "ending": ending}
+        yield from self._write("POST", f"/leases/{token}/answers/", body)

@@ -1,0 +1,236 @@
+"""The API of machines of others that evaluate their own people's models (docs/cluster.md)."""
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import QuerySet
+from django.http import Http404, HttpResponseBase
+from django.shortcuts import get_object_or_404
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.accounts.api import write
+from dynabench.accounts.models import ApiToken
+from dynabench.accounts.people import person
+from dynabench.lib.api import JSON_LINES, Pages, read
+from dynabench.lib.disk import scratch
+from dynabench.lib.downloads import lines
+from evaluation.api.runs import UsageSerializer
+from evaluation.contract import Outcome
+from evaluation.models import EvaluationRun, OwnWorker, Submission
+from evaluation.own_workers import services
+from evaluation.own_workers.selectors import leased_to, worker_of
+from evaluation.queue.attempt_keys import sent_to
+from evaluation.sets.selectors import input_rows
+from evaluation.task_shape import text_for_models
+from tasks.access import find_task
+from tasks.media.selectors import for_models
+from tasks.permissions import can_own
+from tasks.services import account_for
+
+LEASE = OpenApiParameter("token", OpenApiTypes.UUID, "path", description="Of the lease.")
+ENDINGS = [one.value for one in Outcome if one not in (Outcome.CANCELLED, Outcome.OVER_BUDGET)]
+
+
+class OwnWorkerSerializer(serializers.ModelSerializer[OwnWorker]):
+    """A person who may evaluate their and their teams' models on their own machines."""
+
+    email = serializers.EmailField(source="user.email")
+
+    class Meta:
+        model = OwnWorker
+        fields = read_only_fields = ("id", "email", "needs_second", "made_at")
+
+
+class NewOwnWorkerSerializer(serializers.Serializer[Any]):
+    """Who may."""
+
+    email = serializers.EmailField(help_text="Of an account.")
+    needs_second = serializers.BooleanField(
+        default=True, help_text="A random tenth of each run is answered here too; both must agree."
+    )
+
+
+@extend_schema_view(get=extend_schema(operation_id="own_workers_list"))
+class OwnWorkers(generics.ListAPIView[OwnWorker]):
+    """Who may evaluate models of the task on their own machines; for its owners."""
+
+    write_scope, throttle = ApiToken.Scope.OWN, "submit"
+    serializer_class = OwnWorkerSerializer
+    pagination_class = Pages
+    queryset = OwnWorker.objects.none()
+
+    def get_queryset(self) -> QuerySet[OwnWorker]:
+        task = find_task(self.request, self.kwargs["code"], can_own)
+        return task.own_workers.select_related("user")
+
+    @write("own_workers_create", NewOwnWorkerSerializer, {201: OwnWorkerSerializer})
+    def post(self, request: Request, code: str) -> Response:
+        """Let a person evaluate their models of this task on their own machines."""
+        task, actor = find_task(request, code, can_own), person(request)
+        asked = read(NewOwnWorkerSerializer, request)
+        user = account_for(actor, asked["email"])
+        made = services.add_worker(
+            task=task, user=user, needs_second=asked["needs_second"], actor=actor
+        )
+        made.refresh_from_db()
+        return Response(OwnWorkerSerializer(made).data, status.HTTP_201_CREATED)
+
+
+class OwnWorkerView(APIView):
+    write_scope = ApiToken.Scope.OWN
+
+    @write("own_workers_delete", None, {204: None})
+    def delete(self, request: Request, code: str, pk: int) -> Response:
+        """Let them no longer; their leases end."""
+        task = find_task(request, code, can_own)
+        worker = get_object_or_404(task.own_workers, pk=pk)
+        services.remove_worker(worker=worker, actor=person(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class WantedSerializer(serializers.Serializer[Any]):
+    """Which runs a machine takes; without either, all that it may."""
+
+    model = serializers.UUIDField(required=False, help_text="Its id.")
+    evaluation_set = serializers.CharField(required=False, max_length=60)
+
+
+class LeaseSerializer(serializers.Serializer[Any]):
+    """A run that a machine holds while it renews the lease, each minute at least."""
+
+    token = serializers.UUIDField(source="lease_token")
+    run = serializers.UUIDField(source="pk")
+    model = serializers.UUIDField(source="submission_id")
+    kind = serializers.ChoiceField(Submission.Kind.choices, source="submission.kind")
+    adapter = serializers.CharField(source="submission.adapter")
+    digest = serializers.CharField(
+        source="submission.digest", help_text="Of the model's files, or the image's id."
+    )
+    evaluation_set = serializers.CharField(source="version.evaluation_set.name")
+    examples = serializers.IntegerField(source="version.size")
+    lease_until = serializers.DateTimeField()
+    config_text = serializers.SerializerMethodField(help_text="What concerns models.")
+    memory_gib = serializers.SerializerMethodField()
+    cpus = serializers.SerializerMethodField()
+    seconds = serializers.SerializerMethodField()
+
+    def get_config_text(self, run: EvaluationRun) -> str:
+        return text_for_models(run.submission.task.config)
+
+    def get_memory_gib(self, run: EvaluationRun) -> int:
+        return int(settings.EVALUATION_MEMORY_GIB)
+
+    def get_cpus(self, run: EvaluationRun) -> float:
+        return float(settings.EVALUATION_CPUS)
+
+    def get_seconds(self, run: EvaluationRun) -> float:
+        return float(settings.EVALUATION_SECONDS)
+
+
+class TakeLease(APIView):
+    write_scope = ApiToken.Scope.SUBMIT
+
+    @write("leases_take", WantedSerializer, {200: LeaseSerializer, 204: None})
+    def post(self, request: Request, code: str) -> Response:
+        """Take the oldest run that your machine may evaluate; 204 where there is none."""
+        task, wanted = find_task(request, code), read(WantedSerializer, request)
+        worker = worker_of(person(request), task)
+        if worker is None:
+            raise Http404
+        run = services.take(worker=worker, **wanted)
+        if run is None:
+            return Response(status=status.HTTP_204_NO_CONTENT)
+        return Response(LeaseSerializer(run).data)
+
+
+class _OfLease(APIView):
+    write_scope = ApiToken.Scope.SUBMIT
+
+    def leased(self, token: UUID) -> EvaluationRun:
+        """The run; 404 where this person's machine does not hold it any more."""
+        run = leased_to(person(self.request), token)
+        if run is None:
+            raise Http404
+        return run
+
+
+class BeatSerializer(serializers.Serializer[Any]):
+    """How far it is."""
+
+    progress = serializers.FloatField(min_value=0, max_value=1, default=0)
+
+
+class LeaseBeat(_OfLease):
+    @write("leases_keep", BeatSerializer, {204: None})
+    def post(self, request: Request, token: UUID) -> Response:
+        """Keep the lease for two minutes more; 404 or 409 where it is lost."""
+        services.keep(run=self.leased(token), progress=read(BeatSerializer, request)["progress"])
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class LeaseInputs(_OfLease):
+    throttle, throttles_reads = "export", True
+
+    @extend_schema(operation_id="lease_inputs_get", responses=JSON_LINES, parameters=[LEASE])
+    def get(self, request: Request, token: UUID) -> HttpResponseBase:
+        """The examples, a line each: `{"id", "inputs"}`, with new ids and in random order."""
+        return lines(_inputs(self.leased(token)), "examples.jsonl")
+
+
+def _inputs(run: EvaluationRun) -> Iterator[bytes]:
+    task, config = run.submission.task, run.submission.task.config
+    assert run.lease_token
+    with scratch() as folder:
+        sent = sent_to(run.lease_token, folder / "examples.jsonl")
+        rows = (for_models(config, task, row["inputs"]) for row in input_rows(run.version))
+        sent.write(rows, config.model_fields, lambda progress, message: None)
+        with sent.path.open("rb") as file:
+            yield from file
+
+
+class LeaseModel(_OfLease):
+    throttle, throttles_reads = "export", True
+
+    @extend_schema(
+        operation_id="lease_model_get",
+        responses={(200, "application/octet-stream"): OpenApiTypes.BINARY},
+        parameters=[LEASE],
+    )
+    def get(self, request: Request, token: UUID) -> HttpResponseBase:
+        """The model as it was checked: a tar of its folder, or what `docker save` wrote."""
+        file = self.leased(token).submission.file.open("rb")
+        return lines(iter(lambda: file.read(2**20), b""), "model.tar", "application/octet-stream")
+
+
+class EndingSerializer(serializers.Serializer[Any]):
+    """How the model ended."""
+
+    outcome = serializers.ChoiceField(ENDINGS)
+    sentence = serializers.CharField(allow_blank=True, max_length=500, default="")
+    usage = UsageSerializer()
+
+
+class HandedSerializer(serializers.Serializer[Any]):
+    """What a machine answered."""
+
+    upload = serializers.UUIDField(
+        allow_null=True, default=None, help_text="Of the lines of answers."
+    )
+    runner = serializers.CharField(max_length=16)
+    ending = EndingSerializer()
+
+
+class LeaseAnswers(_OfLease):
+    @write("leases_end", HandedSerializer, {204: None})
+    def post(self, request: Request, token: UUID) -> Response:
+        """Hand in what the model answered, which is scored here; the lease ends."""
+        run = self.leased(token)
+        services.hand_in(run=run, user=person(request), **read(HandedSerializer, request))
+        return Response(status=status.HTTP_204_NO_CONTENT)

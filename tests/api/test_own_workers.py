@@ -1,0 +1,173 @@
+"""Machines of others: who may have one, what it gets, and what becomes of its answers."""
+
+import json
+from datetime import timedelta
+from io import BytesIO
+from uuid import uuid4
+
+import pytest
+from django.core.files.base import ContentFile
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from evaluation import jobs
+from evaluation.models import EvaluationRun, EvaluationSet, OwnWorker, Upload
+from evaluation.uploads.chunked import add_file
+from tasks.models import TaskMember
+from tests.support.api_errors import error
+from tests.support.evaluations import (
+    LABELS,
+    ScriptedRunner,
+    accepted_model,
+    queued_run,
+    run_with,
+    set_version,
+)
+from tests.support.factories import TaskFactory, UserFactory
+
+State = EvaluationRun.State
+USAGE = {"seconds": 3.0, "answers": 20, "examples_per_second": 9.0}
+ENDING = {"outcome": "ok", "usage": USAGE}
+
+
+def client_of(user):
+    client = APIClient()
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def task(db, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    return TaskFactory(code="nli")
+
+
+@pytest.fixture
+def alice(task):
+    return UserFactory(email="alice@example.com")
+
+
+@pytest.fixture
+def as_alice(alice):
+    return client_of(alice)
+
+
+@pytest.fixture
+def worker(task, alice):
+    return OwnWorker.objects.create(task=task, user=alice, needs_second=False)
+
+
+def waiting(task, owner, name="mine", set_name="dev", **fields):
+    """A run of a model whose files are kept, on a set whose inputs may leave."""
+    version = set_version(task, set_name, size=20, **{"may_leave": True} | fields)
+    model = accepted_model(task, owner, name, digest="d")
+    model.file.save("model.tar", ContentFile(b"weights"))
+    return queued_run(model, version)
+
+
+def handed(client, lease, user, label="neutral", **more):
+    """Answer all examples of a lease with this label and hand it in; the response."""
+    inputs = b"".join(client.get(f"/api/v1/leases/{lease}/inputs/").streaming_content)
+    lines = [
+        json.dumps({"id": json.loads(line)["id"], "output": {"label": label}})
+        for line in inputs.splitlines()
+    ]
+    said = "\n".join(lines).encode()
+    upload = add_file(user, "answers.jsonl", len(said), BytesIO(said))
+    body = {"upload": str(upload.pk), "runner": "docker", "ending": ENDING | more}
+    return client.post(f"/api/v1/leases/{lease}/answers/", body, format="json")
+
+
+def test_owners_say_who_may(task, alice):
+    owner = UserFactory()
+    TaskMember.objects.create(task=task, user=owner, role="owner")
+    client, body = client_of(owner), {"email": alice.email, "needs_second": False}
+    address = "/api/v1/tasks/nli/own-workers/"
+    made = client.post(address, body, format="json")
+    assert (made.status_code, made.data["needs_second"]) == (201, False)
+    assert error(client.post(address, body, format="json"))["code"] == "exists"
+    assert [one["email"] for one in client.get(address).data["results"]] == [alice.email]
+    assert client_of(alice).get(address).status_code == 404
+    assert client.delete(f"{address}{made.data['id']}/").status_code == 204
+    assert client_of(alice).post("/api/v1/tasks/nli/leases/").status_code == 404
+
+
+def test_a_machine_gets_its_peoples_models_and_inputs_that_may_leave(task, alice, as_alice, worker):
+    sealed = {"answers_public": False}
+    waiting(task, UserFactory(), "another's")
+    waiting(task, alice, "stays", "stays", may_leave=False)
+    waiting(task, alice, "hidden", "hidden", access=EvaluationSet.Access.HIDDEN)
+    run = waiting(task, alice, set_name="sealed", **sealed)
+    assert as_alice.post("/api/v1/tasks/nli/leases/", {"model": str(uuid4())}).status_code == 204
+    lease = as_alice.post("/api/v1/tasks/nli/leases/").data
+    assert (lease["run"], lease["kind"], lease["examples"]) == (str(run.pk), "directory", 20)
+    assert as_alice.post("/api/v1/tasks/nli/leases/").status_code == 204
+    run.refresh_from_db()
+    assert (run.state, str(run.lease_token)) == (State.RUNNING, lease["token"])
+    assert run.version.exposed_at is not None
+    address = f"/api/v1/leases/{lease['token']}/"
+    assert b"".join(as_alice.get(f"{address}model/").streaming_content) == b"weights"
+    found = [b"".join(as_alice.get(f"{address}inputs/").streaming_content) for _ in range(2)]
+    first, again = (sorted(one.splitlines()) for one in found)
+    assert first == again
+    assert {*json.loads(first[0])["inputs"]} == {"premise", "hypothesis"}
+    assert not any(word in found[0] for word in (b"u1", b"entailment", b"gold"))
+    other = client_of(UserFactory())
+    assert other.get(f"{address}inputs/").status_code == 404
+    EvaluationRun.objects.update(lease_until=timezone.now() + timedelta(seconds=1))
+    assert as_alice.post(f"{address}keep/", {"progress": 0.5}).status_code == 204
+    run.refresh_from_db()
+    assert run.progress == 0.5
+    assert run.lease_until > timezone.now() + timedelta(minutes=1)
+    worker.delete()
+    assert as_alice.post(f"{address}keep/", {"progress": 0.6}).status_code == 404
+
+
+def test_what_is_handed_in_is_scored_here_and_marked(task, alice, as_alice, worker):
+    run = waiting(task, alice)
+    lease = as_alice.post("/api/v1/tasks/nli/leases/").data["token"]
+    assert handed(as_alice, lease, alice).status_code == 204
+    assert handed_again(as_alice, lease) == 404
+    jobs.evaluate_next(run.pk)
+    run.refresh_from_db()
+    assert (run.state, run.outcome, run.runner) == (State.DONE, "ok", "own-docker"), run.error
+    assert run.usage["examples_per_second"] == 9
+    score = run.scores.get(metric="accuracy", slice="", kind="")
+    assert (score.value, score.n) == (pytest.approx(7 / 20), 20)
+    assert not Upload.objects.exists()
+
+
+def handed_again(client, lease):
+    body = {"runner": "docker", "ending": ENDING}
+    return client.post(f"/api/v1/leases/{lease}/answers/", body, format="json").status_code
+
+
+@pytest.mark.parametrize(("second", "outcome"), [("neutral", "ok"), (LABELS[0], "invalid_output")])
+def test_a_second_machine_must_agree_on_a_tenth(
+    task, alice, as_alice, worker, monkeypatch, second, outcome
+):
+    OwnWorker.objects.update(needs_second=True)
+    run = waiting(task, alice)
+    lease = as_alice.post("/api/v1/tasks/nli/leases/").data["token"]
+    handed(as_alice, lease, alice)
+    here = ScriptedRunner(lambda inputs: second)
+    run_with(monkeypatch, here)
+    jobs.evaluate_next(run.pk)
+    run.refresh_from_db()
+    assert run.outcome == outcome, run.error
+    assert [len(lines) for lines in here.sent] == [2]
+
+
+def test_a_machine_that_fails_gives_the_run_back(task, alice, as_alice, worker, monkeypatch):
+    run = waiting(task, alice)
+    lease = as_alice.post("/api/v1/tasks/nli/leases/").data["token"]
+    ending = {"outcome": "infrastructure", "sentence": "No engine.", "usage": USAGE}
+    body = {"runner": "docker", "ending": ending}
+    assert as_alice.post(f"/api/v1/leases/{lease}/answers/", body, format="json").status_code == 204
+    run.refresh_from_db()
+    assert (run.state, run.attempts, run.lease_token) == (State.QUEUED, 1, None)
+    EvaluationRun.objects.update(not_before=None)
+    lease = as_alice.post("/api/v1/tasks/nli/leases/").data["token"]
+    body["ending"]["outcome"] = "ok"
+    wrong = as_alice.post(f"/api/v1/leases/{lease}/answers/", body, format="json")
+    assert (wrong.status_code, error(wrong)["code"]) == (422, "invalid")

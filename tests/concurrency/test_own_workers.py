@@ -1,0 +1,54 @@
+"""Machines of others that take and end leases at the same instant."""
+
+from io import BytesIO
+
+import pytest
+from django.core.files.base import ContentFile
+
+from dynabench.lib.errors import Refused
+from evaluation.models import EvaluationRun, HandedAnswers, OwnWorker
+from evaluation.own_workers.selectors import leased_to
+from evaluation.own_workers.services import add_worker, hand_in, take
+from evaluation.uploads.chunked import add_file
+from tests.support.evaluations import accepted_model, queued_run, set_version
+from tests.support.factories import TaskFactory, UserFactory
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_run_is_leased_and_handed_in_once(at_once, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    task, user = TaskFactory(code="nli"), UserFactory()
+
+    def add(number):
+        try:
+            return add_worker(task=task, user=user, needs_second=True, actor=user)
+        except Refused as refused:
+            return refused.code
+
+    said = at_once(add, range(3))
+    assert said.count("exists") == 2
+    worker = OwnWorker.objects.get()
+    model = accepted_model(task, user)
+    model.file.save("model.tar", ContentFile(b"weights"))
+    run = queued_run(model, set_version(task, may_leave=True))
+    leases = at_once(lambda number: take(worker=worker), range(4))
+    (held,) = filter(None, leases)
+    assert held.pk == run.pk
+    files = [add_file(user, f"{n}.jsonl", 2, BytesIO(b"{}")) for n in range(3)]
+    ending = {"outcome": "ok", "sentence": "", "usage": {}}
+
+    def end(file):
+        mine = leased_to(user, held.lease_token)
+        if mine is None:
+            return "gone"
+        try:
+            hand_in(run=mine, user=user, upload=file.pk, runner="docker", ending=ending)
+        except Refused as refused:
+            return refused.code
+        return "taken"
+
+    said = at_once(end, files)
+    assert said.count("taken") == HandedAnswers.objects.count() == 1
+    run.refresh_from_db()
+    assert run.state == EvaluationRun.State.QUEUED

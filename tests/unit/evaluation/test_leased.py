@@ -1,0 +1,48 @@
+"""What a machine of others runs for a lease: the model in the sandbox, its answers in a file."""
+
+import json
+import tarfile
+
+import pytest
+
+from evaluation.inference import leased
+from evaluation.sandbox.choose import NoEngine
+from tasks.services import OFFICIAL
+from tests.support.evaluations import ScriptedRunner
+
+LINES = [{"id": f"x{n}", "inputs": {"premise": "a", "hypothesis": "b"}} for n in range(3)]
+
+
+@pytest.fixture
+def asked(tmp_path):
+    """The arguments for a lease, whose model is a folder of one file."""
+    (tmp_path / "inputs.jsonl").write_text("".join(json.dumps(one) + "\n" for one in LINES))
+    (tmp_path / "config.json").write_text("{}")
+    with tarfile.open(tmp_path / "model.tar", "w") as archive:
+        archive.add(tmp_path / "config.json", "config.json")
+    config = OFFICIAL / "nli" / "task.yaml"
+    return [str(tmp_path), f"--config={config}", "--key=own-1", "--digest=d", "--memory-gib=2"]
+
+
+def test_answers_are_written_and_the_end_is_told(asked, tmp_path, monkeypatch, capsys):
+    models = []
+    monkeypatch.setattr(
+        leased, "runner_for", lambda model, key, name: models.append(model) or ScriptedRunner()
+    )
+    assert leased.main(asked) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["runner"], told["ending"]["outcome"]) == ("scripted", "ok")
+    assert told["ending"]["usage"]["examples_per_second"] == 3
+    answers = (tmp_path / "answers.jsonl").read_text().splitlines()
+    assert [json.loads(line)["id"] for line in answers] == ["x0", "x1", "x2"]
+    assert (models[0].folder / "config.json").read_text() == "{}"
+
+
+def test_where_nothing_runs_it_the_machine_has_failed(asked, monkeypatch, capsys):
+    def none(*arguments):
+        raise NoEngine("No engine.")
+
+    monkeypatch.setattr(leased, "runner_for", none)
+    assert leased.main(asked) == 0
+    ending = json.loads(capsys.readouterr().out)["ending"]
+    assert (ending["outcome"], ending["sentence"]) == ("infrastructure", "No engine.")
