@@ -18,7 +18,7 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from requests import RequestException
 
-from dynabench.accounts.access_services import set_administrator
+from dynabench.accounts.access_services import has_confirmed, set_administrator, take_over
 from dynabench.accounts.adapter import Adapter as AccountAdapter
 from dynabench.accounts.models import User
 from dynabench.env import ADMINISTRATOR, ROLES
@@ -56,6 +56,13 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
         return True
+
+    def authenticate_by_email(self, sociallogin: Any) -> tuple[User, str] | None:
+        """Whoever made an account with the address and never confirmed it loses it to its owner."""
+        found: tuple[User, str] | None = super().authenticate_by_email(sociallogin)
+        if found and not has_confirmed(*found):
+            take_over(user=found[0])
+        return found
 
     def get_requests_session(self) -> Any:
         """allauth's, which says a provider that is down as it says every other trouble."""

@@ -1,5 +1,7 @@
 """Operators end a person's access: at once, by whatever door they came."""
 
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from django.db import transaction
 
@@ -29,6 +31,20 @@ def set_administrator(*, user: User, administers: bool, actor: User | None) -> N
     user.save(update_fields=["is_superuser"])
     action = "person.administrator" if administers else "person.no_administrator"
     log(actor, action, user.email, user=user.email, person=user.pk)
+
+
+def has_confirmed(user: User, address: str) -> bool:
+    """Whether the person showed this site that the address is theirs."""
+    known = EmailAddress.objects.filter(user=user, email__iexact=address, verified=True)
+    return bool(known.exists())
+
+
+@transaction.atomic
+def take_over(*, user: User) -> None:
+    """End all by which somebody else may come into an account: its password ends by allauth."""
+    end_access(user=user, actor=None)
+    Authenticator.objects.filter(user=user).delete()
+    log(None, "person.taken_over", user.email, user=user.email, person=user.pk)
 
 
 @transaction.atomic

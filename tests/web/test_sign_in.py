@@ -2,14 +2,17 @@
 
 import httpx
 import pytest
+from allauth.account.models import EmailAddress
 from allauth.socialaccount.models import SocialAccount
 from oidc_provider_mock import run_server_in_thread
 
-from dynabench.accounts.models import LogEntry, User
+from dynabench.accounts.models import ApiToken, LogEntry, User
+from dynabench.accounts.tokens import create_token
 from dynabench.env import ROLES, EnvError, env_roles
 from tasks.models import TaskMember
 from tests.support.factories import PASSWORD, UserFactory
 
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the server's library
 LOGIN = "/accounts/oidc/oidc/login/"
 
 
@@ -73,6 +76,17 @@ def test_an_account_is_the_same_by_password_and_by_a_confirmed_address_alone(cli
     SocialAccount.objects.all().delete()
     come(client, oidc, "ann@example.org")
     assert client.get("/").wsgi_request.user == known
+
+
+def test_who_took_somebodys_address_before_them_loses_what_they_made_with_it(client, oidc):
+    """Confirming addresses is optional there: the account was used without it."""
+    first = UserFactory(email="ann@example.org")
+    EmailAddress.objects.filter(user=first).update(verified=False)
+    create_token(user=first, name="left behind", scopes=["read"], days=90)
+    come(client, oidc, "ann@example.org")
+    first.refresh_from_db()
+    assert client.get("/").wsgi_request.user == first
+    assert (first.has_usable_password(), ApiToken.objects.count()) == (False, 0)
 
 
 def test_passwords_break_the_glass(client, oidc, settings):
