@@ -4,11 +4,13 @@ from typing import Any
 
 from django import forms
 from django.core.validators import validate_email
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from dynabench.campaigns.models import Campaign
+from tasks.models import Task
 
 LABELS = {
     "name": _("Name"),
@@ -37,6 +39,13 @@ LABELS = {
     "study": _("The panel's id of the study"),
     "id_days": _("Days that the panel's ids are kept"),
     "help_text": _("Help"),
+    "tour": _("Guided tour"),
+    "test_items": _("Gold items of the test"),
+    "test_right": _("So many right answers pass"),
+    "test_tries": _("Tries"),
+    "test_hours": _("Hours between two tries"),
+    "pay_test": _("Pay for a test that was not passed"),
+    "requires": _("Whose test people must have passed"),
     "pauses_itself": _("Pause judges whom the evidence proposes, without asking me"),
     "ethics": _("Ethics statement"),
 }
@@ -50,6 +59,8 @@ TEXTS = {
     "completion_url": _("Where the panel wants people back; {code} stands for the code."),
     "id_days": _("After the campaign was closed. Then they are deleted."),
     "help_text": _("Markdown; addresses where people find help, by country."),
+    "tour": _("Markdown; a line of three hyphens begins the next step."),
+    "test_items": _("0: no test. Nobody meets an item twice."),
     "ethics": _("Markdown: who approved the study, and whom people may ask."),
 }
 AGREE = {"required": _("Say yes, or leave.")}
@@ -73,6 +84,10 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
     )  # fmt: skip
 
+    def __init__(self, *args: Any, tasks: QuerySet[Task], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["requires"].queryset = tasks  # type: ignore[attr-defined]
+
     class Meta:
         model = Campaign
         fields = list(LABELS)
@@ -81,6 +96,7 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
         widgets = {
             "ethics": forms.Textarea(attrs={"rows": 5}),
             "help_text": forms.Textarea(attrs={"rows": 4}),
+            "tour": forms.Textarea(attrs={"rows": 6}),
             **{
                 name: forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
                 for name in ("opens_at", "closes_at")
@@ -104,6 +120,8 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean(self) -> dict[str, Any]:
         """A campaign ends after it begins, and costs no more for one person than there is."""
         told: dict[str, Any] = super().clean() or {}
+        if (told.get("test_right") or 0) > (told.get("test_items") or 0):
+            self.add_error("test_right", gettext("The test has not so many items."))
         opens, closes = told.get("opens_at"), told.get("closes_at")
         if closes and closes <= max(opens or closes, timezone.now()):
             self.add_error("closes_at", gettext("Choose a time after it opens that lies ahead."))

@@ -2,7 +2,7 @@
 
 from uuid import uuid4
 
-from django.core.validators import MinValueValidator
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -68,6 +68,16 @@ class Campaign(models.Model):
     code_returned = models.CharField(max_length=40, blank=True)
     id_days = models.PositiveSmallIntegerField(default=90)
     help_text = models.TextField(blank=True)
+    tour = models.TextField(blank=True)
+    test_items = models.PositiveSmallIntegerField(default=0, validators=[MaxValueValidator(50)])
+    test_right = models.PositiveSmallIntegerField(default=0)
+    test_tries = models.PositiveSmallIntegerField(default=1, validators=[MinValueValidator(1)])
+    test_hours = models.PositiveSmallIntegerField(default=0)
+    pay_test = models.PositiveIntegerField(default=0)
+    requires = models.ForeignKey(
+        Task, models.SET_NULL, null=True, blank=True, related_name="+",
+        help_text="Whose test people must have passed before.",
+    )  # fmt: skip
     ethics = models.TextField(blank=True)
     ethics_name = models.CharField(max_length=100, blank=True, editable=False)
     opened_at = models.DateTimeField(null=True, editable=False)
@@ -120,6 +130,7 @@ class Place(models.Model):
 
     class State(models.TextChoices):
         HELD = "held", _("held")
+        TESTING = "testing", _("before the test")
         WORKING = "working", _("working")
         LAPSED = "lapsed", _("out of time")
         SUBMITTED = "submitted", _("submitted")
@@ -257,3 +268,23 @@ class Pause(models.Model):
 
     def __str__(self) -> str:
         return f"pause of {self.place}"
+
+
+class Qualification(models.Model):
+    """How somebody did in a task's test of gold items; passed, it opens other campaigns, too."""
+
+    annotator = models.ForeignKey(Annotator, models.CASCADE, related_name="qualifications")
+    task = models.ForeignKey(Task, models.CASCADE, related_name="+")
+    tries = models.PositiveSmallIntegerField(default=0)
+    right = models.PositiveSmallIntegerField(default=0)
+    asked = models.PositiveSmallIntegerField(default=0)
+    tried_at = models.DateTimeField()
+    passed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["annotator", "task"], name="qualification_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.annotator} in {self.task}"

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -23,8 +24,8 @@ from dynabench.lib.errors import Refused
 from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.lib.throttles import is_used_up
 from tasks.access import ANY, find_task
-from tasks.models import Task
-from tasks.permissions import can_own
+from tasks.models import Task, TaskMember
+from tasks.permissions import OWNERS, can_own
 
 FORMS = {"open": OpenForm, "paid": PaidForm, "invite": InviteForm}
 
@@ -38,6 +39,12 @@ def _campaign(request: HttpRequest, code: str, slug: str) -> Campaign:
     return get_object_or_404(_task(request, code).campaigns.select_related("task"), slug=slug)
 
 
+def _owned(request: HttpRequest) -> QuerySet[Task]:
+    """The tasks whose test a campaign of this person may require."""
+    mine = TaskMember.objects.standing().filter(user=person(request), role__in=OWNERS)
+    return Task.objects.filter(pk__in=mine.values("task"))
+
+
 @require_safe
 def campaigns(request: HttpRequest, code: str) -> HttpResponse:
     """All campaigns of the task."""
@@ -49,7 +56,8 @@ def campaigns(request: HttpRequest, code: str) -> HttpResponse:
 def campaign_make(request: HttpRequest, code: str) -> HttpResponse:
     """Plan a campaign."""
     task = _task(request, code)
-    form = CampaignForm(request.POST if request.method == "POST" else None)
+    posted = request.POST if request.method == "POST" else None
+    form = CampaignForm(posted, tasks=_owned(request))
     if form.is_valid():
         with as_form_error(form):
             made = services.make_campaign(task=task, actor=person(request), **form.cleaned_data)
@@ -65,7 +73,8 @@ def campaign_change(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     newest = found.consents.first()
     posted = request.POST if request.method == "POST" else None
     start = {"consent": newest.text if newest else ""}
-    form = CampaignForm(posted, instance=Campaign.objects.get(pk=found.pk), initial=start)
+    there = Campaign.objects.get(pk=found.pk)
+    form = CampaignForm(posted, instance=there, initial=start, tasks=_owned(request))
     if form.is_valid():
         with as_form_error(form):
             changed = services.change_campaign(

@@ -15,7 +15,7 @@ from annotation.models import Assignment
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import annotator_of
 from dynabench.accounts.tokens import digest_of
-from dynabench.campaigns.models import Campaign, ConsentText, LedgerRow, Place
+from dynabench.campaigns.models import Campaign, ConsentText, LedgerRow, Place, Qualification
 from dynabench.campaigns.rules.pay import has_room
 from dynabench.campaigns.selectors import done_of
 from dynabench.campaigns.ways.panels import Arrival
@@ -26,7 +26,7 @@ from tasks.models import TaskMember
 
 HOLD = timedelta(minutes=15)
 """So long a place waits for a yes."""
-TAKEN = ("held", "working", "submitted", "approved", "rejected")
+TAKEN = ("held", "testing", "working", "submitted", "approved", "rejected")
 ROLES = {"write": "writer", "judge": "judge", "both": "annotator", "arena": "annotator"}
 SOURCES = {"prolific": Annotator.Source.PROLIFIC, "mturk": Annotator.Source.MTURK}
 State = Place.State
@@ -69,7 +69,7 @@ def _free(campaign: Campaign) -> None:
     """Take back the places whose time is over; of those that were only held nothing stays."""
     over = campaign.all_places.filter(expires_at__lte=timezone.now())
     over.filter(state=State.HELD).delete()
-    over.filter(state=State.WORKING).update(state=State.LAPSED)
+    over.filter(state__in=(State.TESTING, State.WORKING)).update(state=State.LAPSED)
 
 
 @transaction.atomic
@@ -128,6 +128,7 @@ def take_place(
     if found is None:
         raise Refused(_("Your place was held for 15 minutes. Come again."), code="lapsed")
     person = annotator_of(user) if user else _panel_person(locked, hashed)
+    check_qualified(locked, person)
     secret = _give(found, locked, person, consent, arrival)
     role = {"role": ROLES[locked.kind]}
     TaskMember.objects.get_or_create(task=locked.task, user=person.user, defaults=role)
@@ -145,7 +146,7 @@ def _give(
     now, secret = timezone.now(), secrets.token_urlsafe(32)
     values = {
         "annotator": person,
-        "state": State.WORKING,
+        "state": first_state(campaign, person),
         "consent": consent,
         "consented_at": now,
         "began_at": now,
@@ -156,6 +157,23 @@ def _give(
     }
     changed_fields(place, values)
     return secret
+
+
+def first_state(campaign: Campaign, person: Annotator) -> str:
+    """Before the test, for those who have not passed it."""
+    passed = Qualification.objects.filter(annotator=person, task=campaign.task)
+    is_tested = not campaign.test_items or passed.exclude(passed_at=None).exists()
+    return State.WORKING if is_tested and not campaign.tour else State.TESTING
+
+
+def check_qualified(campaign: Campaign, person: Annotator) -> None:
+    """Raises Refused for those who have not passed the test that the campaign requires."""
+    if campaign.requires is None:
+        return
+    passed = Qualification.objects.filter(annotator=person, task=campaign.requires)
+    if not passed.exclude(passed_at=None).exists():
+        said = _("This study is for people who have passed the test of “%(task)s”.")
+        raise Refused(said % {"task": campaign.requires.name}, code="qualification")
 
 
 def _panel_person(campaign: Campaign, hashed: str) -> Annotator:
@@ -207,11 +225,12 @@ def submit(*, place: Place) -> Place:
         raise Refused(_("Something is left to do."), code="unfinished")
     found.state, found.submitted_at = State.SUBMITTED, timezone.now()
     found.save(update_fields=["state", "submitted_at"])
-    _earn(found, LedgerRow.Kind.EARNED, campaign.pay_task, "task")
+    earn(found, LedgerRow.Kind.EARNED, campaign.pay_task, "task")
     return found
 
 
-def _earn(place: Place, kind: str, amount: int, cause: str) -> None:
+def earn(place: Place, kind: str, amount: int, cause: str) -> None:
+    """Note what somebody is owed; each cause once."""
     if amount:
         row = {"amount": amount, "currency": place.campaign.currency}
         LedgerRow.objects.get_or_create(place=place, kind=kind, cause=cause, defaults=row)
@@ -228,6 +247,6 @@ def give_back(*, place: Place) -> None:
         return
     if found.state == State.HELD:
         found.delete()
-    elif found.state in (State.WORKING, State.LAPSED):
+    elif found.state in (State.TESTING, State.WORKING, State.LAPSED):
         found.state = State.RETURNED
         found.save(update_fields=["state"])

@@ -24,6 +24,8 @@ COOKIE = "arrival"
 KEPT_SECONDS = 3600
 FRAMED = "campaign-framed"
 SLUG = "campaign"
+RESTS = "campaign-rests"
+"""Whether the person does no work now: before the test, or after the end."""
 OPEN_TO_PANELS = (
     *("annotation:", "validation:", "campaigns:", "leaderboard:battle", "personal"),
     *("set_language", "media", "help", "privacy"),
@@ -78,6 +80,8 @@ def enter(request: HttpRequest, place: Place, *, back: str = "") -> None:
         login(request, user, backend=settings.AUTHENTICATION_BACKENDS[0])
         forget_address(user)
     request.session[SLUG] = place.campaign.slug
+    working = (Place.State.WORKING, Place.State.LAPSED)
+    request.session[RESTS] = place.state not in working
     if back:
         request.session[FRAMED] = back
 
@@ -106,6 +110,8 @@ class PanelPeople(MiddlewareMixin):
                 return redirect("campaigns:progress", found)
         if not is_of_panel(request):
             return None
+        if match.view_name.startswith(WORK) and request.session.get(RESTS):
+            return redirect("campaigns:progress", slug)
         request.is_narrow = True  # type: ignore[attr-defined]  # the layout leaves other pages out
         if match.view_name.startswith(OPEN_TO_PANELS):
             return None

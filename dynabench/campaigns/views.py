@@ -13,10 +13,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dynabench.accounts.people import person
-from dynabench.campaigns import place_services, quality_services
+from dynabench.campaigns import place_services, qualification_services, quality_services
 from dynabench.campaigns.forms import ConsentForm
 from dynabench.campaigns.invitations import invited
 from dynabench.campaigns.models import Campaign, Place
+from dynabench.campaigns.qualification_items import Item, items_of, shown
 from dynabench.campaigns.selectors import done_of, ids_of
 from dynabench.campaigns.session import (
     arrival_of,
@@ -30,6 +31,7 @@ from dynabench.lib.errors import Refused
 from dynabench.lib.markdown import render_markdown
 from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.lib.throttles import is_used_up
+from validation.models import Gold
 
 State = Place.State
 WORK = {
@@ -205,6 +207,8 @@ def progress(request: HttpRequest, slug: str) -> HttpResponse:
     newest = campaign.consents.first()
     if place.consent != newest and place.state in (State.WORKING, State.LAPSED):
         return _consent_page(request, place, ConsentForm(campaign))
+    if place.state == State.TESTING:
+        return redirect("campaigns:test", slug)
     codes = {"returned": campaign.code_returned, "screened": campaign.code_screened}
     values = {
         "place": place,
@@ -238,7 +242,7 @@ def agree_again(request: HttpRequest, slug: str) -> HttpResponse:
 def finish(request: HttpRequest, slug: str) -> HttpResponse:
     """Submit, once everything is done."""
     with as_message(request):
-        place_services.submit(place=_mine(request, slug))
+        enter(request, place_services.submit(place=_mine(request, slug)))
     return redirect("campaigns:progress", slug)
 
 
@@ -246,6 +250,7 @@ def finish(request: HttpRequest, slug: str) -> HttpResponse:
 def leave(request: HttpRequest, slug: str) -> HttpResponse:
     """Give the place back before the end."""
     place_services.give_back(place=_mine(request, slug))
+    enter(request, _mine(request, slug))
     return redirect("campaigns:progress", slug)
 
 
@@ -257,3 +262,42 @@ def appeal(request: HttpRequest, slug: str) -> HttpResponse:
         quality_services.appeal(place=place, text=request.POST.get("appeal", "").strip())
         messages.success(request, _("The owner reads what you wrote."))
     return redirect("campaigns:progress", slug)
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def test(request: HttpRequest, slug: str) -> HttpResponse:
+    """The guided tour and the test: a try is sent as a whole, and answered with explanations."""
+    place = _mine(request, slug)
+    if place.state != State.TESTING:
+        return redirect("campaigns:progress", slug)
+    row = qualification_services.begin(place=place)
+    golds = [] if row.passed_at else items_of(place, row.tries)
+    values: dict[str, Any] = {
+        "row": row,
+        "steps": [render_markdown(step) for step in place.campaign.tour.split("\n---\n") if step],
+        "items": [
+            shown(place, gold, request.POST.get(str(gold.example.uuid), "")) for gold in golds
+        ],
+    }
+    if request.method == "POST":
+        try:
+            row = qualification_services.take_test(place=place, answers=request.POST.dict())
+        except Refused as error:
+            told = {**values, "refused": str(error)}
+            return _page(request, place.campaign, "campaigns/test.html", told, status=422)
+        enter(request, _mine(request, slug))
+        asked = list(zip(values["items"], golds, strict=True))
+        told = {"row": row, "missed": _missed(asked, request.POST.dict())}
+        return _page(request, place.campaign, "campaigns/tested.html", told)
+    return _page(request, place.campaign, "campaigns/test.html", values)
+
+
+def _missed(asked: list[tuple[Item, Gold]], said: dict[str, str]) -> list[tuple[Item, str, str]]:
+    """The items that were answered otherwise, with the right answer and why it is."""
+    found = []
+    for item, gold in asked:
+        right = f"label:{gold.label}" if gold.label else f"verdict:{gold.verdict}"
+        if said.get(str(item.example.uuid)) != right:
+            found.append((item, dict(item.answers).get(right, right), gold.explanation))
+    return found

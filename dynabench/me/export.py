@@ -25,7 +25,7 @@ from annotation.models import (
     TargetOutput,
 )
 from dynabench.accounts.models import Annotator, ApiToken, LogEntry, User
-from dynabench.campaigns.models import LedgerRow, Place
+from dynabench.campaigns.models import LedgerRow, Place, Qualification
 from dynabench.communities.models import Community, CommunityProposal, JointSubmission, Post
 from dynabench.notices.models import Digest
 from dynabench.webhooks.models import Webhook
@@ -173,6 +173,9 @@ def _studies(me: Annotator) -> dict[str, Section]:
             *("state", "consented_at", "began_at", "submitted_at"),
             study=F("campaign__name"),
             consent_version=F("consent__number"),
+        ),
+        "tests": Qualification.objects.filter(annotator=me).values(
+            "tries", "right", "asked", "tried_at", "passed_at", task_code=F("task__code")
         ),
         "pay": LedgerRow.objects.filter(place__annotator=me).values(
             *("kind", "amount", "currency", "cause", "made_at"), study=F("place__campaign__name")

@@ -13,7 +13,7 @@ from django.utils import timezone
 from dynabench.accounts.models import Annotator, User
 from dynabench.campaigns import place_services, services
 from dynabench.campaigns.jobs import renew_campaigns
-from dynabench.campaigns.models import Campaign, LedgerRow, Place
+from dynabench.campaigns.models import Campaign, LedgerRow, Place, Qualification
 from dynabench.campaigns.retention_services import apply_retention
 from dynabench.campaigns.selectors import ids_of, numbers_of, rows_of
 from dynabench.lib.errors import Invalid
@@ -24,7 +24,7 @@ from tests.support.judging import answered, judge, write, write_many
 from tests.support.writing import open_form
 from tests.web.conftest import HTMX
 from validation.decisions.consensus_rows import derive_all
-from validation.models import Validation
+from validation.models import Gold, GoldAnswer, Validation
 
 pytestmark = pytest.mark.django_db
 
@@ -196,6 +196,8 @@ def test_owners_plan_open_and_pay(nli, as_alice, alice, bob):
         "fee_percent": 0,
         "tax_percent": 0,
         "id_days": 30,
+        **dict.fromkeys(("test_items", "test_right", "test_hours", "pay_test"), 0),
+        "test_tries": 1,
         "code_done": "DONE",
         "consent": "We keep it.",
     }
@@ -331,3 +333,49 @@ def test_retention(nli):
     place.refresh_from_db()
     assert (place.id_hash, place.sealed_id) == ("", "")
     assert client.get("/c/study/progress/").status_code == 200
+
+
+def gold_items(nli, alice, number):
+    """Decided examples that are gold, with explanations."""
+    for example in write_many(nli, alice, ["fooled"] * number):
+        Gold.objects.create(example=example, label="neutral", explanation="Nothing says so.")
+
+
+def test_a_tour_and_a_test_come_first(nli, as_alice, alice):
+    gold_items(nli, alice, 6)
+    plan = {"test_items": 2, "test_right": 2, "test_tries": 2, "pay_test": 40, "kind": "judge"}
+    campaign = open_campaign(nli.task, tour="First **this**.\n---\nThen that.", **plan)
+    url = "/c/study/test/"
+    client, _page = take_part(campaign)
+    assert client.get("/t/nli/judge/").url == "/c/study/progress/"
+    assert client.get("/c/study/progress/").url == url
+    page = client.get(url)
+    assert page.text.count("Step ") == 2
+    asked = re.findall(r'name="([0-9a-f-]{36})"', page.text)
+    uuids = sorted(set(asked))
+    assert len(uuids) == 2
+    assert client.post(url, {uuids[0]: "label:neutral"}).status_code == 422
+    wrong = dict.fromkeys(uuids, "label:entailment")
+    assert "Nothing says so." in client.post(url, wrong).text
+    second = set(re.findall(r'name="([0-9a-f-]{36})"', client.get(url).text))
+    assert not second & set(uuids)  # nobody meets an item twice
+    page = client.post(url, dict.fromkeys(second, "label:neutral"))
+    assert client.get("/t/nli/judge/").status_code == 200
+    place = Place.objects.get()
+    assert (place.state, GoldAnswer.objects.filter(counts=False).count()) == ("working", 4)
+    fails, _page = take_part(campaign, pid="second")
+    for _ in range(2):
+        items = set(re.findall(r'name="([0-9a-f-]{36})"', fails.get(url).text))
+        fails.post(url, dict.fromkeys(items, "label:entailment"))
+    assert Place.objects.last().state == "screened"
+    assert LedgerRow.objects.get().amount == 40  # paid for the time
+    assert fails.get("/t/nli/judge/").status_code == 302
+    other = open_campaign(nli.task, slug="other", requires=nli.task, way="account")
+    as_alice.get("/c/other/", follow=True)
+    as_alice.post("/c/other/consent/", YES)
+    assert not other.all_places.exclude(annotator=None).exists()
+    Qualification.objects.create(
+        annotator=alice.annotator, task=nli.task, tried_at=timezone.now(), passed_at=timezone.now()
+    )
+    as_alice.post("/c/other/consent/", YES)
+    assert other.all_places.get(annotator=alice.annotator).state == "working"

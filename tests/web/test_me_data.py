@@ -180,7 +180,7 @@ EXPORTED = {
     "accounts.logentry.actor",
     "annotation.assignment.annotator", "annotation.attempt.annotator",
     "annotation.example.annotator", "annotation.gatepass.annotator",
-    "campaigns.place.annotator",
+    "campaigns.place.annotator", "campaigns.qualification.annotator",
     "annotation.report.annotator", "evaluation.submission.owner", "evaluation.upload.owner",
     "evaluation.teammember.user", "evaluation.ownworker.user",
     "leaderboard.weeklygoal.annotator", "leaderboard.follow.user", "leaderboard.weights.owner",

@@ -1,0 +1,49 @@
+"""The test of a campaign as its page shows it: gold items that the person has not seen."""
+
+from dataclasses import dataclass
+from random import Random
+
+from annotation.models import Example
+from annotation.writing import result_panel
+from dynabench.campaigns.models import Place
+from validation.judging.forms import choices
+from validation.judging.page import legend, shown_inputs
+from validation.models import Gold
+from validation.rules.claims import is_about_model
+
+
+@dataclass(frozen=True)
+class Item:
+    """One item of a test: what is read, what is asked, what may be answered."""
+
+    example: Example
+    context: list[tuple[str, str]]
+    inputs: list[tuple[str, str]]
+    asks: str
+    answers: list[tuple[str, str]]
+    said: str = ""
+
+
+def items_of(place: Place, tries: int) -> list[Gold]:
+    """The gold items of a try: always the same until they are answered."""
+    campaign, seen = place.campaign, {"answers__validator": place.annotator_id}
+    rows = Gold.objects.filter(example__round__task=campaign.task_id, example__retracted_at=None)
+    left = list(
+        rows.exclude(**seen).select_related("example__context", "example__round").order_by("pk")
+    )
+    wanted = min(campaign.test_items, len(left))
+    return Random(f"{place.pk} {tries}").sample(left, wanted)  # chance, no secret
+
+
+def shown(place: Place, gold: Gold, said: str = "") -> Item:
+    """An item as the judge page shows it, blind; said: what was answered before."""
+    config, example = place.campaign.task.config, gold.example
+    about_model = is_about_model(config, example.outcome)
+    return Item(
+        example,
+        list(result_panel.shown_context(config, example.context)),
+        shown_inputs(config, example),
+        legend(config, example.outcome),
+        choices(config, about_model),
+        said,
+    )

@@ -1,0 +1,69 @@
+"""Writes about a campaign's test: answers to gold items, and who passed or leaves kindly."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from dynabench.accounts.models import Annotator
+from dynabench.campaigns.models import LedgerRow, Place, Qualification
+from dynabench.campaigns.place_services import earn
+from dynabench.campaigns.qualification_items import items_of
+from dynabench.lib.errors import Refused
+from validation.models import GoldAnswer
+
+State = Place.State
+
+
+def begin(*, place: Place) -> Qualification:
+    """The person's row of the test; no lock, a unique key."""
+    assert place.annotator
+    row, _made = Qualification.objects.get_or_create(
+        annotator=place.annotator,
+        task=place.campaign.task,
+        defaults={"tried_at": timezone.now()},
+    )
+    return row
+
+
+@transaction.atomic
+def take_test(*, place: Place, answers: Mapping[str, str]) -> Qualification:
+    """Store one try: `label:…` or `verdict:…` by the example's uuid; the last one ends kindly.
+
+    Who fails is owed what was promised for the time. Locks the place, then the annotator, so that
+    two tabs make one try. Raises Refused where something is unanswered, or it is too early.
+    """
+    found = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
+    assert found.annotator
+    Annotator.objects.select_for_update(no_key=True).get(pk=found.annotator.pk)
+    campaign, row = place.campaign, begin(place=found)
+    if found.state != State.TESTING:
+        raise Refused(_("You have taken the test."), code="tested")
+    now = timezone.now()
+    if row.tries and now < row.tried_at + timedelta(hours=campaign.test_hours):
+        raise Refused(_("Wait before you try again."), code="early")
+    golds = [] if row.passed_at else items_of(found, row.tries)
+    said = {gold: answers.get(str(gold.example.uuid), "") for gold in golds}
+    if not all(said.values()):
+        raise Refused(_("Answer every item."), code="unfinished")
+    right = 0
+    for gold, answer in said.items():
+        kind, _sep, value = answer.partition(":")
+        is_right = value == (gold.label if kind == "label" else gold.verdict) != ""
+        right += is_right
+        told = {"label": value} if kind == "label" else {"verdict": value}
+        GoldAnswer.objects.create(
+            gold=gold, validator=found.annotator, is_correct=is_right, counts=False, **told
+        )
+    row.tries, row.right, row.asked, row.tried_at = row.tries + 1, right, len(golds), now
+    if row.passed_at or right >= min(campaign.test_right, len(golds)):
+        row.passed_at = row.passed_at or now
+        found.state, found.began_at = State.WORKING, now
+    elif row.tries >= campaign.test_tries:
+        found.state, found.submitted_at = State.SCREENED, now
+        earn(found, LedgerRow.Kind.EARNED, campaign.pay_test, "test")
+    row.save(update_fields=["tries", "right", "asked", "tried_at", "passed_at"])
+    found.save(update_fields=["state", "began_at", "submitted_at"])
+    return row
