@@ -28,6 +28,7 @@ LABELS = {
     "pay_task": _("Pay for the task"),
     "pay_accepted": _("Pay for an accepted example"),
     "pay_bonus": _("Bonus for a verified fooling example"),
+    "novel_bonus": _("A bonus shrinks for what was found before"),
     "hourly": _("Least pay for an hour"),
     "fee_percent": _("The panel's fee, in percent"),
     "tax_percent": _("Tax on pay and fee, in percent"),
@@ -45,6 +46,7 @@ LABELS = {
     "test_tries": _("Tries"),
     "test_hours": _("Hours between two tries"),
     "pay_test": _("Pay for a test that was not passed"),
+    "asks_about": _("Ask for age and gender, which nobody must tell"),
     "requires": _("Whose test people must have passed"),
     "pauses_itself": _("Pause judges whom the evidence proposes, without asking me"),
     "ethics": _("Ethics statement"),
@@ -54,6 +56,9 @@ TEXTS = {
     "minutes": _("Then the place is free again. Who submits later is paid, too."),
     "closes_at": _("UTC. Empty: until you close it."),
     "pay_task": _("In the currency's smallest unit, as all amounts here."),
+    "novel_bonus": _(
+        "Of examples that are nearly the same the second gets a half, the third a third."
+    ),
     "hourly": _("You are warned while the median person earns less."),
     "budget": _("With fee, tax and every bonus that can be earned. Empty: none."),
     "completion_url": _("Where the panel wants people back; {code} stands for the code."),
@@ -63,6 +68,33 @@ TEXTS = {
     "test_items": _("0: no test. Nobody meets an item twice."),
     "ethics": _("Markdown: who approved the study, and whom people may ask."),
 }
+PARTS = {
+    _("The work"): ("name", "slug", "kind", "places", "each", "minutes", "opens_at", "closes_at"),
+    _("Who may take part"): ("way", "languages", "minimum_age", "asks_about", "requires"),
+    _("Texts"): ("ethics", "consent", "help_text"),
+    _("Before the work"): (
+        *("tour", "test_items", "test_right", "test_tries", "test_hours", "pay_test"),
+    ),
+    _("Pay"): (
+        *("currency", "pay_task", "pay_accepted", "pay_bonus", "novel_bonus", "hourly"),
+        *("fee_percent", "tax_percent", "budget"),
+    ),
+    _("The panel"): (
+        *("completion_url", "code_done", "code_screened", "code_returned"),
+        *("study", "token", "id_days"),
+    ),
+    _("Quality"): ("pauses_itself",),
+}
+"""The fields under their headings."""
+RATHER_NOT = ("", _("rather not say"))
+ABOUT: dict[str, tuple[Any, list[tuple[str, Any]]]] = {
+    "age_group": (_("Age"), [(one, one) for one in ("18–29", "30–44", "45–59", "60+")]),
+    "gender": (
+        _("Gender"),
+        [("woman", _("woman")), ("man", _("man")), ("other", _("another"))],
+    ),
+}
+"""What people may tell of themselves; owners see groups of ten or more."""
 AGREE = {"required": _("Say yes, or leave.")}
 
 
@@ -87,6 +119,11 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
     def __init__(self, *args: Any, tasks: QuerySet[Task], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["requires"].queryset = tasks  # type: ignore[attr-defined]
+
+    @property
+    def parts(self) -> list[tuple[str, list[forms.BoundField]]]:
+        """The fields under their headings."""
+        return [(str(title), [self[name] for name in names]) for title, names in PARTS.items()]
 
     class Meta:
         model = Campaign
@@ -148,6 +185,15 @@ class ConsentForm(forms.Form):
             self.fields["speaks"].label = said
         else:
             del self.fields["speaks"]
+        for name, (label, choices) in ABOUT.items() if campaign.asks_about else ():
+            told = [RATHER_NOT, *choices]
+            self.fields[name] = forms.ChoiceField(label=label, choices=told, required=False)
+
+    @property
+    def about(self) -> dict[str, str]:
+        """What the person told of themselves."""
+        said = {name: self.cleaned_data.get(name, "") for name in ABOUT}
+        return {name: value for name, value in said.items() if value}
 
 
 class OpenForm(forms.Form):

@@ -54,10 +54,16 @@ class Campaign(models.Model):
     closes_at = models.DateTimeField(null=True, blank=True)
     languages = models.CharField(max_length=100, blank=True)
     minimum_age = models.PositiveSmallIntegerField(default=18, validators=[MinValueValidator(1)])
+    asks_about = models.BooleanField(
+        default=False, help_text="Owners see groups of ten people or more, and no person."
+    )
     currency = models.CharField(max_length=3, default="EUR")
     pay_task = models.PositiveIntegerField(default=0)
     pay_accepted = models.PositiveIntegerField(default=0)
     pay_bonus = models.PositiveIntegerField(default=0)
+    novel_bonus = models.BooleanField(
+        default=False, help_text="Of examples that are alike, the second gets half the bonus, …"
+    )
     hourly = models.PositiveIntegerField(default=0)
     fee_percent = models.PositiveSmallIntegerField(default=0)
     tax_percent = models.PositiveSmallIntegerField(default=0)
@@ -150,6 +156,7 @@ class Place(models.Model):
     id_hash = models.CharField(max_length=64, blank=True, help_text="Keyed, of the panel's id.")
     sealed_id = models.TextField(blank=True, help_text="The panel's ids, encrypted.")
     digest = models.CharField(max_length=64, blank=True, help_text="Of the personal secret.")
+    about = models.JSONField(default=dict, help_text="What they told of themselves, if anything.")
 
     class Meta:
         ordering = ["pk"]

@@ -16,6 +16,7 @@ urlpatterns = [
     path("<slug:slug>/settle/", own_views.campaign_settle, name="settle"),
     path("<slug:slug>/bonuses/", own_views.campaign_bonuses, name="bonuses"),
     path("<slug:slug>/payments/<int:pk>/", own_views.payment_resolve, name="payment"),
+    path("<slug:slug>/coverage/", own_views.coverage, name="coverage"),
     path("<slug:slug>/quality/", own_views.quality, name="quality"),
     path("<slug:slug>/places/<int:pk>/", own_views.place, name="place"),
     path("<slug:slug>/<slug:kind>.csv", own_views.campaign_file, name="file"),

@@ -13,8 +13,9 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from dynabench.accounts.people import person
 from dynabench.campaigns import payment_services, quality_services, services
+from dynabench.campaigns.coverage import coverage_of, groups_of
 from dynabench.campaigns.files import FILES
-from dynabench.campaigns.forms import CampaignForm, InviteForm, OpenForm, PaidForm, PlaceForm
+from dynabench.campaigns.forms import ABOUT, CampaignForm, InviteForm, OpenForm, PaidForm, PlaceForm
 from dynabench.campaigns.invitations import mail_invitations
 from dynabench.campaigns.models import Campaign, Payment, Place
 from dynabench.campaigns.quality import looks_of
@@ -222,6 +223,20 @@ def quality(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     found = _campaign(request, code, slug)
     values = {"task": found.task, "campaign": found, "looks": looks_of(found)}
     return render(request, "own/campaign_quality.html", values)
+
+
+@require_safe
+def coverage(request: HttpRequest, code: str, slug: str) -> HttpResponse:
+    """Which failures were found, and which over and over."""
+    found = _campaign(request, code, slug)
+    words = {str(one): word for _label, choices in ABOUT.values() for one, word in choices}
+    values = {
+        "task": found.task,
+        "campaign": found,
+        "coverage": coverage_of(found),
+        "groups": [(words.get(value, value), n) for value, n in groups_of(found)],
+    }
+    return render(request, "own/campaign_coverage.html", values)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

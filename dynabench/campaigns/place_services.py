@@ -2,7 +2,9 @@
 
 import json
 import secrets
+from collections.abc import Mapping
 from datetime import timedelta
+from types import MappingProxyType
 
 from allauth.usersessions.models import UserSession
 from django.db import transaction
@@ -108,7 +110,12 @@ def _set_state(campaign: Campaign, state: str) -> None:
 
 @transaction.atomic
 def take_place(
-    *, place: Place, consent: ConsentText, arrival: Arrival | None, user: User | None
+    *,
+    place: Place,
+    consent: ConsentText,
+    arrival: Arrival | None,
+    user: User | None,
+    about: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Place, str]:
     """Somebody agreed: from now on they are known, by a pseudonym; returns a personal secret, too.
 
@@ -130,6 +137,7 @@ def take_place(
     person = annotator_of(user) if user else _panel_person(locked, hashed)
     check_qualified(locked, person)
     secret = _give(found, locked, person, consent, arrival)
+    changed_fields(found, {"about": dict(about)})
     role = {"role": ROLES[locked.kind]}
     TaskMember.objects.get_or_create(task=locked.task, user=person.user, defaults=role)
     return found, secret

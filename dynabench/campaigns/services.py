@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
+from dynabench.campaigns.coverage import novelty_of
 from dynabench.campaigns.models import Campaign, ConsentText, LedgerRow, Place
 from dynabench.campaigns.selectors import decided_of, rows_of
 from dynabench.lib.encryption import encrypt
@@ -112,11 +113,12 @@ def settle(*, campaign: Campaign) -> int:
         LedgerRow.objects.filter(place__campaign=campaign).values_list("place", "kind", "cause")
     )
     rows = []
+    share = novelty_of(campaign.task) if campaign.novel_bonus else {}
     for decided in decided_of(campaign).select_related("example"):
         place = places.get(decided.example.annotator_id)
         due = {"accepted": campaign.pay_accepted}
         if decided.is_validated_error:
-            due["bonus"] = campaign.pay_bonus
+            due["bonus"] = round(campaign.pay_bonus * share.get(decided.pk, 1))
         for kind, amount in due.items():
             cause = f"example {decided.example.uuid}"
             if place and amount and (place.pk, kind, cause) not in known:

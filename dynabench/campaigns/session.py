@@ -82,6 +82,7 @@ def enter(request: HttpRequest, place: Place, *, back: str = "") -> None:
     request.session[SLUG] = place.campaign.slug
     working = (Place.State.WORKING, Place.State.LAPSED)
     request.session[RESTS] = place.state not in working
+    request.is_narrow = is_of_panel(request)  # type: ignore[attr-defined]
     if back:
         request.session[FRAMED] = back
 

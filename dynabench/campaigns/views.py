@@ -173,7 +173,7 @@ def consent(request: HttpRequest, slug: str) -> HttpResponse:
     with as_form_error(form):
         user = None if arrival else person(request)
         taken, secret = place_services.take_place(
-            place=place, consent=text, arrival=arrival, user=user
+            place=place, consent=text, arrival=arrival, user=user, about=form.about
         )
         enter(request, taken, back=arrival.back if arrival else "")
         return _agreed(request, campaign, secret if arrival else "")

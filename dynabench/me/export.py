@@ -170,7 +170,7 @@ def _studies(me: Annotator) -> dict[str, Section]:
     """What the person agreed to and got in campaigns; never a panel's id."""
     return {
         "studies": Place.objects.filter(annotator=me).values(
-            *("state", "consented_at", "began_at", "submitted_at"),
+            *("state", "consented_at", "began_at", "submitted_at", "about"),
             study=F("campaign__name"),
             consent_version=F("consent__number"),
         ),

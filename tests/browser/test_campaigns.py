@@ -75,6 +75,13 @@ def test_owners_see_it_all(page, nli):
     place = paid_place(campaign, 1, state="submitted")
     place.pauses.create(evidence={"accuracy": 0.4, "bound": 0.6}, appeal="Why?")
     place.payments.create(kind="bonus", amount=101, state="unclear")
-    for path in ("", "new/", "study/", "study/quality/", f"study/places/{place.pk}/"):
+    for path in (
+        "",
+        "new/",
+        "study/",
+        "study/quality/",
+        "study/coverage/",
+        f"study/places/{place.pk}/",
+    ):
         visit(page, f"/own/nli/campaigns/{path}")
         audit(page)
