@@ -17,9 +17,10 @@ def count_together(home: Path) -> None:
     """Count in a folder of this server's main process, and remove those of servers that are gone.
 
     For a worker of gunicorn, before prometheus_client is imported. Counts begin at 0 with each
-    main process. A folder that the environment names is left as it is.
+    main process. A folder that the environment names is made, and whoever names it empties it.
     """
-    if FOLDER in os.environ:
+    if named := os.environ.get(FOLDER):
+        Path(named).mkdir(mode=0o700, parents=True, exist_ok=True)
         return
     ours = f"{socket.gethostname()}-"
     for folder in home.glob(f"{ours}*"):

@@ -7,6 +7,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from dynabench.backups.errors import BackupError
 from dynabench.backups.services import make_backup
 from dynabench.env import env_secret
+from dynabench.upkeep.services import noted
 
 
 class Command(BaseCommand):
@@ -24,7 +25,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         passphrase = env_secret("BACKUP_PASSPHRASE")
         try:
-            made = make_backup(options["where"], passphrase=passphrase, with_keys=options["keys"])
+            with noted("backup"):
+                made = make_backup(
+                    options["where"], passphrase=passphrase, with_keys=options["keys"]
+                )
         except (BackupError, OSError) as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"{len(made.files)} files, {made.size} bytes: {options['where']}")
