@@ -427,7 +427,8 @@ if HAS_TRACES:
     after_id = MIDDLEWARE.index("dynabench.middleware.request_id") + 1
     MIDDLEWARE.insert(after_id, "dynabench.middleware.trace")
 
-LOGGING = {
+LOG_FORMAT = env_choice("LOG_FORMAT", "line", "json")
+LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
@@ -438,7 +439,7 @@ LOGGING = {
     "handlers": {
         "console": {
             "class": "logging.StreamHandler",
-            "formatter": env_choice("LOG_FORMAT", "line", "json"),
+            "formatter": LOG_FORMAT,
             "filters": ["one_line"],
         }
     },
@@ -450,3 +451,5 @@ if SENTRY_DSN := env_secret("SENTRY_DSN"):
     from dynabench.lib.reports import report_to
 
     report_to(SENTRY_DSN)
+if LOG_FORMAT == "json":  # gunicorn's own lines of a worker, too
+    LOGGING["loggers"]["gunicorn.error"] = {"handlers": [], "propagate": True}

@@ -13,6 +13,7 @@ from dynabench.lib.adaptive_cache import kept
 from dynabench.lib.versions import version
 from dynabench.upkeep.models import Incident, LastSuccess
 from evaluation.models import EvaluationRun, Job
+from evaluation.operations.health import check_model_server
 from evaluation.queue.leases import kinds, ready
 from tasks.models import Round, TargetModel
 from tasks.targets.endpoints.live import open_breakers
@@ -34,13 +35,14 @@ class JobFacts:
 
 
 class TargetFacts(NamedTuple):
-    """A target of an open round. task: its code and name; is_seen: by everybody."""
+    """A target of an open round. task: its code and name; is_seen: by everybody; url: or ours."""
 
     pk: int
     name: str
     code: str
     task: str
     is_seen: bool
+    url: str
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Facts:
     """What monitors and the status page tell.
 
     jobs: by kind. ended: evaluations of the last hour, by outcome. to_judge: examples, by task.
-    successes: of the clock's jobs. incident: the latest.
+    successes: of the clock's jobs. incident: the latest. is_server_away: our model server.
     """
 
     counted_at: datetime
@@ -59,6 +61,7 @@ class Facts:
     targets: Sequence[TargetFacts]
     successes: Mapping[str, datetime]
     incident: Incident | None
+    is_server_away: bool
 
 
 def facts() -> Facts:
@@ -81,7 +84,9 @@ def _count() -> Facts:
     recent = EvaluationRun.objects.filter(finished_at__gte=timezone.now() - RECENT)
     to_judge = QueueItem.objects.filter(round__state__in=JUDGED_STATES, still_needed__gt=0)
     targets = TargetModel.objects.filter(rounds__state=Round.State.OPEN).distinct()
-    of_target = targets.values_list("pk", "name", "task__code", "task__name", "task__is_visible")
+    of_target = targets.values_list(
+        "pk", "name", "task__code", "task__name", "task__is_visible", "url"
+    )
     return Facts(
         counted_at=timezone.now(),
         jobs={kind._meta.model_name or "": _jobs(kind) for kind in kinds()},
@@ -90,6 +95,7 @@ def _count() -> Facts:
         targets=[TargetFacts(*row) for row in of_target.order_by("task__name", "name")],
         successes=dict(LastSuccess.objects.values_list("job", "succeeded_at")),
         incident=Incident.objects.first(),
+        is_server_away=check_model_server().state == "bad",
     )
 
 

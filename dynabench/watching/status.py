@@ -47,7 +47,11 @@ def _shown(found: Facts) -> dict[str, Any]:
     """What everybody may see of it: tasks by name, without their targets, and no hidden ones."""
     paused = left_alone(found)
     seen = {one.code: one.task for one in found.targets if one.is_seen}
-    failing = {one.code for one in found.targets if one.pk in paused}
+    failing = {
+        one.code
+        for one in found.targets
+        if one.pk in paused or (found.is_server_away and not one.url)
+    }
     return {
         "found": found,
         "tasks": [(name, code in failing) for code, name in seen.items()],

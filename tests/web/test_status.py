@@ -46,6 +46,12 @@ def test_it_tells_what_answers_and_what_waits(client, nli, monkeypatch, django_a
     assert client.get("/status/").status_code == 200
 
 
+def test_a_model_server_that_is_away_is_told_before_anybody_writes(client, nli, settings):
+    settings.MODEL_SERVER_URL = "http://127.0.0.1:1"
+    type(scripted_target(nli)).objects.update(url="", source="weights")
+    assert dict(client.get("/status/").context["tasks"]) == {nli.task.name: True}
+
+
 def test_who_is_signed_in_reads_it_without_a_database(as_alice, nli, monkeypatch):
     facts.facts()
     monkeypatch.setattr(status, "facts", away)

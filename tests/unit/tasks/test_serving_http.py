@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from prometheus_client.parser import text_string_to_metric_families
 
 from tasks.targets.serving.asgi import (
     LONG_BODY_BYTES,
@@ -78,6 +79,23 @@ def test_health_and_names(port: int) -> None:
     assert call(port, "GET", "/models/nli/health")[::2] == (200, {"status": "ok"})
     names = ["broken", NLI, "picture", QA, SENTIMENT]
     assert call(port, "GET", "/models")[::2] == (200, {"models": names})
+
+
+def test_batches_and_tokens_are_counted(port: int) -> None:
+    def counted() -> dict[tuple[str, str], float]:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        connection.request("GET", "/metrics")
+        families = text_string_to_metric_families(connection.getresponse().read().decode())
+        connection.close()
+        samples = [sample for family in families for sample in family.samples]
+        return {(one.name, one.labels.get("model", "")): one.value for one in samples}
+
+    before = counted()
+    assert predict(port, NLI, [ROWS[NLI]] * 3)[0] == 200
+    after = counted()
+    for name, least in (("batch_size_sum", 3), ("tokens_total", 3 * 8)):
+        key = f"dynabench_model_{name}", NLI
+        assert after[key] >= before.get(key, 0) + least
 
 
 def test_info_tells_the_kind_and_what_answers(port: int) -> None:
