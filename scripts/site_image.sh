@@ -2,15 +2,15 @@
 # Builds the images of a site, from Debian and wheels alone, so no registry need be reached:
 #   dynabench:VERSION            ours; deploy/entry says what it runs
 #   dynabench-services:latest    PostgreSQL, Redis and Caddy of Debian 12, for deploy/compose.yaml
-# It stands on dynabench-base (scripts/runtime_image.sh --base). Wheels are fetched by pip into
-# var/site-wheels; WHEELHOUSE names a folder that holds them all already. The services are made by
-# debootstrap (as root; DEBIAN_MIRROR names another mirror), also where a registry can be reached.
-# --site builds our image alone.
+#   dynabench-site-base:latest   what ours stands on: Python 3.11 and PostgreSQL's client programs
+# debootstrap makes the latter two, as root, and only when what goes into them is new (DEBIAN_MIRROR
+# names another mirror). Wheels are fetched by pip into var/site-wheels; WHEELHOUSE names a folder
+# that holds them all already. --site leaves the services out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 SERVICES=dynabench-services:latest
-PACKAGES=ca-certificates,caddy,postgresql,redis-server
+BASE=dynabench-site-base:latest
 APP=(LICENSE manage.py pyproject.toml requirements*.txt scripts/{images,runtime_image}.sh
   annotation dynabench evaluation leaderboard locale static tasks templates validation)
 
@@ -48,7 +48,7 @@ build_site() {
   copy_app "$context/app"
   cp deploy/entry "$context/entry"
   cat >"$context/Dockerfile" <<DOCKERFILE
-FROM dynabench-base:latest AS made
+FROM $BASE AS made
 COPY packages /opt/dynabench/packages
 COPY app /opt/dynabench/app
 # Modules are compiled by being used once: only those that a start needs.
@@ -58,10 +58,7 @@ RUN cd /opt/dynabench/app && \\
   python3 -c "import dynabench.wsgi, gunicorn.workers.gthread, torch, transformers, onnxruntime, onnx, uvloop, docker" && \\
   python3 manage.py collectstatic --noinput --ignore redoc --verbosity 0
 
-FROM dynabench-base:latest
-RUN echo 'dynabench:x:10001:10001::/var/lib/dynabench:/usr/sbin/nologin' >>/etc/passwd && \\
-  echo 'dynabench:x:10001:' >>/etc/group && \\
-  mkdir -m 700 /var/lib/dynabench && chown 10001:10001 /var/lib/dynabench
+FROM $BASE
 COPY --from=made /opt/dynabench /opt/dynabench
 COPY entry /opt/dynabench/entry
 ENV PYTHONPATH=/opt/dynabench/packages PYTHONDONTWRITEBYTECODE=1 HOME=/tmp \\
@@ -80,20 +77,23 @@ DOCKERFILE
   built --network none --tag "dynabench:$version" --tag dynabench:latest "$context"
 }
 
-build_services() {
-  local digest root=$work/services
-  digest=$(declare -f build_services | cat - deploy/services/* | sha256sum | cut -d' ' -f1)
-  ! is_current "$SERVICES" "$digest" || return 0
-  [ "$(id -u)" = 0 ] || fail "debootstrap works as root only: run this script with sudo, or say --site."
-  say "building $SERVICES with debootstrap (about two minutes) …"
-  debootstrap --variant=minbase --include=$PACKAGES bookworm "$root" ${DEBIAN_MIRROR:-} \
+debian() {  # IMAGE PACKAGES COMMAND: Debian 12 with packages, after a command in its root
+  local digest root
+  digest=$({ declare -f debian; echo "$@"; cat deploy/services/*; } | sha256sum | cut -d' ' -f1)
+  ! is_current "$1" "$digest" || return 0
+  command -v debootstrap >/dev/null || fail "debootstrap is not installed (Debian: apt-get install debootstrap)."
+  [ "$(id -u)" = 0 ] || fail "debootstrap works as root only: run this script with sudo."
+  say "building $1 with debootstrap (a minute or two) …"
+  root=$(mktemp -d -p "$work")
+  debootstrap --variant=minbase --include="$2" bookworm "$root" ${DEBIAN_MIRROR:-} \
     >"$work/debootstrap.log" 2>&1 || { tail -n 20 "$work/debootstrap.log" >&2; fail "debootstrap failed."; }
   rm -rf "$root"/var/{cache,log}/* "$root"/var/lib/{apt/lists,postgresql}/* "$root"/usr/share/{doc,man,locale,info}/*
   mkdir -p "$root/opt/services"
   cp deploy/services/* "$root/opt/services/"
-  chroot "$root" sh -c 'mkdir -p /data/postgres /data/redis /data/caddy && chown postgres: /data/postgres &&
-    chown redis: /data/redis && chown caddy: /data/caddy'
-  tar -C "$root" --one-file-system -c . | docker import --change "LABEL $LABEL=$digest" - "$SERVICES" >/dev/null
+  chroot "$root" sh -ec "$3"
+  tar -C "$root" --one-file-system -c . |
+    docker import --change "LABEL $LABEL=$digest" --change 'ENV PYTHONUNBUFFERED=1' - "$1" >/dev/null
+  rm -rf "$root"
 }
 
 mode=${1:-}
@@ -102,7 +102,11 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 pins=$work/pins.txt
 printf -- "-r $PWD/requirements%s.txt\n" "" -storage -tracing >"$pins"
-scripts/runtime_image.sh --base
+debian "$BASE" python3,postgresql-client \
+  'echo "dynabench:x:10001:10001::/var/lib/dynabench:/usr/sbin/nologin" >>/etc/passwd
+  echo "dynabench:x:10001:" >>/etc/group
+  install -d -m 700 -o 10001 -g 10001 /var/lib/dynabench'
 build_site
-[ "$mode" = --site ] || build_services
+[ "$mode" = --site ] || debian "$SERVICES" ca-certificates,caddy,postgresql,redis-server \
+  'for name in postgres redis caddy; do install -d -o $name -g $name /data/$name; done'
 docker image ls --format '{{.Repository}}:{{.Tag}} {{.Size}}' | grep -E '^dynabench(-services)?:' | while read -r line; do say "$line"; done
