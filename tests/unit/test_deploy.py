@@ -18,7 +18,7 @@ KUSTOMIZE = DEPLOY / "kubernetes"
 SOCKET = "/var/run/docker.sock"
 # Read by Compose, the services' own programs, Docker's library and Python.
 OF_OTHERS = {
-    "DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "TMPDIR", "WEB_CONCURRENCY",
+    "BACKUP_TO", "DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "TMPDIR", "WEB_CONCURRENCY",
 }  # fmt: skip
 
 
@@ -53,7 +53,7 @@ def test_manifests_are_what_kubernetes_knows_and_what_goes_out_is_named():
     assert (policy["egress"], "Egress" in policy["policyTypes"]) == ([], True)
     assert by_name["NetworkPolicy", "nothing"]["spec"]["podSelector"]["matchLabels"]
     pods = [pod for one in found for pod in containers(one) if pod is not engine]
-    assert len(pods) == 5
+    assert len(pods) == 6
     for pod in pods:
         assert pod["securityContext"]["runAsNonRoot"]
         assert not pod["automountServiceAccountToken"]
