@@ -18,7 +18,8 @@ KUSTOMIZE = DEPLOY / "kubernetes"
 SOCKET = "/var/run/docker.sock"
 # Read by Compose, the services' own programs, Docker's library and Python.
 OF_OTHERS = {
-    "BACKUP_TO", "DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "TMPDIR", "WEB_CONCURRENCY",
+    "BACKUP_TO", "DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "TMPDIR",
+    "WEB_CONCURRENCY",
 }  # fmt: skip
 
 
