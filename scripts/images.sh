@@ -23,6 +23,11 @@ built() {  # ARGUMENTS OF docker build
 
 fetch_wheels() {  # FOLDER
   say "fetching wheels into $1 …"
+  if [ "$mode" = --cuda ]; then
+    env -u PIP_EXTRA_INDEX_URL "$python" -m pip download -qq --dest "$1" "${TARGET[@]}" -r "$pins"
+    compgen -G "$1/nvidia_*" >/dev/null || fail "pip took a torch without CUDA. Empty $1, and let pip ask PyPI."
+    return
+  fi
   "$python" -m pip download -qq --dest "$1" "${TARGET[@]}" -r "$pins"
   ! compgen -G "$1/nvidia_*" >/dev/null ||
     fail "pip took the torch that brings CUDA, gigabytes that the sandbox cannot use. Empty $1 and" \

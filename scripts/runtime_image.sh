@@ -2,6 +2,7 @@
 # Builds the images in which submitted models run:
 #   dynabench-base:latest     Debian with Python 3.11 and nothing else; `--base` stops here
 #   dynabench-runtime:latest  on top torch for the CPU, transformers and our harness, for model folders
+#   dynabench-runtime-cuda:latest  with `--cuda`: the same with torch for CUDA, for folders on a GPU
 # An image is labelled with a digest of what goes into it, and is not built again while that is the
 # same; `--is-current` builds nothing, and ends with 3 where something would be built. The base is
 # python:3.11-slim where the engine can pull it, else debootstrap makes it (as root; DEBIAN_MIRROR
@@ -40,7 +41,7 @@ base_from_debian() {  # DIGEST
 build_runtime() {  # DIGEST
   local wheels=${WHEELHOUSE:-} site=$work/runtime/dynabench file
   if [ -z "$wheels" ]; then
-    wheels=var/wheelhouse
+    wheels=var/wheelhouse$suffix
     fetch_wheels "$wheels"
   fi
   say "installing them …"
@@ -73,7 +74,9 @@ DOCKERFILE
     docker image rm "$older" >/dev/null 2>&1 || true
 }
 
-mode=${1:-} pins=requirements-runtime.txt
+mode=${1:-} suffix=
+[ "${1:-}" != --cuda ] || suffix=-cuda RUNTIME=dynabench-runtime-cuda:latest
+pins=requirements-runtime.txt
 source scripts/images.sh
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -85,6 +88,7 @@ is_current "$BASE" "$digest" || outdated || base_from_registry "$digest" || base
 digest=$({
   docker image inspect --format '{{.Id}}' "$BASE"
   declare -f build_runtime
+  printf %s "$suffix"
   find requirements-runtime.txt "${SOURCES[@]}" -name __pycache__ -prune -o -type f -print0 |
     sort -z | xargs -0 sha256sum
 } | sha256sum | cut -d' ' -f1)

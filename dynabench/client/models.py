@@ -15,6 +15,11 @@ GOOD = ("accepted", "scored", "published")
 """Phases in which a model stays that did not fail."""
 
 
+def _on(gpus: int) -> dict[str, Any]:
+    """What is asked of the site where a model wants a GPU."""
+    return {"gpus": gpus} if gpus else {}
+
+
 class Models(Uploading, Following):
     """The methods about models. team, where one is submitted: the name of a team of one's own."""
 
@@ -25,16 +30,18 @@ class Models(Uploading, Following):
         task: str,
         name: str | None = None,
         team: str = "",
+        gpus: int = 0,
         **card: Unpack[types.Card],
     ) -> Flow[str]:
         """Submit a model's folder, or an archive of it; the model's id.
 
         Of the folder go configuration, safetensors, tokenizer and card. name: the folder's with the
-        time, unless told. What an earlier try sent of the same bytes is not sent again. Raises
-        FileNotFoundError, ValueError, Invalid, QuotaReached.
+        time, unless told. gpus: 1, if the site has any. What an earlier try sent of the same bytes
+        is not sent again. Raises FileNotFoundError, ValueError, Invalid, QuotaReached.
         """
         path = Path(model_path)
-        return self._submit(task, "directory", name or path, card, {"team": team}, path)
+        fields: dict[str, Any] = {"team": team, **_on(gpus)}
+        return self._submit(task, "directory", name or path, card, fields, path)
 
     @method
     def submit_predictions(
@@ -79,9 +86,7 @@ class Models(Uploading, Following):
 
         adapter: how it is asked: `jsonl`, `dynalab` or `dynabench2`. gpus: 1, if the site has any.
         """
-        fields: dict[str, Any] = {"adapter": adapter, "team": team}
-        if gpus:
-            fields["gpus"] = gpus
+        fields: dict[str, Any] = {"adapter": adapter, "team": team, **_on(gpus)}
         path = Path(image)
         if path.is_file():
             return self._submit(task, "image", name or path, card, fields, path)
@@ -97,10 +102,11 @@ class Models(Uploading, Following):
         task: str,
         name: str | None = None,
         team: str = "",
+        gpus: int = 0,
         **card: Unpack[types.Card],
     ) -> Flow[str]:
         """Submit a model of the hub by its id and full commit; the model's id."""
-        fields = {"source": source, "revision": revision, "team": team}
+        fields = {"source": source, "revision": revision, "team": team, **_on(gpus)}
         return self._submit(task, "hub", name or Path(source), card, fields)
 
     @method

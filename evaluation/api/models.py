@@ -87,7 +87,10 @@ class NewModelSerializer(serializers.Serializer[Any]):
         help_text="llm: of a LoRA adapter, `org/name@commit` or a language model's id here.",
     )
     gpus = serializers.IntegerField(
-        min_value=0, max_value=1, required=False, help_text="image: that it runs on."
+        min_value=0,
+        max_value=1,
+        required=False,
+        help_text="image, directory, hub: that it runs on.",
     )
     card = CardSerializer(required=False)
     team = serializers.CharField(

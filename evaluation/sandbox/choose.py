@@ -37,8 +37,8 @@ def runner_for(model: Runnable, key: str, name: str | None = None) -> Runner:
     if name != "process" and has_engine():
         from evaluation.sandbox import containers, images
 
-        if name or model.image or images.has_image(containers.RUNTIME_IMAGE):
+        if name or model.image or model.gpu or images.has_image(containers.RUNTIME_IMAGE):
             return containers.DockerRunner(key)
-    if model.image or name == "docker" or is_required():
+    if model.image or model.gpu or name == "docker" or is_required():
         raise NoEngine(NO_ENGINE)
     return ProcessRunner()

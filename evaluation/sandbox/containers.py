@@ -36,6 +36,7 @@ from evaluation.sandbox.usage import cgroup_of
 logger = logging.getLogger(__name__)
 
 RUNTIME_IMAGE = "dynabench-runtime:latest"
+CUDA_IMAGE = "dynabench-runtime-cuda:latest"  # for folders that run on a GPU
 LABEL = "org.dynabench.sandbox"  # its value is the key of the run, and so is the container's name
 PREFIX = "dynabench-sandbox-"
 SECCOMP = (Path(__file__).parent / "seccomp.json").read_text()
@@ -56,6 +57,10 @@ NO_DRIVER = "device driver"  # in what an engine says that cannot give a GPU
 NO_GPU = (
     "The engine cannot give a GPU: the operator installs NVIDIA's container toolkit, or sets "
     "EVALUATION_GPUS to 0."
+)
+NO_CUDA = (
+    f"The image {CUDA_IMAGE} is missing: the operator builds it with "
+    "scripts/runtime_image.sh --cuda."
 )
 KILLED = "The container was ended from outside, or the engine was."
 CHILD_OOM = (
@@ -133,10 +138,11 @@ class DockerRunner:
     def _run(
         self, client: docker.DockerClient, monitor: "_Monitor", model: Runnable, inputs: Path
     ) -> Ending:
+        ours, lacking = (CUDA_IMAGE, NO_CUDA) if model.gpu else (RUNTIME_IMAGE, NO_RUNTIME)
         try:
-            image = client.images.get(model.image or RUNTIME_IMAGE)
+            image = client.images.get(model.image or ours)
         except ImageNotFound:
-            sentence = NO_IMAGE if model.image else NO_RUNTIME
+            sentence = NO_IMAGE if model.image else lacking
             return Ending(Outcome.INFRASTRUCTURE, sentence=sentence)
         with ExitStack() as stack:
 

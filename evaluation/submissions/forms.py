@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from evaluation.models import Submission, Team
 from evaluation.sets.selectors import open_versions
+from evaluation.submissions.requirements import ON_GPU
 from evaluation.submissions.services import Card
 from tasks.models import Task
 
@@ -146,7 +147,7 @@ class SubmitForm(forms.Form):
                 widget=forms.RadioSelect,
                 initial=Adapter.JSONL,
             )
-        if kind == Kind.IMAGE:
+        if kind == Kind.IMAGE or (kind in ON_GPU and settings.EVALUATION_GPUS):
             self.fields["gpus"] = forms.BooleanField(
                 label=_("Run on a GPU"),
                 required=False,

@@ -17,12 +17,16 @@ PINNED_IMAGE = re.compile(r"[a-z0-9][\w.:/-]*@sha256:[0-9a-f]{64}")
 PINNED_HUB_ID = re.compile(f"{HUB_ID.pattern}@{COMMIT.pattern}")
 
 
+ON_GPU = ("image", "directory", "hub")
+"""Kinds of models that may ask for one."""
+
+
 def gpu_problem(kind: str, gpus: int, site_has: int) -> str:
     """Why a model gets no GPU; empty when it may have so many, or asks for none."""
     if gpus == 0:
         return ""
-    if kind != "image":
-        return gettext_noop("Only images run on a GPU: ours has torch for the CPU alone.")
+    if kind not in ON_GPU:
+        return "Only images and folders of weights run on a GPU."
     if not site_has:
         return gettext_noop("This site has no GPU.")
     return "" if gpus == 1 else gettext_noop("A model gets one GPU at most.")

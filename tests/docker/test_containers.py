@@ -125,6 +125,11 @@ def test_a_folder_needs_the_runtime_image(bench: Bench, monkeypatch, tmp_path):
     )
     assert ending.outcome == Outcome.INFRASTRUCTURE
     assert "scripts/runtime_image.sh" in ending.sentence
+    monkeypatch.setattr("evaluation.sandbox.containers.CUDA_IMAGE", "dynabench-no-such-image")
+    ending = DockerRunner(bench.key()).run(
+        Runnable(folder=tmp_path, gpu="0"), bench.inputs(""), LIMITS, take=print, beat=lambda: None
+    )
+    assert "runtime_image.sh --cuda" in ending.sentence
 
 
 def test_an_image_that_is_gone_is_our_fault(bench: Bench):

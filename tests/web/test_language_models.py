@@ -174,8 +174,8 @@ def test_a_gpu_is_refused_with_the_reason_where_there_is_none(task, as_alice, al
     reply = as_alice.post("/t/nli/submit/", told)
     assert (reply.status_code, 'href="#id_gpus"' in reply.text) == (422, True)
     settings.EVALUATION_GPUS = 2
-    hub = {"kind": "hub", "source": "org/name", "revision": COMMIT, "gpus": 1}
-    for wrong in ({"gpus": 2}, hub):
+    writer = {"kind": "llm", "source": "org/name", "revision": COMMIT, "gpus": 1}
+    for wrong in ({"gpus": 2}, writer):
         with pytest.raises(Invalid) as refused:
             image(task, alice, **wrong)
         assert refused.value.field == "gpus"

@@ -85,7 +85,7 @@ def _add_submit(commands: Any) -> None:
         "--secret-env", metavar="NAME", help="variable with the bearer token of the endpoint"
     )
     parser.add_argument("--base", help="of a LoRA adapter: org/name@COMMIT, or a model's id here")
-    parser.add_argument("--gpu", action="store_true", help="run the image on a GPU of the site")
+    parser.add_argument("--gpu", action="store_true", help="run it on a GPU of the site")
     _add_chat(parser.add_argument_group("chat models and, without prices, language models"))
     parser.add_argument("--publish", action="store_true", help="publish it once it has a score")
     parser.add_argument("--no-wait", action="store_true", help="do not wait for the scores")
@@ -146,7 +146,8 @@ def submit(args: argparse.Namespace) -> int:
 
 def _folder(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
     look_through(client, args.task, args.folder)
-    return client.submit_model(args.folder, args.task, args.name, **card)
+    gpus = int(args.gpu)
+    return client.submit_model(args.folder, args.task, args.name, gpus=gpus, **card)
 
 
 def _image(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
@@ -172,7 +173,8 @@ def _rows(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str
 
 def _hub(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
     source, _, revision = args.hub.partition("@")
-    return client.submit_hub(source, revision, args.task, args.name, **card)
+    gpus = int(args.gpu)
+    return client.submit_hub(source, revision, args.task, args.name, gpus=gpus, **card)
 
 
 def _llm(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:

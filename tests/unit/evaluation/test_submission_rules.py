@@ -78,11 +78,12 @@ def test_a_task_takes_models_or_training_data() -> None:
     ("asked", "refused"),
     [
         (("directory", 0, 0), False),
-        (("directory", 1, 1), True),
+        (("directory", 1, 1), False),
+        (("llm", 1, 1), True),
         (("image", 1, 0), True),
         (("image", 2, 4), True),
         (("image", 1, 4), False),
     ],
 )
-def test_only_an_image_gets_a_gpu_and_one_at_most(asked, refused):
+def test_who_gets_a_gpu_and_one_at_most(asked, refused):
     assert bool(gpu_problem(*asked)) == refused
