@@ -186,6 +186,8 @@ OIDC_GROUPS_CLAIM = os.environ.get("OIDC_GROUPS_CLAIM") or "groups"
 OIDC_ROLES = env_roles("OIDC_ROLES")
 # `administrators`: everybody else comes by the provider. They have passwords, should it be down.
 PASSWORD_SIGN_IN = env_choice("PASSWORD_SIGN_IN", "everybody", "administrators")
+# By a link: a form that is sent elsewhere in the end is stopped by browsers (`form-action`).
+SOCIALACCOUNT_LOGIN_ON_GET = True
 SOCIALACCOUNT_PROVIDERS = {
     "openid_connect": {
         "OAUTH_PKCE_ENABLED": True,

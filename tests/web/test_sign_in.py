@@ -41,14 +41,15 @@ def come(client, provider, email, *groups, verified=True):
     """Through the provider's own page, as a browser does; returns where the person arrives."""
     claims = {"email": email, "email_verified": verified, "groups": list(groups)}
     httpx.put(f"{provider}/users/{email}", json=claims).raise_for_status()
-    asked = client.post(LOGIN)
+    asked = client.get(LOGIN)
     assert asked.url.startswith(provider), asked.url
     back = httpx.post(asked.url, data={"sub": email})
     return client.get(back.headers["location"].partition("testserver")[2])
 
 
 def test_who_comes_by_the_provider_gets_an_account_and_the_roles_of_their_groups(client, oidc):
-    assert "Sign in with Campus" in client.get("/accounts/login/").text
+    page = client.get("/accounts/login/?next=/t/nli/").text
+    assert f'href="{LOGIN}?next=%2Ft%2Fnli%2F"' in page
     assert come(client, oidc, "mo@example.org", "linguists", "leads").status_code == 302
     user = User.objects.get(email="mo@example.org")
     assert client.get("/").wsgi_request.user == user
@@ -95,7 +96,7 @@ def test_passwords_break_the_glass(client, oidc, settings):
     settings.SOCIALACCOUNT_PROVIDERS["openid_connect"]["APPS"][0]["settings"] = {
         "server_url": "http://localhost:9"
     }
-    answer = client.post(LOGIN)
+    answer = client.get(LOGIN)
     assert (answer.status_code, answer.url) == (302, "/accounts/login/")
     plain = UserFactory(email="plain@example.org")
     boss = UserFactory(email="boss@example.org", is_superuser=True)
