@@ -3,6 +3,9 @@
 import gzip
 import hashlib
 import io
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
@@ -26,6 +29,7 @@ from tasks.media.services import tidy_orphans
 from tasks.models import Media
 from tests.support.buckets import KEYS, bucket_server
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory
+from tests.support.live import ROOT
 from tests.support.media import stored
 from tests.support.submissions import make_set
 
@@ -108,6 +112,15 @@ def test_a_site_in_a_bucket_is_backed_up_into_a_bucket(site, server, tmp_path, m
     call_command("verify_backup", where)
     with pytest.raises(CommandError, match="already"):
         call_command("backup", where)
+    here = f"s3://site/{tmp_path.name}-again?endpoint={server}&region=us-east-1"
+    url = f"sqlite:///{tmp_path}/home/db.sqlite3"
+    told = {"DYNABENCH_HOME": f"{tmp_path}/home", "DATABASE_URL": url, "STORAGE_URL": here}
+    command = [sys.executable, "manage.py", "restore", where, "--without-log"]
+    subprocess.run(command, cwd=ROOT, env=os.environ | told, check=True)
+    again = storages.create_storage(object_storage(here))
+    name = Media.objects.get().file.name
+    with default_storage.open(name) as old, again.open(name) as new:
+        assert new.read() == old.read()
 
 
 def test_a_bucket_that_is_away_is_told_so(site, server):
