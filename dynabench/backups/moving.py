@@ -9,15 +9,15 @@ from typing import Any
 from django.core.management import call_command
 from django.db import connection, connections, transaction
 from django.db.migrations.executor import MigrationExecutor
-from django.db.models import AutoField, BigAutoField, JSONField, Model
+from django.db.models import JSONField, Model
 
+from dynabench.backups.copying import emptied, set_last
 from dynabench.backups.databases import is_empty
 from dynabench.backups.errors import BackupError
 from dynabench.backups.tables import columns, digest, rows, stored_models
 from dynabench.env import database
 
 OLD = "old"  # alias of the SQLite file
-TRIGGERS = "tasks_roundtarget"  # they refuse targets of rounds that have begun
 
 
 def move(path: Path, tell: Callable[[str], object]) -> None:
@@ -35,19 +35,12 @@ def move(path: Path, tell: Callable[[str], object]) -> None:
         call_command("migrate", verbosity=0)
         if not is_empty():
             raise BackupError("The new database has people or tasks. Make an empty one.")
-        with transaction.atomic(), connection.cursor() as cursor:
-            models = stored_models()
-            tables = ", ".join(f'"{model._meta.db_table}"' for model in models)
-            cursor.execute(f"TRUNCATE {tables}")  # what migrations make there
-            cursor.execute(f"ALTER TABLE {TRIGGERS} DISABLE TRIGGER USER")
-            for model in models:
-                _copy(cursor, model)
+        with emptied() as cursor:
             last = _last_ids(path)
-            for model in models:
+            for model in stored_models():
+                _copy(cursor, model)
                 _compare(model, tell)
-                _set_sequence(cursor, model, last.get(model._meta.db_table, 0))
-            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-            cursor.execute(f"ALTER TABLE {TRIGGERS} ENABLE TRIGGER USER")
+                set_last(cursor, model, last.get(model._meta.db_table, 0))
 
 
 @contextmanager
@@ -102,14 +95,3 @@ def _last_ids(path: Path) -> dict[str, int]:
     """The highest id that each table ever gave, deleted rows too."""
     with closing(sqlite3.connect(path)) as old:
         return dict(old.execute("SELECT name, seq FROM sqlite_sequence").fetchall())
-
-
-def _set_sequence(cursor: Any, model: type[Model], last: int) -> None:
-    """No id is given twice, not even that of a row that is gone."""
-    key = model._meta.pk
-    if isinstance(key, AutoField | BigAutoField) and last:
-        sequence = "pg_get_serial_sequence(%s, %s)"
-        cursor.execute(
-            f"SELECT setval({sequence}, %s)",
-            [f'"{model._meta.db_table}"', key.column, last],
-        )

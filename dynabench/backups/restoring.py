@@ -17,7 +17,7 @@ from dynabench.accounts.erasures import key_of, keyed, name_of, read_log
 from dynabench.accounts.models import ApiToken, Erasure, User
 from dynabench.backups.databases import is_empty, last_migrations, load
 from dynabench.backups.errors import BackupError
-from dynabench.backups.services import DATABASE, KEYS, MEDIA, MODELS, Backup
+from dynabench.backups.services import DATABASE, KEYS, MEDIA, MODELS, Backup, unpacked
 from dynabench.backups.stores import blocks_of, put
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.retention_services import apply_retention
@@ -60,9 +60,9 @@ def restore(backup: Backup, *, without_log: bool = False) -> list[str]:
         _restore_files(backup, is_going_on)
         _restore_key(backup)
         with scratch() as folder:
-            path = folder / DATABASE
+            path = folder / "database"
             with path.open("wb") as file:
-                file.writelines(backup.blocks(DATABASE))
+                file.writelines(unpacked(backup.blocks(DATABASE)))
             load(path)
     said = [f"{count} erased again: {kind}" for kind, count in _erase(manifest.erasure_key, erased)]
     said.append(f"{purge_deleted()} examples of people who left were emptied")

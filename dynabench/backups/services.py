@@ -2,6 +2,7 @@
 
 import json
 import os
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -18,7 +19,7 @@ from dynabench.backups.manifest import Manifest
 from dynabench.backups.sealing import SALT_BYTES, WrongSeal, is_sealed, seal, unseal
 from dynabench.backups.stores import BLOCK, MANIFEST, Counted, blocks_of, new_store, put, store_at
 
-DATABASE, KEYS, MEDIA, MODELS = "database", "keys.json", "media/", "models/"
+DATABASE, KEYS, MEDIA, MODELS = "database.gz", "keys.json", "media/", "models/"
 NEEDED = "Set BACKUP_PASSPHRASE, or BACKUP_PASSPHRASE_FILE to a file that holds it"
 
 
@@ -58,7 +59,7 @@ def make_backup(where: str, *, passphrase: str = "", with_keys: bool = False) ->
     with new_store(where) as store:
         writer = _Writer(store, _about_this_site(), passphrase, os.urandom(SALT_BYTES))
         with snapshot() as found:
-            writer.put(DATABASE, found.dump)
+            writer.put(DATABASE, packed(found.dump))
         missing = list(_media(writer, found.files))
         writer.manifest.missing = sorted({*missing} & {*named_files()})
         for path in sorted(settings.MODELS_HOME.rglob("*")):
@@ -70,6 +71,22 @@ def make_backup(where: str, *, passphrase: str = "", with_keys: bool = False) ->
             writer.put(KEYS, [json.dumps({"SECRET_KEY": settings.SECRET_KEY}).encode()])
         writer.end()
     return writer.manifest
+
+
+def packed(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """As a gzip file."""
+    packer = zlib.compressobj(level=1, wbits=31)
+    for block in blocks:
+        yield packer.compress(block)
+    yield packer.flush()
+
+
+def unpacked(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """The bytes of a gzip file."""
+    packer = zlib.decompressobj(wbits=31)
+    for block in blocks:
+        yield packer.decompress(block)
+    yield packer.flush()
 
 
 def _about_this_site() -> Manifest:

@@ -275,7 +275,7 @@ def test_damage_is_found_and_the_passphrase_is_needed(site, tmp_path, monkeypatc
     with pytest.raises(CommandError, match="passphrase is wrong"):
         call_command("verify_backup", where)
     monkeypatch.setenv("BACKUP_PASSPHRASE", PASSPHRASE)
-    database = where / "database"
+    database = where / "database.gz"
     data = bytearray(database.read_bytes())
     data[len(data) // 2] ^= 1
     database.write_bytes(data)
