@@ -104,7 +104,8 @@ def test_passwords_break_the_glass(client, oidc, settings):
         client.post("/accounts/login/", {"login": user.email, "password": PASSWORD})
         assert client.get("/").wsgi_request.user.is_authenticated == comes
     client.logout()
-    client.post("/accounts/signup/", {"email": "new@example.org", "password1": PASSWORD})
+    new = {"email": "new@example.org", "password1": PASSWORD}
+    assert f'href="{LOGIN}?' in client.post("/accounts/signup/", new).text
     assert not User.objects.filter(email="new@example.org").exists()
 
 
