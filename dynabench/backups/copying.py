@@ -24,7 +24,7 @@ LENGTH = struct.Struct(">I")
 def dumped(cursor: Any) -> Iterator[bytes]:
     """The rows of all tables, as the cursor's transaction sees them."""
     for model in stored_models():
-        names = [field.column for field in columns(model)]
+        names = [str(field.column) for field in columns(model)]
         head = {"table": model._meta.db_table, "columns": names, "last": _last(cursor, model)}
         yield from _frame(json.dumps(head).encode())
         with cursor.copy(f"COPY {_target(model, names)} TO STDOUT") as copy:
@@ -72,7 +72,7 @@ def _last(cursor: Any, model: type[Model]) -> int:
 
 
 def _key(model: type[Model]) -> list[str]:
-    return [f'"{model._meta.db_table}"', model._meta.pk.column]
+    return [f'"{model._meta.db_table}"', str(model._meta.pk.column)]
 
 
 def _target(model: type[Model], names: list[str]) -> str:
