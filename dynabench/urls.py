@@ -9,6 +9,8 @@ from dynabench import download, health, pages, styleguide, task_pages
 from dynabench.accounts import views
 from dynabench.me import joining, personal
 from dynabench.notices.views import off as digest_off
+from dynabench.notices.views import page as news
+from dynabench.notices.views import uninvited
 from dynabench.own import new, proposals
 from dynabench.watching import status as site_status
 from dynabench.watching.metrics import metrics
@@ -53,6 +55,8 @@ urlpatterns = [
     path("account/tokens/", views.tokens, name="tokens"),
     path("account/tokens/<int:pk>/revoke/", views.token_revoke, name="token-revoke"),
     path("account/webhooks/", include("dynabench.webhooks.urls")),
+    path("me/news/", news, name="news"),
+    path("invitations/off/<str:token>/", uninvited, name="uninvited"),
     path("notices/<str:token>/", digest_off, name="notices-off"),
     path("help/", views.help_page, name="help"),
     path("privacy/", pages.privacy, name="privacy"),

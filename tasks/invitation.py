@@ -32,3 +32,13 @@ class Invitation(models.Model):
         if self.revoked_at:
             return "revoked"
         return "open" if self.ends_at > timezone.now() else "ended"
+
+
+class NoInvitations(models.Model):
+    """An address that wants no invitations; only a keyed digest of it is kept."""
+
+    digest = models.CharField(max_length=64, unique=True)
+    made_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return f"no invitations {self.pk}"

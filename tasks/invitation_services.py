@@ -17,7 +17,7 @@ from dynabench.accounts.services import annotator_of, log
 from dynabench.accounts.tokens import digest_of
 from dynabench.lib.errors import Invalid, Refused
 from dynabench.lib.rows import delete_some
-from tasks.mails import mail_address
+from tasks.mails import mail_invitation
 from tasks.models import Invitation, Task, TaskMember
 from tasks.permissions import OWNERS, can_own, role_of
 
@@ -50,7 +50,7 @@ def invite(
         key = secrets.token_urlsafe(32)
         made.append(_made(task, key, role=role, days=days, address=address))
         log(actor, "invitation.made", task, user=address, role=role)
-        mail_address(address, *_mail(made[-1], key))
+        mail_invitation(address, *_mail(made[-1], key))
     return made
 
 

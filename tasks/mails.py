@@ -1,15 +1,21 @@
 """Mails to a task's members and to administrators about what waits for them."""
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import partial
 
-from django.core.mail import send_mail
+from django.conf import settings
+from django.core import signing
+from django.core.mail import EmailMessage
 from django.db import transaction
+from django.urls import reverse
+from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
-from tasks.models import Task
+from tasks.models import NoInvitations, Task
 
+SALT = "tasks.invitations"
 logger = logging.getLogger(__name__)
 
 
@@ -31,13 +37,44 @@ def mail_administrators(subject: str, text: str) -> None:
         mail_person(boss, subject, text)
 
 
+def mail_invitation(address: str, subject: str, text: str) -> None:
+    """Mail an invitation after the commit, with a link to get no more; none where it was used."""
+    digest = salted_hmac(SALT, address.lower(), algorithm="sha256").hexdigest()
+    if NoInvitations.objects.filter(digest=digest).exists():
+        return
+    off = settings.SITE_URL + reverse("uninvited", args=[signing.dumps(digest, salt=SALT)])
+    words = _("To get no invitations from this site:")
+    said = f"{text}\n{words} {off}\n"
+    transaction.on_commit(partial(_send, subject, said, address, unsubscribed_by(off)))
+
+
+def unsubscribed_by(url: str) -> dict[str, str]:
+    """The headers by which a mail program offers to end such mails with a click (RFC 8058)."""
+    return {
+        "List-Unsubscribe": f"<{url}>",
+        "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
+    }
+
+
+def uninvited_by(token: str) -> str:
+    """The digest of the address that got the link. Raises signing.BadSignature."""
+    digest: str = signing.loads(token, salt=SALT)
+    return digest
+
+
+def set_uninvited(*, digest: str) -> None:
+    """Send the address no invitations any more; no lock, once."""
+    NoInvitations.objects.get_or_create(digest=digest)
+
+
 def mail_address(address: str, subject: str, text: str) -> None:
     """Mail an address, after the commit."""
     transaction.on_commit(partial(_send, subject, text, address))
 
 
-def _send(subject: str, text: str, address: str) -> None:
+def _send(subject: str, text: str, address: str, headers: Mapping[str, str] | None = None) -> None:
     try:
-        send_mail(" ".join(subject.split()), text, None, [address])
+        line = " ".join(subject.split())
+        EmailMessage(line, text, None, [address], headers=dict(headers or {})).send()
     except Exception:  # mail servers fail in many ways; what the mail reports stands
         logger.exception("No mail could be sent to a person")

@@ -23,6 +23,7 @@ from tasks.config_version import ConfigVersion as ConfigVersion
 from tasks.draft import TaskDraft as TaskDraft
 from tasks.duty import Duty as Duty
 from tasks.invitation import Invitation as Invitation
+from tasks.invitation import NoInvitations as NoInvitations
 from tasks.proposal import CODE
 from tasks.proposal import TaskProposal as TaskProposal
 

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.ways.panels import Arrival
-from tasks.mails import mail_address
+from tasks.mails import mail_invitation
 
 SALT = "campaigns.invitation"
 DAYS = 14
@@ -30,7 +30,7 @@ def mail_invitations(campaign: Campaign, addresses: Sequence[str]) -> None:
             _("The link is yours alone and works for %(days)d days. You need no account.") % words,
         ]
         subject = _("An invitation to “%(name)s”") % words
-        mail_address(address, subject, "\n\n".join(lines) + "\n")
+        mail_invitation(address, subject, "\n\n".join(lines) + "\n")
 
 
 def link_key(campaign: Campaign) -> str:

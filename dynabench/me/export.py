@@ -127,7 +127,7 @@ def _about(user: User) -> dict[str, Section]:
             task_code=F("task__code"),
         ),
         "follows": Follow.objects.filter(user=user).values("told_to", task_code=F("task__code")),
-        "digests": Digest.objects.filter(user=user).values("told_at", "is_off"),
+        "digests": Digest.objects.filter(user=user).values("told_at", "is_off", "off"),
         "tokens": ApiToken.objects.filter(user=user).values(
             "name", "prefix", "scopes", "created_at", "expires_at", "last_used_at"
         ),

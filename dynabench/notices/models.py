@@ -48,12 +48,31 @@ TOLD_APART = (Notice.Kind.TARGET, Notice.Kind.REPORTS)
 """These have mails (`tasks.targets.failures`, `annotation.mails`) and lines of their own."""
 
 
+class About(models.TextChoices):
+    """What a digest tells of; each kind can be switched off."""
+
+    TASKS = "tasks", _("what your tasks and assignments need")
+    CONSENT = "consent", _("a study asks for your consent again")
+    INVALID = "invalid", _("people did not agree with an example of yours")
+    CLOSING = "closing", _("a round in which you write closes tomorrow")
+    PAID = "paid", _("you were paid")
+    APPEAL = "appeal", _("an appeal of yours was answered")
+
+
 class Digest(models.Model):
     """When a person was last told of the notices of their tasks, and whether they want to be."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
     told_at = models.DateTimeField(null=True)
     is_off = models.BooleanField(default=False)
+    off = models.CharField(
+        max_length=80, blank=True, default="", db_default="", help_text="Kinds that are not told."
+    )
 
     def __str__(self) -> str:
         return f"digest {self.pk}"
+
+    @property
+    def wanted(self) -> list[str]:
+        """The kinds that the person wants to be told."""
+        return [] if self.is_off else [one for one in About.values if one not in self.off.split()]

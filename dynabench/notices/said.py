@@ -5,13 +5,17 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from dynabench.notices.duties import DutyNews
-from dynabench.notices.models import Notice
+from dynabench.notices.models import About, Notice
+from dynabench.notices.news import News
 
 Kind = Notice.Kind
+Told = Notice | DutyNews | News
 
 
-def sentence(notice: Notice | DutyNews) -> str:
+def sentence(notice: Told) -> str:
     """What is the matter."""
+    if isinstance(notice, News):
+        return _news_sentence(notice)
     if isinstance(notice, DutyNews):
         return _duty_sentence(notice.kind)
     values = {"round": notice.round, **notice.numbers}
@@ -48,6 +52,22 @@ def sentence(notice: Notice | DutyNews) -> str:
     return words % values
 
 
+def _news_sentence(news: News) -> str:
+    words = {
+        About.CONSENT: _(
+            "The study “%(study)s” has a new text. Read it, and say whether you agree."
+        ),
+        About.INVALID: _("People did not agree with an example of yours."),
+        About.CLOSING: _("Round %(round)d closes on %(at)s."),
+        About.PAID: _("You were paid %(amount)s for the study “%(study)s”."),
+        About.APPEAL: _("Your appeal in the study “%(study)s” was answered."),
+    }
+    said = words[About(news.kind)] % news.words
+    reasons = news.words.get("reasons")
+    why = _("Their reasons:")
+    return f"{said} {why} {reasons}" if reasons else said
+
+
 def _duty_sentence(kind: str) -> str:
     words = {
         "assigned": _("You are asked for work in this task."),
@@ -57,8 +77,10 @@ def _duty_sentence(kind: str) -> str:
     return words[kind]
 
 
-def address(notice: Notice | DutyNews) -> str:
+def address(notice: Told) -> str:
     """The page where one acts on it. `notice.task` is read."""
+    if isinstance(notice, News):
+        return notice.path
     if isinstance(notice, DutyNews):
         return reverse("me:duties")
     code = notice.task.code

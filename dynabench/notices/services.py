@@ -17,9 +17,12 @@ from django.utils.translation import gettext as _
 from dynabench.accounts.models import User
 from dynabench.notices.duties import DutyNews, duty_news, undone
 from dynabench.notices.facts import facts
-from dynabench.notices.models import TOLD_APART, Digest, Notice
+from dynabench.notices.models import TOLD_APART, About, Digest, Notice
+from dynabench.notices.news import News, news
 from dynabench.notices.rules import wanted
+from dynabench.notices.said import Told
 from evaluation.submissions.emails import AWAY
+from tasks.mails import unsubscribed_by
 from tasks.models import TaskMember
 from tasks.permissions import REVIEWERS
 from validation.discussion.services import unseen_mentions
@@ -29,7 +32,6 @@ logger = logging.getLogger(__name__)
 EACH_SECONDS = 600
 A_DAY = timedelta(hours=24)
 SALT = "notices.off"
-Told = Notice | DutyNews
 
 
 def renew_and_tell() -> None:
@@ -79,12 +81,13 @@ def send_digests() -> int:
     notices, mentions = _untold(), _mentions()
     for user in {**notices, **mentions}:
         mine, now = Digest.objects.get_or_create(user=user)[0], timezone.now()
-        if mine.is_off or (mine.told_at and now - mine.told_at < A_DAY):
+        if not mine.wanted or (mine.told_at and now - mine.told_at < A_DAY):
             continue
         since = mine.told_at or datetime.min.replace(tzinfo=UTC)
         fresh = [one for one in notices.get(user, []) if one.began_at > since]
-        fresh = _still_true(user, fresh)
+        fresh = _still_true(user, [one for one in fresh if kind_of(one) in mine.wanted])
         named = [one for one in mentions.get(user, []) if one.created_at > since]
+        named = named if About.TASKS in mine.wanted else []
         rested = Q(told_at=None) | Q(told_at__lte=now - A_DAY)
         row = Digest.objects.filter(rested, pk=mine.pk, is_off=False)
         if not (fresh or named) or not row.update(told_at=now):
@@ -104,8 +107,8 @@ def send_digests() -> int:
 def _still_true(user: User, told: list[Told]) -> list[Told]:
     """Without the assignments that the person has done; by task."""
     duties = undone(user, [one for one in told if isinstance(one, DutyNews)])
-    notices = [one for one in told if isinstance(one, Notice)]
-    return sorted([*notices, *duties], key=lambda one: (one.task.name, one.task_id))
+    others = [one for one in told if not isinstance(one, DutyNews)]
+    return sorted([*others, *duties], key=lambda one: (one.task.name, one.task_id))
 
 
 def _untold() -> dict[User, list[Told]]:
@@ -121,8 +124,10 @@ def _untold() -> dict[User, list[Told]]:
         for one in notices[member.task_id]:
             one.task = member.task
             found[member.user].append(one)
-    for user, news in duty_news(timezone.now()):
-        found[user].append(news)
+    for user, duty in duty_news(timezone.now()):
+        found[user].append(duty)
+    for one_news in news(timezone.now()):
+        found[one_news.user].append(one_news)
     return found
 
 
@@ -136,15 +141,15 @@ def _mentions() -> dict[User, list[Mention]]:
 
 
 def _mail(user: User, notices: list[Told], mentions: list[Mention]) -> EmailMessage:
-    token = signing.dumps(user.pk, salt=SALT)
-    off = settings.SITE_URL + reverse("notices-off", args=[token])
-    values = {"notices": notices, "mentions": mentions, "off": off, "site": settings.SITE_URL}
-    text = render_to_string("notices/digest.txt", values)
-    headers = {
-        "List-Unsubscribe": f"<{off}>",
-        "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
-    }
-    return EmailMessage(_("Your tasks need you"), text, None, [user.email], headers=headers)
+    off = settings.SITE_URL + reverse("notices-off", args=[signing.dumps(user.pk, salt=SALT)])
+    told = {kind_of(one) for one in notices} | ({About.TASKS} if mentions else set())
+    kinds = [(one.label, f"{off}?kind={one}") for one in About if one in told]
+    values = {"notices": notices, "mentions": mentions, "site": settings.SITE_URL}
+    text = render_to_string("notices/digest.txt", values | {"off": off, "kinds": kinds})
+    subject = _("Your tasks need you") if About.TASKS in told else _("News of your work")
+    # With one kind in it, the mail program's button switches that kind off; else everything.
+    headers = unsubscribed_by(kinds[0][1] if len(kinds) == 1 else off)
+    return EmailMessage(subject, text, None, [user.email], headers=headers)
 
 
 def person_of(token: str) -> User:
@@ -152,6 +157,16 @@ def person_of(token: str) -> User:
     return User.objects.get(pk=signing.loads(token, salt=SALT))
 
 
-def set_digest(*, user: User, is_off: bool) -> None:
-    """Send somebody digests, or none any more; no lock, the last one wins."""
-    Digest.objects.update_or_create(user=user, defaults={"is_off": is_off})
+def set_digest(*, user: User, is_off: bool, kind: str = "") -> None:
+    """Send somebody digests, or none any more, or none of a kind; no lock, the last one wins."""
+    mine = Digest.objects.get_or_create(user=user)[0]
+    if kind:
+        unwanted = {*About.values} - {*mine.wanted}
+        mine.off = " ".join(sorted(unwanted | {kind} if is_off else unwanted - {kind}))
+    mine.is_off = is_off and not kind
+    mine.save(update_fields=["off", "is_off"])
+
+
+def kind_of(told: Told) -> str:
+    """By which switch it is told."""
+    return told.kind if isinstance(told, News) else About.TASKS

@@ -1,27 +1,70 @@
-"""The page behind the link in a digest."""
+"""What is new for a person, and the switches of mails, also behind the link in a mail."""
+
+from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
 from django.core.signing import BadSignature
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
 from dynabench.accounts.models import User
-from dynabench.notices.models import Digest
-from dynabench.notices.services import person_of, set_digest
+from dynabench.accounts.people import person
+from dynabench.notices import services
+from dynabench.notices.models import About, Digest
+from dynabench.notices.news import news
+from tasks.mails import set_uninvited, uninvited_by
+
+
+@require_http_methods(["GET", "POST"])
+def page(request: HttpRequest) -> HttpResponse:
+    """What is new within a week, and of what mails tell."""
+    me = person(request)
+    if request.method == "POST":
+        _switch(request, me, request.POST.get("kind", ""))
+        return redirect("news")
+    told = sorted(news(timezone.now(), me), key=lambda one: one.began_at, reverse=True)
+    return _page(request, me, {"news": told})
 
 
 @login_not_required
 @csrf_exempt  # mail programs post here (RFC 8058); the link itself says who may
 @require_http_methods(["GET", "POST"])
 def off(request: HttpRequest, token: str) -> HttpResponse:
-    """Switch the digest off, or on again, without signing in. A GET changes nothing."""
+    """Switch mails off, or on again, without signing in. A GET changes nothing."""
     try:
-        user = person_of(token)
+        user = services.person_of(token)
     except (BadSignature, User.DoesNotExist):
         raise Http404 from None
     if request.method == "POST":
-        set_digest(user=user, is_off=request.POST.get("digest") != "on")
-    is_off = Digest.objects.filter(user=user, is_off=True).exists()
-    return render(request, "notices/off.html", {"is_off": is_off, "token": token})
+        _switch(request, user, request.POST.get("kind") or request.GET.get("kind", ""))
+    return _page(request, user, {"token": token})
+
+
+def _switch(request: HttpRequest, user: User, kind: str) -> None:
+    if kind and kind not in About.values:
+        raise Http404
+    services.set_digest(user=user, is_off=request.POST.get("digest") != "on", kind=kind)
+
+
+def _page(request: HttpRequest, user: User, values: dict[str, Any]) -> HttpResponse:
+    mine = Digest.objects.filter(user=user).first() or Digest()
+    kinds = [(one.value, one.label, one in mine.wanted) for one in About]
+    told = {"kinds": kinds, "is_off": mine.is_off, **values}
+    return render(request, "notices/off.html", told)
+
+
+@login_not_required
+@csrf_exempt  # as above
+@require_http_methods(["GET", "POST"])
+def uninvited(request: HttpRequest, token: str) -> HttpResponse:
+    """An address wants no invitations any more. A GET changes nothing."""
+    try:
+        digest = uninvited_by(token)
+    except BadSignature:
+        raise Http404 from None
+    if request.method == "POST":
+        set_uninvited(digest=digest)
+    return render(request, "notices/uninvited.html", {"is_done": request.method == "POST"})

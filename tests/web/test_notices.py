@@ -10,17 +10,23 @@ from django.core.mail import EmailMessage
 from django.test import Client
 from django.utils import timezone
 
+from annotation.assignments.services import assign
 from annotation.models import Report
 from dynabench.accounts.services import annotator_of
-from dynabench.notices.models import Digest, Notice
+from dynabench.campaigns.models import ConsentText, LedgerRow, Pause, Place
+from dynabench.campaigns.quality_services import answer
+from dynabench.notices.models import About, Digest, Notice
 from dynabench.notices.services import renew_and_tell, renew_notices, send_digests
 from dynabench.webhooks.delivery import note_events
 from dynabench.webhooks.models import Delivery, Webhook
 from tasks.duties.services import change_duty, end_duty, set_duties
+from tasks.invitation_services import invite
 from tasks.models import TaskMember
-from tests.support.factories import ContextFactory
+from tests.support.campaigns import open_campaign, take_part
+from tests.support.factories import ContextFactory, UserFactory
 from tests.support.submissions import submission_of
 from tests.support.writing_aids import worked_example
+from validation.decisions.consensus_rows import derive_all
 from validation.judging.services import fill_queue
 from validation.models import Consensus, Validation
 
@@ -102,12 +108,12 @@ def test_a_digest_comes_once_a_day_and_is_switched_off_without_signing_in(laggin
     assert (client.get(url).status_code, Digest.objects.get().is_off) == (200, False)
     strict = Client(enforce_csrf_checks=True)
     assert strict.post(url, {"List-Unsubscribe": "One-Click"}).status_code == 200
-    assert Digest.objects.get().is_off
+    assert "tasks" not in Digest.objects.get().wanted
     Digest.objects.update(told_at=None)
     assert send_digests() == 0
     assert strict.post(url, {"digest": "on"}).status_code == 200
     assert send_digests() == 1
-    assert client.get(url[:-4] + "AAA/").status_code == 404
+    assert client.get("/notices/forged/").status_code == 404
 
 
 def test_a_digest_waits_for_the_mail_server(lagging, owner, monkeypatch):
@@ -159,3 +165,72 @@ def test_people_are_told_of_assignments_until_they_are_done(nli, owner, bob):
     with in_days(21):
         change_duty(duty=again, actor=owner, amount=2, share=None, overlap=1, due_on=None)
         assert send_digests() == 1
+
+
+def test_people_are_told_of_their_work_and_switch_kinds_off(nli, owner, bob, client):
+    """Of consent, disagreement, the end of a round, pay and appeals; each by one click less."""
+    now, me = timezone.now(), annotator_of(bob)
+    nli.ends_at = now + timedelta(hours=30)
+    nli.save()
+    assign(annotator=me, round=nli)
+    campaign = open_campaign(nli.task, way="account")
+    values = {"expires_at": now, "began_at": now, "consent": campaign.consents.get()}
+    place = Place.objects.create(campaign=campaign, annotator=me, state="working", **values)
+    ConsentText.objects.create(campaign=campaign, number=2, text="Another text.")
+    LedgerRow.objects.create(place=place, kind="paid", amount=150, currency="EUR", cause="bank 7")
+    pause = Pause.objects.create(place=place, evidence={}, appeal="I was careful.")
+    answer(pause=pause, actor=owner, text="Go on.", lift=True)
+    example = worked_example(nli, author=me)
+    Consensus.objects.all().delete()
+    Validation.objects.all().delete()
+    for number in range(3):
+        judge = UserFactory(email=f"judge{number}@example.com")
+        Validation.objects.create(
+            example=example, validator=annotator_of(judge), verdict="flagged", flag_reason="harmful"
+        )
+    derive_all([example])
+    take_part(open_campaign(nli.task, slug="panel"))  # who has no address
+    assert send_digests() == 1
+    [sent] = mail.outbox
+    page = Client()
+    page.force_login(bob)
+    shown = page.get("/me/news/").context["news"]
+    kinds = {*About.values} - {"tasks"}
+    assert {one.kind for one in shown} == kinds
+    assert all(one.path in sent.body and f"?kind={one.kind}" in sent.body for one in shown)
+    assert "(3)" in sent.body  # the judges' reasons
+    assert "1.50 EUR" in sent.body
+    link = (
+        "/notices/" + sent.extra_headers["List-Unsubscribe"].strip("<>").partition("/notices/")[2]
+    )
+    assert client.post(f"{link}?kind=paid").status_code == 200
+    assert client.post(f"{link}?kind=nothing").status_code == 404
+    assert Digest.objects.get(user=bob).off == "paid"
+    Digest.objects.update(told_at=None)
+    assert send_digests() == 1
+    assert "1.50 EUR" not in mail.outbox[1].body
+    for kind in kinds:
+        client.post(f"{link}?kind={kind}")
+    Digest.objects.update(told_at=None)
+    assert send_digests() == 0
+    page.post("/me/news/", {"kind": "paid", "digest": "on"})
+    assert Digest.objects.get(user=bob).wanted == ["tasks", "paid"]
+    assert send_digests() == 1
+    [header] = [mail.outbox[2].extra_headers["List-Unsubscribe"]]
+    assert header.endswith("?kind=paid>")  # with one kind in the mail, its button means that
+
+
+def test_an_address_refuses_invitations(nli, owner, client, django_capture_on_commit_callbacks):
+    def invited():
+        with django_capture_on_commit_callbacks(execute=True):
+            asked = {"role": "judge", "addresses": ["New@example.com"], "days": 7}
+            invite(task=nli.task, actor=owner, **asked)
+        return len(mail.outbox)
+
+    assert invited() == 1
+    url = mail.outbox[0].extra_headers["List-Unsubscribe"].strip("<>").partition("/invitations")[2]
+    assert client.get(f"/invitations{url}").status_code == 200
+    assert invited() == 2
+    assert Client(enforce_csrf_checks=True).post(f"/invitations{url}").status_code == 200
+    assert invited() == 2
+    assert client.post("/invitations/off/forged/").status_code == 404

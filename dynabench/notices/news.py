@@ -1,0 +1,137 @@
+"""What people should know of their own work, read from its rows: told in digests and on a page."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import F, Max, Q, QuerySet
+from django.urls import reverse
+from django.utils.formats import date_format
+
+from annotation.models import Assignment
+from dynabench.accounts.models import LogEntry, User
+from dynabench.campaigns.models import LedgerRow, Place
+from dynabench.campaigns.rules.pay import units
+from dynabench.notices.models import About
+from tasks.models import Round, Task
+from validation.models import Consensus
+
+RECENT = timedelta(days=7)
+SOON = timedelta(hours=36)
+"""A round that ends within this time closes tomorrow: the next digest would be late."""
+
+
+@dataclass(frozen=True)
+class News:
+    """Something that one person should know; words: what its sentence says, without texts."""
+
+    kind: str
+    user: User
+    task: Task
+    began_at: datetime
+    path: str
+    words: Mapping[str, Any]
+
+    @property
+    def task_id(self) -> int:
+        """As of a notice."""
+        return self.task.pk
+
+
+def news(now: datetime, user: User | None = None) -> Iterator[News]:
+    """What is new within a week, for everybody who gets mails or for one person; seven queries."""
+    for kind in (_consents, _invalid, _closing, _paid, _appeals):
+        yield from kind(now, user)
+
+
+def _whose(path: str, user: User | None) -> Q:
+    """Rows of people with an account; who came from a panel has no address."""
+    if user is not None:
+        return Q(**{path: user})
+    return Q(**{f"{path}__is_active": True}) & ~Q(**{f"{path}__email__endswith": "@panel.invalid"})
+
+
+def _places(user: User | None) -> QuerySet[Place]:
+    rows = Place.objects.filter(_whose("annotator__user", user))
+    return rows.select_related("annotator__user", "campaign__task")
+
+
+def _of_study(kind: str, place: Place, at: datetime, **words: Any) -> News:
+    assert place.annotator
+    assert place.annotator.user
+    campaign = place.campaign
+    path = reverse("campaigns:progress", args=[campaign.slug])
+    named = {"study": campaign.name, **words}
+    return News(kind, place.annotator.user, campaign.task, at, path, named)
+
+
+def _consents(now: datetime, user: User | None) -> Iterator[News]:
+    rows = _places(user).filter(
+        state__in=(Place.State.WORKING, Place.State.LAPSED),
+        campaign__consents__made_at__gte=now - RECENT,
+        campaign__consents__number__gt=F("consent__number"),
+    )
+    for place in rows.annotate(changed_at=Max("campaign__consents__made_at")):
+        yield _of_study(About.CONSENT, place, place.changed_at)
+
+
+def _invalid(now: datetime, user: User | None) -> Iterator[News]:
+    rows = Consensus.objects.filter(
+        _whose("example__annotator__user", user),
+        decided_at__gte=now - RECENT,
+        is_verified=False,
+        is_sent_back=False,
+        example__retracted_at=None,
+    )
+    about = rows.select_related("example__annotator__user", "example__round__task")
+    for one in about.prefetch_related("example__validations"):
+        example = one.example
+        said = Counter(
+            vote.get_flag_reason_display() for vote in example.validations.all() if vote.flag_reason
+        )
+        reasons = "; ".join(f"{words} ({n})" for words, n in said.most_common())
+        assert example.annotator
+        task, writer = example.round.task, example.annotator.user
+        assert writer
+        assert one.decided_at
+        path = f"{reverse('me:work')}?status=not-agreed&task={task.code}#examples"
+        yield News(About.INVALID, writer, task, one.decided_at, path, {"reasons": reasons})
+
+
+def _closing(now: datetime, user: User | None) -> Iterator[News]:
+    rows = Assignment.objects.filter(
+        _whose("annotator__user", user),
+        round__state=Round.State.OPEN,
+        round__ends_at__gt=now,
+        round__ends_at__lte=now + SOON,
+        left_at=None,
+    )
+    for one in rows.select_related("annotator__user", "round__task"):
+        ends_at, writer = one.round.ends_at, one.annotator.user
+        assert ends_at
+        assert writer
+        words = {"round": one.round.number, "at": date_format(ends_at, "j M, H:i")}
+        path = reverse("annotation:write", args=[one.round.task.code])
+        yield News(About.CLOSING, writer, one.round.task, ends_at - SOON, path, words)
+
+
+def _paid(now: datetime, user: User | None) -> Iterator[News]:
+    rows = LedgerRow.objects.filter(
+        _whose("place__annotator__user", user),
+        kind=LedgerRow.Kind.PAID,
+        made_at__gte=now - RECENT,
+    )
+    for row in rows.select_related("place__annotator__user", "place__campaign__task"):
+        amount = f"{units(row.amount, row.currency)} {row.currency}"
+        yield _of_study(About.PAID, row.place, row.made_at, amount=amount)
+
+
+def _appeals(now: datetime, user: User | None) -> Iterator[News]:
+    answers = LogEntry.objects.filter(
+        action="campaign.appeal-answered", created_at__gte=now - RECENT
+    )
+    at = {entry.data["place"]: entry.created_at for entry in answers.order_by("pk")}
+    for place in _places(user).filter(pk__in=at, pauses__appeal__gt="").distinct():
+        yield _of_study(About.APPEAL, place, at[place.pk])
