@@ -18,6 +18,7 @@ from evaluation.attacks.bench import Bench, Breach
 from evaluation.attacks.cases import CASES, Case
 from evaluation.contract import GIB
 from evaluation.operations import health
+from evaluation.operations.cluster import check_cluster
 from evaluation.operations.health import Finding, State
 from evaluation.operations.stored_files import damages
 from evaluation.sandbox.containers import RUNTIME_IMAGE
@@ -69,6 +70,7 @@ def findings() -> Iterator[Finding]:
         yield check_targets()
     yield from check_disk()
     yield from check_engine()
+    yield from check_cluster()
 
 
 def check_migrations() -> Finding:

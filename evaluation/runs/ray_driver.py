@@ -19,7 +19,7 @@ from typing import Any
 from evaluation.contract import PLAN, REST, Ending, Outcome, Runnable
 from evaluation.heartbeat import nothing
 from evaluation.runs.model_cache import digest_of, pack
-from evaluation.runs.ray_node import Done, MakeRunner, Parcel, Work, run_shard
+from evaluation.runs.ray_node import Done, MakeRunner, Parcel, Work, release, run_shard
 from evaluation.runs.shards import LineFile, Together, cut, in_turn
 from evaluation.sandbox.choose import runner_for
 from evaluation.sandbox.limits import Exceeded, Limits
@@ -157,6 +157,7 @@ class Connected:
             "docker" if needs_docker else "process",
             self.job.limits,
             b"",
+            release(),
             folder=self._packed(model.folder),
             lora=self._packed(model.lora),
             image=self._saved(model.image),

@@ -5,6 +5,7 @@ MODEL_CACHE and MODEL_CACHE_GIB in its environment say where it keeps models, an
 """
 
 import fcntl
+import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -20,8 +21,23 @@ from evaluation.sandbox.choose import runner_for
 from evaluation.sandbox.limits import Limits
 from evaluation.sandbox.monitor import Runner
 
+ROOT = Path(__file__).resolve().parents[2]
+ANSWERING = ("evaluation/contract.py", "evaluation/sandbox", "tasks/targets/serving")
 Get = Callable[[Any], bytes]
 """The bytes behind a reference to Ray's object store."""
+
+
+class OtherRelease(Exception):
+    """A node has other code than the queue, so its answers might be others."""
+
+
+def release() -> str:
+    """A digest of the code that decides what models answer."""
+    digest = hashlib.sha256()
+    for place in (ROOT / name for name in ANSWERING):
+        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+            digest.update(path.relative_to(ROOT).as_posix().encode() + path.read_bytes())
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -39,7 +55,8 @@ class Parcel:
 class Work:
     """One shard. model: without folders, which its node has elsewhere. runner: `docker`, `process`.
 
-    inputs: lines of examples. key: as `DockerRunner`'s, of this attempt and shard.
+    inputs: lines of examples. key: as `DockerRunner`'s, of this attempt and shard. release: of the
+    queue.
     """
 
     key: str
@@ -47,6 +64,7 @@ class Work:
     runner: str
     limits: Limits
     inputs: bytes
+    release: str
     folder: Parcel | None = None
     lora: Parcel | None = None
     image: Parcel | None = None
@@ -65,7 +83,12 @@ MakeRunner = Callable[[Runnable, str, str | None], Runner]
 
 
 def run_shard(work: Work, make_runner: MakeRunner = runner_for) -> Done:
-    """Run a shard to its end. The task of Ray; it may begin again on another node."""
+    """Run a shard to its end. The task of Ray; it may begin again on another node.
+
+    Raises OtherRelease, and ValueError where other files came than were sent.
+    """
+    if work.release != release():
+        raise OtherRelease("Install on this node what the queue has.")
     import ray
 
     cache = Path(os.environ.get("MODEL_CACHE") or Path.home() / ".cache" / "dynabench-models")

@@ -10,7 +10,8 @@ from django.utils import timezone
 from evaluation.attacks.cases import CASES
 from evaluation.management.commands import doctor as command
 from evaluation.models import TrainingRun
-from evaluation.operations import doctor, health
+from evaluation.operations import cluster, doctor, health
+from evaluation.operations.cluster import check_cluster
 from evaluation.operations.doctor import Verdict
 from evaluation.operations.health import Finding
 from tests.support.factories import RoundFactory, TaskFactory, scripted_target
@@ -156,3 +157,16 @@ def test_a_runtime_image_of_another_version(monkeypatch, tmp_path, status, words
     found = doctor.check_runtime_image()
     assert found.state == "note"
     assert words in found.message
+
+
+def test_a_cluster_that_does_not_answer_or_is_open(settings, monkeypatch):
+    assert not [*check_cluster()]
+    settings.RAY_ADDRESS = "10.0.0.2:6379"
+    monkeypatch.setattr(cluster, "ASK", "print('no')")
+    assert [one.state for one in check_cluster()] == ["bad"]
+    monkeypatch.setattr(cluster, "ASK", 'print(\'[3, {"CPU": 6.0, "docker": 3.0}]\')')
+    first, other = check_cluster()
+    assert (first.state, first.message, other.state) == ("ok", "3 nodes, docker 3, CPU 6", "note")
+    monkeypatch.setenv("RAY_USE_TLS", "1")
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    assert [one.state for one in check_cluster()] == ["ok", "bad"]

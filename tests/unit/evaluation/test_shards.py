@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.contract import Ending, Outcome, Usage
+from evaluation.contract import Ending, Outcome, Runnable, Usage
 from evaluation.runs.ray_driver import _Store
-from evaluation.runs.ray_node import Parcel, _Pieces, _place
+from evaluation.runs.ray_node import OtherRelease, Parcel, Work, _Pieces, _place, run_shard
 from evaluation.runs.shards import LineFile, Together, cut, in_turn
 from evaluation.sandbox.limits import Exceeded, Limits
 
@@ -76,6 +76,12 @@ def test_what_is_stored_in_pieces_is_read_as_one_file(monkeypatch):
     read = _Pieces(Parcel("", store.done()), kept.__getitem__)
     assert kept == [b"abcd", b"efgh", b"ijk"]
     assert [read.read(3) for _ in range(6)] == [b"abc", b"d", b"efg", b"h", b"ijk", b""]
+
+
+def test_a_node_of_another_release_runs_nothing():
+    work = Work("key", Runnable(), "process", Limits(), b"", release="another")
+    with pytest.raises(OtherRelease):
+        run_shard(work)
 
 
 def test_what_a_killed_shard_left_is_tidied_and_nothing_that_lives(tmp_path: Path, monkeypatch):
