@@ -49,6 +49,7 @@ build_site() {
   cp deploy/entry "$context/entry"
   cat >"$context/Dockerfile" <<DOCKERFILE
 FROM $BASE AS made
+LABEL org.dynabench.stage=made
 COPY packages /opt/dynabench/packages
 COPY app /opt/dynabench/app
 # Modules are compiled by being used once: only those that a start needs.
@@ -74,7 +75,13 @@ ENTRYPOINT ["/opt/dynabench/entry"]
 CMD ["web"]
 DOCKERFILE
   say "building dynabench:$version …"
+  local older
+  older=$(docker image inspect --format '{{.Id}}' "dynabench:$version" 2>/dev/null) || older=
   built --network none --tag "dynabench:$version" --tag dynabench:latest "$context"
+  docker image prune --force --filter label=org.dynabench.stage=made >/dev/null
+  # It has no name now, unless somebody gave it one; a container that runs keeps it.
+  [ -z "$older" ] || [ -n "$(docker image inspect --format '{{join .RepoTags ""}}' "$older")" ] ||
+    docker image rm "$older" >/dev/null 2>&1 || true
 }
 
 debian() {  # IMAGE PACKAGES COMMAND: Debian 12 with packages, after a command in its root
