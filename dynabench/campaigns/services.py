@@ -113,8 +113,17 @@ def settle(*, campaign: Campaign) -> int:
         LedgerRow.objects.filter(place__campaign=campaign).values_list("place", "kind", "cause")
     )
     rows = []
-    share = novelty_of(campaign.task) if campaign.novel_bonus else {}
-    for decided in decided_of(campaign).select_related("example"):
+    all_decided = list(decided_of(campaign).select_related("example"))
+    paid = {cause for _place, kind, cause in known if kind == "bonus"}
+    fresh = [
+        one
+        for one in all_decided
+        if one.is_validated_error
+        and one.example.annotator_id in places
+        and f"example {one.example.uuid}" not in paid
+    ]
+    share = novelty_of(campaign.task, fresh) if campaign.novel_bonus and fresh else {}
+    for decided in all_decided:
         place = places.get(decided.example.annotator_id)
         due = {"accepted": campaign.pay_accepted}
         if decided.is_validated_error:

@@ -25,7 +25,7 @@ from tests.support.judging import answered, judge, write, write_many
 from tests.support.writing import open_form
 from tests.web.conftest import HTMX
 from validation.decisions.consensus_rows import derive_all
-from validation.models import Consensus, Gold, GoldAnswer, Validation
+from validation.models import Consensus, ExampleTag, Gold, GoldAnswer, Validation
 
 pytestmark = pytest.mark.django_db
 
@@ -387,17 +387,24 @@ def test_what_was_found_before_is_worth_less(nli, as_alice, alice):
     campaign = open_campaign(nli.task, pay_bonus=100, novel_bonus=True)
     take_part(campaign)
     place = Place.objects.get()
+    texts = ["Jonas has never been on the ferry at nine.", "The ferry leaves each Tuesday morning."]
     for example in write_many(nli, place.annotator.user, ["fooled"] * 3):
+        example.inputs["hypothesis"] = texts[example.pk % 2]
+        example.metadata = {"tag": ["negation"]}
+        example.save()
+        ExampleTag.objects.create(example=example, name="numbers")
         state = {"state": "decided", "label": "neutral", "votes": 3, "still_needed": 0}
         verified = {"is_verified": True, "is_validated_error": True}
         Consensus.objects.create(example=example, round=nli, **state, **verified)
-        TextKey.objects.create(example=example, round=nli, key=5 if example.pk % 2 else 6)
+        TextKey.objects.create(example=example, round=nli, key=5)
     Place.objects.update(state="submitted", submitted_at=timezone.now())
     services.settle(campaign=campaign)
     assert sorted(LedgerRow.objects.values_list("amount", flat=True)) == [50, 100, 100]
     page = as_alice.get("/own/nli/campaigns/study/coverage/")
     assert "neutral: 3" in page.text
-    assert "2 ×" in page.text
+    assert "numbers: 3" in page.text
+    assert "negation: 3" in page.text
+    assert "3 ×" in page.text
     for number in range(12):
         one = paid_place(campaign, 100 + number)
         campaign.all_places.filter(pk=one.pk).update(about={"gender": "woman" if number else "man"})

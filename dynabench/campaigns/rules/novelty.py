@@ -1,39 +1,40 @@
 """Which examples are alike, and what a bonus is worth for one that was found before."""
 
-from collections.abc import Mapping, Set
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from annotation.rules.near_duplicates import are_alike
 
 
-def clusters(keys: Mapping[int, Set[int]], least: int) -> list[list[int]]:
-    """Groups of examples that share `least` keys or more with another one; the largest first.
+def clusters(keys: Mapping[int, Iterable[int]]) -> list[list[int]]:
+    """Groups of examples that share a key, directly or over others; the largest first.
 
     keys: of each example, its near-duplicate signatures (`annotation.rules.near_duplicates`).
 
-    >>> clusters({1: {7, 8}, 2: {8, 7}, 3: {9}}, 2)
+    >>> clusters({1: {7}, 2: {8, 7}, 3: {9}})
     [[1, 2], [3]]
     """
-    by_key: dict[int, list[int]] = {}
-    for example, own in sorted(keys.items()):
+    root = {one: one for one in keys}
+
+    def find(one: int) -> int:
+        while root[one] != one:
+            root[one] = one = root[root[one]]
+        return one
+
+    first: dict[int, int] = {}
+    for one, own in keys.items():
         for key in own:
-            by_key.setdefault(key, []).append(example)
-    shared: dict[tuple[int, int], int] = {}
-    for found in by_key.values():
-        for place, first in enumerate(found):
-            for second in found[place + 1 :]:
-                shared[first, second] = shared.get((first, second), 0) + 1
-    group = {example: {example} for example in keys}
-    for (first, second), number in shared.items():
-        if number >= least and group[first] is not group[second]:
-            merged = group[first] | group[second]
-            for example in merged:
-                group[example] = merged
-    unique = {min(one): sorted(one) for one in group.values()}
-    return sorted(unique.values(), key=lambda one: (-len(one), one[0]))
+            root[find(one)] = find(first.setdefault(key, one))
+    found = defaultdict(list)
+    for one in sorted(keys):
+        found[find(one)].append(one)
+    return sorted(found.values(), key=lambda group: (-len(group), group[0]))
 
 
-def weights(groups: list[list[int]]) -> dict[int, float]:
-    """Of each example, the share of the bonus: 1 for the first of its group, then 1/2, 1/3, ….
+def share(text: str, earlier: Iterable[str]) -> float:
+    """The share of the bonus: 1 for a text of which none before is nearly the same, then 1/2, 1/3.
 
-    >>> weights([[4, 9, 11]])[11]
-    0.3333333333333333
+    >>> share("The mill burned down in that year.", ["The mill burned down in that year!"])
+    0.5
     """
-    return {one: 1 / place for group in groups for place, one in enumerate(group, 1)}
+    return 1 / (1 + sum(are_alike(text, other) for other in earlier))
