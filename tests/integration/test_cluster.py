@@ -26,7 +26,7 @@ from tests.support.factories import TaskFactory
 from tests.support.serving_models import tiny_model
 
 pytestmark = pytest.mark.skipif(not find_spec("ray"), reason="needs ray (requirements-ray.txt)")
-KILLS = int(os.environ.get("KILLS") or 3)
+KILLS = int(os.environ.get("KILLS") or 10)
 SHARD, SHARDS = 4, 9
 
 

@@ -54,6 +54,7 @@ def nodes(count: int, cache: Path) -> Iterator[Nodes]:
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": secrets.token_hex(32),
         "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_worker_niceness": "0",
         # A second without an answer and a node is dead, so that tests need not wait for it.
         "RAY_health_check_initial_delay_ms": "500",
         "RAY_health_check_period_ms": "250",
