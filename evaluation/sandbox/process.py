@@ -86,7 +86,8 @@ def _limit(pid: int, limits: Limits) -> None:
     with suppress(ProcessLookupError):  # it ended at once
         for what, most in limits.of_process().items():
             resource.prlimit(pid, what, (most, most))
-        os.setpriority(os.PRIO_PROCESS, pid, PROCESS_NICE)
+        nice = max(PROCESS_NICE, os.getpriority(os.PRIO_PROCESS, pid))  # nobody may get ahead again
+        os.setpriority(os.PRIO_PROCESS, pid, nice)
 
 
 def _watch(monitor: Monitor, process: "subprocess.Popen[bytes]") -> Ending:

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -69,6 +70,15 @@ def test_a_folder_is_answered_and_measured_until_an_answer_is_not_taken(
     ending, _ = run(model, inputs, take=take)
     assert (ending.outcome, ending.sentence) == (Outcome.INVALID_OUTPUT, "Line 300: no.")
     assert again == answers  # the same model, the same numbers
+
+
+@pytest.mark.parametrize("more", [0, 8])
+def test_it_is_behind_the_site_and_never_gets_ahead(more: int) -> None:
+    nice = os.getpriority(os.PRIO_PROCESS, 0) + more
+    behind = {"preexec_fn": lambda: os.nice(more)}
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, **behind) as one:
+        process_runner._limit(one.pid, Limits())
+        assert os.getpriority(os.PRIO_PROCESS, one.pid) == max(10, nice)
 
 
 def test_its_last_word_is_the_reason(model: Runnable, inputs: Path) -> None:
