@@ -1,14 +1,13 @@
 """The pages that look over all tasks: home, groups of tasks, what the numbers mean."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
 from django.templatetags.static import static
 
 from annotation.models import Example
@@ -21,10 +20,8 @@ from dynabench.demo.services import can_offer
 from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.lib.markdown import render_markdown
 from leaderboard.people.next_steps import next_steps
-from leaderboard.snapshots.previews import tops_of
-from tasks.models import TaskGroup
 from tasks.permissions import can_judge, can_write, is_offered_new_tasks, look_up_roles
-from tasks.selectors import groups_with, listed_tasks
+from tasks.selectors import listed_tasks
 from validation.statistics.definitions import DEFINITIONS
 
 
@@ -44,7 +41,6 @@ def home(request: HttpRequest) -> HttpResponse:
             and not (only_open and not card.is_open)
             and not (no_sensitive and card.task.is_sensitive)
         ],
-        "groups": groups_with(tasks),
         "communities": listed_communities(request.user),
         "offers_new": is_offered_new_tasks(request.user),
         "search": search,
@@ -89,24 +85,6 @@ def _beginning(request: HttpRequest, cards: Sequence[Card]) -> dict[str, Any]:
 def _is_short(card: Card) -> bool:
     """Whether it may be tried out at once: without a warning to read or a conversation to have."""
     return card.can_try and not card.task.is_sensitive and not card.task.config.talk
-
-
-@login_not_required
-def group(request: HttpRequest, slug: str) -> HttpResponse:
-    """A community's tasks; it is there for those who may see one of them."""
-    found = get_object_or_404(TaskGroup, slug=slug)
-    members = set(found.tasks.values_list("pk", flat=True))
-    tasks = [task for task in listed_tasks(request.user) if task.pk in members]
-    look_up_roles(request.user, tasks)
-    if not tasks and not request.user.is_superuser:
-        raise Http404
-    tops = tops_of(tasks)
-    values = {
-        "group": found,
-        "description": render_markdown(found.description),
-        "cards": [replace(card, top=tops.get(card.task.pk)) for card in cards_of(tasks)],
-    }
-    return render(request, "tasks/group.html", values)
 
 
 @login_not_required

@@ -22,7 +22,7 @@ from tasks.config.schema import ShownExample, TaskConfig
 from tasks.media.markup import shown_value
 from tasks.models import Round, Task
 from tasks.permissions import can_edit, can_review, can_take
-from tasks.selectors import groups_with, seen_rounds
+from tasks.selectors import seen_rounds
 from tasks.targets.failures import failing
 from validation.judging.queue import JUDGED_STATES
 from validation.rules.rates import Rate
@@ -43,7 +43,6 @@ def overview(request: HttpRequest, code: str) -> HttpResponse:
     config, numbered = task.config, _numbered(rounds)
     values: dict[str, Any] = {
         **_frame(request, task, "overview"),
-        "groups": groups_with([task]),
         "communities": communities_of(task, request.user),
         "round": live,
         "is_judged": any(round.state in JUDGED_STATES for round in rounds),

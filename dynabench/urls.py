@@ -3,6 +3,7 @@
 from django.contrib import admin
 from django.contrib.auth.decorators import login_not_required
 from django.urls import include, path
+from django.views.generic import RedirectView
 from django.views.i18n import set_language
 
 from dynabench import download, health, pages, styleguide, task_pages
@@ -17,13 +18,14 @@ from dynabench.watching.metrics import metrics
 from tasks.media.views import media_file
 
 handler500 = "dynabench.api.server_error"
+of_group = login_not_required(RedirectView.as_view(pattern_name="communities:community"))
 
 urlpatterns = [
     path("", pages.home, name="home"),
     path("t/<slug:code>/", task_pages.overview, name="task"),
     path("t/<slug:code>/rounds/", task_pages.rounds, name="task-rounds"),
     path("t/<slug:code>/data/", task_pages.data, name="task-data"),
-    path("g/<slug:slug>/", pages.group, name="group"),
+    path("g/<slug:slug>/", of_group),  # of the groups that became communities
     path("t/<slug:code>/numbers.csv", task_pages.numbers_file, {"kind": "csv"}, name="numbers-csv"),
     path(
         "t/<slug:code>/numbers.json", task_pages.numbers_file, {"kind": "json"}, name="numbers-json"

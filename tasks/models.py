@@ -84,22 +84,6 @@ class Task(models.Model):
         return self.code == SIMULATED
 
 
-class TaskGroup(models.Model):
-    """A community's tasks, with a page of their own."""
-
-    slug = models.SlugField(unique=True)
-    name = models.CharField(max_length=100)
-    summary = models.CharField(max_length=200, blank=True)
-    description = models.TextField(blank=True, help_text="Markdown.")
-    tasks = models.ManyToManyField(Task, related_name="groups", blank=True)
-
-    class Meta:
-        ordering = ["name"]
-
-    def __str__(self) -> str:
-        return self.name
-
-
 class MemberQuerySet(models.QuerySet["TaskMember"]):
     def with_standing(self) -> Self:
         """Each with `stands`: the role counts once the address that it was given to is confirmed.

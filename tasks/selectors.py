@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Prefetch, Q, QuerySet, Sum, prefetch_related_objects
 
 from tasks.budgets import Used
-from tasks.models import Round, RoundTarget, Task, TaskGroup, TaskMember
+from tasks.models import Round, RoundTarget, Task, TaskMember
 from tasks.permissions import READERS, Person
 
 WRITING_TIME = timedelta(minutes=15)
@@ -70,11 +70,6 @@ def read_tasks(user: Person) -> QuerySet[Task]:
         return Task.objects.all()
     mine = TaskMember.objects.standing().filter(user=user.pk, role__in=READERS)
     return Task.objects.filter(pk__in=mine.values("task"))
-
-
-def groups_with(tasks: Sequence[Task]) -> Sequence[TaskGroup]:
-    """The groups that hold at least one of the tasks, by name."""
-    return list(TaskGroup.objects.filter(tasks__in=tasks).distinct())
 
 
 def seen_rounds(tasks: Iterable[Task]) -> Sequence[Round]:

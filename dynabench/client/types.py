@@ -1555,7 +1555,6 @@ class Task(TypedDict):
     is_official: bool
     is_sensitive: bool
     allow_try_out: bool
-    groups: list[str]
     rounds: list[OpenedRound]
 
 

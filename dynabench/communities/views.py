@@ -1,5 +1,6 @@
 """A community's pages: the list, the page with tasks and news, the board across tasks, people."""
 
+from dataclasses import replace
 from typing import Any
 
 from django.contrib import messages
@@ -23,6 +24,7 @@ from dynabench.lib.markdown import render_markdown
 from dynabench.lib.refusals import as_form_error
 from leaderboard.people.ranking import shown
 from leaderboard.people.standings import may_play, standings
+from leaderboard.snapshots.previews import tops_of
 from tasks.media.views import HEADERS
 
 
@@ -56,10 +58,11 @@ def community(request: HttpRequest, slug: str) -> HttpResponse:
     """What it is, its tasks as far as the person may see them, its news."""
     found = find_community(request, slug)
     tasks = [entry.task for entry in entries_for(request.user, found)]
+    tops = tops_of(tasks)
     values = {
         **_frame(request, found, "community"),
         "text": render_markdown(found.text),
-        "cards": cards_of(tasks),
+        "cards": [replace(card, top=tops.get(card.task.pk)) for card in cards_of(tasks)],
         "posts": [(post, render_markdown(post.text)) for post in found.posts.all()[:NEWS]],
     }
     return render(request, "communities/community.html", values)

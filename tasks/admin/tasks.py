@@ -29,7 +29,7 @@ from tasks.config.parsing import ConfigError, read_yaml
 from tasks.config.schema import TaskConfig
 from tasks.config_changes import digest, refused_changes, usable
 from tasks.making.services import delete_begun_task
-from tasks.models import Task, TaskGroup, TaskMember
+from tasks.models import Task, TaskMember
 from tasks.services import (
     account_for,
     change_members,
@@ -200,13 +200,3 @@ class TaskAdmin(RoleAdmin):
             if not TaskMember.objects.standing().filter(pk=member.pk).exists():
                 text = "%s has this role once the person has confirmed the address."
                 messages.warning(request, text % member.user.email)
-
-
-@admin.register(TaskGroup)
-class TaskGroupAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    """A community's page, and which tasks are on it."""
-
-    list_display = ("name", "slug", "summary")
-    prepopulated_fields = {"slug": ("name",)}
-    filter_horizontal = ("tasks",)
-    search_fields = ("name", "slug")

@@ -5,7 +5,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from tasks.models import Context, Round, RoundTarget, Task, TaskGroup, TaskMember
+from tasks.models import Context, Round, RoundTarget, Task, TaskMember
 from tasks.selectors import PLANNED
 
 MONEY = ("max_spent", "pay_example", "pay_validation", "pay_bonus")
@@ -23,14 +23,13 @@ class TaskSerializer(serializers.ModelSerializer[Task]):
     """A task in a list."""
 
     language = serializers.CharField(source="config.language", help_text="A BCP 47 tag.")
-    groups = serializers.SlugRelatedField[TaskGroup]("slug", many=True, read_only=True)
     rounds = OpenedRoundSerializer(source="opened", many=True, help_text="Those that have opened.")
 
     class Meta:
         model = Task
         fields: tuple[str, ...] = (
             *("code", "name", "summary", "language", "is_official", "is_sensitive"),
-            *("allow_try_out", "groups", "rounds"),
+            *("allow_try_out", "rounds"),
         )
         read_only_fields = fields
 
@@ -175,18 +174,6 @@ class MadeTaskSerializer(FullTaskSerializer):
     def get_notes(self, task: Task) -> list[str]:
         notes: list[str] = self.context["notes"]
         return notes
-
-
-class GroupSerializer(serializers.ModelSerializer[TaskGroup]):
-    """A community's tasks."""
-
-    tasks = serializers.SlugRelatedField[Task](
-        "code", many=True, read_only=True, help_text="Those that you may see."
-    )
-
-    class Meta:
-        model = TaskGroup
-        fields = read_only_fields = ("slug", "name", "summary", "description", "tasks")
 
 
 class RoundSerializer(serializers.ModelSerializer[Round]):

@@ -1,4 +1,4 @@
-"""The API's views of tasks: all that one may see, one with what it asks, groups, targets."""
+"""The API's views of tasks: all that one may see, one with what it asks, targets."""
 
 from functools import cached_property
 from typing import Any
@@ -14,30 +14,23 @@ from rest_framework.views import APIView
 from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken
 from dynabench.accounts.people import person
-from dynabench.lib.api import read, wanted
+from dynabench.lib.api import check_query, read
 from tasks.access import ANY, find_edited, find_task
 from tasks.api.config import wrong_text
 from tasks.api.serializers import (
     FullTaskSerializer,
-    GroupSerializer,
     MadeTaskSerializer,
     TargetSerializer,
     TaskSerializer,
 )
 from tasks.config.parsing import MAX_BYTES, ConfigError
 from tasks.making.services import make_own_task
-from tasks.models import Round, RoundTarget, Task, TaskGroup
+from tasks.models import Round, RoundTarget, Task
 from tasks.permissions import can_make_tasks, can_review, role_of
 from tasks.selectors import PLANNED, known_rounds, listed_tasks
 from tasks.services import change_task, create_task
 
 OPENED = Prefetch("rounds", Round.objects.exclude(state__in=PLANNED).order_by("number"), "opened")
-
-
-class AskedTasks(serializers.Serializer[Any]):
-    """Which tasks are asked for."""
-
-    group = serializers.SlugField(required=False, help_text="Only those of this group.")
 
 
 class TaskChangeSerializer(serializers.Serializer[Any]):
@@ -63,9 +56,9 @@ class NewTaskSerializer(TaskChangeSerializer):
     )
 
 
-@extend_schema_view(get=extend_schema(operation_id="tasks_list", parameters=[AskedTasks]))
+@extend_schema_view(get=extend_schema(operation_id="tasks_list"))
 class Tasks(generics.ListAPIView[Task]):
-    """The tasks that you may see, by search and group."""
+    """The tasks that you may see, by search."""
 
     is_public = True
     write_scope = ApiToken.Scope.OWN
@@ -75,11 +68,8 @@ class Tasks(generics.ListAPIView[Task]):
     search_fields = ["name", "summary", "code"]
 
     def get_queryset(self) -> QuerySet[Task]:
-        asked = wanted(AskedTasks, self.request, "search")
-        tasks = listed_tasks(self.request.user)
-        if group := asked.get("group"):
-            tasks = tasks.filter(groups__slug=group)
-        return tasks.prefetch_related("groups", OPENED)
+        check_query(self.request, "search")
+        return listed_tasks(self.request.user).prefetch_related(OPENED)
 
     @write("tasks_create", NewTaskSerializer, {201: MadeTaskSerializer})
     def post(self, request: Request) -> Response:
@@ -107,7 +97,7 @@ class Tasks(generics.ListAPIView[Task]):
 
 def _whole(task: Task) -> Task:
     """The task with what its serializers need."""
-    prefetch_related_objects([task], "groups", OPENED)
+    prefetch_related_objects([task], OPENED)
     return task
 
 
@@ -130,33 +120,6 @@ class TaskView(APIView):
         task, editor = find_edited(request, code, kinds=ANY)
         change_task(task=task, actor=editor, fields=read(TaskChangeSerializer, request))
         return self.get(request, code)
-
-
-class _Groups(generics.GenericAPIView[TaskGroup]):
-    """Groups that hold a task which one may see, and of their tasks those."""
-
-    is_public = True
-    serializer_class = GroupSerializer
-    queryset = TaskGroup.objects.none()
-
-    def get_queryset(self) -> QuerySet[TaskGroup]:
-        tasks = listed_tasks(self.request.user)
-        groups = TaskGroup.objects.prefetch_related(Prefetch("tasks", tasks))
-        if self.request.user.is_superuser:
-            return groups
-        return groups.filter(tasks__in=tasks).distinct()
-
-
-@extend_schema_view(get=extend_schema(operation_id="groups_list"))
-class Groups(_Groups, generics.ListAPIView[TaskGroup]):
-    """The groups of tasks."""
-
-
-@extend_schema_view(get=extend_schema(operation_id="groups_get"))
-class GroupView(_Groups, generics.RetrieveAPIView[TaskGroup]):
-    """A community's tasks."""
-
-    lookup_field = "slug"
 
 
 class OfTask(generics.GenericAPIView[Any]):

@@ -10,7 +10,7 @@ from tasks.api.media import MediaFile, NewMedia
 from tasks.api.members import Members, MemberView
 from tasks.api.rounds import Rounds, RoundStateView, RoundView, TargetReplacementView
 from tasks.api.target_models import TargetModels, TargetModelView, TargetTestView
-from tasks.api.tasks import Groups, GroupView, Targets, Tasks, TaskView
+from tasks.api.tasks import Targets, Tasks, TaskView
 
 of_round: list[URLPattern] = [
     path("", RoundView.as_view(), name="round"),
@@ -43,7 +43,5 @@ urlpatterns = [
     path("tasks/", Tasks.as_view(), name="tasks"),
     path("tasks/<slug:code>/", include(of_task)),
     path("invitations/accept/", Accept.as_view(), name="invitation-accept"),
-    path("groups/", Groups.as_view(), name="groups"),
-    path("groups/<slug:slug>/", GroupView.as_view(), name="group"),
     path("config-schema/", ConfigSchemaView.as_view(), name="config-schema"),
 ]

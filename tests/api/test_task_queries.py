@@ -2,14 +2,13 @@
 
 import pytest
 
-from tasks.models import ContextBatch, TaskGroup, TaskMember
+from tasks.models import ContextBatch, TaskMember
 from tests.support.factories import UserFactory, scripted_target
 from tests.support.query_counts import check, count, fill
 
 ADDRESSES = {
     "API tasks": "tasks/",
     "API task": "tasks/nli/",
-    "API groups": "groups/",
     "API config": "tasks/nli/config/",
     "API targets": "tasks/nli/targets/",
     "API rounds": "tasks/nli/rounds/",
@@ -31,7 +30,6 @@ def test_query_count(address, as_alice, alice, nli):
         for number in range(first, rows):
             ContextBatch.objects.create(round=nli, file_name=f"{number}.jsonl")
             TaskMember.objects.create(task=nli.task, user=UserFactory(), role="viewer")
-            TaskGroup.objects.create(slug=f"group-{number}").tasks.add(nli.task)
             for round in nli.task.rounds.all():
                 scripted_target(round, name=f"target-{number}-{round.number}")
                 round.parents.set(nli.task.rounds.exclude(pk=round.pk))

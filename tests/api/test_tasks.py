@@ -1,11 +1,11 @@
-"""Tasks, groups and targets in the API."""
+"""Tasks and targets in the API."""
 
 from base64 import b64encode
 
 import pytest
 
 from dynabench.accounts.models import LogEntry, confirm_address
-from tasks.models import Task, TaskGroup, TaskMember
+from tasks.models import Task, TaskMember
 from tasks.services import OFFICIAL
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory, scripted_target
 
@@ -57,12 +57,9 @@ def test_a_superuser_reads_all(api, alice, hidden):
     assert len(listed(api)) == 2
 
 
-def test_search_and_groups_narrow_the_list(anybody, nli, qa):
-    TaskGroup.objects.create(slug="texts", name="Texts").tasks.add(nli.task)
+def test_search_narrows_the_list(anybody, nli, qa):
     assert [task["code"] for task in listed(anybody, search="NL")] == ["nli"]
-    assert [task["code"] for task in listed(anybody, group="texts")] == ["nli"]
-    assert listed(anybody, group="nobody") == []
-    assert anybody.get(URL, {"group": "a b\0"}).status_code == 422
+    assert anybody.get(URL, {"group": "texts"}).status_code == 422
     assert anybody.get(URL, {"search": "\0"}).status_code == 422
 
 
@@ -90,7 +87,6 @@ def test_a_task_in_a_list_says_which_rounds_have_opened(anybody, nli):
     (task,) = listed(anybody)
     assert [(one["number"], one["state"]) for one in task["rounds"]] == [(1, "open")]
     assert task["language"] == "en"
-    assert task["groups"] == []
 
 
 def test_a_task_says_what_it_asks(anybody, nli):
@@ -119,20 +115,6 @@ def test_every_kind_of_task_can_be_told(anybody, db, code):
 @pytest.mark.parametrize("code", ["nobody", "a" * 300, "NLI"])
 def test_what_is_not_there(anybody, nli, code):
     assert anybody.get(f"{URL}{code}/").status_code == 404
-
-
-def test_groups_are_there_for_who_may_see_one_of_their_tasks(anybody, api, alice, nli, hidden):
-    group = TaskGroup.objects.create(slug="texts", name="Texts")
-    group.tasks.add(nli.task, hidden)
-    secret = TaskGroup.objects.create(slug="secret", name="Secret")
-    secret.tasks.add(hidden)
-    url = "/api/v1/groups/"
-    assert [(one["slug"], one["tasks"]) for one in listed(anybody, url)] == [("texts", ["nli"])]
-    assert anybody.get(f"{url}texts/").json()["tasks"] == ["nli"]
-    assert anybody.get(f"{url}secret/").status_code == 404
-    TaskMember.objects.create(task=hidden, user=alice, role="viewer")
-    assert api.get(f"{url}secret/").json()["tasks"] == ["hidden"]
-    assert sorted(api.get(f"{url}texts/").json()["tasks"]) == ["hidden", "nli"]
 
 
 def test_targets_have_the_names_that_people_read(anybody, api, alice, nli):
@@ -180,7 +162,7 @@ def test_administrators_make_tasks(boss):
     made = Task.objects.get()
     assert (told["code"], told["name"], told["role"]) == ("again", made.config.name, None)
     assert (told["is_visible"], told["allow_try_out"], told["is_official"]) == (False, True, False)
-    assert (told["rounds"], told["groups"], told["notes"]) == ([], [], [])
+    assert (told["rounds"], told["notes"]) == ([], [])
     assert (made.config_text, made.summary) == (TEXT, made.config.summary)
     told.pop("notes")
     assert boss.get(f"{URL}again/").json() == told

@@ -29,7 +29,7 @@ from leaderboard.models import Weights
 from leaderboard.snapshots.services import take_snapshot
 from tasks.duties.services import set_duties
 from tasks.invitation_services import make_link
-from tasks.models import ContextBatch, Round, Task, TaskGroup, TaskMember
+from tasks.models import ContextBatch, Round, Task, TaskMember
 from tasks.services import OFFICIAL
 from tests.support import media
 from tests.support.boards import fill_board, measured
@@ -82,7 +82,6 @@ def make_world() -> World:
     for number in (1, 2):
         task.config_versions.create(number=number, text=CONFIG, actor=owner)
     Task.objects.filter(pk=task.pk).update(config_number=2)
-    TaskGroup.objects.create(slug="texts", name="Texts").tasks.add(task)
     community = Community.objects.create(slug="words", name="Words", is_listed=True)
     community.owners.add(other)
     entry = CommunityTask.objects.create(community=community, task=task, state="in")
@@ -140,7 +139,6 @@ def _rounds(task: Task, owner: User, other: User) -> dict[str, list[Any]]:
     return {
         "tasks": [task.code],
         "media": [media.stored(task, "image")["digest"]],
-        "groups": ["texts"],
         "communities": ["words"],
         "rounds": [2, 1],
         "contexts": [context.pk for context in contexts],

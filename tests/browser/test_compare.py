@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
+from dynabench.communities.models import Community, CommunityTask
 from leaderboard.snapshots.services import take_snapshot
-from tasks.models import TaskGroup
 from tests.browser.conftest import audit, make_round, visit
 from tests.support.boards import measured
 from tests.support.compared_models import answered, rows_of
@@ -54,9 +54,9 @@ def test_models_over_rounds(page, alice, task):
     audit(page)
 
 
-def test_a_group_of_tasks(page, alice, task):
-    group = TaskGroup.objects.create(slug="dadc", name="DADC", description="We *meet*.")
-    group.tasks.add(task)
+def test_a_community(page, alice, task):
+    made = Community.objects.create(slug="dadc", name="DADC", text="We *meet*.", is_listed=True)
+    CommunityTask.objects.create(community=made, task=task, state="in")
     take_snapshot(task=task, actor=None)
     visit(page, "/")
     audit(page)

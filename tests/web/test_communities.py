@@ -20,6 +20,7 @@ from dynabench.communities.models import (
     ProposedTask,
 )
 from dynabench.communities.services import ask_to_join
+from leaderboard.models import Snapshot
 from tasks.models import Task, TaskMember, TaskProposal
 from tests.support.boards import measured
 from tests.support.evaluations import accepted_model, set_version
@@ -325,3 +326,21 @@ def test_the_pages_need_no_more_queries_with_more_of_everything(as_owner, words,
         as_owner.get(PAGE + page)
         assert count(as_owner, PAGE + page) == few[name], name
         check(name, few[name])
+
+
+def test_the_top_of_each_tasks_last_board_is_on_the_page(client, words):
+    task = words.entries.get(task__code="nli").task
+    for number, ranks in enumerate(
+        ([("1", "Old")], [("1=", "Ada"), ("1=", "Ben"), ("3", "Cy"), ("4", "Dot"), ("", "No run")]),
+        1,
+    ):
+        rows = [
+            {"rank": rank, "model": name, "dynascore": {"value": 71.5 - place}}
+            for place, (rank, name) in enumerate(ranks)
+        ]
+        table = {"sets": [], "rows": rows}
+        Snapshot.objects.create(task=task, number=number, table=table, sha256="a" * 64)
+    page = client.get(PAGE).text
+    assert all(name in page for name in ("1= Ada", "3 Cy"))
+    assert not any(name in page for name in ("Old", "Dot", "No run"))
+    assert client.get("/g/words/").url == PAGE

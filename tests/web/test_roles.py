@@ -22,7 +22,7 @@ from tests.support.roles import HEAD, READ, ROLES, answer, check, line, members_
 pytestmark = pytest.mark.django_db
 KNOWN = Path(__file__).with_name("roles.txt")
 SITE = (
-    *("/", "/leaderboards/", "/g/texts/", "/communities/words/", "/communities/words/board/"),
+    *("/", "/leaderboards/", "/communities/words/", "/communities/words/board/"),
     *("/communities/words/people/", "/me/", "/me/assignments/", "/me/data/download/", "/new/"),
 )
 """Pages about many tasks, which tell nobody more of a hidden one."""

@@ -3,12 +3,12 @@
 import pytest
 from django.core.cache import cache
 
+from dynabench.communities.models import Community, CommunityTask
 from evaluation.models import EvaluationRun, EvaluationSetVersion
 from evaluation.runs.services import request_missing
 from leaderboard.board.matrix import score_matrix
 from leaderboard.board.tables import public_table
 from leaderboard.snapshots.services import take_snapshot
-from tasks.models import TaskGroup
 from tests.support.boards import measured, ranks_any
 from tests.support.evaluations import accepted_model, nli_rows, set_version
 from tests.support.factories import RoundFactory, TaskFactory
@@ -89,9 +89,10 @@ def test_wherever_early_numbers_stand_it_says_how_far_they_are_judged(task, clie
     )
     take_snapshot(task=task, actor=None)
     board = "/t/nli/leaderboard/"
-    TaskGroup.objects.create(slug="g", name="Group").tasks.add(task)
+    community = Community.objects.create(slug="g", name="Group", is_listed=True)
+    CommunityTask.objects.create(community=community, task=task, state="in")
     pages = [
-        "/g/g/", "/leaderboards/", "/t/nli/", "/t/nli/models/", f"/m/{first.pk}/",
+        "/communities/g/", "/leaderboards/", "/t/nli/", "/t/nli/models/", f"/m/{first.pk}/",
         f"/m/{first.pk}/badge.svg", board, f"{board}embed/", f"{board}rounds/",
         f"{board}snapshots/1/", f"{board}compare/?a={first.pk}&b={second.pk}",
         *(f"{board}?format={name}" for name in ("csv", "latex")),

@@ -33,7 +33,7 @@ from tests.web.admin.conftest import (
 
 OPERATORS = [
     *("accounts/user", "account/emailaddress", "mfa/authenticator", "usersessions/usersession"),
-    *("tasks/taskgroup", "tasks/taskproposal"),
+    "tasks/taskproposal",
 ]
 ACTIONS = {"tasks_context": "retire", "tasks_contextbatch": "undo", "annotation_report": "resolve"}
 LOG, PEOPLE = "/admin/accounts/logentry/", "/admin/accounts/annotator/"
