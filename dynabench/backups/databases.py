@@ -14,9 +14,10 @@ from django.core.management import call_command
 from django.db import connection, transaction
 from django.db.migrations.loader import MigrationLoader
 from django.db.models import FileField
+from django.utils import timezone
 
 from dynabench.backups.copying import dumped, emptied, loaded
-from dynabench.backups.quiet import STATEMENTS
+from dynabench.backups.quiet import statements
 from dynabench.backups.stores import BLOCK
 from dynabench.lib.disk import scratch
 
@@ -103,7 +104,7 @@ def _load_sqlite(path: Path) -> None:
     shutil.copyfile(path, new)
     with closing(sqlite3.connect(new)) as copy:
         copy.execute("PRAGMA journal_mode=DELETE")
-        copy.executescript(f"BEGIN; {STATEMENTS} COMMIT;")
+        copy.executescript(f"BEGIN; {statements(timezone.now())} COMMIT;")
     os.sync()
     connection.close()
     for suffix in ("-wal", "-shm"):  # of the empty one
@@ -116,7 +117,7 @@ def _load_postgres(path: Path) -> None:
     with emptied() as cursor, path.open("rb") as file:
         loaded(cursor, file)
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-        cursor.execute(STATEMENTS)
+        cursor.execute(statements(timezone.now()))
 
 
 def _blocks(file: IO[bytes]) -> Iterator[bytes]:

@@ -6,6 +6,10 @@ was paid since is not known here: open payments wait for their owner, and no cam
 its owner has given the panel's token again.
 """
 
+from datetime import datetime
+
+from dynabench.accounts.models import TOKEN_WARNING
+
 STATEMENTS = """
 UPDATE webhooks_webhook SET on_since = CURRENT_TIMESTAMP, looked_to = CURRENT_TIMESTAMP
   WHERE on_since IS NOT NULL;
@@ -26,3 +30,11 @@ DELETE FROM usersessions_usersession;
 DELETE FROM django_session;
 DELETE FROM account_emailconfirmation;
 """
+
+
+def statements(now: datetime) -> str:
+    """All of them, to be run in one transaction."""
+    return f"""{STATEMENTS}
+UPDATE accounts_apitoken SET reminded_at = CURRENT_TIMESTAMP
+  WHERE reminded_at IS NULL AND expires_at < '{now + TOKEN_WARNING:%Y-%m-%d %H:%M:%S}';
+"""  # noqa: S608
