@@ -125,6 +125,7 @@ urlpatterns = [
     path("", include("validation.api.urls")),
     path("", include("evaluation.api.urls")),
     path("", include("leaderboard.api.urls")),
+    path("", include("dynabench.campaigns.api")),
     path("", include("dynabench.communities.own_api")),
     path("", include("dynabench.communities.api")),
     path("", include("dynabench.own.api")),

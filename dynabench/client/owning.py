@@ -70,6 +70,27 @@ class Owning(Asking):
         return self._write("POST", "/invitations/accept/", {"key": key})
 
     @method
+    def campaigns(self, task: str) -> Flow[list[types.Campaign]]:
+        """All campaigns of a task, the newest first; for owners."""
+        return self._all(f"/tasks/{task}/campaigns/")
+
+    @method
+    def campaign(self, task: str, slug: str) -> Flow[types.WholeCampaign]:
+        """A campaign with its numbers; for owners."""
+        return self._get(f"/tasks/{task}/campaigns/{slug}/")
+
+    @method
+    def set_campaign_state(
+        self, task: str, slug: str, state: str, ethics_name: str = ""
+    ) -> Flow[types.WholeCampaign]:
+        """Open, pause or close it; for owners. Opening needs your name under its ethics statement.
+
+        Raises Refused, Invalid.
+        """
+        body = {"state": state, "ethics_name": ethics_name}
+        return self._write("PATCH", f"/tasks/{task}/campaigns/{slug}/", body)
+
+    @method
     def task_duties(self, task: str) -> Flow[list[types.Duty]]:
         """What members of a task are asked to write or judge; for owners and editors."""
         return self._all(f"/tasks/{task}/duties/")

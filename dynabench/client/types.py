@@ -220,6 +220,49 @@ class BoardSet(TypedDict):
     overlap: NotRequired[float | None]
 
 
+class Campaign(TypedDict):
+    """A campaign's plan; money is in the currency's smallest unit."""
+
+    slug: str
+    name: str
+    kind: NotRequired[Literal["write", "judge", "both", "arena"]]
+    way: NotRequired[Literal["link", "prolific", "mturk", "account", "invitation"]]
+    state: Literal["draft", "open", "paused", "full", "closed"]
+    places: NotRequired[int]
+    each: NotRequired[int]
+    minutes: NotRequired[int]
+    opens_at: NotRequired[str | None]
+    closes_at: NotRequired[str | None]
+    currency: NotRequired[str]
+    pay_task: NotRequired[int]
+    pay_accepted: NotRequired[int]
+    pay_bonus: NotRequired[int]
+    budget: NotRequired[int | None]
+    opened_at: str | None
+    closed_at: str | None
+    made_at: str
+
+
+class WholeCampaign(Campaign):
+    """A campaign with its numbers."""
+
+    numbers: CampaignNumbers
+
+
+class CampaignNumbers(TypedDict):
+    """What an owner watches; null: nobody has earned or found anything, or there is no budget."""
+
+    taken: int
+    submitted: int
+    earned: int
+    paid: int
+    cost: int
+    hourly: int | None
+    people_left: int | None
+    fooling: int
+    cost_each: int | None
+
+
 class ChangedExample(TypedDict):
     """An example that would change."""
 

@@ -33,6 +33,7 @@ from tasks.models import ContextBatch, Round, Task, TaskMember
 from tasks.services import OFFICIAL
 from tests.support import media
 from tests.support.boards import fill_board, measured
+from tests.support.campaigns import open_campaign
 from tests.support.evaluations import accepted_model
 from tests.support.factories import (
     ContextFactory,
@@ -98,6 +99,7 @@ def make_world() -> World:
         "proposals": [proposal.pk],
         "acts": ["0" * 32],
         "task-invitations": [link.pk],
+        "campaigns": [open_campaign(task).slug],
         **teams,
         **_rounds(task, owner, other),
         **_models(task, owner),

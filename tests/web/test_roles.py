@@ -16,7 +16,7 @@ from django.urls import URLPattern
 
 from dynabench.urls import urlpatterns
 from tests.support.api_routes import world  # noqa: F401
-from tests.support.campaigns import open_campaign, paid_place
+from tests.support.campaigns import paid_place
 from tests.support.roles import HEAD, READ, ROLES, answer, check, line, members_of, plant, tells
 
 pytestmark = pytest.mark.django_db
@@ -64,7 +64,7 @@ def address_of(world, route):
 def test_every_page_answers_each_role_as_the_table_says(world):
     ids = world.ids
     version = world.task.evaluation_sets.get(name=ids["evaluation-sets"][0]).versions.last()
-    study = open_campaign(world.task)
+    study = world.task.campaigns.get()
     ids |= {
         "targets": ids["target-models"],
         "contexts": ids["context-batches"],

@@ -1,8 +1,8 @@
 """Which judges seem careless, from nothing but votes, times and gold: evidence for an owner.
 
 Two signs. A judge's accuracy lies nearer to chance than to the crowd's: accuracy is that of Dawid
-and Skene's model with one parameter a judge ("one coin"), in which an item's truth is inferred
-without the judge's own vote. And two judges agree where independent ones would differ: they copy.
+and Skene's model with one parameter a judge ("one coin"). And two judges agree where independent
+ones would differ: they copy.
 """
 
 from collections import defaultdict
@@ -88,8 +88,7 @@ def accuracies(votes: Sequence[Cast], gold: Mapping[int, int], answers: int) -> 
     """Each judge's estimated share of right answers; items with a single vote tell nothing.
 
     Dawid and Skene 1979 with one parameter a judge and equal priors, by expectation and
-    maximisation from majorities. A judge's own vote takes no part in the truth that it is held
-    against, so nobody confirms themselves.
+    maximisation from majorities: of all accuracies those that make the votes most likely.
     """
     if not votes:
         return {}

@@ -8,6 +8,7 @@ from dynabench.client import Invalid, NotFound, PermissionDenied, Refused
 from tasks.invitation_services import make_link
 from tasks.models import Round, Task
 from tests.support import media
+from tests.support.campaigns import open_campaign
 from tests.support.factories import scripted_target
 
 PICTURES = """
@@ -242,3 +243,17 @@ def test_members_are_asked_for_work(client_of, alice, bob, nli):
         judge.task_duties("nli")
     assert editor.end_duty("nli", made["id"]) is None
     assert editor.task_duties("nli") == judge.duties() == []
+
+
+def test_campaigns_are_read_opened_and_closed(client_of, alice, nli):
+    owner = client_of(alice, nli.task, "owner")
+    open_campaign(nli.task, state="draft", ethics="Approved.")
+    (one,) = owner.campaigns("nli")
+    assert (one["slug"], one["state"]) == ("study", "draft")
+    with pytest.raises(Invalid):
+        owner.set_campaign_state("nli", "study", "open")
+    assert owner.set_campaign_state("nli", "study", "open", "Alice")["state"] == "open"
+    with pytest.raises(Refused):
+        owner.set_campaign_state("nli", "study", "open", "Alice")
+    assert owner.campaign("nli", "study")["numbers"]["taken"] == 0
+    assert owner.set_campaign_state("nli", "study", "closed")["state"] == "closed"

@@ -1,0 +1,123 @@
+"""The API's addresses of a task's campaigns: the list, one with its numbers, and its state."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+from django.urls import path
+from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
+from rest_framework import generics, serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.accounts.api import write
+from dynabench.accounts.models import ApiToken
+from dynabench.accounts.people import person
+from dynabench.campaigns.models import Campaign
+from dynabench.campaigns.selectors import numbers_of, rows_of
+from dynabench.campaigns.services import FROM, set_campaign_state
+from dynabench.lib.api import NewestFirst, read
+from tasks.access import ANY, find_task
+from tasks.models import Task
+from tasks.permissions import can_own
+
+STATES = [state.value for state in FROM]
+
+
+class CampaignSerializer(serializers.ModelSerializer[Campaign]):
+    """A campaign's plan; money is in the currency's smallest unit."""
+
+    class Meta:
+        model = Campaign
+        fields = (
+            *("slug", "name", "kind", "way", "state", "places", "each", "minutes"),
+            *("opens_at", "closes_at", "currency", "pay_task", "pay_accepted", "pay_bonus"),
+            *("budget", "opened_at", "closed_at", "made_at"),
+        )
+
+
+class CampaignNumbersSerializer(serializers.Serializer[Any]):
+    """What an owner watches; null: nobody has earned or found anything, or there is no budget."""
+
+    taken = serializers.IntegerField(help_text="Places.")
+    submitted = serializers.IntegerField()
+    earned = serializers.IntegerField()
+    paid = serializers.IntegerField()
+    cost = serializers.IntegerField(help_text="With fee and tax.")
+    hourly = serializers.IntegerField(allow_null=True, help_text="Of the median person.")
+    people_left = serializers.IntegerField(allow_null=True, help_text="Whom the budget pays.")
+    fooling = serializers.IntegerField(help_text="Verified fooling examples.")
+    cost_each = serializers.IntegerField(allow_null=True, help_text="Of one of them.")
+
+
+class WholeCampaignSerializer(CampaignSerializer):
+    """A campaign with its numbers."""
+
+    numbers = serializers.SerializerMethodField()
+
+    class Meta(CampaignSerializer.Meta):
+        fields = (*CampaignSerializer.Meta.fields, "numbers")  # type: ignore[assignment]
+
+    @extend_schema_field(CampaignNumbersSerializer)
+    def get_numbers(self, campaign: Campaign) -> Any:
+        """As the owner's page has them."""
+        return CampaignNumbersSerializer(numbers_of(campaign, rows_of(campaign))).data
+
+
+class CampaignStateSerializer(serializers.Serializer[Any]):
+    """Open, pause or close it."""
+
+    state = serializers.ChoiceField(STATES)
+    ethics_name = serializers.CharField(
+        max_length=100,
+        default="",
+        allow_blank=True,
+        help_text="To open it: your name under the ethics statement.",
+    )
+
+
+class _OfCampaigns(APIView):
+    write_scope = ApiToken.Scope.OWN
+
+    def owned(self) -> Task:
+        """The task, for its owners."""
+        return find_task(self.request, self.kwargs["code"], can_own, kinds=ANY)
+
+
+@extend_schema_view(get=extend_schema(operation_id="campaigns_list"))
+class Campaigns(_OfCampaigns, generics.ListAPIView[Campaign]):
+    """All campaigns of a task, the newest first; for owners."""
+
+    serializer_class = CampaignSerializer
+    pagination_class = NewestFirst
+    queryset = Campaign.objects.none()
+
+    def get_queryset(self) -> QuerySet[Campaign]:
+        return self.owned().campaigns.all()
+
+
+class CampaignView(_OfCampaigns):
+    """One campaign."""
+
+    def found(self, slug: str) -> Campaign:
+        """The campaign, for the task's owners."""
+        return get_object_or_404(self.owned().campaigns.select_related("task"), slug=slug)
+
+    @extend_schema(operation_id="campaigns_get", responses=WholeCampaignSerializer)
+    def get(self, request: Request, code: str, slug: str) -> Response:
+        """Its plan and its numbers; for owners."""
+        return Response(WholeCampaignSerializer(self.found(slug)).data)
+
+    @write("campaigns_change", CampaignStateSerializer, WholeCampaignSerializer)
+    def patch(self, request: Request, code: str, slug: str) -> Response:
+        """Open, pause or close it; for owners."""
+        found, told = self.found(slug), read(CampaignStateSerializer, request)
+        set_campaign_state(campaign=found, actor=person(request), **told)
+        return Response(WholeCampaignSerializer(self.found(slug)).data)
+
+
+urlpatterns = [
+    path("tasks/<slug:code>/campaigns/", Campaigns.as_view(), name="campaigns"),
+    path("tasks/<slug:code>/campaigns/<slug:slug>/", CampaignView.as_view(), name="campaign"),
+]
