@@ -140,8 +140,8 @@ def test_the_annotators_page_lists_exactly_the_badges() -> None:
 
 
 def test_where_is_answers_each_question_with_one_path() -> None:
-    rows = re.findall(r"(?m)^\| Where .*", (ROOT / "docs" / "where-is.md").read_text())
-    answers = [re.fullmatch(rf"\| (Where [^|]+\?) \| {NAME_IN_FILE} \|", row) for row in rows]
+    rows = re.findall(r"(?m)^- Where .*", (ROOT / "docs" / "where-is.md").read_text())
+    answers = [re.fullmatch(rf"- (Where [^?]+\?) {NAME_IN_FILE}", row) for row in rows]
     assert len({answer[1] for answer in answers if answer}) == len(rows) >= 25
 
 
