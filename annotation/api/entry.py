@@ -25,8 +25,8 @@ def enter(
 ) -> Annotator:
     """The person's annotator, past the task's gate and where programs may do this.
 
-    check_programs: raises ForPeople. Raises Refused, for a POST NeedsRest, and
-    what `require` raises.
+    check_programs: raises ForPeople. Raises Refused, for a POST also for who needs rest or is
+    paused, and what `require` raises.
     """
     annotator = participant(request, task, may)
     if is_program(request):
@@ -41,4 +41,15 @@ def enter(
         )
     if request.method == "POST":
         check_rested(annotator, task)
+        _check_not_paused(request, annotator, task)
     return annotator
+
+
+def _check_not_paused(request: Request, annotator: Annotator, task: Task) -> None:
+    """Raises Refused for who is paused in a campaign of the task, as its pages do."""
+    paused = annotator.places.filter(
+        campaign__task=task, pauses__isnull=False, pauses__lifted_at=None
+    )
+    if slug := paused.values_list("campaign__slug", flat=True).first():
+        page = request.build_absolute_uri(page_url("campaigns:progress", args=[slug]))
+        raise Refused(f"You are paused here. Read on {page} why, and what to do.", code="paused")

@@ -36,5 +36,12 @@ def read(text: bytes) -> Manifest:
     values: dict[str, Any] = json.loads(text)
     if values.get("format") != FORMAT:
         raise ValueError(f"its format is {values.get('format')!r}, not {FORMAT}")
+    if wrong := next(filter(_leaves, values["files"]), None):
+        raise ValueError(f"it names {wrong!r}, which may lie elsewhere")
     values["files"] = {name: (size, digest) for name, (size, digest) in values["files"].items()}
     return Manifest(**values)
+
+
+def _leaves(name: str) -> bool:
+    """Whether a file of that name may be written outside of the folder that it belongs to."""
+    return not {"", ".", ".."}.isdisjoint(name.split("/"))

@@ -5,7 +5,7 @@ from typing import Any
 
 from dynabench.campaigns.models import Campaign, Place
 from dynabench.campaigns.rules.pay import units
-from dynabench.campaigns.selectors import ids_of, ledger_of, rows_of
+from dynabench.campaigns.selectors import ids_of, ledger_of, owed_outside, rows_of
 
 Rows = Iterator[list[Any]]
 
@@ -31,15 +31,11 @@ def panel(campaign: Campaign) -> Rows:
 
 
 def bank(campaign: Campaign) -> Rows:
-    """What is owed and not paid, a person a line, in units of the currency."""
+    """What is owed and the panel is not asked for, a person a line, in units of the currency."""
     yield ["person", "amount", "currency", "reference"]
-    for row in rows_of(campaign):
-        if row.owed > 0:
-            amount, reference = (
-                units(row.owed, campaign.currency),
-                f"{campaign.slug} {row.place.pk}",
-            )
-            yield [_person(row.place), amount, campaign.currency, reference]
+    for row in owed_outside(campaign):
+        amount, reference = units(row.owed, campaign.currency), f"{campaign.slug} {row.place.pk}"
+        yield [_person(row.place), amount, campaign.currency, reference]
 
 
 def taxes(campaign: Campaign) -> Rows:

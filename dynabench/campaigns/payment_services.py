@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.campaigns.models import Campaign, LedgerRow, Payment, Place
-from dynabench.campaigns.selectors import ids_of, rows_of
+from dynabench.campaigns.selectors import ids_of, in_payment, rows_of
 from dynabench.campaigns.ways.mturk import MechanicalTurk
 from dynabench.campaigns.ways.panels import Arrival
 from dynabench.campaigns.ways.paying import Api, Bonus, PanelRefused, PanelUnclear
@@ -52,7 +52,7 @@ def plan_bonuses(*, campaign: Campaign, actor: User) -> int:
     Locks the campaign. Who has an open payment gets the rest another time. Raises Refused.
     """
     locked = _locked(campaign, actor)
-    open_ones = set(_open(locked).values_list("place", flat=True))
+    open_ones = in_payment(locked)
     planned = []
     for row in rows_of(locked):
         owed = row.owed if row.place.state == Place.State.APPROVED else 0
@@ -252,8 +252,9 @@ def _again(payment: Payment) -> bool:
 
 
 def _refuse(payment: Payment, said: str) -> bool:
-    Payment.objects.filter(pk=payment.pk).update(state=State.REFUSED, said=said[:500])
-    return True
+    """Unless another process went on with it meanwhile."""
+    same = Payment.objects.filter(pk=payment.pk, state=payment.state)
+    return bool(same.update(state=State.REFUSED, said=said[:500]))
 
 
 def _set_unclear(payment: Payment, said: str) -> bool:

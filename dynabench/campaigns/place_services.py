@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext as _
 
-from annotation.models import Assignment
+from annotation.models import Assignment, Conversation
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import annotator_of
 from dynabench.accounts.tokens import digest_of
@@ -29,6 +29,8 @@ from tasks.models import TaskMember
 HOLD = timedelta(minutes=15)
 """So long a place waits for a yes."""
 TAKEN = ("held", "testing", "working", "submitted", "approved", "rejected")
+GOING = ("testing", "working", "lapsed")
+"""What people do counts, or may count yet."""
 ROLES = {"write": "writer", "judge": "judge", "both": "annotator", "arena": "annotator"}
 SOURCES = {"prolific": Annotator.Source.PROLIFIC, "mturk": Annotator.Source.MTURK}
 State = Place.State
@@ -120,8 +122,10 @@ def take_place(
     """Somebody agreed: from now on they are known, by a pseudonym; returns a personal secret, too.
 
     arrival: of a panel; user: of this site. Who agreed before, in another tab, keeps that place.
-    Locks the campaign, so that one person takes one place. Raises Refused once the hold is over
-    and the place is another's, or where there is a newer consent text.
+    Who is known of another campaign gets no secret: it opens all that is stored of them, and a
+    panel's id alone must not. Locks the campaign, so that one person takes one place, then the
+    person, so that no work counts in two campaigns. Raises Refused once the hold is over and the
+    place is another's, where there is a newer consent text, and as `_check_free`.
     """
     locked = Campaign.objects.select_for_update(of=("self",), no_key=True).get(pk=place.campaign_id)
     if locked.consents.first() != consent:
@@ -136,11 +140,22 @@ def take_place(
         raise Refused(_("Your place was held for 15 minutes. Come again."), code="lapsed")
     person = annotator_of(user) if user else _panel_person(locked, hashed)
     check_qualified(locked, person)
+    is_known = person.places.exists()
+    _check_free(locked, person)
     secret = _give(found, locked, person, consent, arrival)
     changed_fields(found, {"about": dict(about)})
     role = {"role": ROLES[locked.kind]}
     TaskMember.objects.get_or_create(task=locked.task, user=person.user, defaults=role)
-    return found, secret
+    return found, "" if is_known else secret
+
+
+def _check_free(campaign: Campaign, person: Annotator) -> None:
+    """Raises Refused while the same work would count in another campaign of the task, too."""
+    Annotator.objects.select_for_update(of=("self",), no_key=True).get(pk=person.pk)
+    going = person.places.filter(campaign__task=campaign.task, state__in=GOING)
+    if other := going.select_related("campaign").first():
+        said = _("You still take part in “%(name)s”. Submit your work there, or leave it, first.")
+        raise Refused(said % {"name": other.campaign.name}, code="another")
 
 
 def _give(
@@ -196,11 +211,6 @@ def _panel_person(campaign: Campaign, hashed: str) -> Annotator:
     return annotator
 
 
-def forget_address(user: User) -> None:
-    """Forget from where somebody came who has no account of their own; no lock."""
-    UserSession.objects.filter(user=user).delete()
-
-
 @transaction.atomic
 def agree_again(*, place: Place, consent: ConsentText) -> None:
     """Somebody agreed to a new version; no lock, one update."""
@@ -208,13 +218,17 @@ def agree_again(*, place: Place, consent: ConsentText) -> None:
     Place.objects.filter(pk=place.pk).update(consent=consent, consented_at=now)
 
 
-def come_back(*, place: Place) -> None:
-    """Somebody came by the panel's link in another browser: they go on, and read nothing of before.
+@transaction.atomic
+def come_in(*, user: User) -> None:
+    """A panel's id signed somebody in: they go on, and read nothing of before, in any task.
 
-    The draft that they left stays in the browser where they wrote it. No lock, one update.
+    From where they came is forgotten. What they wrote and did not send stays in the browser where
+    they wrote it. No lock, an update and two deletions.
     """
-    going = Assignment.objects.filter(annotator=place.annotator, left_at__isnull=True)
-    going.filter(round__task=place.campaign.task).update(draft={})
+    UserSession.objects.filter(user=user).delete()
+    going = Assignment.objects.filter(annotator__user=user, left_at__isnull=True)
+    Conversation.objects.filter(assignment__in=going).delete()
+    going.update(draft={})
 
 
 @transaction.atomic

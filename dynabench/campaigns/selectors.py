@@ -120,6 +120,19 @@ def rows_of(campaign: Campaign) -> list[Row]:
     return [Row(place, sums.get(place.pk, {})) for place in places]
 
 
+def in_payment(campaign: Campaign) -> set[int]:
+    """The places whose money the panel is asked for, or may have been."""
+    over = (Payment.State.DONE, Payment.State.REFUSED)
+    rows = Payment.objects.filter(place__campaign=campaign).exclude(state__in=over)
+    return set(rows.values_list("place", flat=True))
+
+
+def owed_outside(campaign: Campaign) -> list[Row]:
+    """Who is owed what an owner may pay elsewhere, without paying it twice; three queries."""
+    going = in_payment(campaign)
+    return [row for row in rows_of(campaign) if row.owed > 0 and row.place.pk not in going]
+
+
 @dataclass(frozen=True)
 class Numbers:
     """A campaign in numbers; money in the currency's smallest unit, with fee and tax in `cost`."""
@@ -160,8 +173,13 @@ def fooling_of(campaign: Campaign) -> QuerySet[Consensus]:
 
 
 def decided_of(campaign: Campaign) -> QuerySet[Consensus]:
-    """The decisions on examples whose author took part, written since they agreed."""
+    """The decisions on examples whose author took part, from when they agreed till they submitted.
+
+    What they write later may be for another campaign.
+    """
+    submitted = "example__annotator__places__submitted_at"
     return Consensus.objects.filter(
+        Q(**{submitted: None}) | Q(example__created_at__lte=F(submitted)),
         example__round__task=campaign.task_id,
         example__annotator__places__campaign=campaign,
         example__created_at__gte=F("example__annotator__places__began_at"),

@@ -11,7 +11,7 @@ from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.campaigns.coverage import novelty_of
 from dynabench.campaigns.models import Campaign, ConsentText, LedgerRow, Place
-from dynabench.campaigns.selectors import decided_of, rows_of
+from dynabench.campaigns.selectors import decided_of, owed_outside
 from dynabench.lib.encryption import encrypt
 from dynabench.lib.errors import Invalid, Refused
 from dynabench.lib.rows import changed_fields
@@ -141,11 +141,11 @@ def settle(*, campaign: Campaign) -> int:
 def note_paid(*, campaign: Campaign, actor: User, cause: str) -> int:
     """Note that everything owed now was paid outside of this site; returns to how many.
 
-    cause: the owner's own word, such as a bank's reference; each is used once a person. Locks the
-    campaign. Raises Refused.
+    But what the panel is to pay. cause: the owner's own word, such as a bank's reference; each is
+    used once a person. Locks the campaign. Raises Refused.
     """
     locked = _locked(campaign, actor)
-    owed = [row for row in rows_of(locked) if row.owed > 0]
+    owed = owed_outside(locked)
     rows = [
         LedgerRow(
             place=row.place, kind="paid", amount=row.owed, currency=locked.currency, cause=cause

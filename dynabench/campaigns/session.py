@@ -15,7 +15,7 @@ from django.shortcuts import redirect
 from django.utils.deprecation import MiddlewareMixin
 
 from dynabench.campaigns.models import Campaign, Pause, Place
-from dynabench.campaigns.place_services import forget_address
+from dynabench.campaigns.place_services import come_in
 from dynabench.campaigns.ways.panels import MTURK_HOSTS, Arrival
 from dynabench.lib.encryption import Unreadable, decrypt, encrypt
 from dynabench.middleware import policy
@@ -78,7 +78,7 @@ def enter(request: HttpRequest, place: Place, *, back: str = "") -> None:
         logout(request)
     if not request.user.is_authenticated:
         login(request, user, backend=settings.AUTHENTICATION_BACKENDS[0])
-        forget_address(user)
+        come_in(user=user)
     request.session[SLUG] = place.campaign.slug
     working = (Place.State.WORKING, Place.State.LAPSED)
     request.session[RESTS] = place.state not in working
@@ -104,9 +104,14 @@ class PanelPeople(MiddlewareMixin):
         if match is None or match.view_name == "status" or not request.user.is_authenticated:
             return None
         slug = request.session.get(SLUG)
-        if match.view_name.startswith(WORK) and (slug or request.method == "POST"):
+        code = kwargs.get("code")
+        if code and match.view_name.startswith(WORK) and (slug or request.method == "POST"):
             # Who has an account may have signed in anew, so each of their answers is asked for.
-            paused = Pause.objects.filter(place__annotator__user=request.user.pk, lifted_at=None)
+            paused = Pause.objects.filter(
+                place__annotator__user=request.user.pk,
+                place__campaign__task__code=code,
+                lifted_at=None,
+            )
             if found := paused.values_list("place__campaign__slug", flat=True).first():
                 return redirect("campaigns:progress", found)
         if not is_of_panel(request):

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from allauth.account.adapter import get_adapter
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import redirect_to_login
@@ -91,15 +92,13 @@ def _by_panel(request: HttpRequest, campaign: Campaign, arrival: Arrival) -> Htt
         return _with_place(request, campaign, arrival)
     if place.annotator is None or place.annotator.user is None:
         return _page(request, campaign, "campaigns/left.html", status=410)
-    if request.user != place.annotator.user:
-        place_services.come_back(place=place)
     enter(request, place, back=arrival.back)
     return redirect("campaigns:progress", campaign.slug)
 
 
 def _with_place(request: HttpRequest, campaign: Campaign, arrival: Arrival | None) -> HttpResponse:
     """Hold a place and go on at the clean address; a kind word where there is none."""
-    if is_used_up("arriving", request.META.get("REMOTE_ADDR", "")):
+    if is_used_up("arriving", get_adapter().get_client_ip(request)):
         return _no_place(request, campaign, "busy", status=429)
     try:
         place = place_services.hold_place(campaign=campaign)

@@ -1,6 +1,7 @@
 """Many people come to one campaign at the same time."""
 
 import os
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
@@ -12,6 +13,7 @@ from dynabench.campaigns.models import LedgerRow, Payment, Place
 from dynabench.campaigns.payment_services import plan_bonuses, send_payments
 from dynabench.campaigns.ways.panels import Arrival
 from dynabench.lib.encryption import encrypt
+from dynabench.lib.errors import Refused
 from tests.support.campaigns import open_campaign, paid_place
 from tests.support.factories import TaskFactory, UserFactory
 from tests.support.panel_server import PanelServer
@@ -50,6 +52,27 @@ def test_one_person_in_two_browsers_takes_one_place_and_is_paid_once(at_once):
         place = Place.objects.get(campaign=campaign)
         at_once(lambda one: place_services.submit(place=one), [place] * 4)
         assert LedgerRow.objects.filter(place=place).count() == 1
+
+
+def test_one_person_is_in_one_campaign_of_a_task(at_once):
+    """Lock: the annotator, in `take_place`."""
+    task = TaskFactory(code="nli")
+    plan = {"way": "account", "places": 99}
+    campaigns = [open_campaign(task, slug=f"study-{number}", **plan) for number in range(4)]
+    for _ in races(6):
+        user = UserFactory()
+
+        def agree(campaign, user=user):
+            with suppress(Refused):
+                place_services.take_place(
+                    place=place_services.hold_place(campaign=campaign),
+                    consent=campaign.consents.get(),
+                    arrival=None,
+                    user=user,
+                )
+
+        at_once(agree, campaigns)
+        assert Place.objects.filter(annotator__user=user).count() == 1
 
 
 @pytest.fixture

@@ -6,8 +6,12 @@ import pytest
 from django.utils import timezone
 
 from dynabench.campaigns import payment_services
+from dynabench.campaigns.files import bank
 from dynabench.campaigns.models import LedgerRow, Payment, Place
 from dynabench.campaigns.payment_services import plan_bonuses, plan_decision, send_payments
+from dynabench.campaigns.services import note_paid
+from dynabench.campaigns.ways.paying import PanelRefused
+from dynabench.campaigns.ways.prolific import Prolific
 from dynabench.lib.encryption import encrypt
 from dynabench.lib.errors import Invalid, Refused
 from tests.support.campaigns import open_campaign, paid_place
@@ -145,3 +149,22 @@ def test_what_the_owner_says_was_paid_is_in_the_ledger(nli, admin, panel):
     payment_services.resolve(payment=Payment.objects.get(), actor=admin, is_paid=True)
     assert money(campaign) == [101]
     assert Place.objects.get().payments.get().state == "done"
+
+
+def test_what_the_panel_is_to_pay_is_paid_nowhere_else(nli, admin, panel, monkeypatch):
+    campaign = study(nli, "prolific")
+    paid_place(campaign, 1)
+    plan_bonuses(campaign=campaign, actor=admin)
+    assert len(list(bank(campaign))) == 1  # the heading
+    assert note_paid(campaign=campaign, actor=admin, cause="bank") == 0
+
+    def refused(self, arrival):
+        Payment.objects.update(state="sent")  # by another process, which was not refused
+        raise PanelRefused("Too many requests.")
+
+    monkeypatch.setattr(Prolific, "bonuses", refused)
+    send_payments(campaign=campaign)
+    assert Payment.objects.get().state == "sent"
+    assert plan_bonuses(campaign=campaign, actor=admin) == 0
+    Payment.objects.update(state="refused")
+    assert note_paid(campaign=campaign, actor=admin, cause="bank") == 1

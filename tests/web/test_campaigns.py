@@ -9,6 +9,7 @@ from django.core.cache import cache
 from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
+from rest_framework.test import APIClient
 
 from annotation.models import TextKey
 from dynabench.accounts.models import Annotator, User
@@ -20,7 +21,7 @@ from dynabench.campaigns.selectors import ids_of, numbers_of, rows_of
 from dynabench.lib.errors import Invalid
 from tasks.models import Task, TaskMember
 from tests.support.campaigns import PANEL_IDS, YES, come, open_campaign, paid_place, take_part
-from tests.support.factories import UserFactory, scripted_target
+from tests.support.factories import TaskFactory, UserFactory, scripted_target
 from tests.support.judging import answered, judge, write, write_many
 from tests.support.writing import open_form
 from tests.web.conftest import HTMX
@@ -107,6 +108,27 @@ def test_an_id_identifies_and_authorises_nothing(nli):
     before, now = Place.objects.all()
     assert int(same_machine.session["_auth_user_id"]) == now.annotator.user_id
     assert before.annotator_id != now.annotator_id
+
+
+def test_in_another_campaign_an_id_opens_nothing_and_no_work_counts_twice(nli):
+    first = open_campaign(nli.task, way="prolific", each=0, pay_accepted=20)
+    client, page = take_part(first)
+    assert "/personal/" in page.text
+    form = open_form(client)
+    client.post(f"/draft/{form['assignment']}/", {"hypothesis": "A draft."})
+    second = open_campaign(nli.task, way="prolific", slug="second", pay_accepted=20)
+    stranger, page = take_part(second)
+    assert page.status_code == 422  # the same work would count in both
+    client.post("/c/study/finish/")
+    page = stranger.post("/c/second/consent/", YES)
+    assert page.url == "/c/second/progress/"  # no link that opens all that is stored
+    assert "A draft." not in stranger.get("/t/nli/write/").text
+    person = Annotator.objects.get(source="prolific")
+    example = write(nli, person.user)
+    decided = {"is_verified": True, "state": "decided", "votes": 3, "still_needed": 0}
+    Consensus.objects.create(example=example, round=nli, label="neutral", **decided)
+    second.all_places.update(submitted_at=timezone.now())
+    assert [services.settle(campaign=one) for one in (first, second)] == [0, 1]
 
 
 def test_who_says_no_or_finds_no_place_goes_back_unharmed(nli):
@@ -318,6 +340,22 @@ def test_careless_judges_are_proposed_paused_and_appeal(nli, as_alice, alice):
     assert places[0].pauses.get().by_rule
     careless.post("/c/study/finish/")
     assert LedgerRow.objects.filter(place=places[0], kind="earned").exists()
+
+
+def test_a_pause_holds_at_each_door_of_its_task(nli, as_alice, alice):
+    places = []
+    for task in (TaskFactory(code="sentiment"), nli.task):
+        campaign = open_campaign(task, slug=f"study-{task.pk}", way="account", kind="judge")
+        as_alice.get(f"/c/{campaign.slug}/", follow=True)
+        as_alice.post(f"/c/{campaign.slug}/consent/", YES)
+        places.append(campaign.all_places.get())
+    api = APIClient()
+    api.force_authenticate(alice)
+    for place, is_held in zip(places, (False, True), strict=True):
+        place.pauses.create(evidence={})
+        answer = api.post("/api/v1/tasks/nli/judging/next/")
+        assert "paused" in str(answer.json()) if is_held else answer.status_code == 204
+        assert as_alice.get("/t/nli/judge/").status_code == (302 if is_held else 200)
 
 
 def test_retention(nli):

@@ -1,5 +1,7 @@
 """Sealed files: only the passphrase opens them, whole, under their own name."""
 
+from dataclasses import replace
+
 import pytest
 
 from dynabench.backups import sealing
@@ -66,6 +68,9 @@ def test_a_manifest_comes_back_and_another_format_does_not():
     made.files["database"] = (3, "digest")
     assert read(written(made)) == made
     assert made.size == 3
+    for name in ("models//etc/passwd", "models/../key"):
+        with pytest.raises(ValueError, match="elsewhere"):
+            read(written(replace(made, files={name: (3, "digest")})))
     made.format = 2
     with pytest.raises(ValueError, match="format"):
         read(written(made))
