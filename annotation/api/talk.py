@@ -14,6 +14,7 @@ from annotation.api.serializers import own_assignment
 from annotation.attempts import conversation_services
 from annotation.attempts.failures import FAILURES, NO_ANSWER
 from annotation.attempts.services import check_programs_write
+from annotation.care.services import note_answered
 from annotation.models import Assignment, Conversation
 from annotation.writing import talk
 from dynabench.accounts.api import write
@@ -122,6 +123,7 @@ class ConversationView(_Talk):
         held = conversation_services.conversation_of(assignment)
         at = asked.get("at", len(held.turns))
         conversation_services.say(assignment=assignment, text=asked["text"], at=at)
+        note_answered(annotator=assignment.annotator, task=assignment.round.task)
         return self.answer(assignment)
 
 

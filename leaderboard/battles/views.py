@@ -16,6 +16,9 @@ from django.views.decorators.http import (
 
 from annotation.access import gate_is_shut, participant
 from annotation.attempts.event_stream import stream_of
+from annotation.care.services import care_of, check_rested, note_answered, note_shown
+from annotation.care.views import show_care
+from annotation.rules.care import STOPS
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.downloads import lines
@@ -53,6 +56,10 @@ def battle(request: HttpRequest, code: str) -> HttpResponse:
     task, voter = _entered(request, code)
     if gate_is_shut(request, task):
         return redirect(reverse("annotation:gate", args=[code], query={"for": "battle"}))
+    if request.method != "POST":
+        if (care := care_of(voter, task)).rest in STOPS:
+            return show_care(request, task, care)
+        note_shown(annotator=voter, task=task)
     # Who knows the models is not blind, as in judging.
     reason = "reader" if can_read(request.user, task) else ""
     if reason or len(live_contestants(task)) < 2:
@@ -73,11 +80,14 @@ def _send(request: HttpRequest, task: Task, voter: Annotator, now: Battle | None
     if not form.is_valid():
         return page.show(request, task, voter, now, form=form, status=422)
     try:
+        check_rested(voter, task)
         drawn = draw_pair(task) if now is None else None
         turn, is_mine = begin_turn(voter=voter, task=task, drawn=drawn, **form.cleaned_data)
     except Refused as error:
         return page.show(request, task, voter, now, form=form, refused=error)
-    if is_mine:  # with a script the answers stream
+    if is_mine:
+        note_answered(annotator=voter, task=task)
+        # With a script the answers stream.
         turn = settle(turn, SOON if htmx_partial(request) else None)
     if not htmx_partial(request):
         return redirect("leaderboard:battle", task.code)

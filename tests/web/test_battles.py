@@ -4,6 +4,7 @@
 
 import re
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 from django.core.cache import cache
@@ -11,6 +12,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from annotation.models import GatePass
 from annotation.refusals import CapReached, NotAllowed, Stale
 from dynabench.accounts.services import annotator_of
 from leaderboard.arena.report import report_of
@@ -294,6 +296,13 @@ def test_a_sensitive_arena_has_a_gate(as_alice, task):
     assert response["Location"].endswith("/gate/?for=battle")
     assert as_alice.post(response["Location"])["Location"] == URL
     assert as_alice.get(URL).status_code == 200
+    GatePass.objects.update(own_items=0, at=timezone.now())
+    assert 'data-rest="break"' in as_alice.get(URL).text
+    as_alice.post(f"{URL}consent/", {"agrees": "yes"})
+    message = {"prompt": "Hello", "number": 1, "key": uuid4()}
+    refused = as_alice.post(URL, message, **HTMX)
+    assert (refused.status_code, Turn.objects.count()) == (429, 0)
+    assert "Hello" in refused.text
 
 
 @pytest.fixture
