@@ -139,15 +139,23 @@ def _restore_key(backup: Backup) -> None:
     """Put the key where the site reads it, unless the environment names one."""
     if KEYS not in backup.manifest.files:
         return
-    key = json.loads(b"".join(backup.blocks(KEYS)))["SECRET_KEY"]
+    keys = json.loads(b"".join(backup.blocks(KEYS)))
+    key = keys["now"]
+    if keys["before"] and not settings.SECRET_KEY_FALLBACKS:
+        _keep_secret("secret_key_fallbacks", ",".join(keys["before"]))
+        settings.SECRET_KEY_FALLBACKS = keys["before"]
     if not (os.environ.get("SECRET_KEY") or os.environ.get("SECRET_KEY_FILE")):
-        new = settings.HOME / "secret_key.restored"
-        new.touch(mode=0o600)
-        new.write_text(key)
-        new.replace(settings.HOME / "secret_key")
+        _keep_secret("secret_key", key)
         settings.SECRET_KEY = key
     elif key != settings.SECRET_KEY:
         raise BackupError("SECRET_KEY is not the one in the backup. Unset it, or set that one.")
+
+
+def _keep_secret(name: str, text: str) -> None:
+    new = settings.HOME / f"{name}.restored"
+    new.touch(mode=0o600)
+    new.write_text(text)
+    new.replace(settings.HOME / name)
 
 
 def _erase(key: str, erased: Mapping[str, set[str]]) -> Iterator[tuple[str, int]]:
@@ -204,6 +212,9 @@ def _lost_secrets() -> Iterator[str]:
                 f"{lost} secrets of {model._meta.verbose_name_plural} are lost, as SECRET_KEY is "
                 "another one: their people have to enter them again"
             )
+    kept = settings.HOME / "secret_key_fallbacks"
+    if kept.exists():
+        yield f"former keys are in {kept}: name it in SECRET_KEY_FALLBACKS_FILE"
     wanted = TargetModel.objects.exclude(secret_env="").values_list("secret_env", flat=True)
     for name in sorted({*wanted} - os.environ.keys()):
         yield f"{name}, a target's secret, is not set in this environment"

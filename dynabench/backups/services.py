@@ -68,7 +68,8 @@ def make_backup(where: str, *, passphrase: str = "", with_keys: bool = False) ->
                     name = f"{MODELS}{path.relative_to(settings.MODELS_HOME)}"
                     writer.put(name, iter(lambda: file.read(BLOCK), b""))
         if with_keys:
-            writer.put(KEYS, [json.dumps({"SECRET_KEY": settings.SECRET_KEY}).encode()])
+            keys = {"now": settings.SECRET_KEY, "before": settings.SECRET_KEY_FALLBACKS}
+            writer.put(KEYS, [json.dumps(keys).encode()])
         writer.end()
     return writer.manifest
 
