@@ -21,7 +21,7 @@ from dynabench.campaigns.ways.mturk import MechanicalTurk
 from dynabench.campaigns.ways.panels import Arrival
 from dynabench.campaigns.ways.paying import Api, Bonus, PanelRefused, PanelUnclear
 from dynabench.campaigns.ways.prolific import Prolific
-from dynabench.lib.encryption import decrypt
+from dynabench.lib.encryption import Unreadable, decrypt
 from dynabench.lib.errors import Invalid, Refused
 from tasks.permissions import can_own
 
@@ -35,8 +35,11 @@ Paid = Sequence[tuple[Payment, Arrival]]
 
 
 def api_of(campaign: Campaign) -> Api | None:
-    """The panel's API, where the owner gave a token for it."""
-    token = decrypt(campaign.sealed_token)
+    """The panel's API, where the owner gave a token for it that the site's key still reads."""
+    try:
+        token = decrypt(campaign.sealed_token)
+    except Unreadable:
+        return None
     if token and campaign.way == Campaign.Way.PROLIFIC:
         hosts = settings.PANEL_PRIVATE_HOSTS
         return Prolific(settings.PROLIFIC_URL, token, campaign.study, campaign.currency, hosts)

@@ -7,6 +7,7 @@ from datetime import timedelta
 from types import MappingProxyType
 
 from allauth.usersessions.models import UserSession
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
@@ -19,7 +20,7 @@ from dynabench.accounts.services import annotator_of
 from dynabench.accounts.tokens import digest_of
 from dynabench.campaigns.models import Campaign, ConsentText, LedgerRow, Place, Qualification
 from dynabench.campaigns.rules.pay import has_room
-from dynabench.campaigns.selectors import done_of
+from dynabench.campaigns.selectors import done_of, ids_of
 from dynabench.campaigns.ways.panels import Arrival
 from dynabench.lib.encryption import encrypt
 from dynabench.lib.errors import Refused
@@ -36,18 +37,36 @@ SOURCES = {"prolific": Annotator.Source.PROLIFIC, "mturk": Annotator.Source.MTUR
 State = Place.State
 
 
-def id_hash(campaign: Campaign, panel_id: str) -> str:
+def id_hash(campaign: Campaign, panel_id: str, secret: str = "") -> str:
     """What tells a panel's person apart and names nobody, also over campaigns of one panel.
 
     The ids of other panels, whose links are alike, tell people apart in one campaign alone.
+    secret: a former SECRET_KEY.
     """
     scope = campaign.way if campaign.way in SOURCES else f"{campaign.way}-{campaign.pk}"
-    return salted_hmac(f"campaigns.{scope}", panel_id, algorithm="sha256").hexdigest()
+    made = salted_hmac(
+        f"campaigns.{scope}", panel_id, secret=secret or settings.SECRET_KEY, algorithm="sha256"
+    )
+    return made.hexdigest()
+
+
+def _hashes(campaign: Campaign, panel_id: str) -> list[str]:
+    """By the current key, and by those that `renew_hashes` may not have replaced yet."""
+    keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+    return [id_hash(campaign, panel_id, key) for key in keys]
+
+
+def renew_hashes() -> None:
+    """Hash what is kept of panels' ids with the current key; no lock, one update each."""
+    for place in Place.objects.exclude(sealed_id="").select_related("campaign").iterator():
+        if arrival := ids_of(place):
+            hashed = id_hash(place.campaign, arrival.id)
+            Place.objects.filter(pk=place.pk).exclude(id_hash="").update(id_hash=hashed)
 
 
 def known_place(campaign: Campaign, arrival: Arrival) -> Place | None:
     """The place of somebody who agreed before."""
-    found = campaign.all_places.filter(id_hash=id_hash(campaign, arrival.id))
+    found = campaign.all_places.filter(id_hash__in=_hashes(campaign, arrival.id))
     return found.select_related("annotator__user").first()
 
 
@@ -130,15 +149,15 @@ def take_place(
     locked = Campaign.objects.select_for_update(of=("self",), no_key=True).get(pk=place.campaign_id)
     if locked.consents.first() != consent:
         raise Refused(_("The text has changed. Read it again."), code="consent")
-    hashed = id_hash(locked, arrival.id) if arrival else ""
-    one_of = Q(id_hash=hashed) if arrival else Q(annotator__user=user)
+    hashes = _hashes(locked, arrival.id) if arrival else []
+    one_of = Q(id_hash__in=hashes) if arrival else Q(annotator__user=user)
     if before := locked.all_places.filter(one_of).first():
         Place.objects.filter(pk=place.pk, state=State.HELD).delete()
         return before, ""
     found = locked.all_places.filter(pk=place.pk, state=State.HELD).first()
     if found is None:
         raise Refused(_("Your place was held for 15 minutes. Come again."), code="lapsed")
-    person = annotator_of(user) if user else _panel_person(locked, hashed)
+    person = annotator_of(user) if user else _panel_person(locked, hashes)
     check_qualified(locked, person)
     is_known = person.places.exists()
     _check_free(locked, person)
@@ -199,9 +218,9 @@ def check_qualified(campaign: Campaign, person: Annotator) -> None:
         raise Refused(said % {"task": campaign.requires.name}, code="qualification")
 
 
-def _panel_person(campaign: Campaign, hashed: str) -> Annotator:
+def _panel_person(campaign: Campaign, hashes: list[str]) -> Annotator:
     """The person of this panel, known from another campaign or new: an account without address."""
-    known = Place.objects.filter(id_hash=hashed, annotator__user__isnull=False).first()
+    known = Place.objects.filter(id_hash__in=hashes, annotator__user__isnull=False).first()
     if known and known.annotator:
         return known.annotator
     user = User.objects.create_user(f"{secrets.token_hex(12)}@panel.invalid")

@@ -394,6 +394,7 @@ def test_a_tour_and_a_test_come_first(nli, as_alice, alice):
     uuids = sorted(set(asked))
     assert len(uuids) == 2
     assert client.post(url, {uuids[0]: "label:neutral"}).status_code == 422
+    assert client.post(url, dict.fromkeys(uuids, "label:none of these")).status_code == 422
     wrong = dict.fromkeys(uuids, "label:entailment")
     assert "Nothing says so." in client.post(url, wrong).text
     second = set(re.findall(r'name="([0-9a-f-]{36})"', client.get(url).text))

@@ -5,6 +5,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db.models import Model
 
+from dynabench.campaigns.models import Campaign, Place
+from dynabench.campaigns.place_services import renew_hashes
 from dynabench.lib.encryption import Unreadable, rotated
 from dynabench.webhooks.models import Webhook
 from evaluation.models import Submission
@@ -14,6 +16,8 @@ STORED: tuple[tuple[type[Model], str], ...] = (
     (TargetModel, "sealed_secret"),
     (Submission, "secret"),
     (Webhook, "secret"),
+    (Campaign, "sealed_token"),
+    (Place, "sealed_id"),
 )
 
 
@@ -32,6 +36,7 @@ class Command(BaseCommand):
                     continue
                 # One that was changed meanwhile has the new key already.
                 done += rows.filter(pk=pk, **{field: before}).update(**{field: after})
+        renew_hashes()
         self.stdout.write(f"{done} secrets are encrypted with the new key.")
         if unreadable:
             raise CommandError(f"No key reads: {', '.join(unreadable)}. Enter these secrets again.")
