@@ -7,9 +7,11 @@ from django.utils import timezone
 
 from dynabench.campaigns import payment_services
 from dynabench.campaigns.files import bank
-from dynabench.campaigns.models import LedgerRow, Payment, Place
+from dynabench.campaigns.jobs import renew_campaigns
+from dynabench.campaigns.models import Campaign, LedgerRow, Payment, Place
 from dynabench.campaigns.payment_services import plan_bonuses, plan_decision, send_payments
 from dynabench.campaigns.services import note_paid
+from dynabench.campaigns.ways.mturk import MechanicalTurk
 from dynabench.campaigns.ways.paying import PanelRefused
 from dynabench.campaigns.ways.prolific import Prolific
 from dynabench.lib.encryption import encrypt
@@ -168,3 +170,16 @@ def test_what_the_panel_is_to_pay_is_paid_nowhere_else(nli, admin, panel, monkey
     assert plan_bonuses(campaign=campaign, actor=admin) == 0
     Payment.objects.update(state="refused")
     assert note_paid(campaign=campaign, actor=admin, cause="bank") == 1
+
+
+def test_a_panel_that_answers_nonsense_stops_no_other_campaign(nli, admin, panel, monkeypatch):
+    fine = open_campaign(nli.task, way="prolific", study="6" * 24, sealed_token=encrypt("token"))
+    broken = open_campaign(nli.task, slug="broken", way="mturk", sealed_token=encrypt("id:secret"))
+    for campaign in (fine, broken):  # the newest is renewed first
+        paid_place(campaign, 1)
+        plan_bonuses(campaign=campaign, actor=admin)
+    Campaign.objects.update(opened_at=timezone.now())
+    monkeypatch.setattr(MechanicalTurk, "bonuses", lambda self, arrival: int("nonsense"))
+    with pytest.raises(ValueError, match="nonsense"):
+        renew_campaigns()
+    assert (money(broken), money(fine)) == ([], [101])
