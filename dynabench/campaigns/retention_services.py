@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db.models import QuerySet
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from dynabench.campaigns.models import Campaign, Pause, Place
@@ -13,11 +14,14 @@ MOST = 100_000
 
 
 def old_ids() -> QuerySet[Place]:
-    """The places of campaigns whose panel ids are kept no longer."""
+    """The places of campaigns whose panel ids are kept no longer.
+
+    The days count from when an owner closed one, or from its end where nobody did.
+    """
     now = timezone.now()
-    closed = Campaign.objects.filter(closed_at__isnull=False)
-    rows = closed.values_list("pk", "closed_at", "id_days")
-    over = [pk for pk, at, days in rows if at and at + timedelta(days=days) <= now]
+    ended = Campaign.objects.annotate(at=Coalesce("closed_at", "closes_at"))
+    rows = ended.exclude(at=None).values_list("pk", "at", "id_days")
+    over = [pk for pk, at, days in rows if at + timedelta(days=days) <= now]
     return Place.objects.filter(campaign__in=over).exclude(id_hash="", sealed_id="")
 
 

@@ -367,7 +367,8 @@ def test_retention(nli):
     call_command("apply_retention", dry_run=True)
     assert place.pauses.exists()
     assert apply_retention() == 1
-    Campaign.objects.update(closed_at=timezone.now() - timedelta(days=31))
+    past = timezone.now() - timedelta(days=31)
+    Campaign.objects.update(closed_at=None, closes_at=past)  # it ended, and nobody closed it
     call_command("apply_retention")
     place.refresh_from_db()
     assert (place.id_hash, place.sealed_id) == ("", "")
