@@ -128,9 +128,17 @@ def in_payment(campaign: Campaign) -> set[int]:
 
 
 def owed_outside(campaign: Campaign) -> list[Row]:
-    """Who is owed what an owner may pay elsewhere, without paying it twice; three queries."""
+    """Who is owed what an owner may pay elsewhere, without paying it twice; three queries.
+
+    Where a panel is asked by its API, it pays for the task once that is approved.
+    """
     going = in_payment(campaign)
-    return [row for row in rows_of(campaign) if row.owed > 0 and row.place.pk not in going]
+    waits = {Place.State.SUBMITTED} if campaign.sealed_token else set()
+    return [
+        row
+        for row in rows_of(campaign)
+        if row.owed > 0 and row.place.pk not in going and row.place.state not in waits
+    ]
 
 
 @dataclass(frozen=True)

@@ -156,6 +156,7 @@ def test_what_the_owner_says_was_paid_is_in_the_ledger(nli, admin, panel):
 def test_what_the_panel_is_to_pay_is_paid_nowhere_else(nli, admin, panel, monkeypatch):
     campaign = study(nli, "prolific")
     paid_place(campaign, 1)
+    paid_place(campaign, 2, state="submitted")  # the panel pays once it is approved
     plan_bonuses(campaign=campaign, actor=admin)
     assert len(list(bank(campaign))) == 1  # the heading
     assert note_paid(campaign=campaign, actor=admin, cause="bank") == 0
