@@ -25,7 +25,10 @@ from tests.support.evaluations import accepted_model, nli_rows, queued_run, set_
 from tests.support.factories import TaskFactory
 from tests.support.serving_models import tiny_model
 
-pytestmark = pytest.mark.skipif(not find_spec("ray"), reason="needs ray (requirements-ray.txt)")
+pytestmark = [
+    pytest.mark.skipif(not find_spec("ray"), reason="needs ray (requirements-ray.txt)"),
+    pytest.mark.django_db,  # all of them, or others run in between and the cluster starts again
+]
 KILLS = int(os.environ.get("KILLS") or 10)
 SHARD, SHARDS = 4, 9
 
@@ -44,7 +47,6 @@ def job(cluster: Nodes, tmp_path: Path) -> Job:
     return Job(cluster.address, SHARD, "cluster", Runnable(), inputs, LIMITS, waiting)
 
 
-@pytest.mark.django_db
 def test_the_scores_are_those_of_one_machine(cluster, settings, monkeypatch, tmp_path):
     """A real model, whose numbers depend on what its batches are padded to."""
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
