@@ -19,6 +19,11 @@ cp deploy/compose.yaml deploy/prepare.sh "$work"
 "$work/prepare.sh" localhost operator@example.org
 began=$(date +%s)
 compose up -d
+# Signing in before there is the account would be wrong passwords, of which there may be few.
+until compose logs setup 2>/dev/null | grep -q 'nli round 1 is open'; do
+  [ $(($(date +%s) - began)) -lt 600 ] || { echo "The first round does not open."; exit 1; }
+  sleep 2
+done
 PYTHON=.venv/bin/python
 [ -x "$PYTHON" ] || PYTHON=python3
 "$PYTHON" scripts/walk.py "https://localhost:$HTTPS_PORT" operator@example.org "$work/secrets/admin_password"
