@@ -108,7 +108,9 @@ def _store(
     is_used = HandedAnswers.objects.filter(upload=file).exists()
     if file is None or is_used or received(file) != file.size:
         raise Invalid("You have no such file here. Upload it.", field="upload")
-    worker = OwnWorker.objects.get(task=run.submission.task, user=user)
+    worker = OwnWorker.objects.filter(task=run.submission.task, user=user).first()
+    if worker is None:  # it was removed meanwhile
+        raise _gone()
     HandedAnswers.objects.create(
         run=run,
         lease_token=token,
