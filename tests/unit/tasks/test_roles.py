@@ -7,17 +7,18 @@ from tasks.roles import ADMINISTRATOR, PERSON, TABLE, VISITOR, May, allowed, rol
 OWNERS = Path(__file__).parents[3] / "docs/owners.md"
 
 
-def in_words(who, may):
-    """yes, no or public: only where everybody sees the task."""
-    hidden, public = (may in allowed(who, is_visible=is_visible) for is_visible in (False, True))
+def in_words(who):
+    """What somebody may do, and what only where everybody sees the task."""
+    hidden, public = (allowed(who, is_visible=is_visible) for is_visible in (False, True))
     assert public >= hidden
-    return "yes" if hidden else "public" if public else "no"
+    always, there = ([may for may in May if may in some] for some in (hidden, public - hidden))
+    words = [", ".join(always), "where public " + ", ".join(there)]
+    return "; ".join([*words[:1] * bool(always), *words[1:] * bool(there)])
 
 
-def test_the_table_of_the_docs():
-    rows = [["role", *May], *([who, *(in_words(who, may) for may in May)] for who in TABLE)]
-    lines = [f"| {' | '.join(row)} |" for row in rows]
-    assert "\n".join([lines[0], "|---" * len(rows[0]) + "|", *lines[1:]]) in OWNERS.read_text()
+def test_the_list_of_the_docs():
+    lines = "\n".join(f"- {who}: {in_words(who)}" for who in TABLE)
+    assert f"\n\n{lines}\n\n" in OWNERS.read_text()
 
 
 def test_who_reads_labels_never_judges():
