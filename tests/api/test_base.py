@@ -169,7 +169,7 @@ def test_what_is_free_and_what_is_no_object_are_as_before(rf):
 @pytest.mark.parametrize(
     "url",
     [
-        "tasks/", "groups/", "me/examples/", "me/models/", "tokens/", "uploads/", "webhooks/",
+        "tasks/", "me/examples/", "me/models/", "tokens/", "uploads/", "webhooks/",
         "tasks/nli/rounds/", "tasks/nli/models/", "tasks/nli/members/", "tasks/nli/targets/",
         "tasks/nli/reports/", "tasks/nli/review/", "tasks/nli/authors/", "tasks/nli/gold/",
         "tasks/nli/rounds/1/examples/", "tasks/nli/rounds/1/validations/",

@@ -20,6 +20,7 @@ Key = tuple[str, str]
 BEFORE_THE_CHECK: set[Key] = {
     ("accounts", "0007_no_staff"),
     ("annotation", "0009_suggestion_actions"),
+    ("communities", "0002_groups"),
     ("evaluation", "0009_chat_models"),
     ("evaluation", "0020_adapters_and_gpus"),
     ("evaluation", "0021_training_data_facts"),
@@ -27,6 +28,7 @@ BEFORE_THE_CHECK: set[Key] = {
     ("tasks", "0017_reviewers"),
     ("tasks", "0023_sealed_secrets"),
     ("tasks", "0024_generators_secret"),
+    ("tasks", "0026_no_groups"),
     ("validation", "0009_round_policy"),
 }
 """Sites of 0.2.0 stop for these."""
@@ -49,6 +51,7 @@ def found() -> dict[Key, list[str]]:
     modules = {key: sys.modules[loader.disk_migrations[key].__module__] for key in keys}
     files = {key: Path(module.__file__) for key, module in modules.items()}
     ours = {key for key in keys if files[key].is_relative_to(ROOT)}
+    ours -= {key for key in keys if "site-packages" in files[key].parts}
     new = {key for key in ours if str(files[key].relative_to(ROOT)) not in released}
     known = {
         ".".join(key)

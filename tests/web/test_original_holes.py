@@ -215,7 +215,8 @@ def test_s6_no_answer_names_people_targets_or_secrets(world, owners, others):
     ]  # fmt: skip
     before = state()
     for address in readable(world):
-        knowing = [owners] if address.endswith(("/members/", "/target-models/")) else []
+        for_owners = ("/members/", "/own-workers/", "/target-models/")
+        knowing = [owners] if address.endswith(for_owners) else []
         if "/teams/" in address:  # its members know each other's addresses
             knowing = [owners, others]
         for client in (APIClient(), others, owners):
