@@ -31,7 +31,7 @@ from evaluation.sandbox import containers
 from evaluation.sandbox.choose import NO_ENGINE, has_engine
 from tasks.models import TargetModel
 from tests.support.evaluations import accepted_model, queued_run, set_version
-from tests.support.factories import TaskFactory
+from tests.support.factories import TaskFactory, UserFactory
 from tests.support.live import Postgres, database_url, wait_until
 from tests.support.serving_models import tiny_model
 
@@ -319,7 +319,7 @@ def check_containers_go():
 def test_the_engine_is_killed(home, engine, cluster, repeat):
     """The run waits for it, and its attempt does not count."""
     task = TaskFactory(code="nli")
-    model = accepted_model(task, kind=Submission.Kind.IMAGE, digest=engine.image)
+    model = accepted_model(task, UserFactory(), kind=Submission.Kind.IMAGE, digest=engine.image)
     run = rung(queued_run(model, set_version(task, size=FEW)))
     wait_for_the_middle(run, random.Random(repeat))
     engine.kill()
@@ -336,7 +336,7 @@ def test_the_engine_is_killed(home, engine, cluster, repeat):
 def test_the_worker_of_a_container_is_killed(home, engine, cluster, repeat):
     """Its container is removed by the janitor."""
     task = TaskFactory(code="nli")
-    model = accepted_model(task, kind=Submission.Kind.IMAGE, digest=engine.image)
+    model = accepted_model(task, UserFactory(), kind=Submission.Kind.IMAGE, digest=engine.image)
     run = rung(queued_run(model, set_version(task, size=FEW)))
     wait_for_the_middle(run, random.Random(repeat))
     os.kill(cluster.worker(), signal.SIGKILL)
