@@ -19,7 +19,7 @@ from dynabench.lib.errors import Invalid, Refused
 from dynabench.lib.rows import delete_some
 from tasks.mails import mail_invitation
 from tasks.models import Invitation, Task, TaskMember
-from tasks.permissions import OWNERS, can_own, role_of
+from tasks.permissions import OWNERS, check_owns, role_of
 
 MOST_OPEN = 500
 """Invitations of a task that are open at a time."""
@@ -80,8 +80,7 @@ def make_link(
 @transaction.atomic
 def revoke(*, invitation: Invitation, actor: User) -> None:
     """End an invitation; who has accepted it stays. No lock, one update. Raises Refused."""
-    if not can_own(actor, invitation.task):
-        raise Refused(_("You do not own this task any more."), code="members")
+    check_owns(actor, invitation.task)
     if open_ones(invitation.task).filter(pk=invitation.pk).update(revoked_at=timezone.now()):
         about = {"user": invitation.address} if invitation.address else {}
         log(actor, "invitation.revoked", invitation.task, role=invitation.role, **about)
@@ -135,8 +134,7 @@ def address_of(key: str) -> str:
 
 def _lock_owned(task: Task, actor: User, more: int) -> None:
     locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
-    if not can_own(actor, locked):
-        raise Refused(_("You do not own this task any more."), code="members")
+    check_owns(actor, locked)
     if open_ones(locked).count() + more > MOST_OPEN:
         words = _("A task has at most %(most)d open invitations. Revoke some first.")
         raise Refused(words % {"most": MOST_OPEN}, code="cap")

@@ -4,9 +4,11 @@ from collections.abc import Collection
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
+from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
 from dynabench.accounts.people import has_confirmed_address
+from dynabench.lib.errors import Refused
 from tasks.models import Generator, TargetModel, Task, TaskMember
 from tasks.roles import ADMINISTRATOR, PERSON, VISITOR, May, allowed, roles_that
 
@@ -107,6 +109,12 @@ def can_edit(user: Person, task: Task) -> bool:
 def can_own(user: Person, task: Task) -> bool:
     """Whether the person may name members, release and delete."""
     return _may(user, task, May.OWN)
+
+
+def check_owns(user: Person, task: Task) -> None:
+    """Raises Refused for who owns the task no more, though the page still offered it."""
+    if not can_own(user, task):
+        raise Refused(_("You do not own this task any more."), code="members")
 
 
 def is_offered_new_tasks(user: Person) -> bool:

@@ -20,7 +20,7 @@ from tasks.contexts.services import store_contexts
 from tasks.duties.services import end_without_role
 from tasks.media.services import digests_in, keep
 from tasks.models import Round, Task, TaskMember
-from tasks.permissions import Person, can_own
+from tasks.permissions import Person, check_owns
 from tasks.rounds.states import set_round_state
 from tasks.scenes.contexts import drawn_contexts, with_drawn_examples
 
@@ -203,8 +203,8 @@ def change_members(
     Raises Refused.
     """
     locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
-    if actor and not can_own(actor, locked):
-        raise Refused(_("You do not own this task any more."), code="members")
+    if actor:
+        check_owns(actor, locked)
     there = {member.pk: member for member in task.members.all()}
     if not there.keys() >= {member.pk for member in (*changed, *removed)}:
         raise Refused(

@@ -23,7 +23,7 @@ from dynabench.campaigns.ways.paying import Api, Bonus, PanelRefused, PanelUncle
 from dynabench.campaigns.ways.prolific import Prolific
 from dynabench.lib.encryption import Unreadable, decrypt
 from dynabench.lib.errors import Invalid, Refused
-from tasks.permissions import can_own
+from tasks.permissions import check_owns
 
 BATCH = 20
 LEASE = timedelta(minutes=5)
@@ -274,6 +274,5 @@ def _open(campaign: Campaign) -> QuerySet[Payment]:
 def _locked(campaign: Campaign, actor: User) -> Campaign:
     rows = Campaign.objects.select_related("task")
     locked = rows.select_for_update(of=("self",), no_key=True).get(pk=campaign.pk)
-    if not can_own(actor, locked.task):
-        raise Refused(_("You do not own this task any more."), code="members")
+    check_owns(actor, locked.task)
     return locked

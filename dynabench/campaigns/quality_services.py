@@ -12,7 +12,7 @@ from dynabench.accounts.services import log
 from dynabench.campaigns.models import Campaign, Pause, Place
 from dynabench.campaigns.quality import Look, looks_of
 from dynabench.lib.errors import Refused
-from tasks.permissions import can_own
+from tasks.permissions import check_owns
 
 
 @transaction.atomic
@@ -21,7 +21,8 @@ def pause(*, place: Place, actor: User | None, evidence: dict[str, Any]) -> None
 
     No lock: one open pause a place, by a unique key. Raises Refused.
     """
-    _check(actor, place.campaign)
+    if actor is not None:
+        check_owns(actor, place.campaign.task)
     try:
         with transaction.atomic():
             Pause.objects.create(place=place, evidence=evidence, by_rule=actor is None)
@@ -62,13 +63,8 @@ def appeal(*, place: Place, text: str) -> None:
 @transaction.atomic
 def answer(*, pause: Pause, actor: User, text: str, lift: bool) -> None:
     """The owner answers, and may let the person go on. No lock, one update. Raises Refused."""
-    _check(actor, pause.place.campaign)
+    check_owns(actor, pause.place.campaign.task)
     values = {"answer": text[:2000]} | ({"lifted_at": timezone.now()} if lift else {})
     if not Pause.objects.filter(pk=pause.pk, lifted_at=None).update(**values):
         raise Refused(_("The pause is over already."), code="over")
     log(actor, "campaign.appeal-answered", pause.place.campaign.task, place=pause.place_id)
-
-
-def _check(actor: User | None, campaign: Campaign) -> None:
-    if actor is not None and not can_own(actor, campaign.task):
-        raise Refused(_("You do not own this task any more."), code="members")

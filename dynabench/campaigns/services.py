@@ -1,4 +1,4 @@
-"""Writes about campaigns by a task's owners; each asks `can_own` first."""
+"""Writes about campaigns by a task's owners; each asks `check_owns` first."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from dynabench.lib.encryption import encrypt
 from dynabench.lib.errors import Invalid, Refused
 from dynabench.lib.rows import changed_fields
 from tasks.models import Task
-from tasks.permissions import can_own
+from tasks.permissions import check_owns
 
 State = Campaign.State
 FROM = {
@@ -32,7 +32,7 @@ FIXED = ("kind", "way", "each", "currency", "pay_task", "pay_accepted", "pay_bon
 @transaction.atomic
 def make_campaign(*, task: Task, actor: User, consent: str, token: str, **plan: Any) -> Campaign:
     """A draft. No lock, a unique constraint. Raises Refused, Invalid."""
-    _check_owner(actor, task)
+    check_owns(actor, task)
     if Campaign.objects.filter(slug=plan["slug"]).exists():
         raise Invalid(_("Another campaign has this address."), field="slug")
     made = Campaign.objects.create(task=task, sealed_token=encrypt(token), **plan)
@@ -163,7 +163,7 @@ def note_paid(*, campaign: Campaign, actor: User, cause: str) -> int:
 @transaction.atomic
 def review_place(*, place: Place, actor: User, approve: bool) -> None:
     """Approve what somebody submitted, or reject it; their pay for it stays. Locks the place."""
-    _check_owner(actor, place.campaign.task)
+    check_owns(actor, place.campaign.task)
     found = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
     if found.state not in (Place.State.SUBMITTED, Place.State.APPROVED, Place.State.REJECTED):
         raise Refused(_("Nothing was submitted yet."), code="state")
@@ -175,10 +175,5 @@ def review_place(*, place: Place, actor: User, approve: bool) -> None:
 def _locked(campaign: Campaign, actor: User) -> Campaign:
     rows = Campaign.objects.select_related("task")
     locked = rows.select_for_update(of=("self",), no_key=True).get(pk=campaign.pk)
-    _check_owner(actor, locked.task)
+    check_owns(actor, locked.task)
     return locked
-
-
-def _check_owner(actor: User, task: Task) -> None:
-    if not can_own(actor, task):
-        raise Refused(_("You do not own this task any more."), code="members")
