@@ -16,14 +16,15 @@ from django.utils.translation import gettext as _
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.campaigns.models import Campaign, LedgerRow, Payment, Place
+from dynabench.campaigns.place_services import enter_in_ledger
 from dynabench.campaigns.selectors import ids_of, in_payment, rows_of
+from dynabench.campaigns.services import lock_owned
 from dynabench.campaigns.ways.mturk import MechanicalTurk
 from dynabench.campaigns.ways.panels import Arrival
 from dynabench.campaigns.ways.paying import Api, Bonus, PanelRefused, PanelUnclear
 from dynabench.campaigns.ways.prolific import Prolific
 from dynabench.lib.encryption import Unreadable, decrypt
 from dynabench.lib.errors import Invalid, Refused
-from tasks.permissions import check_owns
 
 BATCH = 20
 LEASE = timedelta(minutes=5)
@@ -54,7 +55,7 @@ def plan_bonuses(*, campaign: Campaign, actor: User) -> int:
 
     Locks the campaign. Who has an open payment gets the rest another time. Raises Refused.
     """
-    locked = _locked(campaign, actor)
+    locked = lock_owned(campaign, actor)
     open_ones = in_payment(locked)
     planned = []
     for row in rows_of(locked):
@@ -69,7 +70,7 @@ def plan_bonuses(*, campaign: Campaign, actor: User) -> int:
 @transaction.atomic
 def plan_decision(*, place: Place, actor: User, approve: bool, reason: str = "") -> None:
     """Plan to approve or reject at the panel what somebody submitted. Raises Refused, Invalid."""
-    campaign = _locked(place.campaign, actor)
+    campaign = lock_owned(place.campaign, actor)
     if not approve and len(reason) < REASON_LENGTH:
         said = _("Give a reason of at least %(n)d characters; the person reads it.")
         raise Invalid(said % {"n": REASON_LENGTH}, field="reason")
@@ -88,7 +89,7 @@ def resolve(*, payment: Payment, actor: User, is_paid: bool) -> None:
 
     No lock: one update on condition. Raises Refused.
     """
-    campaign = _locked(payment.place.campaign, actor)
+    campaign = lock_owned(payment.place.campaign, actor)
     unclear = Payment.objects.filter(pk=payment.pk, state=State.UNCLEAR)
     if not unclear.update(state=State.SENT if is_paid else State.REFUSED):
         raise Refused(_("This payment is not unclear any more."), code="state")
@@ -231,21 +232,14 @@ def _end(payment: Payment) -> bool:
         return False
     place = payment.place
     if payment.kind == Kind.BONUS:
-        _note_paid(place, payment.amount, f"bonus {payment.key}")
+        enter_in_ledger(place, LedgerRow.Kind.PAID, payment.amount, f"bonus {payment.key}")
         return True
     is_approved = payment.kind == Kind.APPROVE
     to = Place.State.APPROVED if is_approved else Place.State.REJECTED
     Place.objects.filter(pk=place.pk).update(state=to)
     if is_approved:
-        _note_paid(place, place.campaign.pay_task, "approval")
+        enter_in_ledger(place, LedgerRow.Kind.PAID, place.campaign.pay_task, "approval")
     return True
-
-
-def _note_paid(place: Place, amount: int, cause: str) -> None:
-    if amount:
-        row = {"amount": amount, "currency": place.campaign.currency}
-        kind = LedgerRow.Kind.PAID
-        LedgerRow.objects.get_or_create(place=place, kind=kind, cause=cause, defaults=row)
 
 
 def _again(payment: Payment) -> bool:
@@ -269,10 +263,3 @@ def _open(campaign: Campaign) -> QuerySet[Payment]:
     going = (State.PLANNED, State.PREPARED, State.SENT, State.UNCLEAR)
     rows = Payment.objects.filter(place__campaign=campaign, state__in=going)
     return rows.select_related("place__campaign")
-
-
-def _locked(campaign: Campaign, actor: User) -> Campaign:
-    rows = Campaign.objects.select_related("task")
-    locked = rows.select_for_update(of=("self",), no_key=True).get(pk=campaign.pk)
-    check_owns(actor, locked.task)
-    return locked

@@ -37,6 +37,12 @@ SOURCES = {"prolific": Annotator.Source.PROLIFIC, "mturk": Annotator.Source.MTUR
 State = Place.State
 
 
+def lock(campaign_id: int) -> Campaign:
+    """The campaign, which nobody else locks until the transaction ends."""
+    rows = Campaign.objects.select_related("task")
+    return rows.select_for_update(of=("self",), no_key=True).get(pk=campaign_id)
+
+
 def id_hash(campaign: Campaign, panel_id: str, secret: str = "") -> str:
     """What tells a panel's person apart and names nobody, also over campaigns of one panel.
 
@@ -77,7 +83,7 @@ def hold_place(*, campaign: Campaign) -> Place | None:
     Locks the campaign, so that no more people get in than there are places and money. Raises
     Refused where nobody may come.
     """
-    locked = Campaign.objects.select_for_update(of=("self",), no_key=True).get(pk=campaign.pk)
+    locked = lock(campaign.pk)
     _free(locked)
     check_open(locked)
     if not _has_place(locked):
@@ -98,7 +104,7 @@ def _free(campaign: Campaign) -> None:
 @transaction.atomic
 def free_places(*, campaign: Campaign) -> None:
     """Take back the places whose time is over, and open a campaign that was full. Locks it."""
-    locked = Campaign.objects.select_for_update(of=("self",), no_key=True).get(pk=campaign.pk)
+    locked = lock(campaign.pk)
     _free(locked)
     if locked.state == Campaign.State.FULL and _has_place(locked):
         _set_state(locked, Campaign.State.OPEN)
@@ -146,7 +152,7 @@ def take_place(
     person, so that no work counts in two campaigns. Raises Refused once the hold is over and the
     place is another's, where there is a newer consent text, and as `_check_free`.
     """
-    locked = Campaign.objects.select_for_update(of=("self",), no_key=True).get(pk=place.campaign_id)
+    locked = lock(place.campaign_id)
     if locked.consents.first() != consent:
         raise Refused(_("The text has changed. Read it again."), code="consent")
     hashes = _hashes(locked, arrival.id) if arrival else []
@@ -256,9 +262,7 @@ def submit(*, place: Place) -> Place:
 
     Locks the campaign. Raises Refused while something is left to do.
     """
-    campaign = Campaign.objects.select_for_update(of=("self",), no_key=True).get(
-        pk=place.campaign_id
-    )
+    campaign = lock(place.campaign_id)
     found = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
     if found.state not in (State.WORKING, State.LAPSED):
         return found
@@ -266,12 +270,12 @@ def submit(*, place: Place) -> Place:
         raise Refused(_("Something is left to do."), code="unfinished")
     found.state, found.submitted_at = State.SUBMITTED, timezone.now()
     found.save(update_fields=["state", "submitted_at"])
-    earn(found, LedgerRow.Kind.EARNED, campaign.pay_task, "task")
+    enter_in_ledger(found, LedgerRow.Kind.EARNED, campaign.pay_task, "task")
     return found
 
 
-def earn(place: Place, kind: str, amount: int, cause: str) -> None:
-    """Note what somebody is owed; each cause once."""
+def enter_in_ledger(place: Place, kind: str, amount: int, cause: str) -> None:
+    """Note what somebody is owed or got; each cause once."""
     if amount:
         row = {"amount": amount, "currency": place.campaign.currency}
         LedgerRow.objects.get_or_create(place=place, kind=kind, cause=cause, defaults=row)

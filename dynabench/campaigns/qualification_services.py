@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import Annotator
 from dynabench.campaigns.models import LedgerRow, Place, Qualification
-from dynabench.campaigns.place_services import earn
+from dynabench.campaigns.place_services import enter_in_ledger
 from dynabench.campaigns.qualification_items import items_of, shown
 from dynabench.lib.errors import Refused
 from validation.models import GoldAnswer
@@ -63,7 +63,7 @@ def take_test(*, place: Place, answers: Mapping[str, str]) -> Qualification:
         found.state, found.began_at = State.WORKING, now
     elif row.tries >= campaign.test_tries:
         found.state, found.submitted_at = State.SCREENED, now
-        earn(found, LedgerRow.Kind.EARNED, campaign.pay_test, "test")
+        enter_in_ledger(found, LedgerRow.Kind.EARNED, campaign.pay_test, "test")
     row.save(update_fields=["tries", "right", "asked", "tried_at", "passed_at"])
     found.save(update_fields=["state", "began_at", "submitted_at"])
     return row

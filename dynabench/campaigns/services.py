@@ -11,6 +11,7 @@ from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.campaigns.coverage import novelty_of
 from dynabench.campaigns.models import Campaign, ConsentText, LedgerRow, Place
+from dynabench.campaigns.place_services import lock
 from dynabench.campaigns.selectors import decided_of, owed_outside
 from dynabench.lib.encryption import encrypt
 from dynabench.lib.errors import Invalid, Refused
@@ -49,7 +50,7 @@ def change_campaign(
 
     token: empty keeps the one that is there. Locks the campaign. Raises Refused, Invalid.
     """
-    locked = _locked(campaign, actor)
+    locked = lock_owned(campaign, actor)
     if locked.opened_at:
         wrong = next((name for name in FIXED if plan[name] != getattr(locked, name)), None)
         if wrong:
@@ -79,7 +80,7 @@ def set_campaign_state(
 
     Locks the campaign. Raises Refused, Invalid.
     """
-    locked = _locked(campaign, actor)
+    locked = lock_owned(campaign, actor)
     if locked.state not in FROM[State(state)]:
         said = _("The campaign is %(state)s now. Look at it again.")
         raise Refused(said % {"state": _(locked.state)}, code="state")
@@ -144,7 +145,7 @@ def note_paid(*, campaign: Campaign, actor: User, cause: str) -> int:
     But what the panel is to pay. cause: the owner's own word, such as a bank's reference; each is
     used once a person. Locks the campaign. Raises Refused.
     """
-    locked = _locked(campaign, actor)
+    locked = lock_owned(campaign, actor)
     owed = owed_outside(locked)
     rows = [
         LedgerRow(
@@ -172,8 +173,8 @@ def review_place(*, place: Place, actor: User, approve: bool) -> None:
     log(actor, f"campaign.place-{found.state}", place.campaign.task, place=found.pk)
 
 
-def _locked(campaign: Campaign, actor: User) -> Campaign:
-    rows = Campaign.objects.select_related("task")
-    locked = rows.select_for_update(of=("self",), no_key=True).get(pk=campaign.pk)
+def lock_owned(campaign: Campaign, actor: User) -> Campaign:
+    """The campaign, locked for one of the task's owners. Raises Refused."""
+    locked = lock(campaign.pk)
     check_owns(actor, locked.task)
     return locked
