@@ -13,6 +13,9 @@ from dynabench.campaigns.rules.pay import Pay
 from tasks.models import Task
 from tasks.proposal import CODE
 
+PANEL_PEOPLE = "@panel.invalid"
+"""How addresses end of accounts that a panel's people have without knowing."""
+
 
 class Campaign(models.Model):
     """A study of one task: so many people each do so much for so much pay.

@@ -18,7 +18,14 @@ from annotation.models import Assignment, Conversation
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import annotator_of
 from dynabench.accounts.tokens import digest_of
-from dynabench.campaigns.models import Campaign, ConsentText, LedgerRow, Place, Qualification
+from dynabench.campaigns.models import (
+    PANEL_PEOPLE,
+    Campaign,
+    ConsentText,
+    LedgerRow,
+    Place,
+    Qualification,
+)
 from dynabench.campaigns.rules.pay import has_room
 from dynabench.campaigns.selectors import done_of, ids_of
 from dynabench.campaigns.ways.panels import Arrival
@@ -229,7 +236,7 @@ def _panel_person(campaign: Campaign, hashes: list[str]) -> Annotator:
     known = Place.objects.filter(id_hash__in=hashes, annotator__user__isnull=False).first()
     if known and known.annotator:
         return known.annotator
-    user = User.objects.create_user(f"{secrets.token_hex(12)}@panel.invalid")
+    user = User.objects.create_user(f"{secrets.token_hex(12)}{PANEL_PEOPLE}")
     annotator = annotator_of(user)
     annotator.source = SOURCES.get(campaign.way, Annotator.Source.PANEL)
     annotator.save(update_fields=["source"])

@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.deprecation import MiddlewareMixin
 
-from dynabench.campaigns.models import Campaign, Pause, Place
+from dynabench.campaigns.models import PANEL_PEOPLE, Campaign, Pause, Place
 from dynabench.campaigns.place_services import come_in
 from dynabench.campaigns.ways.panels import MTURK_HOSTS, Arrival
 from dynabench.lib.encryption import Unreadable, decrypt, encrypt
@@ -90,7 +90,7 @@ def enter(request: HttpRequest, place: Place, *, back: str = "") -> None:
 def is_of_panel(request: HttpRequest) -> bool:
     """Whether the person came without an account of their own."""
     user = request.user
-    return user.is_authenticated and user.email.endswith("@panel.invalid")
+    return user.is_authenticated and user.email.endswith(PANEL_PEOPLE)
 
 
 class PanelPeople(MiddlewareMixin):

@@ -12,7 +12,7 @@ from django.utils.formats import date_format
 
 from annotation.models import Assignment
 from dynabench.accounts.models import LogEntry, User
-from dynabench.campaigns.models import LedgerRow, Place
+from dynabench.campaigns.models import PANEL_PEOPLE, LedgerRow, Place
 from dynabench.campaigns.rules.pay import units
 from dynabench.notices.models import About
 from tasks.models import Round, Task
@@ -50,7 +50,7 @@ def _whose(path: str, user: User | None) -> Q:
     """Rows of people with an account; who came from a panel has no address."""
     if user is not None:
         return Q(**{path: user})
-    return Q(**{f"{path}__is_active": True}) & ~Q(**{f"{path}__email__endswith": "@panel.invalid"})
+    return Q(**{f"{path}__is_active": True}) & ~Q(**{f"{path}__email__endswith": PANEL_PEOPLE})
 
 
 def _places(user: User | None) -> QuerySet[Place]:
