@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db.models import QuerySet
-from django.http import Http404, HttpResponseBase
+from django.http import FileResponse, Http404, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
@@ -20,7 +20,7 @@ from dynabench.accounts.models import ApiToken
 from dynabench.accounts.people import person
 from dynabench.lib.api import JSON_LINES, Pages, read
 from dynabench.lib.disk import scratch
-from dynabench.lib.downloads import lines
+from dynabench.lib.downloads import OCTETS, lines
 from evaluation.api.runs import UsageSerializer
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, OwnWorker, Submission
@@ -206,7 +206,7 @@ class LeaseModel(_OfLease):
     def get(self, request: Request, token: UUID) -> HttpResponseBase:
         """The model as it was checked: a tar of its folder, or what `docker save` wrote."""
         file = self.leased(token).submission.file.open("rb")
-        return lines(iter(lambda: file.read(2**20), b""), "model.tar", "application/octet-stream")
+        return FileResponse(file, as_attachment=True, filename="model.tar", content_type=OCTETS)
 
 
 class EndingSerializer(serializers.Serializer[Any]):
