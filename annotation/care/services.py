@@ -3,6 +3,7 @@
 No lock: of two requests at the same moment one counts.
 """
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
@@ -89,23 +90,17 @@ def check_rested(annotator: Annotator, task: Task) -> None:
 
 def note_shown(*, annotator: Annotator, task: Task) -> None:
     """A text is shown."""
-    if task.is_sensitive:
-        row = _row(annotator, task)
-        _keep(row, row.seen.shown(timezone.now()))
+    _note(annotator, task, lambda seen, now: seen.shown(now))
 
 
 def note_told(*, annotator: Annotator, task: Task, seconds: int) -> None:
     """The browser reports that a text was in view for so many seconds."""
-    if task.is_sensitive:
-        row = _row(annotator, task)
-        _keep(row, row.seen.told(timezone.now(), seconds))
+    _note(annotator, task, lambda seen, now: seen.told(now, seconds))
 
 
 def note_answered(*, annotator: Annotator, task: Task) -> None:
     """A text was answered, or passed by."""
-    if task.is_sensitive:
-        row = _row(annotator, task)
-        _keep(row, row.seen.answered(timezone.now()))
+    _note(annotator, task, lambda seen, now: seen.answered(now))
 
 
 def set_limits(*, annotator: Annotator, task: Task, own: Limits) -> None:
@@ -119,6 +114,9 @@ def _row(annotator: Annotator, task: Task) -> GatePass:
     return GatePass.objects.get_or_create(annotator=annotator, task=task)[0]
 
 
-def _keep(row: GatePass, seen: Seen) -> None:
-    """Unless another request counted meanwhile."""
-    GatePass.objects.filter(pk=row.pk, at=row.at).update(**asdict(seen))
+def _note(annotator: Annotator, task: Task, change: Callable[[Seen, datetime], Seen]) -> None:
+    """Of tasks with a warning, unless another request counts meanwhile."""
+    if task.is_sensitive:
+        row = _row(annotator, task)
+        seen = change(row.seen, timezone.now())
+        GatePass.objects.filter(pk=row.pk, at=row.at).update(**asdict(seen))
