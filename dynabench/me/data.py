@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods
 
 from annotation.models import GatePass
+from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.people import person
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.downloads import lines
@@ -31,7 +32,11 @@ def data(request: HttpRequest) -> HttpResponse:
 def download(request: HttpRequest) -> StreamingHttpResponse:
     """Everything about the person as JSON."""
     user = person(request)
-    me = annotator_of(user)
+    return exported(user, annotator_of(user))
+
+
+def exported(user: User, me: Annotator) -> StreamingHttpResponse:
+    """The file of a person's data, which no cache keeps."""
     response = lines(export(user, me), f"dynabench-{me.pseudonym}.json", "application/json")
     response["Cache-Control"] = "no-store"
     return response

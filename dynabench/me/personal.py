@@ -10,8 +10,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.tokens import digest_of
 from dynabench.campaigns.models import Place
-from dynabench.lib.downloads import lines
-from dynabench.me.export import export
+from dynabench.me.data import exported
 from dynabench.me.services import delete_person
 
 
@@ -43,7 +42,4 @@ def personal(request: HttpRequest, key: str) -> HttpResponse:
 def download(request: HttpRequest, key: str) -> StreamingHttpResponse:
     """Everything about the person as JSON."""
     _found, annotator, user = _place(key)
-    found = export(user, annotator)
-    response = lines(found, f"dynabench-{annotator.pseudonym}.json", "application/json")
-    response["Cache-Control"] = "no-store"
-    return response
+    return exported(user, annotator)
