@@ -172,7 +172,7 @@ def object_storage(url: str) -> dict[str, Any]:
     if parts.scheme != "s3" or not parts.netloc or options.keys() - {"endpoint", "region"}:
         raise EnvError(f"{url!r} is not of the form s3://BUCKET/FOLDER?endpoint=…&region=…")
     return {
-        "BACKEND": "dynabench.lib.object_storage.ObjectStorage",
+        "BACKEND": "dynabench.lib.storage.object_storage.ObjectStorage",
         "OPTIONS": {
             "bucket_name": parts.netloc,
             "location": parts.path.strip("/"),

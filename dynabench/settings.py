@@ -438,7 +438,7 @@ LOGGING: dict[str, Any] = {
     "disable_existing_loggers": False,
     "formatters": {
         "line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"},
-        "json": {"()": "dynabench.lib.logs.JsonLines"},
+        "json": {"()": "dynabench.lib.telemetry.logs.JsonLines"},
     },
     "filters": {"one_line": {"()": "dynabench.lib.outages.OneLine"}},
     "handlers": {
@@ -453,7 +453,7 @@ LOGGING: dict[str, Any] = {
     "loggers": {"httpx": {"level": "WARNING"}},
 }
 if SENTRY_DSN := env_secret("SENTRY_DSN"):
-    from dynabench.lib.reports import report_to
+    from dynabench.lib.telemetry.reports import report_to
 
     report_to(SENTRY_DSN)
 if LOG_FORMAT == "json":  # gunicorn's own lines of a worker, too

@@ -7,8 +7,8 @@ from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 
 from dynabench.lib.frames import with_room
-from dynabench.lib.measures import count_together
-from dynabench.lib.tracing import start_tracing
+from dynabench.lib.telemetry.measures import count_together
+from dynabench.lib.telemetry.tracing import start_tracing
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dynabench.settings")
 # Leaderboards multiply matrices: each request by itself, the other cores are for other requests.

@@ -20,9 +20,9 @@ from dynabench.accounts.erasures import write_log
 from dynabench.accounts.idempotency import purge_answers
 from dynabench.accounts.tidying import is_tidied, note_tidied, tidy_people
 from dynabench.lib.bounded import Bounds, OutOfBounds, bounded
-from dynabench.lib.disk import scratch
 from dynabench.lib.encryption import decrypt
 from dynabench.lib.errors import Unavailable
+from dynabench.lib.storage.disk import scratch
 from evaluation.contract import GIB, MIB, Outcome, Runnable
 from evaluation.custom_metrics.scoring_services import work
 from evaluation.custom_metrics.services import request_custom_scores

@@ -47,7 +47,7 @@ from annotation.refusals import CapReached, Duplicate, ForPeople, NotAllowed, Ro
 from annotation.rules.near_duplicates import are_alike, band_keys, compared, written_text
 from annotation.rules.outcome import Ensemble, Outcome, TargetVerdict, judge, resolve
 from dynabench.accounts.models import Annotator
-from dynabench.lib.tracing import span
+from dynabench.lib.telemetry.tracing import span
 from tasks.contexts.files import context_digest
 from tasks.media.services import digests_in, keep
 from tasks.models import Round, RoundTarget, Task

@@ -19,7 +19,7 @@ from django.utils import timezone
 from dynabench.backups.copying import dumped, emptied, loaded
 from dynabench.backups.quiet import statements
 from dynabench.backups.stores import BLOCK
-from dynabench.lib.disk import scratch
+from dynabench.lib.storage.disk import scratch
 
 PEOPLE_AND_TASKS = ("accounts_user", "tasks_task")
 

@@ -21,9 +21,9 @@ from dynabench.backups.services import DATABASE, KEYS, MEDIA, MODELS, Backup, un
 from dynabench.backups.stores import blocks_of, put
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.retention_services import apply_retention
-from dynabench.lib.disk import scratch
 from dynabench.lib.encryption import Unreadable, decrypt
-from dynabench.lib.stored import files_in, folders_in
+from dynabench.lib.storage.disk import scratch
+from dynabench.lib.storage.stored import files_in, folders_in
 from dynabench.me.services import delete_person, purge_deleted
 from evaluation.models import Submission
 from evaluation.submissions.services import withdraw

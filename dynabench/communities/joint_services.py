@@ -16,8 +16,8 @@ from dynabench.accounts.services import annotator_of, log
 from dynabench.communities.models import Community, JointSubmission
 from dynabench.communities.selectors import entries_for
 from dynabench.lib.bounded import MIB, Bounds, OutOfBounds, bounded
-from dynabench.lib.disk import scratch
 from dynabench.lib.errors import Invalid, Refused
+from dynabench.lib.storage.disk import scratch
 from evaluation.contract import GIB
 from evaluation.models import EvaluationSetVersion, Submission, Upload
 from evaluation.sets.selectors import open_versions

@@ -9,9 +9,9 @@ from django.shortcuts import render
 from django.utils.deprecation import MiddlewareMixin
 from django.utils.translation import gettext as _
 
-from dynabench.lib.disk import check_room
 from dynabench.lib.errors import Unavailable
 from dynabench.lib.outages import api_error, unavailable
+from dynabench.lib.storage.disk import check_room
 
 Most = int | Callable[[HttpRequest], int]
 View = TypeVar("View", bound=Callable[..., Any])

@@ -19,8 +19,8 @@ from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken
 from dynabench.accounts.people import person
 from dynabench.lib.api import JSON_LINES, Pages, read
-from dynabench.lib.disk import scratch
 from dynabench.lib.downloads import OCTETS, lines
+from dynabench.lib.storage.disk import scratch
 from evaluation.api.runs import UsageSerializer
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, OwnWorker, Submission

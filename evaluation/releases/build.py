@@ -18,7 +18,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from dynabench.accounts.services import log
-from dynabench.lib.stored import files_in
+from dynabench.lib.storage.stored import files_in
 from evaluation.models import Dataset, DatasetFile, DatasetItem
 from evaluation.queue import leases
 from evaluation.releases.cards import write_cards

@@ -16,7 +16,7 @@ from django.core.files.storage import default_storage
 from django.db import transaction
 from django.utils.translation import gettext_noop
 
-from dynabench.lib.disk import scratch
+from dynabench.lib.storage.disk import scratch
 from evaluation.chat.asking import NOWHERE, meter_of
 from evaluation.contract import (
     Answer,

@@ -5,8 +5,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from dynabench.lib.disk import check_room
 from dynabench.lib.errors import Unavailable
+from dynabench.lib.storage.disk import check_room
 from evaluation.contract import GIB
 from tasks.targets.serving.errors import MisconfiguredError
 from tasks.targets.serving.spec import HUB_FILES, ModelSpec, check_pinned

@@ -14,8 +14,8 @@ from django.utils.translation import gettext
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
-from dynabench.lib.disk import scratch
 from dynabench.lib.errors import Refused
+from dynabench.lib.storage.disk import scratch
 from evaluation.contract import SetRow
 from evaluation.models import Dataset, EvaluationSet, EvaluationSetVersion
 from evaluation.sets.selectors import latest_version, open_versions

@@ -19,9 +19,9 @@ from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
 from dynabench.accounts.people import has_confirmed_address
-from dynabench.lib.disk import NO_ROOM, WAIT_SECONDS, check_room, scratch
 from dynabench.lib.errors import Refused, Unavailable
-from dynabench.lib.stored import files_in, folders_in
+from dynabench.lib.storage.disk import NO_ROOM, WAIT_SECONDS, check_room, scratch
+from dynabench.lib.storage.stored import files_in, folders_in
 from evaluation.contract import GIB, MIB, Beat
 from evaluation.models import Submission, Upload, UploadPiece
 from evaluation.uploads.allowances import gib_of

@@ -10,7 +10,7 @@ from pathlib import Path
 from django.conf import settings
 
 from dynabench.lib.bounded import MIB, Bounds, OutOfBounds, bounded
-from dynabench.lib.disk import scratch
+from dynabench.lib.storage.disk import scratch
 from tasks.datasets.hub import Pieces
 from tasks.datasets.reading import Found, Wanted, write_rows
 from tasks.line_files import FileError

@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from dynabench.env import EnvError, object_storage
 from dynabench.lib.errors import Unavailable
-from dynabench.lib.stored import files_in, folders_in
+from dynabench.lib.storage.stored import files_in, folders_in
 from evaluation.models.evaluation_sets import SETS
 from evaluation.operations.stored_files import damages
 from evaluation.queue.cleanup import _set_files

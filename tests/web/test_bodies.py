@@ -7,8 +7,8 @@ from collections import namedtuple
 import pytest
 from django.core.files.storage import FileSystemStorage
 
-from dynabench.lib import disk
 from dynabench.lib.outages import outage_of
+from dynabench.lib.storage import disk
 from evaluation.models import Upload
 from evaluation.sets.forms import LARGEST
 from evaluation.uploads.chunked import PIECE_BYTES, UploadRefused, add_piece, begin_upload

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from dynabench.lib import disk as module
-from dynabench.lib.disk import remove_abandoned, scratch
+from dynabench.lib.storage import disk as module
+from dynabench.lib.storage.disk import remove_abandoned, scratch
 
 HOLD = """
 import time
 import django
 django.setup()
-from dynabench.lib.disk import scratch
+from dynabench.lib.storage.disk import scratch
 with scratch() as folder:
     (folder / "large").write_text("x")
     print(folder, flush=True)

@@ -10,8 +10,8 @@ from threading import Thread
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from dynabench.lib import tracing
-from dynabench.lib.logs import JsonLines, pseudonym
+from dynabench.lib.telemetry import tracing
+from dynabench.lib.telemetry.logs import JsonLines, pseudonym
 from tests.support.factories import scripted_target
 from tests.support.writing import URL, open_form, stored
 from tests.web.conftest import HTMX

@@ -9,7 +9,7 @@ from threading import Thread
 import brotli
 import sentry_sdk
 
-from dynabench.lib.reports import report_to
+from dynabench.lib.telemetry.reports import report_to
 from dynabench.lib.versions import version
 
 
