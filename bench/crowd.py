@@ -54,7 +54,8 @@ from tasks.rounds.loop import register_target
 from tasks.services import install_official_tasks
 people, examples = map(int, sys.argv[1:])
 install_official_tasks()
-LIMITS = "limits: {tries_per_context: 1000000, tries_per_day: 1000000, share_of_votes: 0.99}"
+LIMITS = ("limits: {tries_per_context: 1000000, tries_per_day: 1000000, "
+          "share_of_votes: 0.99, share_of_round: 0.99}")
 for task in Task.objects.filter(code__in=["sentiment", "nli"]):
     text = re.sub(r"^limits:.*?(?=^[a-z]|\\Z)", "", task.config_text, flags=re.S | re.M)
     Task.objects.filter(pk=task.pk).update(config_text=f"{text}\\n{LIMITS}\\n")
