@@ -15,6 +15,7 @@ from annotation.models import (
     Suggestion,
     TargetOutput,
     TextKey,
+    TextVector,
 )
 from annotation.moderation import withdraw_example
 from dynabench.accounts.models import Annotator
@@ -66,6 +67,7 @@ def _erase(examples: Sequence[Example]) -> None:
         example.metadata, example.typing, example.digest = {}, None, ""
     Example.objects.bulk_update(examples, ["inputs", "metadata", "typing", "digest"])
     TextKey.objects.filter(example__in=examples).delete()
+    TextVector.objects.filter(example__in=examples).delete()
     TargetOutput.objects.filter(example__in=examples).delete()  # models repeat what they read
     for example, digest in media:
         task = example.round.task

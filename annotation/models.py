@@ -253,6 +253,22 @@ class TextKey(models.Model):
         return f"{self.key} of {self.example}"
 
 
+class TextVector(models.Model):
+    """What a text is about, as an encoder of sentences has it; of verified errors in studies.
+
+    Vectors are compared with those of the same encoder alone.
+    """
+
+    example = models.OneToOneField(
+        Example, on_delete=models.CASCADE, primary_key=True, related_name="text_vector"
+    )
+    encoder = models.CharField(max_length=16, help_text="How the SHA-256 of its weights begins.")
+    values = models.BinaryField(help_text="Each a signed byte; empty: too short to compare.")
+
+    def __str__(self) -> str:
+        return f"vector of {self.example_id}"
+
+
 class TargetOutput(models.Model):
     """What one target answered to one example."""
 

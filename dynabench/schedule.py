@@ -9,6 +9,7 @@ from django.db import Error
 from dynabench.accounts.tidying import claim
 from dynabench.campaigns.jobs import renew_campaigns
 from dynabench.campaigns.retention_services import apply_retention
+from dynabench.campaigns.vector_jobs import ask_for_vectors
 from dynabench.lib.keeper import is_at_work
 from dynabench.me.services import purge_deleted
 from dynabench.notices.tokens import remind_of_tokens
@@ -53,6 +54,7 @@ MINUTELY: Mapping[str, Callable[[], int]] = {
     "rounds closed": close_due_rounds,
     "runs resampled": renew_boards,
     "ledger rows added": renew_campaigns,
+    "tasks whose texts are compared": ask_for_vectors,
     "deliveries tried": deliver_due,
 }
 DAILY: Mapping[str, Callable[[], int]] = {

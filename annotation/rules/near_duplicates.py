@@ -46,8 +46,12 @@ def compared(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
     Alike are examples with nearly the same of it, and with the same files.
     """
     text = written_text(config, inputs)
-    enough = _size(normalise(text)) >= SHORTEST
-    return text if enough else "\n".join([text, *files_of(config, inputs)])
+    return text if is_comparable(text) else "\n".join([text, *files_of(config, inputs)])
+
+
+def is_comparable(text: str) -> bool:
+    """Whether it is long enough to tell whether another one is nearly the same."""
+    return _size(normalise(text)) >= SHORTEST
 
 
 def normalise(text: str) -> str:
@@ -88,8 +92,7 @@ def jaccard(text: str, other: str) -> float:
 
 def are_alike(text: str, other: str) -> bool:
     """Whether two texts, both long enough to tell, are nearly the same."""
-    long = all(_size(normalise(one)) >= SHORTEST for one in (text, other))
-    return long and jaccard(text, other) >= ALIKE
+    return is_comparable(text) and is_comparable(other) and jaccard(text, other) >= ALIKE
 
 
 @functools.lru_cache(maxsize=64)  # a submit compares its text and, once answered, stores it
@@ -98,7 +101,7 @@ def band_keys(text: str) -> tuple[int, ...]:
 
     The band is part of its key, so that one column holds them all.
     """
-    if _size(normalise(text)) < SHORTEST:
+    if not is_comparable(text):
         return ()
     least = signature(text)
     return tuple(

@@ -33,8 +33,19 @@ class CampaignSerializer(serializers.ModelSerializer[Campaign]):
         fields = (
             *("slug", "name", "kind", "way", "state", "places", "each", "minutes"),
             *("opens_at", "closes_at", "currency", "pay_task", "pay_accepted", "pay_bonus"),
-            *("budget", "opened_at", "closed_at", "made_at"),
+            *("budget", "machine_hour", "opened_at", "closed_at", "made_at"),
         )
+
+
+class CampaignPartsSerializer(serializers.Serializer[Any]):
+    """What a campaign has cost, in the smallest unit; null: unknown, as a price is not stated."""
+
+    people = serializers.IntegerField(help_text="Its pay, with fee and tax.")
+    judges = serializers.IntegerField(allow_null=True, help_text="Votes on its examples.")
+    model_calls = serializers.IntegerField(allow_null=True, help_text="Answers to its examples.")
+    evaluation = serializers.IntegerField(
+        allow_null=True, help_text="Runs on its rounds' sets, by its share of the examples."
+    )
 
 
 class CampaignNumbersSerializer(serializers.Serializer[Any]):
@@ -48,7 +59,14 @@ class CampaignNumbersSerializer(serializers.Serializer[Any]):
     hourly = serializers.IntegerField(allow_null=True, help_text="Of the median person.")
     people_left = serializers.IntegerField(allow_null=True, help_text="Whom the budget pays.")
     fooling = serializers.IntegerField(help_text="Verified fooling examples.")
-    cost_each = serializers.IntegerField(allow_null=True, help_text="Of one of them.")
+    parts = CampaignPartsSerializer()
+    cost_each = serializers.IntegerField(
+        allow_null=True, help_text="Of one of them, by all parts that are known."
+    )
+    cost_in_the_end = serializers.IntegerField(
+        allow_null=True, help_text="Of all known parts, once the places or the budget are used up."
+    )
+    fooling_in_the_end = serializers.IntegerField(allow_null=True)
 
 
 class WholeCampaignSerializer(CampaignSerializer):

@@ -3,11 +3,15 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
-from annotation.models import Example, TextKey
-from annotation.rules.near_duplicates import compared, written_text
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from annotation.models import Example, TextKey, TextVector
+from annotation.rules.near_duplicates import compared, jaccard, written_text
 from dynabench.campaigns.models import Campaign
-from dynabench.campaigns.rules.novelty import clusters, share
+from dynabench.campaigns.rules.novelty import clusters, novelty
 from dynabench.campaigns.selectors import fooling_of
 from tasks.models import Task
 from validation.models import Consensus, ExampleTag
@@ -17,14 +21,19 @@ MOST = 5000
 """So many of the newest verified errors are looked at."""
 MOST_SHOWN = 20
 MOST_ALIKE = 100
-"""Most texts that one is compared with."""
+"""Most texts that one is compared with by words."""
+MOST_COMPARED = 20_000
+WAIT = timedelta(hours=1)
+"""So long a bonus waits for a vector; without an encoder words alone tell then."""
+LANGUAGE = "en"
+"""Of the encoder."""
 SMALLEST = 10
 """People of a group that is shown."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Examples that are nearly the same: how many, and the first one's words."""
+    """Examples that are alike: how many, and the first one's words."""
 
     size: int
     text: str
@@ -34,7 +43,7 @@ class Group:
 class Coverage:
     """Verified fooling examples: how many there are of each kind, and those that are alike.
 
-    slices: by the slice's name.
+    slices: by the slice's name. by_meaning: whether meanings were compared, not words alone.
     """
 
     total: int
@@ -43,13 +52,17 @@ class Coverage:
     tags: list[tuple[str, int]]
     slices: list[tuple[str, list[tuple[str, int]]]]
     groups: list[Group]
+    by_meaning: bool
 
 
 def coverage_of(campaign: Campaign) -> Coverage:
-    """What was verified, the newest `MOST`; four queries."""
+    """What was verified, the newest `MOST`; five queries."""
+    from dynabench.campaigns.rules.meaning import pairs  # numpy: not in each web process
+
     config, field = campaign.task.config, label_field(campaign.task.config)
     rows = {one.pk: one for one in _examples(campaign)}
-    groups = clusters(_keys(set(rows)))
+    _looked_at, vectors = _vectors(TextVector.objects.filter(example__in=rows))
+    groups = clusters(_keys(set(rows)), pairs(vectors))
     tags = ExampleTag.objects.filter(example__in=rows).values_list("name", flat=True)
     slices = [(name, _most(_values(rows.values(), name))) for name in config.slices]
     return Coverage(
@@ -63,6 +76,7 @@ def coverage_of(campaign: Campaign) -> Coverage:
             for group in groups[:MOST_SHOWN]
             if len(group) > 1
         ],
+        bool(vectors),
     )
 
 
@@ -79,11 +93,28 @@ def _values(examples: Iterable[Example], name: str) -> Iterator[str]:
 
 
 def novelty_of(task: Task, fresh: Sequence[Consensus]) -> dict[int, float]:
-    """Of newly verified errors, by id, the share of a bonus that each is worth.
+    """Of newly verified errors, by id, the share of a bonus that each is worth; five queries.
 
-    Compared are the verified errors of the task that share a signature and were written before.
-    Three queries.
+    Compared are the verified errors of the task that were written before: by words those that
+    share a signature, by meaning the newest `MOST_COMPARED`. Left out is whose vector may come yet.
     """
+    from dynabench.campaigns.rules.meaning import closest  # numpy: not in each web process
+
+    likest = _likest_words(task, fresh)
+    errors = {"example__consensus__is_validated_error": True, "example__round__task": task}
+    newest = TextVector.objects.filter(**errors).order_by("-pk")[:MOST_COMPARED]
+    looked_at, vectors = _vectors(newest)
+    meaning = closest(vectors, likest)
+    soon = timezone.now() - WAIT if task.config.language == LANGUAGE else timezone.now()
+    return {
+        one.pk: novelty(likest[one.pk], meaning.get(one.pk, 0.0))
+        for one in fresh
+        if one.pk in looked_at or one.decided_at is None or one.decided_at <= soon
+    }
+
+
+def _likest_words(task: Task, fresh: Sequence[Consensus]) -> dict[int, float]:
+    """Of each, Jaccard's similarity to the likest verified error before it."""
     keys = _keys({one.pk for one in fresh})
     every = {key for own in keys.values() for key in own}
     sharing: dict[int, set[int]] = defaultdict(set)
@@ -100,9 +131,18 @@ def novelty_of(task: Task, fresh: Sequence[Consensus]) -> dict[int, float]:
     found = {}
     for one in fresh:
         before = {pk for key in keys[one.pk] for pk in sharing[key] if pk < one.pk} & texts.keys()
-        earlier = [texts[pk] for pk in sorted(before)[:MOST_ALIKE]]
-        found[one.pk] = share(compared(task.config, one.example.inputs), earlier)
+        own = compared(task.config, one.example.inputs)
+        earlier = sorted(before)[:MOST_ALIKE]
+        found[one.pk] = max((jaccard(own, texts[pk]) for pk in earlier), default=0.0)
     return found
+
+
+def _vectors(rows: QuerySet[TextVector]) -> tuple[set[int], dict[int, bytes]]:
+    """The examples that an encoder has looked at, and the vectors that the newest one made."""
+    found = list(rows.values_list("example", "encoder", "values"))
+    newest = max(found, default=(0, "", b""))[1]
+    own = {pk: bytes(values) for pk, encoder, values in found if values and encoder == newest}
+    return {pk for pk, _encoder, _values in found}, own
 
 
 def _examples(campaign: Campaign) -> list[Example]:

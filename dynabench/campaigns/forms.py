@@ -33,6 +33,7 @@ LABELS = {
     "fee_percent": _("The panel's fee, in percent"),
     "tax_percent": _("Tax on pay and fee, in percent"),
     "budget": _("Budget"),
+    "machine_hour": _("Price of a machine's hour"),
     "completion_url": _("Completion address"),
     "code_done": _("Completion code"),
     "code_screened": _("Code for people who are screened out"),
@@ -57,10 +58,14 @@ TEXTS = {
     "closes_at": _("UTC. Empty: until you close it."),
     "pay_task": _("In the currency's smallest unit, as all amounts here."),
     "novel_bonus": _(
-        "Of examples that are nearly the same the second gets a half, the third a third."
+        "The more it is like a verified one in words or meaning, down to nothing for a copy."
     ),
     "hourly": _("You are warned while the median person earns less."),
     "budget": _("With fee, tax and every bonus that can be earned. Empty: none."),
+    "machine_hour": _(
+        "For what the site's models and evaluations cost. Empty: unknown. "
+        "Prices of tokens count as in this currency."
+    ),
     "completion_url": _("Where the panel wants people back; {code} stands for the code."),
     "id_days": _("After the campaign was closed. Then they are deleted."),
     "help_text": _("Markdown; addresses where people find help, by country."),
@@ -77,7 +82,7 @@ PARTS = {
     ),
     _("Pay"): (
         *("currency", "pay_task", "pay_accepted", "pay_bonus", "novel_bonus", "hourly"),
-        *("fee_percent", "tax_percent", "budget"),
+        *("fee_percent", "tax_percent", "budget", "machine_hour"),
     ),
     _("The panel"): (
         *("completion_url", "code_done", "code_screened", "code_returned"),

@@ -65,12 +65,15 @@ class Campaign(models.Model):
     pay_accepted = models.PositiveIntegerField(default=0)
     pay_bonus = models.PositiveIntegerField(default=0)
     novel_bonus = models.BooleanField(
-        default=False, help_text="Of examples that are alike, the second gets half the bonus, …"
+        default=False, help_text="The more alike an earlier one is, the less an example gets."
     )
     hourly = models.PositiveIntegerField(default=0)
     fee_percent = models.PositiveSmallIntegerField(default=0)
     tax_percent = models.PositiveSmallIntegerField(default=0)
     budget = models.PositiveIntegerField(null=True, blank=True)
+    machine_hour = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Of a machine that serves or evaluates models."
+    )
     completion_url = models.URLField(max_length=500, blank=True)
     code_done = models.CharField(max_length=40, blank=True)
     code_screened = models.CharField(max_length=40, blank=True)

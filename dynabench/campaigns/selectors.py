@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from django.db.models import F, Q, QuerySet, Sum
 
 from annotation.models import Example
+from dynabench.campaigns.costs import parts_of
 from dynabench.campaigns.models import Campaign, LedgerRow, Payment, Place
+from dynabench.campaigns.rules.cost import Parts, in_the_end
 from dynabench.campaigns.rules.pay import people_left, per_hour
 from dynabench.campaigns.ways.panels import Arrival
 from dynabench.lib.encryption import Unreadable, decrypt
@@ -143,7 +145,10 @@ def owed_outside(campaign: Campaign) -> list[Row]:
 
 @dataclass(frozen=True)
 class Numbers:
-    """A campaign in numbers; money in the currency's smallest unit, with fee and tax in `cost`."""
+    """A campaign in numbers; money in the currency's smallest unit, with fee and tax in `cost`.
+
+    What is said of `parts` and later ones holds for all that the campaign costs, as far as known.
+    """
 
     taken: int
     submitted: int
@@ -153,25 +158,39 @@ class Numbers:
     hourly: int | None
     people_left: int | None
     fooling: int
+    parts: Parts
     cost_each: int | None
+    cost_in_the_end: int | None
+    fooling_in_the_end: int | None
+
+    @property
+    def each(self) -> Parts:
+        """The parts of one fooling example, where there are any."""
+        many = max(1, self.fooling)
+        return Parts._make(None if part is None else round(part / many) for part in self.parts)
 
 
 def numbers_of(campaign: Campaign, rows: Sequence[Row]) -> Numbers:
     """What an owner watches: places, money, what an hour came to, what a fooling example costs."""
-    ended = [row for row in rows if row.place.submitted_at]
+    ended = len([row for row in rows if row.place.submitted_at])
     earned = sum(row.earned for row in rows)
     cost = campaign.pay.with_costs(earned)
     fooling = fooling_of(campaign).count()
+    parts = parts_of(campaign, examples_of(campaign), cost)
+    left = people_left(campaign.pay, campaign.budget, earned, ended)
     return Numbers(
         taken=sum(row.place.state in ("working", "submitted", "approved") for row in rows),
-        submitted=len(ended),
+        submitted=ended,
         earned=earned,
         paid=sum(row.sums.get("paid", 0) for row in rows),
         cost=cost,
-        hourly=per_hour((row.earned, row.seconds) for row in ended),
-        people_left=people_left(campaign.pay, campaign.budget, earned, len(ended)),
+        hourly=per_hour((row.earned, row.seconds) for row in rows),
+        people_left=left,
         fooling=fooling,
-        cost_each=round(cost / fooling) if fooling else None,
+        parts=parts,
+        cost_each=round(parts.known / fooling) if fooling else None,
+        cost_in_the_end=in_the_end(parts.known, ended, campaign.places, left),
+        fooling_in_the_end=in_the_end(fooling, ended, campaign.places, left),
     )
 
 
@@ -180,21 +199,24 @@ def fooling_of(campaign: Campaign) -> QuerySet[Consensus]:
     return decided_of(campaign).filter(is_validated_error=True)
 
 
-def decided_of(campaign: Campaign) -> QuerySet[Consensus]:
-    """The decisions on examples whose author took part, from when they agreed till they submitted.
+def examples_of(campaign: Campaign) -> QuerySet[Example]:
+    """What its people wrote, from when they agreed till they submitted, retracted examples too.
 
     What they write later may be for another campaign.
     """
-    submitted = "example__annotator__places__submitted_at"
-    return Consensus.objects.filter(
-        Q(**{submitted: None}) | Q(example__created_at__lte=F(submitted)),
-        example__round__task=campaign.task_id,
-        example__annotator__places__campaign=campaign,
-        example__created_at__gte=F("example__annotator__places__began_at"),
-        example__retracted_at=None,
-        is_verified=True,
-        is_sent_back=False,
+    submitted = "annotator__places__submitted_at"
+    return Example.objects.filter(
+        Q(**{submitted: None}) | Q(created_at__lte=F(submitted)),
+        round__task=campaign.task_id,
+        annotator__places__campaign=campaign,
+        created_at__gte=F("annotator__places__began_at"),
     )
+
+
+def decided_of(campaign: Campaign) -> QuerySet[Consensus]:
+    """The decisions on these examples, but those that were retracted or sent back."""
+    standing = examples_of(campaign).filter(retracted_at=None)
+    return Consensus.objects.filter(example__in=standing, is_verified=True, is_sent_back=False)
 
 
 def payments_of(campaign: Campaign) -> QuerySet[Payment]:

@@ -119,19 +119,22 @@ def settle(*, campaign: Campaign) -> int:
     fresh = [
         one
         for one in all_decided
-        if one.is_validated_error
+        if campaign.pay_bonus
+        and one.is_validated_error
         and one.example.annotator_id in places
         and f"example {one.example.uuid}" not in paid
     ]
-    share = novelty_of(campaign.task, fresh) if campaign.novel_bonus and fresh else {}
+    shares = dict.fromkeys((one.pk for one in fresh), 1.0)
+    if campaign.novel_bonus and fresh:
+        shares = novelty_of(campaign.task, fresh)
     for decided in all_decided:
         place = places.get(decided.example.annotator_id)
-        due = {"accepted": campaign.pay_accepted}
-        if decided.is_validated_error:
-            due["bonus"] = round(campaign.pay_bonus * share.get(decided.pk, 1))
+        due = {"accepted": campaign.pay_accepted} if campaign.pay_accepted else {}
+        if decided.pk in shares:  # none is noted, too: it was looked at
+            due["bonus"] = round(campaign.pay_bonus * shares[decided.pk])
         for kind, amount in due.items():
             cause = f"example {decided.example.uuid}"
-            if place and amount and (place.pk, kind, cause) not in known:
+            if place and (place.pk, kind, cause) not in known:
                 money = {"amount": amount, "currency": campaign.currency}
                 rows.append(LedgerRow(place=place, kind=kind, cause=cause, **money))
     LedgerRow.objects.bulk_create(rows, ignore_conflicts=True)

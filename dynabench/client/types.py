@@ -238,6 +238,7 @@ class Campaign(TypedDict):
     pay_accepted: NotRequired[int]
     pay_bonus: NotRequired[int]
     budget: NotRequired[int | None]
+    machine_hour: NotRequired[int | None]
     opened_at: str | None
     closed_at: str | None
     made_at: str
@@ -260,7 +261,19 @@ class CampaignNumbers(TypedDict):
     hourly: int | None
     people_left: int | None
     fooling: int
+    parts: CampaignParts
     cost_each: int | None
+    cost_in_the_end: int | None
+    fooling_in_the_end: int | None
+
+
+class CampaignParts(TypedDict):
+    """What a campaign has cost, in the smallest unit; null: unknown, as a price is not stated."""
+
+    people: int
+    judges: int | None
+    model_calls: int | None
+    evaluation: int | None
 
 
 class ChangedExample(TypedDict):

@@ -1,19 +1,23 @@
 """Who leaves takes their words along, whatever happens at the same instant."""
 
 import contextlib
+import threading
 import uuid
 
 import pytest
+from django.db import transaction
 
 from annotation.assignments.services import assign
 from annotation.attempts.services import begin_attempt, finish_attempt
-from annotation.models import Assignment, Example
+from annotation.erasure import erase_examples
+from annotation.models import Assignment, Example, TextVector
+from annotation.vector_services import keep_vectors
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.errors import Refused
 from dynabench.me.services import delete_person, purge_deleted
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
-from tests.support.races import races
+from tests.support.races import races, wait_for
 from validation.judging.services import cast_validation, lease_next
 from validation.models import Consensus, Validation
 from validation.rules.consensus import Vote
@@ -90,3 +94,26 @@ def test_who_leaves_while_writing_leaves_no_text(round, at_once, time):
     purge_deleted()  # what a request stored that had begun before
     assert not texts()
     assert not annotator.attempt_set.exists()
+
+
+def test_of_an_erased_text_no_vector_stays(round, at_once):
+    """Lock: the example, in `keep_vectors`, which waits for the end of the erasure."""
+    author = UserFactory().annotator
+    example = Example.objects.create(
+        round=round, context=round.contexts.first(), annotator=author, digest="1",
+        inputs={"hypothesis": "One.", "label": "neutral"}, outcome="fooled",
+    )  # fmt: skip
+
+    is_erased = threading.Event()
+
+    def act(who):
+        if who is None:
+            is_erased.wait()
+            return keep_vectors(encoder="one", vectors={example.pk: b"1"})
+        with transaction.atomic():
+            erase_examples(annotator=who)
+            is_erased.set()
+            wait_for(1)
+
+    at_once(act, [author, None])
+    assert not TextVector.objects.exists()

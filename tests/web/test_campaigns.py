@@ -11,7 +11,6 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from annotation.models import TextKey
 from dynabench.accounts.models import Annotator, User
 from dynabench.campaigns import place_services, services
 from dynabench.campaigns.jobs import renew_campaigns
@@ -20,13 +19,13 @@ from dynabench.campaigns.retention_services import apply_retention
 from dynabench.campaigns.selectors import ids_of, numbers_of, rows_of
 from dynabench.lib.errors import Invalid
 from tasks.models import Task, TaskMember
-from tests.support.campaigns import PANEL_IDS, YES, come, open_campaign, paid_place, take_part
+from tests.support.campaigns import PANEL_IDS, YES, come, open_campaign, take_part
 from tests.support.factories import TaskFactory, UserFactory, scripted_target
 from tests.support.judging import answered, judge, write, write_many
 from tests.support.writing import open_form
 from tests.web.conftest import HTMX
 from validation.decisions.consensus_rows import derive_all
-from validation.models import Consensus, ExampleTag, Gold, GoldAnswer, Validation
+from validation.models import Consensus, Gold, GoldAnswer, Validation
 
 pytestmark = pytest.mark.django_db
 
@@ -420,36 +419,6 @@ def test_a_tour_and_a_test_come_first(nli, as_alice, alice):
     )
     as_alice.post("/c/other/consent/", YES)
     assert other.all_places.get(annotator=alice.annotator).state == "working"
-
-
-def test_what_was_found_before_is_worth_less(nli, as_alice, alice):
-    TaskMember.objects.create(task=nli.task, user=alice, role="owner")
-    campaign = open_campaign(nli.task, pay_bonus=100, novel_bonus=True)
-    take_part(campaign)
-    place = Place.objects.get()
-    texts = ["Jonas has never been on the ferry at nine.", "The ferry leaves each Tuesday morning."]
-    for example in write_many(nli, place.annotator.user, ["fooled"] * 3):
-        example.inputs["hypothesis"] = texts[example.pk % 2]
-        example.metadata = {"tag": ["negation"]}
-        example.save()
-        ExampleTag.objects.create(example=example, name="numbers")
-        state = {"state": "decided", "label": "neutral", "votes": 3, "still_needed": 0}
-        verified = {"is_verified": True, "is_validated_error": True}
-        Consensus.objects.create(example=example, round=nli, **state, **verified)
-        TextKey.objects.create(example=example, round=nli, key=5)
-    Place.objects.update(state="submitted", submitted_at=timezone.now())
-    services.settle(campaign=campaign)
-    assert sorted(LedgerRow.objects.values_list("amount", flat=True)) == [50, 100, 100]
-    page = as_alice.get("/own/nli/campaigns/study/coverage/")
-    assert "neutral: 3" in page.text
-    assert "numbers: 3" in page.text
-    assert "negation: 3" in page.text
-    assert "3 ×" in page.text
-    for number in range(12):
-        one = paid_place(campaign, 100 + number)
-        campaign.all_places.filter(pk=one.pk).update(about={"gender": "woman" if number else "man"})
-    page = as_alice.get("/own/nli/campaigns/study/coverage/")
-    assert ("woman: 11" in page.text, "<li>man:" in page.text) == (True, False)
 
 
 def test_people_may_tell_of_themselves(nli):

@@ -23,6 +23,7 @@ from annotation.models import (
     Suggestion,
     TargetOutput,
     TextKey,
+    TextVector,
 )
 from annotation.moderation import report_context
 from dynabench.accounts.models import Annotator, ApiToken, LogEntry, User
@@ -66,6 +67,7 @@ def life(client, alice, bob, nli):
     example.challenge, example.support = "negation", {"challenge": "negation"}
     example.save()
     TextKey.objects.create(example=example, round=nli, key=5)
+    TextVector.objects.create(example=example, encoder="one", values=b"1")
     for _ in range(3):
         client.force_login(UserFactory())
         judge(client, "label:neutral", **HTMX)
@@ -318,6 +320,7 @@ def test_check_39_deleting_removes_the_identity_and_the_words(client, life, alic
     assert life.retracted_at
     assert (life.inputs, life.typing) == ({"label": "neutral"}, None)
     assert not TextKey.objects.filter(example=life).exists()
+    assert not TextVector.objects.filter(example=life).exists()
     assert not Attempt.objects.exists()
     assert not TargetOutput.objects.filter(example=life).exists()
     assert not GatePass.objects.exists()

@@ -71,5 +71,10 @@ def units(amount: int, currency: str) -> str:
     >>> units(425, "EUR"), units(425, "JPY"), units(425, "KWD")
     ('4.25', '425', '0.425')
     """
-    decimals = 0 if currency in WHOLE else 3 if currency in THIRDS else 2
-    return f"{amount / 10**decimals:.{decimals}f}"
+    places = decimals(currency)
+    return f"{amount / 10**places:.{places}f}"
+
+
+def decimals(currency: str) -> int:
+    """How many digits its smallest unit stands behind the point."""
+    return 0 if currency in WHOLE else 3 if currency in THIRDS else 2

@@ -1,6 +1,7 @@
 """How pages show the money of a campaign."""
 
 from django.template import Library
+from django.utils.translation import gettext
 
 from dynabench.campaigns.rules.pay import units
 
@@ -11,6 +12,12 @@ register = Library()
 def money(amount: int, currency: str) -> str:
     """An amount of the smallest unit, with its currency."""
     return f"{units(amount, currency)}\u00a0{currency}"
+
+
+@register.simple_tag
+def money_or_unknown(amount: int | None, currency: str) -> str:
+    """As `money`, where the amount is known."""
+    return gettext("unknown") if amount is None else money(amount, currency)
 
 
 @register.simple_tag

@@ -1,16 +1,56 @@
 """What was found before is worth less."""
 
-from dynabench.campaigns.rules.novelty import clusters, share
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynabench.campaigns.rules.meaning import ALIKE, BLOCK, closest, pairs
+from dynabench.campaigns.rules.novelty import MEANING, WORDS, clusters, novelty
+
+SHARES = st.floats(0, 1)
 
 
 def test_groups_share_keys_directly_or_over_others():
     keys = {5: {99}, 1: {10, 11}, 3: {12}, 2: {11, 12}, 4: set()}
     assert clusters(keys) == [[1, 2, 3], [4], [5]]
+    assert clusters(keys, [(4, 5), (3, 2)]) == [[1, 2, 3], [4, 5]]
     assert clusters({}) == []
     assert clusters({one: {one // 2} for one in range(10_000)})[0] == [0, 1]  # no pairs of pairs
 
 
-def test_the_first_of_those_that_are_nearly_the_same_gets_all():
-    text = "Jonas has never been on the ferry that leaves at nine."
-    assert share(text, []) == share(text, ["Jonas reads the news on the ferry every morning."]) == 1
-    assert share(text, [text.upper(), text + "!", "Another one about the ferry."]) == 1 / 3
+@given(SHARES, SHARES, SHARES)
+def test_the_liker_the_less_down_to_nothing_for_a_copy(words, meaning, more):
+    found = novelty(words, meaning)
+    assert found in [tenth / 10 for tenth in range(11)]
+    assert novelty(max(words, more), meaning) <= found >= novelty(words, max(meaning, more))
+    assert novelty(1.0, meaning) == novelty(words, 1.0) == 0
+    assert novelty(min(words, WORDS[0]), min(meaning, MEANING[0])) == 1
+
+
+def vectors(number, seed=0):
+    made = np.random.default_rng(seed).integers(-127, 128, (number, 384), np.int8)
+    return {3 * at + 1: row.tobytes() for at, row in enumerate(made)}
+
+
+def test_the_closest_of_those_before():
+    some = vectors(5) | {40: vectors(5)[4]}
+    found = closest(some, [1, 4, 40, 99])
+    assert found.keys() == {1, 4, 40}
+    assert (found[1], found[40]) == (0.0, 1.0)
+    a, b = (np.frombuffer(some[one], np.int8).astype(float) for one in (1, 4))
+    exactly = a @ b / (np.linalg.norm(a) * np.linalg.norm(b))
+    assert found[4] == pytest.approx(max(0, exactly), abs=1e-12)
+    opposite = bytes(np.negative(np.frombuffer(some[1], np.int8)))
+    assert closest({1: some[1], 2: opposite}, [2]) == {2: 0.0}
+    assert closest({}, [1]) == {}
+
+
+def test_all_pairs_that_are_alike_also_over_blocks():
+    some = vectors(BLOCK + 5)
+    ids = sorted(some)
+    some[ids[-1]], some[ids[1]] = some[ids[0]], some[ids[2]]
+    some |= {10_000: bytes([3, 2, 1, 1, 1, *[0] * 379]), 10_001: bytes([3, 4, *[0] * 382])}
+    assert closest(some, [10_001])[10_001] == ALIKE
+    assert list(pairs(some)) == [(ids[0], ids[-1]), (ids[1], ids[2]), (10_000, 10_001)]
+    assert list(pairs({})) == []

@@ -2,6 +2,7 @@
 
 import pytest
 
+from dynabench.campaigns.rules.cost import Parts, in_the_end, of_time, rounded
 from dynabench.campaigns.rules.pay import Pay, has_room, people_left, per_hour, units
 from dynabench.campaigns.ways.panels import PANELS, is_preview
 
@@ -40,3 +41,17 @@ def test_panels_name_people_as_they_do():
     assert PANELS["link"].way_back("https://p.test/?c={code}", "A&B") == "https://p.test/?c=A%26B"
     assert PANELS["link"].way_back("", "A") == PANELS["mturk"].way_back("", "") == ""
     assert is_preview({"assignmentId": "ASSIGNMENT_ID_NOT_AVAILABLE"})
+
+
+def test_unknown_is_not_nothing():
+    parts = Parts(300, judges=rounded([40.4, 9.8]), model_calls=rounded([1.0, of_time(9, None)]))
+    assert (parts.judges, parts.model_calls, parts.evaluation) == (50, None, None)
+    assert (parts.known, parts.unknown) == (350, ["model_calls", "evaluation"])
+    assert (rounded([]), of_time(0, None), of_time(90, 200)) == (0, 0.0, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("submitted", "left", "comes_to"), [(0, None, None), (3, None, 1000), (3, 2, 500), (12, 9, 300)]
+)
+def test_the_end_is_that_of_the_places_or_the_budget(submitted, left, comes_to):
+    assert in_the_end(300, submitted, 10, left) == comes_to

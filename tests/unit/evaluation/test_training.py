@@ -6,14 +6,16 @@ import random
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
+from dynabench.campaigns.rules.meaning import closest
 from evaluation import seeds
 from evaluation.seeds import split_by_group
-from evaluation.training import fine_tune, shipped, starters
+from evaluation.training import fine_tune, sentences, shipped, starters
 from evaluation.training.data import (
     TrainingError,
     batches,
@@ -495,3 +497,16 @@ def test_the_shipped_seeds_can_be_trained_on(code: str) -> None:
     assert (shipped.encoder() / "model.safetensors").is_file()
     if starter.options.labels:
         assert {row["label"] for row in held} == set(starter.options.labels)
+
+
+def test_sentences_of_like_meaning_have_vectors_of_like_direction() -> None:
+    texts = [
+        "A lady plays guitar on stage.",
+        "A woman is playing the guitar on a stage.",
+        "It rained.",
+    ]
+    found = sentences.embed(texts)
+    assert [max(map(abs, np.frombuffer(one, np.int8).tolist())) for one in found] == [127] * 3
+    near = closest(dict(enumerate(found)), [1, 2])
+    assert near[1] > 0.85 > 0.5 > near[2]
+    assert len(sentences.encoder_digest()) == 16

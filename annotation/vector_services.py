@@ -1,0 +1,26 @@
+"""Keeps what an encoder made of texts."""
+
+from collections.abc import Mapping
+
+from django.db import transaction
+
+from annotation.models import Example, TextVector
+
+
+@transaction.atomic
+def keep_vectors(*, encoder: str, vectors: Mapping[int, bytes]) -> int:
+    """Keep vectors of examples, by id, in place of another encoder's; returns how many.
+
+    Locks the examples in the order of their ids, so that of a text that is erased meanwhile
+    nothing stays.
+    """
+    rows = Example.objects.select_for_update(of=("self",), no_key=True).exclude(digest="")
+    kept = rows.filter(pk__in=vectors).order_by("pk").values_list("pk", flat=True)
+    made = [TextVector(example_id=pk, encoder=encoder, values=vectors[pk]) for pk in kept]
+    TextVector.objects.bulk_create(
+        made,
+        update_conflicts=True,
+        unique_fields=["example"],
+        update_fields=["encoder", "values"],
+    )
+    return len(made)

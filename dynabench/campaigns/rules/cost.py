@@ -1,0 +1,62 @@
+"""What a study costs by its parts, and what it will have cost in the end.
+
+Money is in the currency's smallest unit; None is unknown, which is not nothing.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class Parts(NamedTuple):
+    """What was spent so far: on the campaign's people, on others who judged, on machines."""
+
+    people: int
+    judges: int | None = None
+    model_calls: int | None = None
+    evaluation: int | None = None
+
+    @property
+    def known(self) -> int:
+        """The sum of what is known."""
+        return sum(part for part in self if part is not None)
+
+    @property
+    def unknown(self) -> list[str]:
+        """The names of the parts that are missing in `known`."""
+        return [name for name, part in self._asdict().items() if part is None]
+
+
+def rounded(amounts: Iterable[float | None]) -> int | None:
+    """The sum; unknown where one amount is.
+
+    >>> rounded([1.2, 1.4]), rounded([1.2, None]), rounded([])
+    (3, None, 0)
+    """
+    found = list(amounts)
+    known = [one for one in found if one is not None]
+    return round(sum(known)) if len(known) == len(found) else None
+
+
+def of_time(seconds: float, hour: int | None) -> float | None:
+    """What a machine's time costs at a price of its hour.
+
+    >>> of_time(1800, 200), of_time(0, None), of_time(1, None)
+    (100.0, 0.0, None)
+    """
+    if hour is None:
+        return None if seconds else 0.0
+    return seconds * hour / 3600
+
+
+def in_the_end(so_far: int, submitted: int, places: int, left: int | None) -> int | None:
+    """What it comes to once all places are done, or the budget is; None before anybody submitted.
+
+    left: how many more people the budget pays; None: there is no limit.
+
+    >>> in_the_end(300, 3, 10, None), in_the_end(300, 3, 10, 2), in_the_end(0, 0, 10, None)
+    (1000, 500, None)
+    """
+    if not submitted:
+        return None
+    people = places if left is None else min(places, submitted + left)
+    return round(so_far / submitted * max(people, submitted))

@@ -1,0 +1,48 @@
+"""What sentences are about, as vectors: by the encoder below the starter models, as it is.
+
+Texts of like meaning have vectors of like direction (Reimers and Gurevych 2019, Sentence-BERT): the
+mean of the last layer over the tokens. The encoder knows English. It loads torch, so it runs in a
+process of its own.
+"""
+
+import functools
+import hashlib
+from collections.abc import Sequence
+
+from evaluation.training.shipped import MODEL, encoder
+
+BATCH = 32
+MOST_TOKENS = 256
+"""What the encoder was trained on; of a longer text the beginning counts."""
+
+
+@functools.cache
+def encoder_digest() -> str:
+    """How the SHA-256 of the encoder's weights begins. Raises FileNotFoundError without it."""
+    with (encoder() / MODEL).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+def embed(texts: Sequence[str]) -> list[bytes]:
+    """Of each text its direction, 384 signed bytes of which the largest is 127 or -127."""
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(encoder())
+    model = AutoModel.from_pretrained(encoder()).eval()
+    found: list[bytes] = []
+    for start in range(0, len(texts), BATCH):
+        tokens = tokenizer(
+            list(texts[start : start + BATCH]),
+            padding=True,
+            truncation=True,
+            max_length=MOST_TOKENS,
+            return_tensors="pt",
+        )
+        with torch.inference_mode():
+            states = model(**tokens).last_hidden_state
+        mask = tokens["attention_mask"].unsqueeze(-1)
+        means = (states * mask).sum(1) / mask.sum(1)
+        steps = (means * (127 / means.abs().amax(1, keepdim=True))).round().to(torch.int8)
+        found += [bytes(row.numpy()) for row in steps]
+    return found
