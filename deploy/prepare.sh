@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Before the first `docker compose up`, as root: the site's folder, secrets/, .env and site.env beside
+# Before the first `docker compose up`, as root: the site's folders, secrets/, .env and site.env beside
 # this file. What is there stays. deploy/prepare.sh bench.example.org you@example.org
 set -euo pipefail
 cd "$(dirname "$0")"
 [ $# = 2 ] || { echo "Say the site's host name and the e-mail address of its administrator." >&2; exit 2; }
 folder=${DYNABENCH_FOLDER:-/var/lib/dynabench}
+erasures=${ERASURES_FOLDER:-/var/lib/dynabench-erasures} backups=${BACKUP_FOLDER:-/var/backups/dynabench}
 
-install -d -m 700 -o 10001 -g 10001 "$folder"
+install -d -m 700 -o 10001 -g 10001 "$folder" "$erasures" "$backups"
 install -d -m 700 secrets
 kept() { [ -s "secrets/$1" ] || (umask 022; cat >"secrets/$1"); }
 random() { head -c 32 /dev/urandom | base64 | tr -d '/+=\n'; }
@@ -17,6 +18,8 @@ echo "redis://:$(cat secrets/cache_password)@redis:6379" | kept cache_url
 SITE_HOST=$1
 ADMIN_EMAIL=$2
 DYNABENCH_FOLDER=$folder
+ERASURES_FOLDER=$erasures
+BACKUP_FOLDER=$backups
 DOCKER_GROUP=$(stat -c %g /var/run/docker.sock)
 ENV
 [ -e site.env ] || echo '# EMAIL_BACKEND=django.core.mail.backends.smtp.EmailBackend' >site.env

@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from django.core.files import File
@@ -18,6 +19,7 @@ from dynabench.env import EnvError, object_storage
 BLOCK = 2**20
 MANIFEST = "manifest.json"
 """Written last: without it there is no backup."""
+MOMENT, PART = "%Y-%m-%dT%H%M", ".part"
 
 
 def store_at(where: str) -> Storage:
@@ -45,7 +47,7 @@ def new_store(where: str) -> Iterator[Storage]:
     whole = Path(where).absolute()
     if whole.exists():
         raise BackupError(f"{whole} exists already. Name a new folder.")
-    part = whole.with_name(f"{whole.name}.part")
+    part = whole.with_name(whole.name + PART)
     part.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = os.open(part, os.O_RDONLY)
     try:
@@ -66,6 +68,41 @@ def _alone(part: Path, lock: int) -> None:
         raise BackupError(f"Another backup is writing {part}. Wait for it.") from None
     for old in part.iterdir():
         shutil.rmtree(old) if old.is_dir() else old.unlink()
+
+
+def dated(where: str, at: datetime) -> str:
+    """The place for the backup of a moment, below a folder or a part of a bucket.
+
+    >>> from datetime import UTC
+    >>> dated("s3://site/backups?region=eu", datetime(2026, 1, 31, 3, 15, tzinfo=UTC))
+    's3://site/backups/2026-01-31T0315?region=eu'
+    """
+    path, mark, query = where.partition("?") if where.startswith("s3://") else (where, "", "")
+    return f"{path.rstrip('/')}/{at.strftime(MOMENT)}{mark}{query}"
+
+
+def remove_older(where: str, than: datetime) -> list[str]:
+    """Remove backups that `dated` named before a moment, whole or not; returns their names."""
+    store, removed = store_at(where), []
+    for name in store.listdir("")[0]:
+        try:
+            made_at = datetime.strptime(name.removesuffix(PART), MOMENT).replace(tzinfo=UTC)
+        except ValueError:  # somebody else's
+            continue
+        if made_at < than:
+            store.delete(f"{name}/{MANIFEST}")  # first: what is left is no backup
+            _remove(store, name)
+            removed.append(name)
+    return removed
+
+
+def _remove(store: Storage, folder: str) -> None:
+    folders, files = store.listdir(folder)
+    for name in files:
+        store.delete(f"{folder}/{name}")
+    for name in folders:
+        _remove(store, f"{folder}/{name}")
+    store.delete(folder)  # a bucket has none
 
 
 class Blocks(File):  # type: ignore[type-arg]

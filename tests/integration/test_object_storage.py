@@ -17,6 +17,7 @@ from django.db import connection
 from django.http import FileResponse
 from django.utils import timezone
 
+from dynabench.backups.stores import MANIFEST, dated, put, remove_older, store_at
 from dynabench.env import EnvError, object_storage
 from dynabench.lib.errors import Unavailable
 from dynabench.lib.storage.stored import files_in, folders_in
@@ -121,6 +122,17 @@ def test_a_site_in_a_bucket_is_backed_up_into_a_bucket(site, server, tmp_path, m
     name = Media.objects.get().file.name
     with default_storage.open(name) as old, again.open(name) as new:
         assert new.read() == old.read()
+
+
+def test_old_backups_go_from_a_bucket(site, server, tmp_path):
+    where = f"s3://site/{tmp_path.name}-daily?endpoint={server}&region=us-east-1"
+    then = datetime(2026, 1, 1, tzinfo=UTC)
+    for days in (0, 1):
+        store = store_at(dated(where, then + timedelta(days)))
+        for name in (MANIFEST, "media/a/b"):
+            put(store, name, [b"x"])
+    assert remove_older(where, than=then + timedelta(hours=1)) == ["2026-01-01T0000"]
+    assert store_at(where).listdir("")[0] == ["2026-01-02T0000"]
 
 
 def test_a_bucket_that_is_away_is_told_so(site, server):

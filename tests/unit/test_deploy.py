@@ -1,13 +1,16 @@
 """Compose, systemd and Kubernetes files: valid, and of variables that the site reads."""
 
+import json
 import re
 import shutil
 import subprocess
+from importlib.resources import files
 from pathlib import Path
 
 import kubernetes_validate
 import pytest
 import yaml
+from jsonschema.validators import validator_for
 
 from tests.support.variables import APPS, variables
 
@@ -18,8 +21,9 @@ KUSTOMIZE = DEPLOY / "kubernetes"
 SOCKET = "/var/run/docker.sock"
 # Read by Compose, the services' own programs, Docker's library and Python.
 OF_OTHERS = {
-    "BACKUP_TO", "DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "TMPDIR",
-    "WEB_CONCURRENCY",
+    "BACKUP_DAYS", "BACKUP_TO", "DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH",
+    "PASSWORD_FILE", "TMPDIR", "WEB_CONCURRENCY", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
+    "SITE_HOST",
 }  # fmt: skip
 
 
@@ -60,6 +64,9 @@ def test_manifests_are_what_kubernetes_knows_and_what_goes_out_is_named():
         assert not pod["automountServiceAccountToken"]
         for container in pod["containers"] + pod.get("initContainers", []):
             assert container["securityContext"]["readOnlyRootFilesystem"]
+    for pod in [engine, *pods]:
+        ends = pod.get("restartPolicy") == "Never"
+        assert ends or all("readinessProbe" in container for container in pod["containers"])
 
 
 @pytest.mark.skipif(not shutil.which("kubectl"), reason="needs kubectl")
@@ -82,14 +89,31 @@ def test_every_variable_is_one_that_the_site_reads():
     example = yaml.safe_load((KUSTOMIZE / "example/kustomization.yaml").read_text())
     engine = yaml.safe_load((KUSTOMIZE / "engine/kustomization.yaml").read_text())
     named = {
-        *COMPOSE["x-site"]["environment"],
+        *(name for one in COMPOSE["services"].values() for name in one.get("environment", ())),
         *(word.partition("=")[0] for word in example["configMapGenerator"][0]["literals"]),
         *re.findall(r"(?m)^([A-Z_]+)=", (DEPLOY / "systemd/dynabench.env").read_text()),
         *re.findall(r"\{name: ([A-Z_]+), value", engine["patches"][0]["patch"]),
-        *COMPOSE["services"]["setup"]["environment"],
     }
     assert named - OF_OTHERS <= variables(*APPS)
     assert len(named) > 20
+
+
+def test_compose_is_what_version_2_knows():
+    path = files("check_jsonschema") / "builtin_schemas" / "vendor" / "compose-spec.json"
+    schema = json.loads(path.read_text())
+    found = list(validator_for(schema)(schema).iter_errors(COMPOSE))
+    assert not [f"{list(one.path)}: {one.message}" for one in found]
+
+
+def test_what_was_erased_lies_outside_the_site_and_its_backups():
+    assert COMPOSE["x-site"]["environment"]["ERASURE_LOG"].startswith("/erasures/")
+    for name in ("queue", "backup"):  # who writes it, and who restores
+        volumes = COMPOSE["services"][name]["volumes"]
+        folders = {one.rpartition(":")[2]: one.partition("}")[0] for one in volumes}
+        assert len({*folders.values()}) == len(volumes)
+        assert "ERASURES_FOLDER" in folders["/erasures"]
+    assert "ERASURE_LOG=/erasures/" in (KUSTOMIZE / "example/kustomization.yaml").read_text()
+    assert "ERASURE_LOG=/var/log/" in (DEPLOY / "systemd/dynabench.env").read_text()
 
 
 def test_only_the_queue_sees_the_engine_and_nobody_is_root():
@@ -99,18 +123,20 @@ def test_only_the_queue_sees_the_engine_and_nobody_is_root():
         assert service["read_only"]
         assert service["user"] not in ("root", "0")
         assert service["cap_drop"] == ["ALL"]
+        is_ours = "DYNABENCH_IMAGE" in service["image"]  # which checks its health by itself
+        assert is_ours or service["healthcheck"]["test"]
     assert COMPOSE["networks"]["data"]["internal"]
     assert "data" not in COMPOSE["services"]["proxy"]["networks"]
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="needs systemd-analyze")
 def test_units_are_what_systemd_knows(tmp_path):
-    files = []
-    for unit in sorted((DEPLOY / "systemd").glob("*.service")):
+    units = []
+    for unit in sorted((DEPLOY / "systemd").glob("dynabench-*.*")):
         text = re.sub(r"/srv/dynabench/\.venv/bin/\w+", "/bin/true", unit.read_text())
-        files.append(tmp_path / unit.name)
-        files[-1].write_text(text)
+        units.append(tmp_path / unit.name)
+        units[-1].write_text(text)
         assert ("docker" in text.replace("-/run/docker.sock", "")) == ("queue" in unit.name)
-    done = subprocess.run(["systemd-analyze", "verify", *files], capture_output=True, text=True)
+    done = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True)
     told = [line for line in done.stderr.splitlines() if "dynabench-" in line]
     assert not told

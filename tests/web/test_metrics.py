@@ -1,5 +1,6 @@
 """`/metrics`: who may read it, what it tells, and that alerts and the board name nothing else."""
 
+import json
 import os
 import re
 import shutil
@@ -135,7 +136,7 @@ def test_processes_of_a_server_count_together(tmp_path, monkeypatch):
     assert not gone.exists()
 
 
-def test_alerts_and_the_board_name_what_is_exported():
+def test_alerts_and_the_board_ask_for_what_is_exported(tmp_path):
     DjangoMetrics.get_instance()
     exported = set(REGISTRY._names_to_collectors) | {one.name for one in metrics.Rows().collect()}
     for file in ("prometheus/dynabench.rules.yml", "grafana/dynabench.json"):
@@ -143,5 +144,11 @@ def test_alerts_and_the_board_name_what_is_exported():
         assert named, file
         assert named - exported == set(), file
     if promtool := shutil.which("promtool"):
-        rules = ROOT / "deploy/prometheus/dynabench.rules.yml"
-        subprocess.run([promtool, "check", "rules", rules], check=True, capture_output=True)
+        board = json.loads((ROOT / "deploy/grafana/dynabench.json").read_text())
+        asked = [one["expr"] for panel in board["panels"] for one in panel["targets"]]
+        rules = [{"record": f"board:{number}", "expr": one} for number, one in enumerate(asked)]
+        (tmp_path / "board.yml").write_text(json.dumps({"groups": [{"name": "b", "rules": rules}]}))
+        files = [ROOT / "deploy/prometheus/dynabench.rules.yml", tmp_path / "board.yml"]
+        done = subprocess.run([promtool, "check", "rules", *files], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert f"{len(asked)} rules found" in done.stdout

@@ -1,11 +1,14 @@
 """Write the whole site to a new folder, or to a bucket."""
 
+from datetime import timedelta
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
 
 from dynabench.backups.errors import BackupError
 from dynabench.backups.services import make_backup
+from dynabench.backups.stores import dated, remove_older
 from dynabench.env import env_secret
 from dynabench.upkeep.services import noted
 
@@ -21,17 +24,24 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("where")
         parser.add_argument("--keys", action="store_true", help="SECRET_KEY, too.")
+        parser.add_argument(
+            "--days",
+            type=int,
+            help="Below WHERE, under this moment's name; those of so many days ago go afterwards.",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        passphrase = env_secret("BACKUP_PASSPHRASE")
+        passphrase, now, days = env_secret("BACKUP_PASSPHRASE"), timezone.now(), options["days"]
+        where = options["where"] if days is None else dated(options["where"], now)
         try:
             with noted("backup"):
-                made = make_backup(
-                    options["where"], passphrase=passphrase, with_keys=options["keys"]
-                )
+                made = make_backup(where, passphrase=passphrase, with_keys=options["keys"])
+                older = remove_older(options["where"], now - timedelta(days)) if days else []
         except (BackupError, OSError) as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(f"{len(made.files)} files, {made.size} bytes: {options['where']}")
+        self.stdout.write(f"{len(made.files)} files, {made.size} bytes: {where}")
+        if older:
+            self.stdout.write(f"Removed: {', '.join(older)}")
         if made.missing:
             raise CommandError(
                 f"The backup is whole, but {len(made.missing)} files that rows name are missing: "

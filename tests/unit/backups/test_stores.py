@@ -1,0 +1,26 @@
+"""Backups of each night below one folder: named by the moment, and removed when they are old."""
+
+from datetime import UTC, datetime, timedelta
+
+from dynabench.backups.stores import MANIFEST, dated, remove_older
+
+THEN = datetime(2026, 1, 31, 3, 15, tzinfo=UTC)
+
+
+def test_old_ones_go_and_what_is_not_ours_stays(tmp_path):
+    for days in (0, 27, 28, 29):
+        folder = tmp_path / dated(str(tmp_path), THEN - timedelta(days))
+        (folder / "media/a").mkdir(parents=True)
+        for name in (MANIFEST, "media/a/b"):
+            (folder / name).write_text("x")
+    for name in ("2025-01-01T0000.part", "2025-01-01"):
+        (tmp_path / name).mkdir()
+    gone = remove_older(str(tmp_path), THEN - timedelta(28))
+    assert sorted(gone) == ["2025-01-01T0000.part", "2026-01-02T0315"]
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left == ["2025-01-01", "2026-01-03T0315", "2026-01-04T0315", "2026-01-31T0315"]
+
+
+def test_a_bucket_keeps_its_question_mark():
+    assert dated("s3://b/f/?region=eu", THEN) == "s3://b/f/2026-01-31T0315?region=eu"
+    assert dated("/odd?/", THEN) == "/odd?/2026-01-31T0315"
