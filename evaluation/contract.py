@@ -160,3 +160,4 @@ class Evaluated:
     runner: str
     numbers: Sequence[Number] = ()
     predictions: Path | None = None  # gzipped JSON lines in the order of the set
+    compared: tuple[int, int] | None = None  # answers that a second machine gave; otherwise

@@ -60,7 +60,7 @@ from evaluation.runs.execute import execute, local_runner, machine_limits, remot
 from evaluation.runs.folders import equipped
 from evaluation.runs.handed import discard_handed
 from evaluation.runs.hub import fetch_public
-from evaluation.runs.model_cache import digest_of, pack
+from evaluation.runs.model_cache import pack
 from evaluation.runs.selectors import is_remote
 from evaluation.runs.services import (
     claim_next,
@@ -93,6 +93,7 @@ from evaluation.uploads.model_folders import (
     MOST_BYTES,
     check_folder,
     check_writer,
+    digest_of,
     remove_macos_files,
 )
 from tasks.invitation_services import tidy_invitations

@@ -4,6 +4,7 @@ from django.urls import path
 
 from evaluation.custom_metrics import views as metric_views
 from evaluation.llm_judges import views as judge_views
+from evaluation.own_workers import views as worker_views
 from evaluation.paraphrases import views as paraphrase_views
 from evaluation.releases import views as release_views
 from evaluation.sets import views as set_views
@@ -54,6 +55,12 @@ urlpatterns = [
         for action in metric_views.ACTIONS
     ),
     path("metrics/", metric_views.waiting, name="metrics-waiting"),
+    path("own/<slug:code>/own-workers/", worker_views.own_workers, name="own-workers"),
+    path(
+        "own/<slug:code>/own-workers/<int:pk>/remove/",
+        worker_views.own_worker_remove,
+        name="own-worker-remove",
+    ),
     path("own/<slug:code>/evaluation-sets/", set_views.sets, name="sets"),
     path("own/<slug:code>/evaluation-sets/new/", set_views.set_new, name="set-new"),
     path("own/<slug:code>/evaluation-sets/<slug:name>/", set_views.set_page, name="set"),

@@ -42,7 +42,9 @@ class TokenAuthentication(BaseAuthentication):
 
 
 class HasScope(BasePermission):
-    """Reading takes the scope `read`, writing the view's `write_scope`; a session has all.
+    """Reading takes the scope `read` or the view's `read_scope`, writing its `write_scope`.
+
+    A session has all.
 
     Without an account only what the view calls public is read.
     """
@@ -51,7 +53,8 @@ class HasScope(BasePermission):
         is_read = request.method in SAFE_METHODS
         if request.auth is None:
             return request.user.is_authenticated or (is_read and getattr(view, "is_public", False))
-        needed = Scope.READ if is_read else getattr(view, "write_scope", None)
+        kind, usual = ("read_scope", Scope.READ) if is_read else ("write_scope", None)
+        needed = getattr(view, kind, usual)
         if needed is None:
             raise exceptions.PermissionDenied(
                 "Tokens cannot do this. Sign in on the site.", "session_only"

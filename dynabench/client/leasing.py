@@ -1,7 +1,7 @@
 """Evaluating one's own models on one's own machine, by leases: flows."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dynabench.client import types
 from dynabench.client.flow import Flow, method
@@ -18,13 +18,22 @@ class Leasing(Uploading):
 
     @method
     def add_own_worker(
-        self, task: str, email: str, needs_second: bool = True
+        self,
+        task: str,
+        email: str,
+        *,
+        model: str | None = None,
+        evaluation_set: str | None = None,
+        takes_sealed: bool = False,
+        second: Literal["nobody", "site", "worker"] = "site",
     ) -> Flow[types.OwnWorker]:
-        """Let an account do so; for owners. Raises Invalid, Refused.
+        """Let an account do so with all of its models, or one model, or one set; for owners.
 
-        needs_second: the site answers a random tenth too, and both must agree.
+        takes_sealed: you agree that inputs of sealed sets go there, which is logged. second: who
+        answers a random tenth too and must agree. Raises Invalid, NotFound, Refused.
         """
-        body = {"email": email, "needs_second": needs_second}
+        queue = {"model": model, "evaluation_set": evaluation_set}
+        body = {"email": email, "takes_sealed": takes_sealed, "second": second, **queue}
         return self._write("POST", f"/tasks/{task}/own-workers/", body)
 
     @method

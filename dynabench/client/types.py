@@ -1295,8 +1295,12 @@ class OwnWorker(TypedDict):
 
     id: int
     email: str
-    needs_second: bool
+    model: str | None
+    evaluation_set: NotRequired[str | None]
+    takes_sealed: bool
+    second: Literal["nobody", "site", "worker"]
     made_at: str
+    heard_at: str | None
 
 
 class Parent(TypedDict):

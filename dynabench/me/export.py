@@ -29,7 +29,7 @@ from dynabench.campaigns.models import LedgerRow, Place, Qualification
 from dynabench.communities.models import Community, CommunityProposal, JointSubmission, Post
 from dynabench.notices.models import Digest
 from dynabench.webhooks.models import Webhook
-from evaluation.models import OwnWorker, Submission, TeamMember, Upload
+from evaluation.models import HandedAnswers, OwnWorker, Submission, TeamMember, Upload
 from leaderboard.battles.release import own_battles
 from leaderboard.models import Follow, ReleaseConsent, WeeklyGoal, Weights
 from tasks.models import Duty, Media, TaskDraft, TaskMember, TaskProposal
@@ -114,14 +114,7 @@ def _about(user: User) -> dict[str, Section]:
         "drafts": TaskDraft.objects.filter(owner=user).values(
             "name", "text", "created_at", "changed_at", task_code=F("task__code")
         ),
-        "models": Submission.objects.filter(owner=user).values(
-            *MODEL, task_code=F("task__code"), team_name=F("team__name")
-        ),
-        "own_workers": OwnWorker.objects.filter(user=user).values("task__code", "made_at"),
-        "teams": TeamMember.objects.filter(user=user).values(
-            "address", "is_owner", "joined_at", team_name=F("team__name")
-        ),
-        "uploads": Upload.objects.filter(owner=user).values("file_name", "size", "begun_at"),
+        **_models(user),
         "weights": Weights.objects.filter(owner=user).values(
             *("name", "description", "metrics", "evaluation_sets", "made_at"),
             task_code=F("task__code"),
@@ -139,6 +132,25 @@ def _about(user: User) -> dict[str, Section]:
             *("label", "verdict", "reason", "created_at", "withdrawn_at"),
             example_uuid=F("example__uuid"),
         ).iterator(),
+    }
+
+
+def _models(user: User) -> dict[str, Section]:
+    """What the person submitted, with whom, and what machines of theirs evaluated."""
+    return {
+        "models": Submission.objects.filter(owner=user).values(
+            *MODEL, task_code=F("task__code"), team_name=F("team__name")
+        ),
+        "own_workers": OwnWorker.objects.filter(user=user).values(
+            *("task__code", "submission_id", "second", "takes_sealed", "made_at", "heard_at")
+        ),
+        "own_workers_answers": HandedAnswers.objects.filter(user=user).values(
+            *("run_id", "token", "runner", "is_second", "compared", "differed", "handed_at")
+        ),
+        "teams": TeamMember.objects.filter(user=user).values(
+            "address", "is_owner", "joined_at", team_name=F("team__name")
+        ),
+        "uploads": Upload.objects.filter(owner=user).values("file_name", "size", "begun_at"),
     }
 
 

@@ -1,6 +1,7 @@
 """The API of machines of others that evaluate their own people's models (docs/cluster.md)."""
 
 from collections.abc import Iterator
+from itertools import compress, repeat
 from typing import Any
 from uuid import UUID
 
@@ -23,15 +24,15 @@ from dynabench.lib.downloads import OCTETS, lines
 from dynabench.lib.storage.disk import scratch
 from evaluation.api.runs import UsageSerializer
 from evaluation.contract import Outcome
-from evaluation.models import EvaluationRun, OwnWorker, Submission
+from evaluation.models import EvaluationRun, OwnWorker, Second, Submission
 from evaluation.own_workers import services
-from evaluation.own_workers.selectors import leased_to, worker_of
+from evaluation.own_workers.selectors import asked_of, leased_to, workers_of
 from evaluation.queue.attempt_keys import sent_to
 from evaluation.sets.selectors import input_rows
 from evaluation.task_shape import text_for_models
-from tasks.access import find_task
+from tasks.access import find_task, require
 from tasks.media.selectors import for_models
-from tasks.permissions import can_own
+from tasks.permissions import can_own, can_see
 from tasks.services import account_for
 
 LEASE = OpenApiParameter("token", OpenApiTypes.UUID, "path", description="Of the lease.")
@@ -42,18 +43,35 @@ class OwnWorkerSerializer(serializers.ModelSerializer[OwnWorker]):
     """A person who may evaluate their and their teams' models on their own machines."""
 
     email = serializers.EmailField(source="user.email")
+    model = serializers.UUIDField(
+        source="submission_id", allow_null=True, help_text="Only this one; null: all of theirs."
+    )
+    evaluation_set = serializers.CharField(
+        source="evaluation_set.name",
+        allow_null=True,
+        default=None,
+        help_text="Only this one; null: each whose inputs may leave.",
+    )
 
     class Meta:
         model = OwnWorker
-        fields = read_only_fields = ("id", "email", "needs_second", "made_at")
+        fields = read_only_fields = (
+            *("id", "email", "model", "evaluation_set", "takes_sealed", "second"),
+            *("made_at", "heard_at"),
+        )
 
 
 class NewOwnWorkerSerializer(serializers.Serializer[Any]):
-    """Who may."""
+    """Who may, and what: all of theirs, or one model, or what they have on one set."""
 
     email = serializers.EmailField(help_text="Of an account.")
-    needs_second = serializers.BooleanField(
-        default=True, help_text="A random tenth of each run is answered here too; both must agree."
+    model = serializers.UUIDField(allow_null=True, default=None)
+    evaluation_set = serializers.CharField(allow_null=True, default=None, help_text="Its name.")
+    takes_sealed = serializers.BooleanField(
+        default=False, help_text="You agree that inputs of sealed sets go there, which is logged."
+    )
+    second = serializers.ChoiceField(
+        Second.choices, default=Second.SITE, help_text="Who must agree on a random tenth."
     )
 
 
@@ -68,7 +86,7 @@ class OwnWorkers(generics.ListAPIView[OwnWorker]):
 
     def get_queryset(self) -> QuerySet[OwnWorker]:
         task = find_task(self.request, self.kwargs["code"], can_own)
-        return task.own_workers.select_related("user")
+        return task.own_workers.select_related("user", "evaluation_set")
 
     @write("own_workers_create", NewOwnWorkerSerializer, {201: OwnWorkerSerializer})
     def post(self, request: Request, code: str) -> Response:
@@ -76,8 +94,15 @@ class OwnWorkers(generics.ListAPIView[OwnWorker]):
         task, actor = find_task(request, code, can_own), person(request)
         asked = read(NewOwnWorkerSerializer, request)
         user = account_for(actor, asked["email"])
+        model, name = asked["model"], asked["evaluation_set"]
         made = services.add_worker(
-            task=task, user=user, needs_second=asked["needs_second"], actor=actor
+            task=task,
+            user=user,
+            actor=actor,
+            second=asked["second"],
+            takes_sealed=asked["takes_sealed"],
+            submission=get_object_or_404(task.submissions, pk=model) if model else None,
+            evaluation_set=get_object_or_404(task.evaluation_sets, name=name) if name else None,
         )
         made.refresh_from_db()
         return Response(OwnWorkerSerializer(made).data, status.HTTP_201_CREATED)
@@ -114,12 +139,16 @@ class LeaseSerializer(serializers.Serializer[Any]):
         source="submission.digest", help_text="Of the model's files, or the image's id."
     )
     evaluation_set = serializers.CharField(source="version.evaluation_set.name")
-    examples = serializers.IntegerField(source="version.size")
+    examples = serializers.SerializerMethodField()
     lease_until = serializers.DateTimeField()
     config_text = serializers.SerializerMethodField(help_text="What concerns models.")
     memory_gib = serializers.SerializerMethodField()
     cpus = serializers.SerializerMethodField()
     seconds = serializers.SerializerMethodField()
+
+    def get_examples(self, run: EvaluationRun) -> int:
+        asked = asked_of(run)
+        return run.version.size if asked is None else sum(asked)
 
     def get_config_text(self, run: EvaluationRun) -> str:
         return text_for_models(run.submission.task.config)
@@ -141,23 +170,25 @@ class TakeLease(APIView):
     def post(self, request: Request, code: str) -> Response:
         """Take the oldest run that your machine may evaluate; 204 where there is none."""
         task, wanted = find_task(request, code), read(WantedSerializer, request)
-        worker = worker_of(person(request), task)
-        if worker is None:
+        workers = workers_of(person(request), task)
+        if not workers:
             raise Http404
-        run = services.take(worker=worker, **wanted)
+        key = request.auth.prefix if isinstance(request.auth, ApiToken) else ""
+        run = services.take(workers=workers, key=key, **wanted)
         if run is None:
             return Response(status=status.HTTP_204_NO_CONTENT)
         return Response(LeaseSerializer(run).data)
 
 
 class _OfLease(APIView):
-    write_scope = ApiToken.Scope.SUBMIT
+    read_scope = write_scope = ApiToken.Scope.SUBMIT
 
     def leased(self, token: UUID) -> EvaluationRun:
         """The run; 404 where this person's machine does not hold it any more."""
         run = leased_to(person(self.request), token)
         if run is None:
             raise Http404
+        require(self.request.user, run.submission.task, can_see)
         return run
 
 
@@ -171,7 +202,8 @@ class LeaseBeat(_OfLease):
     @write("leases_keep", BeatSerializer, {204: None})
     def post(self, request: Request, token: UUID) -> Response:
         """Keep the lease for two minutes more; 404 or 409 where it is lost."""
-        services.keep(run=self.leased(token), progress=read(BeatSerializer, request)["progress"])
+        run, told = self.leased(token), read(BeatSerializer, request)
+        services.keep(run=run, user=person(request), progress=told["progress"])
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -187,9 +219,11 @@ class LeaseInputs(_OfLease):
 def _inputs(run: EvaluationRun) -> Iterator[bytes]:
     task, config = run.submission.task, run.submission.task.config
     assert run.lease_token
+    asked = asked_of(run) or repeat(True)
     with scratch() as folder:
         sent = sent_to(run.lease_token, folder / "examples.jsonl")
-        rows = (for_models(config, task, row["inputs"]) for row in input_rows(run.version))
+        chosen = compress(input_rows(run.version), asked)
+        rows = (for_models(config, task, row["inputs"]) for row in chosen)
         sent.write(rows, config.model_fields, lambda progress, message: None)
         with sent.path.open("rb") as file:
             yield from file

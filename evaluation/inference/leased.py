@@ -19,12 +19,13 @@ from evaluation.sandbox.choose import NoEngine, runner_for
 from evaluation.sandbox.limits import Limits
 from evaluation.task_shape import runnable
 from evaluation.uploads import archives
+from evaluation.uploads.model_folders import digest_of
 from tasks.config.loading import load_config
 from tasks.config.schema import TaskConfig
 
 
-class OtherImage(Exception):
-    """What came is not the image that was checked."""
+class OtherModel(Exception):
+    """What came is not the model that was checked."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         model = _model(config, asked)
         runner = runner_for(model, asked.key, asked.runner)
-    except (NoEngine, OtherImage, archives.ArchiveRefused) as error:
+    except (NoEngine, OtherModel, archives.ArchiveRefused) as error:
         ending, name = Ending(Outcome.INFRASTRUCTURE, sentence=str(error)), "none"
     else:
         limits = Limits.of_machine(asked.memory_gib, asked.cpus, asked.seconds)
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         name = runner.name
     print(ending.log, file=sys.stderr)
     usage = {key: value for key, value in vars(ending.usage).items() if value is not None}
-    told = {"outcome": ending.outcome, "sentence": ending.sentence, "usage": usage}
+    told = {"outcome": ending.outcome, "sentence": ending.sentence[:500], "usage": usage}
     print(json.dumps({"runner": name, "ending": told}))
     return 0
 
@@ -63,7 +64,7 @@ def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--config", type=Path, required=True, help="the task's configuration")
     parser.add_argument("--key", required=True, help="names the container")
-    parser.add_argument("--digest", required=True, help="of an image its id")
+    parser.add_argument("--digest", required=True, help="of the folder's files; of an image its id")
     parser.add_argument("--image", action="store_true", help="model.tar is one of docker save")
     parser.add_argument("--adapter", default="jsonl")
     parser.add_argument("--runner", choices=("docker", "process"))
@@ -74,16 +75,18 @@ def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _model(config: TaskConfig, asked: argparse.Namespace) -> Runnable:
-    """The model of the lease. Raises NoEngine, OtherImage and ArchiveRefused."""
+    """The model of the lease. Raises NoEngine, OtherModel and ArchiveRefused."""
     archive = asked.folder / "model.tar"
     if not asked.image:
         folder = asked.folder / "model"
         archives.unpack(archive, folder)
+        if digest_of(folder, nothing) != asked.digest:
+            raise OtherModel("What came is not the folder that was checked.")
         return runnable(config, folder=folder)
     from evaluation.sandbox import images
 
     if not images.has_image(asked.digest) and images.load_image(archive) != asked.digest:
-        raise OtherImage("What came is not the image that was checked.")
+        raise OtherModel("What came is not the image that was checked.")
     return runnable(config, image=asked.digest, adapter=asked.adapter)
 
 

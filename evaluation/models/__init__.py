@@ -14,7 +14,7 @@ from evaluation.models.evaluation_sets import EvaluationSet, EvaluationSetVersio
 from evaluation.models.jobs import Job
 from evaluation.models.llm_judges import LlmJudge, LlmScore, LlmVerdict
 from evaluation.models.near_copies import NearCopy
-from evaluation.models.own_workers import HandedAnswers, OwnWorker
+from evaluation.models.own_workers import HandedAnswers, OwnWorker, Second
 from evaluation.models.paraphrases import Paraphrase, Paraphrasing
 from evaluation.models.practice import PracticeHost, PracticeRun
 from evaluation.models.runs import EvaluationRun, Score
@@ -45,6 +45,7 @@ __all__ = [
     "PracticeRun",
     "PseudonymKey",
     "Score",
+    "Second",
     "Submission",
     "Team",
     "TeamMember",

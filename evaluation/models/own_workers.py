@@ -2,48 +2,96 @@
 
 from django.conf import settings
 from django.db import models
+from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
 
+from evaluation.models.evaluation_sets import EvaluationSet
 from evaluation.models.runs import EvaluationRun
-from evaluation.models.submissions import Upload
+from evaluation.models.submissions import Submission, Upload
 from tasks.models import Task
 
 
-class OwnWorker(models.Model):
-    """A person who may evaluate their own and their teams' models of a task on their own machines.
+class Second(models.TextChoices):
+    """Who answers a random tenth of a run besides the machine that answered all of it."""
 
-    needs_second: of each run the site answers a random tenth too, and both must agree.
+    NOBODY = "nobody", _("nobody")
+    SITE = "site", _("this site")
+    WORKER = "worker", _("an own worker with another token")
+
+
+class OwnWorker(models.Model):
+    """That a person may evaluate their own and their teams' models of a task on their own machines.
+
+    All of these models on every set whose inputs may leave, or only one model, or only one set.
+    takes_sealed: the owner agreed that inputs of sealed sets go there. heard_at: when a machine of
+    theirs last asked for a run, or kept one.
     """
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="own_workers")
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="own_workers"
     )
-    needs_second = models.BooleanField(default=True)
+    submission = models.ForeignKey(
+        Submission, on_delete=models.CASCADE, null=True, related_name="own_workers"
+    )
+    evaluation_set = models.ForeignKey(
+        EvaluationSet, on_delete=models.CASCADE, null=True, related_name="own_workers"
+    )
+    takes_sealed = models.BooleanField(default=False, db_default=False)
+    second = models.CharField(
+        max_length=6, choices=Second, default=Second.SITE, db_default=Second.SITE
+    )
     made_at = models.DateTimeField(db_default=Now())
+    heard_at = models.DateTimeField(null=True)
 
     class Meta:
         ordering = ["pk"]
-        constraints = [models.UniqueConstraint(fields=["task", "user"], name="own_worker_once")]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(submission=None) | Q(evaluation_set=None), name="own_worker_one_queue"
+            ),
+            models.UniqueConstraint(
+                fields=["task", "user"],
+                condition=Q(submission=None, evaluation_set=None),
+                name="own_worker_once",
+            ),
+            models.UniqueConstraint(fields=["submission", "user"], name="own_worker_model_once"),
+            models.UniqueConstraint(fields=["evaluation_set", "user"], name="own_worker_set_once"),
+        ]
 
     def __str__(self) -> str:
         return f"own worker {self.pk} of {self.task.code}"
 
 
 class HandedAnswers(models.Model):
-    """What such a machine answered to a run, which the queue scores.
+    """What such a machine answered to a run, which the queue scores; it stays as a record.
 
-    lease_token: of the attempt, from which the examples' ids follow. ending: the fields of
-    `evaluation.contract.Ending`. upload: lines of answers; thrown away when they are scored.
+    lease_token: of the attempt, from which the examples' ids follow. token: the beginning of the
+    API key. ending: the fields of `evaluation.contract.Ending`. upload: lines of answers; thrown
+    away when they are scored. is_second: to a random tenth, after another machine answered all.
+    Of the other, `differed` of `compared` answers are not those of the second.
     """
 
-    run = models.OneToOneField(EvaluationRun, on_delete=models.CASCADE, related_name="handed")
+    run = models.ForeignKey(EvaluationRun, on_delete=models.CASCADE, related_name="handed")
+    is_second = models.BooleanField(default=False, db_default=False)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    token = models.CharField(max_length=12, blank=True, db_default="")
     lease_token = models.UUIDField()
     runner = models.CharField(max_length=20)
     ending = models.JSONField()
-    upload = models.OneToOneField(Upload, on_delete=models.CASCADE, related_name="+")
-    needs_second = models.BooleanField()
+    upload = models.OneToOneField(Upload, on_delete=models.CASCADE, null=True, related_name="+")
+    second = models.CharField(max_length=6, choices=Second, db_default=Second.SITE)
+    compared = models.PositiveIntegerField(null=True)
+    differed = models.PositiveIntegerField(null=True)
     handed_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["run", "is_second"], name="handed_once"),
+        ]
 
     def __str__(self) -> str:
         return f"answers to {self.run_id}"

@@ -141,7 +141,7 @@ def _unpacked(file: IO[bytes]) -> IO[bytes]:
 
 
 def _of_folder(file: IO[bytes]) -> str:
-    """As `model_cache.digest_of`, of the folder that was packed in this order."""
+    """As `model_folders.digest_of`, of the folder that was packed in this order."""
     digest = hashlib.sha256()
     with tarfile.open(fileobj=file, mode="r|*") as archive:
         for member in archive:

@@ -4,6 +4,7 @@ And of its examples, where somebody else's machine answers them.
 """
 
 import hashlib
+import random
 import time
 import uuid
 from datetime import timedelta
@@ -22,6 +23,7 @@ BY_HAND = "hand"  # in place of a run's id: no row tells whether it still runs
 KINDS = (EvaluationRun, Submission, PracticeRun, CustomMetric)
 """The jobs that have containers."""
 LONG = timedelta(days=1)  # longer than any run
+TENTH = 10
 
 
 def installation() -> str:
@@ -54,6 +56,16 @@ def is_needed(key: str) -> bool:
         "lease_until__gte": timezone.now(),
     }
     return any(kind._default_manager.filter(**leased).exists() for kind in KINDS)
+
+
+def tenth_of(lease_token: uuid.UUID, size: int) -> list[bool]:
+    """Which of so many examples a second machine is asked about as well; the same at each call.
+
+    The first one, whose lease this is, cannot know them.
+    """
+    seed = salted_hmac("dynabench.second-worker", lease_token.hex, algorithm="sha256").digest()
+    drawn = {*random.Random(seed).sample(range(size), -(-size // TENTH))}
+    return [place in drawn for place in range(size)]
 
 
 def sent_to(lease_token: uuid.UUID, path: Path, size: int = 0) -> Sent:

@@ -39,19 +39,21 @@ def kinds() -> Iterable[type[Job]]:
     return [model for model in apps.get_models() if issubclass(model, Job)]
 
 
-def ready(kind: type[Job], since: datetime | None = None) -> Q:
-    """Which rows may be claimed now; since: those that could have been at that time already."""
-    on_time = Q(not_before=None) | Q(not_before__lte=since or timezone.now())
+def ready(kind: type[Job], at: datetime | None = None) -> Q:
+    """Which rows may be claimed now; at: those that could have been, or can be, at that time."""
+    on_time = Q(not_before=None) | Q(not_before__lte=at or timezone.now())
     return Q(state=State.QUEUED) & on_time & kind.may_begin()
 
 
-def claim(kind: type[J], pk: int | uuid.UUID, **columns: Any) -> J | None:
+def claim(
+    kind: type[J], pk: int | uuid.UUID, *, by: datetime | None = None, **columns: Any
+) -> J | None:
     """Take a queued job for `LEASE_TIME`; None when there is nothing to take. No lock.
 
-    `columns` are set with it.
+    `columns` are set with it. by: one that waits until then at most may be taken now.
     """
     now, token = timezone.now(), uuid.uuid4()
-    won = kind._default_manager.filter(ready(kind), pk=pk).update(
+    won = kind._default_manager.filter(ready(kind, by), pk=pk).update(
         state=State.RUNNING,
         attempts=F("attempts") + 1,
         lease_token=token,

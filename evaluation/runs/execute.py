@@ -39,7 +39,6 @@ from evaluation.inference.exchange import Tell
 from evaluation.models import (
     EvaluationRun,
     EvaluationSet,
-    HandedAnswers,
     Score,
     Submission,
 )
@@ -53,7 +52,7 @@ from evaluation.runs.endpoints import (
     writing_of,
 )
 from evaluation.runs.folders import equipped, kept_folder
-from evaluation.runs.handed import score_handed
+from evaluation.runs.handed import handed_of, note_compared, score_handed
 from evaluation.runs.ray_runner import RayRunner
 from evaluation.runs.selectors import counting, is_remote
 from evaluation.runs.services import overdue
@@ -117,7 +116,7 @@ def evaluated(run: EvaluationRun, folder: Path, heartbeat: leases.Heartbeat) -> 
         with submission.file.open("rb") as file, gzip.open(file) as lines:
             return score_file(question, lines, heartbeat.tell, folder)
     fetching = partial(heartbeat.tell, 0, gettext_noop("fetching the model"))
-    if handed := HandedAnswers.objects.filter(run=run).select_related("upload").first():
+    if handed := handed_of(run):
         tell, site = heartbeat.tell, partial(model_of, submission, run, fetching)
         return score_handed(handed, question, tell, folder, partial(_attempt, site, tell, folder))
     plain = None if run.suite == Suite.PLAIN else _plain_run(run)
@@ -299,6 +298,7 @@ def store(run: EvaluationRun, found: Evaluated) -> None:
     }
     if found.predictions is None:
         leases.fail(run, ending.sentence, **results)
+        note_compared(run, found)
         return
     kept = predictions_path(run, "")
     if not default_storage.exists(kept):  # the database may have been away at an earlier try
@@ -309,6 +309,7 @@ def store(run: EvaluationRun, found: Evaluated) -> None:
             leases.finish(run, predictions=kept, is_shown=may_show(run), **results)
             scores = [_score(run, number) for number in found.numbers]
             Score.objects.bulk_create(scores, batch_size=500)
+            note_compared(run, found)
     except leases.LeaseLost:
         if not EvaluationRun.objects.filter(pk=run.pk, predictions=kept).exists():
             default_storage.delete(kept)  # else the earlier try had been stored after all

@@ -17,10 +17,10 @@ from evaluation.heartbeat import during
 from evaluation.models import Submission
 from evaluation.runs.endpoints import CannotFetch, identity_of
 from evaluation.runs.hub import fetch_public
-from evaluation.runs.model_cache import digest_of, kept, unpack
+from evaluation.runs.model_cache import kept, unpack
 from evaluation.runs.selectors import base_named
 from evaluation.sandbox.choose import NoEngine
-from evaluation.uploads.model_folders import MOST_BYTES, check_base
+from evaluation.uploads.model_folders import MOST_BYTES, check_base, digest_of
 from tasks.targets.serving.errors import MisconfiguredError
 from tasks.targets.serving.spec import ModelSpec
 

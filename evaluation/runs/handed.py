@@ -1,28 +1,30 @@
 """Answers that somebody's own machine handed in: read, checked against a second one, and scored."""
 
-import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from itertools import compress
 from pathlib import Path
-from typing import Any
 
-from evaluation.contract import Ending, Evaluated, Outcome, Usage
+from evaluation.contract import Answer, Ending, Evaluated, Outcome, Usage
 from evaluation.inference.evaluate import Attempt, Question, asked, scored, taken
 from evaluation.inference.exchange import Answers, Tell, answers_for
-from evaluation.models import EvaluationRun, HandedAnswers
-from evaluation.queue.attempt_keys import sent_to
+from evaluation.models import EvaluationRun, HandedAnswers, Second
+from evaluation.queue.attempt_keys import sent_to, tenth_of
 from evaluation.uploads.chunked import assemble, discard
 
-TENTH = 10
 AGREES = 0.99  # of the answers that a second machine must give as well: floats may differ
 DISAGREES = "A second machine gave other answers to {} of {} examples, so these do not count."
 
 
+def handed_of(run: EvaluationRun) -> Sequence[HandedAnswers]:
+    """What was handed in to a run: by one machine, then perhaps by a second one; or nothing."""
+    return list(run.handed.select_related("upload").order_by("is_second"))
+
+
 def score_handed(
-    handed: HandedAnswers,
+    handed: Sequence[HandedAnswers],
     question: Question,
     tell: Tell,
     folder: Path,
@@ -30,52 +32,66 @@ def score_handed(
 ) -> Evaluated:
     """The scores of what was handed in. second: what asks the model here, where that is required.
 
-    Raises UploadRefused, and what `tell` and `second` raise.
+    Where a second machine answered the tenth, it is not. Raises UploadRefused, and what `tell` and
+    `second` raise.
     """
-    told = handed.ending
-    ending = Ending(Outcome(told["outcome"]), Usage(**told["usage"]), told["sentence"])
+    first, *others = handed
     size = sum(1 for _ in question.rows())
-    sent = sent_to(handed.lease_token, folder / "unused", size)
-    answers = answers_for(question.config, sent.ids())
-    if ending.outcome == Outcome.OK:
-        with assemble(handed.upload, partial(tell, 0, "")) as path, path.open("rb") as lines:
-            ending = taken(answers, lines, ending, tell)
-    if ending.outcome == Outcome.OK and handed.needs_second:
-        ending = _compared(ending, answers, question, second)
-    found = Evaluated(ending, f"own-{handed.runner}"[:20])
+    answers, ending = _read(first, question, size, tell, folder)
+    found = Evaluated(ending, f"own-{first.runner}"[:20])
+    if ending.outcome == Outcome.OK and first.second != Second.NOBODY:
+        chosen = tenth_of(first.lease_token, size)
+        if others:
+            again, ended = _read(others[0], question, sum(chosen), tell, folder)
+        else:
+            part = replace(question, rows=lambda: compress(question.rows(), chosen))
+            with second() as attempt:
+                again, ended = asked(part, attempt)
+        found = _compared(found, compress(answers.in_order(), chosen), again, ended)
     return scored(found, question, answers, tell, folder)
 
 
+def _read(
+    handed: HandedAnswers, question: Question, size: int, tell: Tell, folder: Path
+) -> tuple[Answers, Ending]:
+    """The answers to so many examples that one machine handed in, and how the model ended there."""
+    told = handed.ending
+    ending = Ending(Outcome(told["outcome"]), Usage(**told["usage"]), told["sentence"])
+    sent = sent_to(handed.lease_token, folder / "unused", size)
+    answers = answers_for(question.config, sent.ids())
+    if ending.outcome == Outcome.OK and handed.upload:
+        with assemble(handed.upload, partial(tell, 0, "")) as path, path.open("rb") as lines:
+            ending = taken(answers, lines, ending, tell)
+    return answers, ending
+
+
 def _compared(
-    ending: Ending,
-    answers: Answers,
-    question: Question,
-    second: Callable[[], AbstractContextManager[Attempt]],
-) -> Ending:
-    """The ending, or another one where a random tenth of the answers are not the model's here."""
-    known = [*answers.in_order()]
-    tenth = -(-len(known) // TENTH)
-    drawn = {*secrets.SystemRandom().sample(range(len(known)), tenth)}
-    chosen = [place in drawn for place in range(len(known))]
-
-    def rows() -> Any:
-        return compress(question.rows(), chosen)
-
-    with second() as attempt:
-        again, ended = asked(replace(question, rows=rows), attempt)
+    found: Evaluated, known: Iterable[Answer | None], again: Answers, ended: Ending
+) -> Evaluated:
+    """With how many of the answers the second machine gave otherwise: too many end the run."""
     if ended.outcome != Outcome.OK:
-        return ended
-    pairs = [*zip(compress(known, chosen), again.in_order(), strict=True)]
+        return replace(found, ending=ended)
+    pairs = [*zip(known, again.in_order(), strict=True)]
     differ = sum((a and a.value) != (b and b.value) for a, b in pairs)
+    ending = found.ending
     if differ > (1 - AGREES) * len(pairs):
         sentence = DISAGREES.format(differ, len(pairs))
-        return replace(ending, outcome=Outcome.INVALID_OUTPUT, sentence=sentence)
-    return ending
+        ending = replace(ending, outcome=Outcome.INVALID_OUTPUT, sentence=sentence)
+    return replace(found, ending=ending, compared=(len(pairs), differ))
+
+
+def note_compared(run: EvaluationRun, found: Evaluated) -> None:
+    """Note beside the answers that counted how far a second machine agreed."""
+    if found.compared:
+        compared, differed = found.compared
+        run.handed.filter(is_second=False).update(compared=compared, differed=differed)
 
 
 def discard_handed(run: EvaluationRun) -> None:
-    """Throw away what was handed in to a run that is over now."""
+    """Throw away the answers to a run that is over now; that they were handed in stays told."""
     run.refresh_from_db(fields=["state"])
     if run.is_over:
-        for handed in HandedAnswers.objects.filter(run=run).select_related("upload"):
-            discard(handed.upload)
+        for handed in handed_of(run):
+            if upload := handed.upload:
+                run.handed.filter(pk=handed.pk).update(upload=None)
+                discard(upload)

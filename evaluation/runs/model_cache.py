@@ -1,7 +1,6 @@
 """Folders of models on this machine: filled once, kept while used, the least recent removed."""
 
 import fcntl
-import hashlib
 import os
 import shutil
 import tarfile
@@ -14,6 +13,7 @@ from typing import IO, Any
 from evaluation.contract import Beat
 from evaluation.heartbeat import CHUNK, BeatingFile
 from evaluation.training.folders import atomic_folder
+from evaluation.uploads.model_folders import files
 
 WAIT_SECONDS = 0.5
 
@@ -69,22 +69,6 @@ def _make_room(cache: Path, most_bytes: int) -> None:
 
 def _of(lock: Path) -> Path:
     return lock.with_suffix("")
-
-
-def files(folder: Path) -> list[Path]:
-    """The files below a folder, in the order of their names."""
-    return sorted(path for path in folder.rglob("*") if path.is_file())
-
-
-def digest_of(folder: Path, beat: Beat) -> str:
-    """The sha256 of a folder's files: their names, sizes and bytes, in the order of names."""
-    digest = hashlib.sha256()
-    for path in files(folder):
-        digest.update(f"{path.relative_to(folder).as_posix()}\0{path.stat().st_size}\0".encode())
-        with path.open("rb") as file:
-            while chunk := BeatingFile(file, beat).read(CHUNK):
-                digest.update(chunk)
-    return digest.hexdigest()
 
 
 def pack(folder: Path, target: IO[bytes], beat: Beat) -> None:

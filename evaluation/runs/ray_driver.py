@@ -18,11 +18,12 @@ from typing import Any
 
 from evaluation.contract import PLAN, REST, Ending, Outcome, Runnable
 from evaluation.heartbeat import nothing
-from evaluation.runs.model_cache import digest_of, pack
+from evaluation.runs.model_cache import pack
 from evaluation.runs.ray_node import Done, MakeRunner, Parcel, Work, release, run_shard
 from evaluation.runs.shards import LineFile, Together, cut, in_turn
 from evaluation.sandbox.choose import runner_for
 from evaluation.sandbox.limits import Exceeded, Limits
+from evaluation.uploads.model_folders import digest_of
 
 PIECE = 2**26  # bytes of a model that travel together
 AT_ONCE = 64  # shards that are handed in: more wait here, not in Ray's memory

@@ -16,10 +16,11 @@ from typing import Any
 
 from evaluation.contract import GIB, Ending, Runnable
 from evaluation.heartbeat import CHUNK, nothing
-from evaluation.runs.model_cache import digest_of, kept, unpack
+from evaluation.runs.model_cache import kept, unpack
 from evaluation.sandbox.choose import runner_for
 from evaluation.sandbox.limits import Limits
 from evaluation.sandbox.monitor import Runner
+from evaluation.uploads.model_folders import digest_of
 
 ROOT = Path(__file__).resolve().parents[2]
 ANSWERING = ("evaluation/contract.py", "evaluation/sandbox", "tasks/targets/serving")

@@ -1,5 +1,6 @@
 """Folders of models that people submit: what may be in them, before anything of them is loaded."""
 
+import hashlib
 import json
 import re
 import shutil
@@ -7,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.contract import GIB
+from evaluation.contract import GIB, Beat
+from evaluation.heartbeat import CHUNK, BeatingFile
 from evaluation.task_shape import Shape, Untrainable, runnable_shape_of
 from evaluation.uploads.safetensors_headers import BadTensors, check_tensors
 from tasks.config.schema import TaskConfig
@@ -241,3 +243,19 @@ def _loader(head: str) -> str:
 
 def _example(shape: Shape) -> str:
     return ", ".join(f'"{label}"' for label in shape.labels or ())
+
+
+def files(folder: Path) -> list[Path]:
+    """The files below a folder, in the order of their names."""
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def digest_of(folder: Path, beat: Beat) -> str:
+    """The sha256 of a folder's files: their names, sizes and bytes, in the order of names."""
+    digest = hashlib.sha256()
+    for path in files(folder):
+        digest.update(f"{path.relative_to(folder).as_posix()}\0{path.stat().st_size}\0".encode())
+        with path.open("rb") as file:
+            while chunk := BeatingFile(file, beat).read(CHUNK):
+                digest.update(chunk)
+    return digest.hexdigest()

@@ -7,11 +7,15 @@ from uuid import uuid4
 
 import pytest
 from django.core.files.base import ContentFile
+from django.db.models import F
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from dynabench.accounts.models import LogEntry
+from dynabench.accounts.tokens import create_token
 from evaluation import jobs
 from evaluation.models import EvaluationRun, EvaluationSet, OwnWorker, Upload
+from evaluation.own_workers.selectors import SECOND_WAITS
 from evaluation.uploads.chunked import add_file
 from tasks.models import TaskMember
 from tests.support.api_errors import error
@@ -36,6 +40,14 @@ def client_of(user):
     return client
 
 
+def by_token(user):
+    """A machine of theirs, with a key of its own."""
+    _, key = create_token(user=user, name="machine", scopes=["submit"], days=9)
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {key}")
+    return client
+
+
 @pytest.fixture
 def task(db, settings, tmp_path):
     settings.MEDIA_ROOT = tmp_path
@@ -54,7 +66,7 @@ def as_alice(alice):
 
 @pytest.fixture
 def worker(task, alice):
-    return OwnWorker.objects.create(task=task, user=alice, needs_second=False)
+    return OwnWorker.objects.create(task=task, user=alice, second="nobody", takes_sealed=True)
 
 
 def waiting(task, owner, name="mine", set_name="dev", **fields):
@@ -81,15 +93,59 @@ def handed(client, lease, user, label="neutral", **more):
 def test_owners_say_who_may(task, alice):
     owner = UserFactory()
     TaskMember.objects.create(task=task, user=owner, role="owner")
-    client, body = client_of(owner), {"email": alice.email, "needs_second": False}
+    client, body = client_of(owner), {"email": alice.email, "second": "nobody"}
     address = "/api/v1/tasks/nli/own-workers/"
     made = client.post(address, body, format="json")
-    assert (made.status_code, made.data["needs_second"]) == (201, False)
+    assert (made.status_code, made.data["second"], made.data["model"]) == (201, "nobody", None)
     assert error(client.post(address, body, format="json"))["code"] == "exists"
     assert [one["email"] for one in client.get(address).data["results"]] == [alice.email]
     assert client_of(alice).get(address).status_code == 404
     assert client.delete(f"{address}{made.data['id']}/").status_code == 204
     assert client_of(alice).post("/api/v1/tasks/nli/leases/").status_code == 404
+    logged = LogEntry.objects.filter(task="nli").order_by("pk").values_list("action", "data")
+    told = {"user": alice.email, "second": "nobody", "sealed": False}
+    assert [*logged] == [("own_worker.added", told), ("own_worker.removed", told)]
+
+
+def test_a_permission_is_for_a_task_or_a_model_or_a_set(task, alice, as_alice):
+    owner = UserFactory()
+    TaskMember.objects.create(task=task, user=owner, role="owner")
+    sealed = {"answers_public": False}
+    one, other = (
+        waiting(task, alice, "one", **sealed),
+        waiting(task, alice, "other", "more", **sealed),
+    )
+    others, stays = waiting(task, UserFactory(), "others"), set_version(task, "stays")
+    client, address = client_of(owner), "/api/v1/tasks/nli/own-workers/"
+
+    def let(**which):
+        body = {"email": alice.email, "takes_sealed": True} | which
+        return client.post(address, body, format="json")
+
+    def taken():
+        lease = as_alice.post("/api/v1/tasks/nli/leases/")
+        EvaluationRun.objects.update(state=State.QUEUED, lease_token=None)
+        return lease.data["run"] if lease.data else None
+
+    for which, field in (
+        ({"model": str(one.submission_id), "evaluation_set": "more"}, "evaluation_set"),
+        ({"model": str(others.submission_id)}, "model"),
+        ({"evaluation_set": stays.evaluation_set.name}, "evaluation_set"),
+    ):
+        refused = let(**which)
+        assert (refused.status_code, [*error(refused)["fields"]]) == (422, [field])
+    made = let(evaluation_set="more").data["id"]
+    assert taken() == str(other.pk)
+    client.delete(f"{address}{made}/")
+    made = let(model=str(one.submission_id)).data["id"]
+    assert let(model=str(one.submission_id)).status_code == 409
+    assert taken() == str(one.pk)
+    client.delete(f"{address}{made}/")
+    let(takes_sealed=False)
+    assert taken() is None  # both sets are sealed
+    assert OwnWorker.objects.get().heard_at
+    EvaluationSet.objects.filter(name="more").update(answers_public=True)
+    assert taken() == str(other.pk)
 
 
 def test_a_machine_gets_its_peoples_models_and_inputs_that_may_leave(task, alice, as_alice, worker):
@@ -135,6 +191,18 @@ def test_what_is_handed_in_is_scored_here_and_marked(task, alice, as_alice, work
     score = run.scores.get(metric="accuracy", slice="", kind="")
     assert (score.value, score.n) == (pytest.approx(7 / 20), 20)
     assert not Upload.objects.exists()
+    assert run.handed.get().compared is None
+
+
+def test_a_model_that_ended_badly_there_has_failed(task, alice, as_alice, worker):
+    run = waiting(task, alice)
+    lease = as_alice.post("/api/v1/tasks/nli/leases/").data["token"]
+    ending = {"outcome": "oom", "usage": USAGE, "sentence": "Too large."}
+    body = {"runner": "docker", "ending": ending}
+    assert as_alice.post(f"/api/v1/leases/{lease}/answers/", body, format="json").status_code == 204
+    jobs.evaluate_next(run.pk)
+    run.refresh_from_db()
+    assert (run.state, run.outcome) == (State.FAILED, "oom")
 
 
 def handed_again(client, lease):
@@ -146,7 +214,7 @@ def handed_again(client, lease):
 def test_a_second_machine_must_agree_on_a_tenth(
     task, alice, as_alice, worker, monkeypatch, second, outcome
 ):
-    OwnWorker.objects.update(needs_second=True)
+    OwnWorker.objects.update(second="site")
     run = waiting(task, alice)
     lease = as_alice.post("/api/v1/tasks/nli/leases/").data["token"]
     handed(as_alice, lease, alice)
@@ -156,18 +224,53 @@ def test_a_second_machine_must_agree_on_a_tenth(
     run.refresh_from_db()
     assert run.outcome == outcome, run.error
     assert [len(lines) for lines in here.sent] == [2]
+    assert (run.handed.get().compared, run.handed.get().differed) == (2, 2 * (outcome != "ok"))
+
+
+@pytest.mark.parametrize(("label", "outcome"), [("neutral", "ok"), (LABELS[0], "invalid_output")])
+def test_the_second_may_be_another_own_worker(task, alice, worker, label, outcome):
+    OwnWorker.objects.update(second="worker")
+    run, leases = waiting(task, alice), "/api/v1/tasks/nli/leases/"
+    first, second = by_token(alice), by_token(alice)
+    lease = first.post(leases).data["token"]
+    assert handed(first, lease, alice).status_code == 204
+    assert first.post(leases).status_code == 204
+    jobs.evaluate_next(run.pk)  # the site waits as well
+    told = second.post(leases).data
+    assert (told["run"], told["examples"]) == (str(run.pk), 2)
+    assert handed(second, told["token"], alice, label).status_code == 204
+    assert {first.post(leases).status_code, second.post(leases).status_code} == {204}
+    jobs.evaluate_next(run.pk)
+    run.refresh_from_db()
+    assert run.outcome == outcome, run.error
+    by_first, by_second = run.handed.order_by("is_second")
+    assert (by_first.compared, by_first.differed) == (2, 2 * (outcome != "ok"))
+    assert by_first.token != by_second.token
+
+
+def test_where_no_second_worker_comes_the_site_is_the_second(task, alice, worker, monkeypatch):
+    OwnWorker.objects.update(second="worker")
+    run, first = waiting(task, alice), by_token(alice)
+    lease = first.post("/api/v1/tasks/nli/leases/").data["token"]
+    handed(first, lease, alice)
+    EvaluationRun.objects.update(not_before=F("not_before") - SECOND_WAITS)
+    here = ScriptedRunner(lambda inputs: "neutral")
+    run_with(monkeypatch, here)
+    jobs.evaluate_next(run.pk)
+    run.refresh_from_db()
+    assert (run.outcome, [len(lines) for lines in here.sent]) == ("ok", [2]), run.error
 
 
 def test_a_machine_that_fails_gives_the_run_back(task, alice, as_alice, worker, monkeypatch):
     run = waiting(task, alice)
     lease = as_alice.post("/api/v1/tasks/nli/leases/").data["token"]
-    ending = {"outcome": "infrastructure", "sentence": "No engine.", "usage": USAGE}
+    ending = {"outcome": "infrastructure", "sentence": "No engine.", "usage": {}}
     body = {"runner": "docker", "ending": ending}
     assert as_alice.post(f"/api/v1/leases/{lease}/answers/", body, format="json").status_code == 204
     run.refresh_from_db()
     assert (run.state, run.attempts, run.lease_token) == (State.QUEUED, 1, None)
     EvaluationRun.objects.update(not_before=None)
     lease = as_alice.post("/api/v1/tasks/nli/leases/").data["token"]
-    body["ending"]["outcome"] = "ok"
+    body["ending"] = ENDING
     wrong = as_alice.post(f"/api/v1/leases/{lease}/answers/", body, format="json")
     assert (wrong.status_code, error(wrong)["code"]) == (422, "invalid")

@@ -206,10 +206,10 @@ def _models(task: Task, owner: User) -> dict[str, list[Any]]:
     delivery = Delivery.objects.create(
         webhook=hook, event="webhook.test", key="k", data={}, happened_at=now, due_at=now
     )
-    worker = OwnWorker.objects.create(task=task, user=owner)
+    worker = OwnWorker.objects.create(task=task, user=owner, takes_sealed=True)
     mine.file.save("model.tar", ContentFile(b"weights"))
     lease = {"state": "running", "lease_token": uuid4(), "lease_until": now, "attempts": 1}
-    held = mine.runs.create(version=version, number=9, host=host_of(owner), **lease)
+    held = mine.runs.create(version=version, number=9, host=host_of(owner, ""), **lease)
     token, _ = create_token(user=owner, name="spare", scopes=["read"], days=9)
     return {
         "models": [mine.pk, first.pk],

@@ -12,6 +12,7 @@ from tests.browser.conftest import audit, visit
 from tests.support.evaluations import accepted_model, set_version
 from tests.support.factories import TaskFactory
 from tests.support.judged_answers import chat_target, judged_answers
+from tests.support.own_workers import fill_own_workers
 from tests.support.paraphrases import paraphrased
 from tests.support.submissions import url_of
 from tests.support.training_dates import model_of, round_set
@@ -88,18 +89,26 @@ def metric(user):
     return "/t/nli/metrics/safe/v2/"
 
 
+def own_workers(user):
+    task = TaskFactory(code="nli")
+    TaskMember.objects.create(task=task, user=user, role="owner")
+    fill_own_workers(task, set_version(task, may_leave=True), 1)
+    return "/own/nli/own-workers/"
+
+
 BUTTONS = {
     chat_form: "Submit",
     llm_judges: "Make it and ask it",
     paraphrases: "Ask for paraphrases",
     metrics: "Try it and propose it",
     metric: "Decide",
+    own_workers: "Let them",
 }
 
 
 @pytest.mark.parametrize(
     "made",
-    [chat_form, follow, embargo, training_dates, llm_judges, paraphrases, metrics, metric],
+    [follow, embargo, training_dates, *BUTTONS],
     ids=lambda made: made.__name__,
 )
 def test_a_page_and_what_it_says_to_an_empty_form(page, alice, made):

@@ -22,7 +22,7 @@ def test_a_run_is_leased_and_handed_in_once(at_once, settings, tmp_path):
 
     def add(number):
         try:
-            return add_worker(task=task, user=user, needs_second=True, actor=user)
+            return add_worker(task=task, user=user, takes_sealed=True, actor=user)
         except Refused as refused:
             return refused.code
 
@@ -32,7 +32,7 @@ def test_a_run_is_leased_and_handed_in_once(at_once, settings, tmp_path):
     model = accepted_model(task, user)
     model.file.save("model.tar", ContentFile(b"weights"))
     run = queued_run(model, set_version(task, may_leave=True))
-    leases = at_once(lambda number: take(worker=worker), range(4))
+    leases = at_once(lambda number: take(workers=[worker], key=""), range(4))
     (held,) = filter(None, leases)
     assert held.pk == run.pk
     files = [add_file(user, f"{n}.jsonl", 2, BytesIO(b"{}")) for n in range(3)]

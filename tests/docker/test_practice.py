@@ -20,8 +20,9 @@ from evaluation.practice import serve
 from evaluation.practice.services import note_host
 from evaluation.queue.attempt_keys import installation
 from evaluation.runs.endpoints import identity_of
-from evaluation.runs.model_cache import digest_of, pack
+from evaluation.runs.model_cache import pack
 from evaluation.sandbox.containers import list_ours
+from evaluation.uploads.model_folders import digest_of
 from tests.support.evaluations import accepted_model
 from tests.support.factories import TaskFactory
 from tests.support.live import wait_until

@@ -184,7 +184,7 @@ EXPORTED = {
     "annotation.example.annotator", "annotation.gatepass.annotator",
     "campaigns.place.annotator", "campaigns.qualification.annotator",
     "annotation.report.annotator", "evaluation.submission.owner", "evaluation.upload.owner",
-    "evaluation.teammember.user", "evaluation.ownworker.user",
+    "evaluation.teammember.user", "evaluation.ownworker.user", "evaluation.handedanswers.user",
     "leaderboard.weeklygoal.annotator", "leaderboard.follow.user", "leaderboard.weights.owner",
     "mfa.authenticator.user", "tasks.duty.person", "tasks.media.sent_by", "tasks.taskmember.user",
     "socialaccount.socialaccount.user", "usersessions.usersession.user",

@@ -13,7 +13,7 @@ from tests.support.evaluations import accepted_model, queued_run, set_version
 def test_a_lease_is_taken_answered_and_scored(client_of, alice, bob, nli, settings, tmp_path):
     settings.MEDIA_ROOT = tmp_path / "media"
     owner, worker = client_of(alice, nli.task, "owner"), client_of(bob)
-    made = owner.add_own_worker("nli", bob.email, needs_second=False)
+    made = owner.add_own_worker("nli", bob.email, takes_sealed=True, second="nobody")
     assert [one["id"] for one in owner.own_workers("nli")] == [made["id"]]
     assert worker.take_lease("nli") is None
     model = accepted_model(nli.task, bob, digest="d")

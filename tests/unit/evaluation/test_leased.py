@@ -1,5 +1,6 @@
 """What a machine of others runs for a lease: the model in the sandbox, its answers in a file."""
 
+import hashlib
 import json
 import tarfile
 
@@ -20,8 +21,9 @@ def asked(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     with tarfile.open(tmp_path / "model.tar", "w") as archive:
         archive.add(tmp_path / "config.json", "config.json")
-    config = OFFICIAL / "nli" / "task.yaml"
-    return [str(tmp_path), f"--config={config}", "--key=own-1", "--digest=d", "--memory-gib=2"]
+    config, name = OFFICIAL / "nli" / "task.yaml", hashlib.sha256(b"config.json\x002\x00{}")
+    digest = f"--digest={name.hexdigest()}"
+    return [str(tmp_path), f"--config={config}", "--key=own-1", digest, "--memory-gib=2"]
 
 
 def test_answers_are_written_and_the_end_is_told(asked, tmp_path, monkeypatch, capsys):
@@ -36,6 +38,12 @@ def test_answers_are_written_and_the_end_is_told(asked, tmp_path, monkeypatch, c
     answers = (tmp_path / "answers.jsonl").read_text().splitlines()
     assert [json.loads(line)["id"] for line in answers] == ["x0", "x1", "x2"]
     assert (models[0].folder / "config.json").read_text() == "{}"
+
+
+def test_another_model_than_the_checked_one_is_not_run(asked, monkeypatch, capsys):
+    monkeypatch.setattr(leased, "runner_for", lambda *arguments: pytest.fail("it ran"))
+    assert leased.main([*asked, "--digest=another"]) == 0
+    assert json.loads(capsys.readouterr().out)["ending"]["outcome"] == "infrastructure"
 
 
 def test_where_nothing_runs_it_the_machine_has_failed(asked, monkeypatch, capsys):

@@ -12,14 +12,13 @@ from typing import Any
 import pytest
 
 from evaluation.contract import Runnable
-from evaluation.runs.model_cache import digest_of
 from evaluation.sandbox.harness import arguments
 from evaluation.sandbox.harness.answering import each_answer
 from evaluation.sandbox.harness.loading import load
 from evaluation.submissions.selectors import WHITE
 from evaluation.task_shape import model_for, runnable_shape_of
 from evaluation.training.looking import learn_pictures
-from evaluation.uploads.model_folders import check_folder
+from evaluation.uploads.model_folders import check_folder, digest_of
 from tasks.config.dynabench1 import convert
 from tasks.config.loading import load_config
 from tasks.scenes.drawing import png

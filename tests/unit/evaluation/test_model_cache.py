@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from evaluation.runs import model_cache
-from evaluation.runs.model_cache import digest_of, kept, pack, unpack
+from evaluation.runs.model_cache import kept, pack, unpack
+from evaluation.uploads.model_folders import digest_of
 
 PLENTY = 10**9
 
