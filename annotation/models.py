@@ -113,7 +113,7 @@ class Suggestion(models.Model):
     text = models.TextField()
     source = models.CharField(max_length=60, help_text="The generator's name.")
     fingerprint = models.JSONField(default=dict, help_text="Exactly what wrote it, if it says so.")
-    action = models.CharField(max_length=6, choices=Action, blank=True)
+    action = models.CharField(max_length=6, choices=Action, blank=True, db_column="deed")
     asked_at = models.DateTimeField(db_default=Now())
 
     class Meta:

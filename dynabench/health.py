@@ -1,13 +1,21 @@
-"""Whether this process lives, and whether the parts of the site answer. For supervisors."""
+"""Whether this process lives and may serve, and whether the parts answer. For supervisors."""
 
 import threading
 import time
+from collections.abc import Callable, Iterable
+from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
+from django.core.handlers.wsgi import WSGIRequest
+from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils.translation import gettext as _
 
+from dynabench.lib.errors import Unavailable
+from dynabench.lib.outages import unavailable
 from dynabench.lib.versions import version
-from evaluation.operations.health import parts
+from evaluation.operations.health import check_schema, parts
 
 KEPT_SECONDS = 1.0
 _asking = threading.Lock()
@@ -18,6 +26,50 @@ _last: tuple[float, dict[str, str]] | None = None
 def healthz(request: HttpRequest) -> HttpResponse:
     """The web process answers, and of which version; a restart would mend nothing else."""
     return JsonResponse({"status": "ok", "version": version()})
+
+
+Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+def once_migrated(application: Application) -> Application:
+    """The application, which answers nobody before `manage.py migrate` has run for its version.
+
+    Until then it would fail, or store what is half there: everything gets 503 at once, `/healthz/`
+    with the reason, so that a proxy goes on sending people to the former version beside it. It
+    opens by itself, and never asks again.
+    """
+    is_open = False
+
+    def served(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        nonlocal is_open
+        reason = "" if is_open else _what_lacks()
+        is_open = is_open or reason == ""
+        if not reason or environ["PATH_INFO"].startswith(settings.STATIC_URL):
+            return application(environ, start_response)
+        response = _closed(WSGIRequest(environ), reason)
+        start_response(f"503 {response.reason_phrase}", list(response.items()))
+        return response
+
+    return served
+
+
+def _what_lacks() -> str | None:
+    """A sentence; empty: nothing; None: the database does not answer, which is told elsewhere."""
+    try:
+        found = check_schema()
+    except (DatabaseError, InterfaceError):
+        return None
+    return "" if found.state == "ok" else found.message
+
+
+def _closed(request: HttpRequest, reason: str) -> HttpResponse:
+    if request.path == "/healthz/":
+        body = {"status": "waits", "version": version(), "reason": reason}
+        return JsonResponse(body, status=503, headers={"Retry-After": "5"})
+    error = Unavailable(_("The site is being upgraded. Try again in a minute."), wait=5)
+    response = unavailable(request, error)
+    assert response is not None  # an Unavailable always has an answer
+    return response
 
 
 @login_not_required

@@ -18,7 +18,10 @@ if settings.METRICS_TOKEN or settings.METRICS_NETWORKS:
     count_together(settings.HOME / "metrics")
 if settings.HAS_TRACES:
     start_tracing()
-application = with_room(get_wsgi_application())
+served = get_wsgi_application()  # the apps first: what follows reads models
+from dynabench.health import once_migrated  # noqa: E402
+
+application = with_room(once_migrated(served))
 # What is loaded stays, and a request makes some ten thousand objects that go with it: look for
 # cycles rarely, and not among what stays.
 gc.freeze()

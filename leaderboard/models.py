@@ -41,7 +41,8 @@ class Board(models.Model):
     rates = models.JSONField(default=dict)  # by metric; empty: none frozen yet
     pool = models.JSONField(default=list)  # names of the models that the rates rest on
     runner = models.CharField(max_length=20, blank=True)  # whose costs the rates rest on
-    anchor_costs = models.JSONField(default=dict)  # version, runner, rows by reference model
+    # Version, runner, rows by reference model.
+    anchor_costs = models.JSONField(default=dict, db_default={})
     frozen_at = models.DateTimeField(null=True)
     is_sensitive = models.BooleanField(default=False)  # leaving a model out changes the order
     renewed_to = models.DateTimeField(null=True)  # runs that ended until then are in it

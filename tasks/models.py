@@ -144,7 +144,10 @@ class AtAddress(models.Model):
         validators=[SECRET_NAME],
     )
     sealed_secret = models.TextField(
-        blank=True, editable=False, help_text="Encrypted; what its editors gave for this address."
+        blank=True,
+        db_default="",
+        editable=False,
+        help_text="Encrypted; what its editors gave for this address.",
     )
 
     class Meta:

@@ -55,11 +55,12 @@ TABLE = {
 def allowed(who: str, *, is_visible: bool) -> frozenset[May]:
     """What `who`, a key of the table, may do in a task that everybody sees or only its members do.
 
-    What leaves a task that everybody sees is there for all of its members, too.
+    What leaves a task that everybody sees is there for all of its members, too. A role that another
+    version stored while it served beside this one gives nothing of its own.
     """
     if who in (PERSON, VISITOR) and not is_visible:
         return frozenset()
-    return TABLE[who] | (_PUBLIC if is_visible and who != VISITOR else frozenset())
+    return TABLE.get(who, frozenset()) | (_PUBLIC if is_visible and who != VISITOR else frozenset())
 
 
 def roles_that(may: May) -> frozenset[str]:

@@ -150,7 +150,7 @@ class Migration(migrations.Migration):
                 ('text', models.TextField()),
                 ('source', models.CharField(help_text="The generator's name.", max_length=60)),
                 ('fingerprint', models.JSONField(default=dict, help_text='Exactly what wrote it, if it says so.')),
-                ('action', models.CharField(blank=True, choices=[('use', 'Use'), ('edit', 'Edit'), ('ignore', 'Ignore')], max_length=6)),
+                ('action', models.CharField(blank=True, db_column='deed', choices=[('use', 'Use'), ('edit', 'Edit'), ('ignore', 'Ignore')], max_length=6)),
                 ('asked_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
             options={

@@ -18,12 +18,12 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='submission',
             name='chat',
-            field=models.JSONField(default=dict),
+            field=models.JSONField(db_default={}, default=dict),
         ),
         migrations.AddField(
             model_name='submission',
             name='spent',
-            field=models.FloatField(default=0),
+            field=models.FloatField(db_default=0, default=0),
         ),
         migrations.AlterField(
             model_name='submission',

@@ -13,11 +13,11 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='submission',
             name='base',
-            field=models.CharField(blank=True, max_length=200),
+            field=models.CharField(blank=True, db_default='', max_length=200),
         ),
         migrations.AddField(
             model_name='submission',
             name='gpus',
-            field=models.PositiveSmallIntegerField(default=0),
+            field=models.PositiveSmallIntegerField(db_default=0, default=0),
         ),
     ]

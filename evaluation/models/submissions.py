@@ -98,14 +98,16 @@ class Submission(Job):
     upload = models.OneToOneField(Upload, on_delete=models.SET_NULL, null=True, blank=True)
     source = models.CharField(max_length=500, blank=True)  # hub id, image reference or address
     revision = models.CharField(max_length=100, blank=True)  # a full commit, or an image's digest
-    base = models.CharField(max_length=200, blank=True)  # of an adapter: hub id@commit, or a model
-    gpus = models.PositiveSmallIntegerField(default=0)  # that it asks for
+    # Of an adapter: hub id@commit, or a model.
+    base = models.CharField(max_length=200, blank=True, db_default="")
+    gpus = models.PositiveSmallIntegerField(default=0, db_default=0)  # that it asks for
     secret = models.TextField(blank=True)  # encrypted bearer token of an endpoint
-    chat = models.JSONField(default=dict)  # of `evaluation.chat.settings.ChatSettings`; llm too
-    data = models.JSONField(
-        default=dict
-    )  # of training rows: `evaluation.submissions.training_data`
-    spent = models.FloatField(default=0)  # on a chat model's calls, in the currency of its prices
+    # Of `evaluation.chat.settings.ChatSettings`; llm too.
+    chat = models.JSONField(default=dict, db_default={})
+    # Of training rows: `evaluation.submissions.training_data`.
+    data = models.JSONField(default=dict, db_default={})
+    # On a chat model's calls, in the currency of its prices.
+    spent = models.FloatField(default=0, db_default=0)
     target = models.OneToOneField(
         TargetModel, on_delete=models.CASCADE, null=True, blank=True, related_name="submission"
     )

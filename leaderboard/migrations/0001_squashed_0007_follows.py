@@ -34,7 +34,7 @@ class Migration(migrations.Migration):
                 ('rates', models.JSONField(default=dict)),
                 ('pool', models.JSONField(default=list)),
                 ('runner', models.CharField(blank=True, max_length=20)),
-                ('anchor_costs', models.JSONField(default=dict)),
+                ('anchor_costs', models.JSONField(db_default={}, default=dict)),
                 ('frozen_at', models.DateTimeField(null=True)),
                 ('is_sensitive', models.BooleanField(default=False)),
                 ('renewed_to', models.DateTimeField(null=True)),

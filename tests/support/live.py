@@ -31,11 +31,11 @@ def database_url() -> str:
     return f"postgres://{who}@{at['HOST']}:{at['PORT']}/{at['NAME']}"
 
 
-def environment(home: Path) -> dict[str, str]:
+def environment(home: Path, database: str = "") -> dict[str, str]:
     """What makes another process part of the tests' installation; no container engine is there."""
     return {
         **os.environ,
-        "DATABASE_URL": database_url(),
+        "DATABASE_URL": database or database_url(),
         "DYNABENCH_HOME": str(home),
         "SECRET_KEY": settings.SECRET_KEY,
         "DEBUG": "1",
@@ -51,15 +51,19 @@ def installation(home: Path) -> Iterator[str]:
 
 
 @contextmanager
-def web_server(home: Path, root: Path = ROOT) -> Iterator[str]:
-    """Gives its address when it answers. root: of the code, which a reload reads again."""
+def web_server(home: Path, root: Path = ROOT, database: str = "") -> Iterator[str]:
+    """Gives its address when it answers. root: of the code, which a reload reads again.
+
+    database: the address of another one than the tests'.
+    """
     with ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         web = ["-m", "gunicorn", "dynabench.wsgi", "--bind", f"fd://{listener.fileno()}"]
         web += ["--worker-class", "gthread", "--threads", "8", "--no-control-socket"]
         web += ["--pid", str(home / "web.pid")]
-        stack.enter_context(_process("web", web, home, listener.fileno(), root=root))
+        files = (listener.fileno(),)
+        stack.enter_context(_process("web", web, home, *files, root=root, database=database))
         _wait_for(url, home)
         yield url
 
@@ -70,12 +74,12 @@ def queue_worker(home: Path) -> AbstractContextManager[None]:
 
 @contextmanager
 def _process(
-    name: str, command: list[str], home: Path, *files: int, root: Path = ROOT
+    name: str, command: list[str], home: Path, *files: int, root: Path = ROOT, database: str = ""
 ) -> Iterator[None]:
     with (home / f"{name}.log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, *command], cwd=root, env=environment(home) | {"PWD": str(root)},
-            pass_fds=files,
+            [sys.executable, *command], cwd=root, pass_fds=files,
+            env=environment(home, database) | {"PWD": str(root)},
             stdout=log, stderr=log, start_new_session=True,
         )  # fmt: skip
     try:

@@ -1,14 +1,40 @@
-"""Databases of former releases, as dumps made them."""
+"""Former releases: their databases as dumps made them, and their code."""
 
+import json
 import os
 import sqlite3
+import subprocess
+import tomllib
 from pathlib import Path
 
 from django.conf import settings
+from packaging.version import Version
 
 from tests.support.live import ROOT
 
-RELEASES = sorted((ROOT / "tests" / "releases").iterdir())
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+KEPT = {Version(folder.name): folder for folder in (ROOT / "tests" / "releases").iterdir()}
+RELEASES = [KEPT[one] for one in sorted(KEPT) if one < Version(VERSION)]
+"""Folders of what was released before this version, the last release at the end."""
+
+
+def check_out(release: Path, folder: Path) -> bool:
+    """Put the release's code there; False where git cannot find it.
+
+    A shallow clone asks where it came from for this one commit.
+    """
+    commit = json.loads((release / "release.json").read_text())["commit"]
+    archive = ["git", "archive", commit]
+    found = subprocess.run(archive, cwd=ROOT, capture_output=True)
+    if found.returncode:
+        fetch = ["git", "fetch", "--depth", "1", "origin", commit]
+        subprocess.run(fetch, cwd=ROOT, capture_output=True, timeout=120)
+        found = subprocess.run(archive, cwd=ROOT, capture_output=True)
+    if found.returncode:
+        return False
+    folder.mkdir()
+    subprocess.run(["tar", "-x", "-C", str(folder)], input=found.stdout, check=True)
+    return True
 
 
 def load_sqlite(text: str, home: Path) -> str:

@@ -4,14 +4,17 @@ import ast
 import os
 import pkgutil
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from django.apps import apps
 from django.core.management import get_commands, load_command_class
+from packaging.version import Version
 
 from leaderboard.people.badges import BADGES
+from tests.support.old_databases import RELEASES, VERSION
 from tests.support.variables import APPS, variables
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +36,13 @@ FORBIDDEN = (
 )
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def test_one_version_is_told_and_the_release_before_it_is_kept():
+    headings = re.findall(r"(?m)^## (\S+) \(", (ROOT / "CHANGELOG.md").read_text())
+    assert headings[:2] == [Version(VERSION).base_version, RELEASES[-1].name]
+    client = tomllib.loads((ROOT / "dynabench/client/pyproject.toml").read_text())
+    assert client["project"]["version"] == VERSION
 
 
 def project_files() -> Iterator[Path]:

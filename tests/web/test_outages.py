@@ -1,6 +1,7 @@
 """A part that is down is named, costs only itself, and takes one line of the log."""
 
 import errno
+import json
 import logging
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -128,6 +129,35 @@ def test_a_version_whose_migrations_did_not_run_is_not_ready(client, settings):
     assert response.status_code == 503
     assert response.json()["parts"]["schema"] == "down"
     assert "upkeep" in health.check_schema().message
+
+
+def test_new_code_answers_nobody_before_its_migrations_and_then_opens_by_itself(
+    monkeypatch, rf, django_assert_num_queries
+):
+    """Both versions stand behind one proxy, which asks `/healthz/`."""
+    told = []
+
+    def get(path, **headers):
+        told.clear()
+        body = served(rf.get(path, **headers).environ, lambda status, _: told.append(status))
+        return (told or ["passed"])[0][:3], b"".join(body).decode()
+
+    served = views.once_migrated(lambda environ, _: [b"the site"])
+    with monkeypatch.context() as away:
+        away.setattr(views, "check_schema", fails)
+        assert get("/")[1] == "the site"  # which names the database
+    rows = MigrationRecorder(connection).migration_qs.filter(app="upkeep")
+    applied = list(rows)
+    rows.delete()
+    status, body = get("/healthz/")
+    assert (status, "upkeep" in json.loads(body)["reason"]) == ("503", True)
+    assert get("/t/nli/write/")[0] == "503"
+    assert json.loads(get("/api/v1/tasks/")[1])["error"]["code"] == "unavailable"
+    assert get("/static/site.css")[1] == "the site"
+    rows.bulk_create(applied)
+    assert get("/")[1] == "the site"
+    with django_assert_num_queries(0):
+        assert get("/")[1] == "the site"
 
 
 def test_without_a_database_the_others_are_told(client, settings, monkeypatch):

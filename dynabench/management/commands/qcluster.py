@@ -5,6 +5,7 @@ Its workers share locks, and one that is killed takes them with it: then all oth
 """
 
 import logging
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -17,10 +18,12 @@ from dynabench.lib.keeper import is_at_work, keep, must_end, pause
 from dynabench.schedule import do_what_is_due
 from dynabench.upkeep.services import noted
 from evaluation.jobs import sweep_all
+from evaluation.operations.health import check_schema
 from evaluation.practice.serve import tell_host
 
 MESSAGES = 20  # that a worker answers before a fresh one takes its place
 POLL_SECONDS = 1.0
+AWAITED_SECONDS = 2.0
 SWEEP_SECONDS = 30.0
 MINUTE_SECONDS = 60.0
 GRACE_SECONDS = 50.0  # for jobs to end; docs/operators.md gives the whole a minute
@@ -33,6 +36,8 @@ class Command(BaseCommand):
     help = "Do the jobs of the queue until Ctrl-C; it replaces workers that die or hang."
 
     def handle(self, *args: Any, **options: Any) -> None:
+        while not is_migrated():
+            time.sleep(AWAITED_SECONDS)
         connections.close_all()  # none is shared with the processes
         workers = range(1, settings.Q_CLUSTER["workers"] + 1)
         practice = range(1, settings.PRACTICE_MODELS + 1)
@@ -40,6 +45,14 @@ class Command(BaseCommand):
         works["minutely"] = minutely
         works |= {f"practice {n}": serve_practice for n in practice}
         keep({"sweeper": sweep_often} | works, GRACE_SECONDS)
+
+
+def is_migrated() -> bool:
+    """Whether the tables are those of this version, which may have started too early."""
+    found = patiently(check_schema)
+    if found and found.state != "ok":
+        logger.warning("%s", found.message)
+    return found is not None and found.state == "ok"
 
 
 def serve_practice() -> None:
