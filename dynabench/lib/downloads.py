@@ -1,9 +1,7 @@
 """Files for people to keep: an attachment, a CSV table, JSON lines, a part of a stored file."""
 
-import csv
 import re
 from collections.abc import Iterable, Iterator
-from io import StringIO
 from typing import IO, Any
 
 from django.http import (
@@ -16,6 +14,7 @@ from django.http import (
 from django.utils.http import content_disposition_header, quote_etag
 
 from dynabench.lib.outages import api_error
+from dynabench.lib.tables import csv_text
 
 RANGE = re.compile(r"bytes=(\d+)-(\d*)$")
 BLOCK = 2**16
@@ -29,9 +28,7 @@ def attachment(text: str, file_name: str, kind: str) -> HttpResponse:
 
 def csv_file(rows: Iterable[Iterable[Any]], file_name: str) -> HttpResponse:
     """A table; the first row holds the columns' names."""
-    text = StringIO()
-    csv.writer(text).writerows(rows)
-    return attachment(text.getvalue(), file_name, "text/csv")
+    return attachment(csv_text(rows), file_name, "text/csv")
 
 
 def lines(

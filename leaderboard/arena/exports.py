@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from leaderboard.board.exports import csv_text, harmless, latex
+from dynabench.lib.tables import csv_text
+from leaderboard.board.exports import latex
 
 Table = Mapping[str, Any]
 COLUMNS = ("rank", "name", "strength", "low", "high", "battles", "wins", "ties")
@@ -23,8 +24,7 @@ def as_csv(table: Table) -> str:
 
 
 def _cells(model: Mapping[str, Any], styled: Mapping[str, Any]) -> list[Any]:
-    shown = {**model, "name": harmless(model["name"])}
-    return [*(shown[name] for name in COLUMNS), *(styled.get(name) for name in STYLED)]
+    return [*(model[name] for name in COLUMNS), *(styled.get(name) for name in STYLED)]
 
 
 def as_latex(table: Table, address: str = "") -> str:

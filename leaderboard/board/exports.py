@@ -1,19 +1,16 @@
 """A board, or a snapshot of one, for other programs and for papers."""
 
-import csv
-import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from dynabench.lib.tables import csv_text
 from leaderboard.scoring.formula import formula
 from tasks.config.schema import CUSTOM_PREFIX
 
 Table = Mapping[str, Any]
 PARTS = ("value", "low", "high")
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What spreadsheets read as the beginning of a formula."""
 LATEX = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
     "%": r"\%", "_": r"\_", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
@@ -44,17 +41,17 @@ def as_csv(table: Table) -> str:
     added = [*(f"points_{name}" for name in parts), *(name for name, _ in judged)]
     heads = ["rank", "first", "last", "model", "owner", "team", "id", *numbers, *added]
     rows = [[*heads, "in_the_loop", "not_run", "provisional"]]
-    early = harmless(_early_of(table))
+    early = _early_of(table)
     for row in table["rows"]:
         cells = [row["dynascore"], *(row["metrics"][name] for name in names)]
         rows.append(
             [
-                row["rank"], row["first"], row["last"], harmless(row["model"]),
-                harmless(row["owner"]), harmless(row.get("team", "")), row["id"],
+                row["rank"], row["first"], row["last"], row["model"],
+                row["owner"], row.get("team", ""), row["id"],
                 *(cell[part] for cell in cells for part in PARTS),
                 *(row.get("points", {}).get(name) for name in parts),
                 *(cell for _, cell in judged),
-                harmless("; ".join(row["in_the_loop"])), harmless("; ".join(row["missing"])),
+                "; ".join(row["in_the_loop"]), "; ".join(row["missing"]),
                 early,
             ]
         )  # fmt: skip
@@ -66,7 +63,7 @@ def _judge_cells(table: Table) -> Iterator[tuple[str, Any]]:
     for metric in table["metrics"]:
         if judge := metric.get("judge"):
             found = {
-                "judge": harmless(f"{judge['name']} ({judge['number']})"),
+                "judge": f"{judge['name']} ({judge['number']})",
                 **{
                     part: judge["agreement"][name]
                     for part, name in (
@@ -116,18 +113,6 @@ def _early_of(table: Table) -> str:
     """What scores rest on that may still change, each with how far it was judged."""
     found = provisional_of(table["sets"])
     return "; ".join(f"{one['name']} v{one['version']}: {early_words(one)}" for one in found)
-
-
-def csv_text(rows: Iterable[Iterable[Any]]) -> str:
-    """Rows as CSV; the first one holds the columns' names."""
-    file = io.StringIO()
-    csv.writer(file).writerows(rows)
-    return file.getvalue()
-
-
-def harmless(text: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
-    return f"'{text}" if text.startswith(FORMULA) else text
 
 
 def as_latex(table: Table, address: str = "") -> str:

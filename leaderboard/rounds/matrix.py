@@ -16,7 +16,8 @@ from django.utils.translation import gettext_noop, override
 
 from dynabench.lib.adaptive_cache import Kept
 from dynabench.lib.charts import Point, line_chart
-from leaderboard.board.exports import csv_text, early_words, harmless
+from dynabench.lib.tables import csv_text
+from leaderboard.board.exports import early_words
 from leaderboard.board.matrix import Matrix, Model
 from leaderboard.board.ranked import Cell
 from leaderboard.board.sets import Set
@@ -372,12 +373,12 @@ def as_csv(found: Rounds) -> str:
             ("people", ""): column.people,
             ("vmer", ""): column.vmer,
             ("people_minus_loop", ""): column.loop_gap,
-            ("people_minus_best", harmless(column.best)): column.gap,
+            ("people_minus_best", column.best): column.gap,
         }
         for kind, cell in own.items():
             rows.append([*kind, "", column.number, column.set_words, *cell, "", column.early])
     for line in found.lines:
-        model = "model", harmless(line.model.name), line.model.id
+        model = "model", line.model.name, line.model.id
         for column, cell, loop, *_marks in line.cells:
             rows.append([*model, column.number, column.set_words, *cell, int(loop), column.early])
     return csv_text(rows)
