@@ -32,7 +32,7 @@ STEPS: Mapping[str, tuple[str, ...]] = {
 """The steps in their order, with the keys that each is about."""
 OF_ARENAS = ("goal", "words", "finish")
 SHOWN: Mapping[str, Sequence[str]] = {
-    "content_warning": ("text",),
+    "content_warning": ("text", "support"),
     "metrics": ("main", "also"),
     "verdict": ("type", "field", "fields", "threshold", "pattern", "forbidden"),
     "support": ("prompt_field", "minimal_edit", "examples", "suggestions"),

@@ -178,6 +178,13 @@ def test_steps_lose_nothing_and_name_what_is_wrong(as_ada):
     back = steps.post("words/", instructions="1. **Look**\r\n2. Write", go="goal")
     assert back.url == f"{steps.url}goal/"
     assert data_of(steps.text)["instructions"] == "1. **Look**\n2. Write"
+    lines = "France: 3114\n\nUK: 116 123, samaritans.org: free"
+    assert steps.post("words/", help_lines="Call somebody.", warning="W").status_code == 422
+    assert steps.post("words/", help_lines=lines).status_code == 422  # of a warning alone
+    steps.post("words/", instructions="1. **Look**\n2. Write", warning="Harsh.", help_lines=lines)
+    support = data_of(steps.text)["content_warning"]["support"]
+    assert [one["region"] for one in support] == ["France", "UK"]
+    assert steps.get("words/").text.count("UK: 116 123, samaritans.org: free") == 1
     typed = steps.post("fields/", label="Half", type="text", place="input", go="judging")
     assert typed.url == f"{steps.url}judging/"
     assert data_of(steps.text)["input"][0]["name"] == "half"

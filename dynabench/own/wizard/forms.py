@@ -52,6 +52,7 @@ POLICIES = {
     "plurality": gettext_lazy("The most frequent vote decides"),
 }
 NONE = ("", gettext_lazy("None"))
+SUPPORT = ("content_warning", "support")
 
 
 def default_of(path: Path) -> Any:
@@ -233,8 +234,41 @@ class WordsForm(StepForm):
         help_text=gettext_lazy("If the texts may hurt: people read this page first."),
     )
 
+    help_lines = forms.CharField(
+        label=gettext_lazy("Where people find help, by country"),
+        required=False,
+        strip=False,  # errors name lines
+        widget=text_area(3),
+        help_text=gettext_lazy("One place a line, such as “France: 3114”, shown on a help page."),
+    )
+
+    def arrange(self, data: Data) -> None:
+        held = get(data, SUPPORT, ())
+        lines = [one for one in held if isinstance(one, dict)] if isinstance(held, list) else []
+        found = (f"{one.get('region', '')}: {one.get('text', '')}" for one in lines)
+        self.initial["help_lines"] = "\n".join(found)
+
+    def clean_help_lines(self) -> list[dict[str, str]]:
+        """Region and text of each line."""
+        found = []
+        for number, line in enumerate(self.cleaned_data["help_lines"].splitlines(), 1):
+            region, _colon, text = (part.strip() for part in line.partition(":"))
+            if line.strip() and not (region and text):
+                said = _("Line %(number)d: write a country, a colon, and where help is.")
+                raise forms.ValidationError(said % {"number": number})
+            found += [{"region": region, "text": text}] if region else []
+        return found
+
+    def clean(self) -> dict[str, Any]:
+        """Places of help are a part of the warning."""
+        said: dict[str, Any] = super().clean() or {}
+        if said.get("help_lines") and not said.get("warning"):
+            self.add_error("warning", _("Say here of what people are warned who may need help."))
+        return said
+
     def write(self, data: Data) -> None:
         super().write(data)
+        put(data, SUPPORT, self.cleaned_data["help_lines"] or None)
         if not self.cleaned_data["warning"]:
             data.pop("content_warning", None)  # its other parts say nothing without it
 
