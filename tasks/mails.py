@@ -39,13 +39,23 @@ def mail_administrators(subject: str, text: str) -> None:
 
 def mail_invitation(address: str, subject: str, text: str) -> None:
     """Mail an invitation after the commit, with a link to get no more; none where it was used."""
-    digest = salted_hmac(SALT, address.lower(), algorithm="sha256").hexdigest()
-    if NoInvitations.objects.filter(digest=digest).exists():
+    if not wants_invitations(address):
         return
-    off = settings.SITE_URL + reverse("uninvited", args=[signing.dumps(digest, salt=SALT)])
+    off = settings.SITE_URL + reverse(
+        "uninvited", args=[signing.dumps(_digest(address), salt=SALT)]
+    )
     words = _("To get no invitations from this site:")
     said = f"{text}\n{words} {off}\n"
     transaction.on_commit(partial(_send, subject, said, address, unsubscribed_by(off)))
+
+
+def wants_invitations(address: str) -> bool:
+    """Whether its person has not refused them."""
+    return not NoInvitations.objects.filter(digest=_digest(address)).exists()
+
+
+def _digest(address: str) -> str:
+    return salted_hmac(SALT, address.lower(), algorithm="sha256").hexdigest()
 
 
 def unsubscribed_by(url: str) -> dict[str, str]:

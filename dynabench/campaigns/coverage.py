@@ -12,6 +12,7 @@ from annotation.models import Example, TextKey, TextVector
 from annotation.rules.near_duplicates import compared, jaccard, written_text
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.rules.novelty import clusters, novelty
+from dynabench.campaigns.rules.questionnaire import read_questionnaire
 from dynabench.campaigns.selectors import fooling_of
 from tasks.models import Task
 from validation.models import Consensus, ExampleTag
@@ -158,8 +159,18 @@ def _keys(ids: set[int]) -> dict[int, set[int]]:
     return found
 
 
-def groups_of(campaign: Campaign) -> list[tuple[str, int]]:
-    """What people told of themselves, in groups of at least `SMALLEST`; no group of two facts."""
-    told = campaign.all_places.exclude(annotator=None).values_list("about", flat=True)
-    counts = Counter(value for about in told for value in about.values())
-    return sorted((value, n) for value, n in counts.items() if n >= SMALLEST)
+def groups_of(campaign: Campaign) -> list[tuple[str, list[tuple[str, int]]]]:
+    """What people told of themselves, by question, in groups of at least `SMALLEST`.
+
+    There is no group of two facts, and none is joined to what people wrote.
+    """
+    told = list(campaign.all_places.exclude(annotator=None).values_list("about", flat=True))
+    found = []
+    for one in read_questionnaire(campaign.questions).about:
+        said = (about.get(one.name, []) for about in told)
+        counts = Counter(
+            value for each in said for value in (each if isinstance(each, list) else [each])
+        )
+        large = [(one.kind.display(one, v), n) for v, n in counts.items() if n >= SMALLEST]
+        found.append((one.title, sorted(large)))
+    return [(title, groups) for title, groups in found if groups]

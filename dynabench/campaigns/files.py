@@ -5,7 +5,9 @@ from typing import Any
 
 from dynabench.campaigns.models import Campaign, Place
 from dynabench.campaigns.rules.pay import units
+from dynabench.campaigns.rules.questionnaire import read_questionnaire
 from dynabench.campaigns.selectors import ids_of, ledger_of, owed_outside, rows_of
+from tasks.config.components import plain
 
 Rows = Iterator[list[Any]]
 
@@ -51,11 +53,22 @@ def taxes(campaign: Campaign) -> Rows:
         ]
 
 
+def answers(campaign: Campaign) -> Rows:
+    """What each person answered to the questions, but those about themselves."""
+    names = [one.name for one in read_questionnaire(campaign.questions).questions]
+    yield ["person", *names]
+    told = campaign.all_places.exclude(annotator=None).exclude(answers__isnull=True)
+    for place in told.select_related("annotator"):
+        said = place.answers or {}
+        yield [_person(place), *(plain(said.get(name)) for name in names)]
+
+
 FILES: dict[str, Callable[[Campaign], Rows]] = {
     "ledger": ledger,
     "panel": panel,
     "bank": bank,
     "taxes": taxes,
+    "answers": answers,
 }
 
 

@@ -1,5 +1,6 @@
 """Forms of a campaign: the owner's plan, and what people state before they begin."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -9,7 +10,13 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from annotation.writing.forms import ComponentForm
+from dynabench.campaigns.before.tour import named_items
 from dynabench.campaigns.models import Campaign
+from dynabench.campaigns.rules.questionnaire import Questionnaire
+from dynabench.campaigns.rules.tour import named_in, steps_of
+from tasks.config.components import Component
+from tasks.config.values import missing_message
 from tasks.models import Task
 
 LABELS = {
@@ -47,9 +54,10 @@ LABELS = {
     "test_tries": _("Tries"),
     "test_hours": _("Hours between two tries"),
     "pay_test": _("Pay for a test that was not passed"),
-    "asks_about": _("Ask for age and gender, which nobody must tell"),
+    "questions": _("Questionnaire"),
     "requires": _("Whose test people must have passed"),
-    "pauses_itself": _("Pause judges whom the evidence proposes, without asking me"),
+    "own_rules": _("Rules of your own"),
+    "pauses_itself": _("Pause whom the evidence or a rule proposes, without asking me"),
     "ethics": _("Ethics statement"),
 }
 TEXTS = {
@@ -69,16 +77,28 @@ TEXTS = {
     "completion_url": _("Where the panel wants people back; {code} stands for the code."),
     "id_days": _("After the campaign was closed. Then they are deleted."),
     "help_text": _("Markdown; addresses where people find help, by country."),
-    "tour": _("Markdown; a line of three hyphens begins the next step."),
+    "questions": _(
+        "YAML: `questions` and `about`, lists of fields as in a task's configuration. You read the "
+        "answers to `questions` by pseudonym; those to `about`, which nobody must give, in groups "
+        "of ten people or more."
+    ),
+    "tour": _(
+        "Markdown; a line of three hyphens begins the next step, a line {item} shows an item of "
+        "the task, {item ID} or {context ID} this one."
+    ),
     "test_items": _("0: no test. Nobody meets an item twice."),
     "ethics": _("Markdown: who approved the study, and whom people may ask."),
+    "own_rules": _(
+        "One a line, such as: agreement below chance + 0.2 after 20. You decide about whom they "
+        "name, unless you tick the next box."
+    ),
 }
 PARTS = {
     _("The work"): ("name", "slug", "kind", "places", "each", "minutes", "opens_at", "closes_at"),
-    _("Who may take part"): ("way", "languages", "minimum_age", "asks_about", "requires"),
+    _("Who may take part"): ("way", "languages", "minimum_age", "requires"),
     _("Texts"): ("ethics", "consent", "help_text"),
     _("Before the work"): (
-        *("tour", "test_items", "test_right", "test_tries", "test_hours", "pay_test"),
+        *("questions", "tour", "test_items", "test_right", "test_tries", "test_hours", "pay_test"),
     ),
     _("Pay"): (
         *("currency", "pay_task", "pay_accepted", "pay_bonus", "novel_bonus", "hourly"),
@@ -88,18 +108,10 @@ PARTS = {
         *("completion_url", "code_done", "code_screened", "code_returned"),
         *("study", "token", "id_days"),
     ),
-    _("Quality"): ("pauses_itself",),
+    _("Quality"): ("own_rules", "pauses_itself"),
 }
 """The fields under their headings."""
 RATHER_NOT = ("", _("rather not say"))
-ABOUT: dict[str, tuple[Any, list[tuple[str, Any]]]] = {
-    "age_group": (_("Age"), [(one, one) for one in ("18–29", "30–44", "45–59", "60+")]),
-    "gender": (
-        _("Gender"),
-        [("woman", _("woman")), ("man", _("man")), ("other", _("another"))],
-    ),
-}
-"""What people may tell of themselves; owners see groups of ten or more."""
 AGREE = {"required": _("Say yes, or leave.")}
 
 
@@ -121,9 +133,12 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
     )  # fmt: skip
 
-    def __init__(self, *args: Any, tasks: QuerySet[Task], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, task: Task, tasks: QuerySet[Task], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.task = task
         self.fields["requires"].queryset = tasks  # type: ignore[attr-defined]
+        for name in ("questions", "own_rules"):
+            self.fields[name].strip = False  # type: ignore[attr-defined]  # errors name lines
 
     @property
     def parts(self) -> list[tuple[str, list[forms.BoundField]]]:
@@ -139,11 +154,26 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
             "ethics": forms.Textarea(attrs={"rows": 5}),
             "help_text": forms.Textarea(attrs={"rows": 4}),
             "tour": forms.Textarea(attrs={"rows": 6}),
+            "questions": forms.Textarea(attrs={"rows": 6, "spellcheck": "false"}),
+            "own_rules": forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
             **{
                 name: forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
                 for name in ("opens_at", "closes_at")
             },
         }
+
+    def clean_tour(self) -> str:
+        """What it names may be shown."""
+        text: str = self.cleaned_data["tour"]
+        named = [one for one in named_in(steps_of(text)) if one.name]
+        known = named_items(self.task, named)
+        if wrong := [one.name for one in named if one not in known]:
+            said = gettext(
+                "Nobody may see %(wrong)s here: name a row of a release's training split, a gold "
+                "item or a context of this task."
+            )
+            raise forms.ValidationError(said % {"wrong": ", ".join(wrong)})
+        return text
 
     def clean_currency(self) -> str:
         """Three letters, as ISO 4217 has them."""
@@ -190,15 +220,41 @@ class ConsentForm(forms.Form):
             self.fields["speaks"].label = said
         else:
             del self.fields["speaks"]
-        for name, (label, choices) in ABOUT.items() if campaign.asks_about else ():
-            told = [RATHER_NOT, *choices]
-            self.fields[name] = forms.ChoiceField(label=label, choices=told, required=False)
+
+
+class QuestionnaireForm(ComponentForm):
+    """The questions of a study, and after them those about the person, which nobody must answer."""
+
+    prefix = "q"
+
+    def __init__(self, asked: Questionnaire, data: Any = None) -> None:
+        super().__init__(asked.fields, data)
+        self.asked = asked
+        for one in asked.about:
+            if not one.kind.is_list(one):
+                field: Any = self.fields[one.name]
+                field.choices = [RATHER_NOT, *(pair for pair in field.choices if pair[0])]
+
+    def clean(self) -> dict[str, Any]:
+        """What must be answered is answered."""
+        super().clean()
+        for one in self.asked.questions:
+            if one.required and one.name not in self.inputs and one.name not in self.errors:
+                self.add_error(one.name, missing_message(one))
+        return self.cleaned_data
 
     @property
-    def about(self) -> dict[str, str]:
+    def answers(self) -> dict[str, Any]:
+        """What was answered to the questions."""
+        return self._told(self.asked.questions)
+
+    @property
+    def about(self) -> dict[str, Any]:
         """What the person told of themselves."""
-        said = {name: self.cleaned_data.get(name, "") for name in ABOUT}
-        return {name: value for name, value in said.items() if value}
+        return self._told(self.asked.about)
+
+    def _told(self, asked: Sequence[Component]) -> dict[str, Any]:
+        return {one.name: self.inputs[one.name] for one in asked if one.name in self.inputs}
 
 
 class OpenForm(forms.Form):

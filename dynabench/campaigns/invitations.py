@@ -1,16 +1,21 @@
-"""Links for people who are invited by mail: signed, for one person each, and over after a while.
+"""Who is invited: by mail with a link, signed, for one person each; with an account by its pages.
 
-Nothing of an address is stored: the link itself says for which campaign it is.
+Both are over after a while. Nothing of an address is stored: the link itself says for which
+campaign it is.
 """
 
 import secrets
 from collections.abc import Sequence
+from datetime import timedelta
 
 from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
 from django.core import signing
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from dynabench.accounts.models import User
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.ways.panels import Arrival
 from tasks.mails import mail_invitation
@@ -20,7 +25,7 @@ DAYS = 14
 
 
 def mail_invitations(campaign: Campaign, addresses: Sequence[str]) -> None:
-    """Mail each address a link of its own."""
+    """Mail each address a link of its own; those who want none get none."""
     words = {"name": campaign.name, "days": DAYS}
     for address in addresses:
         url = settings.SITE_URL + reverse("campaigns:arrive", args=[campaign.slug])
@@ -31,6 +36,12 @@ def mail_invitations(campaign: Campaign, addresses: Sequence[str]) -> None:
         ]
         subject = _("An invitation to “%(name)s”") % words
         mail_invitation(address, subject, "\n\n".join(lines) + "\n")
+
+
+def is_invited(campaign: Campaign, user: User | AnonymousUser) -> bool:
+    """Whether the account was, not too long ago."""
+    since = timezone.now() - timedelta(days=DAYS)
+    return campaign.invited.filter(user=user.pk, made_at__gt=since).exists()
 
 
 def link_key(campaign: Campaign) -> str:

@@ -8,8 +8,9 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
-from dynabench.accounts.models import Annotator
+from dynabench.accounts.models import Annotator, User
 from dynabench.campaigns.rules.pay import Pay
+from dynabench.campaigns.validators import check_questionnaire, check_rules
 from tasks.models import Task
 from tasks.proposal import CODE
 
@@ -57,9 +58,10 @@ class Campaign(models.Model):
     closes_at = models.DateTimeField(null=True, blank=True)
     languages = models.CharField(max_length=100, blank=True)
     minimum_age = models.PositiveSmallIntegerField(default=18, validators=[MinValueValidator(1)])
-    asks_about = models.BooleanField(
-        default=False, help_text="Owners see groups of ten people or more, and no person."
-    )
+    questions = models.TextField(
+        blank=True, validators=[check_questionnaire],
+        help_text="In YAML; see `rules.questionnaire`.",
+    )  # fmt: skip
     currency = models.CharField(max_length=3, default="EUR")
     pay_task = models.PositiveIntegerField(default=0)
     pay_accepted = models.PositiveIntegerField(default=0)
@@ -96,8 +98,11 @@ class Campaign(models.Model):
     closed_at = models.DateTimeField(null=True, editable=False)
     study = models.CharField(max_length=40, blank=True)
     sealed_token = models.TextField(blank=True, editable=False)
+    own_rules = models.TextField(
+        blank=True, validators=[check_rules], help_text="A rule a line; see `rules.own_rules`."
+    )
     pauses_itself = models.BooleanField(
-        default=False, help_text="Judges whom the evidence proposes are paused without an owner."
+        default=False, help_text="Whom evidence or rules propose is paused without an owner."
     )
     made_at = models.DateTimeField(db_default=Now())
 
@@ -137,12 +142,26 @@ class ConsentText(models.Model):
         return f"consent {self.number} of {self.campaign}"
 
 
+class Invited(models.Model):
+    """An invitation of somebody who has an account, with which they come in."""
+
+    campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="invited")
+    user = models.ForeignKey(User, models.CASCADE, related_name="+")
+    made_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["campaign", "user"], name="invited_once")]
+
+    def __str__(self) -> str:
+        return f"invitation {self.pk} to {self.campaign}"
+
+
 class Place(models.Model):
     """One of a campaign's places: held for somebody of whom nothing is known until they agree."""
 
     class State(models.TextChoices):
         HELD = "held", _("held")
-        TESTING = "testing", _("before the test")
+        TESTING = "testing", _("before the work")
         WORKING = "working", _("working")
         LAPSED = "lapsed", _("out of time")
         SUBMITTED = "submitted", _("submitted")
@@ -162,6 +181,7 @@ class Place(models.Model):
     id_hash = models.CharField(max_length=64, blank=True, help_text="Keyed, of the panel's id.")
     sealed_id = models.TextField(blank=True, help_text="The panel's ids, encrypted.")
     digest = models.CharField(max_length=64, blank=True, help_text="Of the personal secret.")
+    answers = models.JSONField(null=True, help_text="To the questions; null: not asked yet.")
     about = models.JSONField(default=dict, help_text="What they told of themselves, if anything.")
 
     class Meta:
@@ -264,7 +284,7 @@ class Pause(models.Model):
     """That somebody may not go on for now: the evidence, their appeal and the owner's answer."""
 
     place = models.ForeignKey(Place, models.CASCADE, related_name="pauses")
-    evidence = models.JSONField(help_text="As the rules gave it; see `rules.evidence.Proposal`.")
+    evidence = models.JSONField(help_text="As the rules gave it; see `quality.Look`.")
     by_rule = models.BooleanField(default=False, help_text="Without an owner.")
     began_at = models.DateTimeField(db_default=Now())
     appeal = models.CharField(max_length=2000, blank=True)

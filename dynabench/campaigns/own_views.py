@@ -15,10 +15,10 @@ from dynabench.accounts.people import person
 from dynabench.campaigns import payment_services, quality_services, services
 from dynabench.campaigns.coverage import coverage_of, groups_of
 from dynabench.campaigns.files import FILES
-from dynabench.campaigns.forms import ABOUT, CampaignForm, InviteForm, OpenForm, PaidForm, PlaceForm
-from dynabench.campaigns.invitations import mail_invitations
+from dynabench.campaigns.forms import CampaignForm, InviteForm, OpenForm, PaidForm, PlaceForm
 from dynabench.campaigns.models import Campaign, Payment, Place
 from dynabench.campaigns.quality import looks_of
+from dynabench.campaigns.rules.questionnaire import read_questionnaire
 from dynabench.campaigns.selectors import numbers_of, payments_of, rows_of
 from dynabench.lib.downloads import csv_file
 from dynabench.lib.errors import Refused
@@ -58,7 +58,7 @@ def campaign_make(request: HttpRequest, code: str) -> HttpResponse:
     """Plan a campaign."""
     task = _task(request, code)
     posted = request.POST if request.method == "POST" else None
-    form = CampaignForm(posted, tasks=_owned(request))
+    form = CampaignForm(posted, task=task, tasks=_owned(request))
     if form.is_valid():
         with as_form_error(form):
             made = services.make_campaign(task=task, actor=person(request), **form.cleaned_data)
@@ -75,7 +75,8 @@ def campaign_change(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     posted = request.POST if request.method == "POST" else None
     start = {"consent": newest.text if newest else ""}
     there = Campaign.objects.get(pk=found.pk)
-    form = CampaignForm(posted, instance=there, initial=start, tasks=_owned(request))
+    tasks: Any = {"task": found.task, "tasks": _owned(request)}
+    form = CampaignForm(posted, instance=there, initial=start, **tasks)
     if form.is_valid():
         with as_form_error(form):
             changed = services.change_campaign(
@@ -161,7 +162,7 @@ def campaign_invite(request: HttpRequest, code: str, slug: str) -> HttpResponse:
         if any(is_used_up("members", person(request).pk) for _one in addresses):
             form.add_error("addresses", _("You have named many people. Go on in an hour."))
         else:
-            mail_invitations(found, addresses)
+            services.invite(campaign=found, actor=person(request), addresses=addresses)
             words = ngettext(
                 "%(n)d person is invited.", "%(n)d people are invited.", len(addresses)
             )
@@ -229,12 +230,11 @@ def quality(request: HttpRequest, code: str, slug: str) -> HttpResponse:
 def coverage(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Which failures were found, and which over and over."""
     found = _campaign(request, code, slug)
-    words = {str(one): word for _label, choices in ABOUT.values() for one, word in choices}
     values = {
         "task": found.task,
         "campaign": found,
         "coverage": coverage_of(found),
-        "groups": [(words.get(value, value), n) for value, n in groups_of(found)],
+        "groups": groups_of(found),
     }
     return render(request, "own/campaign_coverage.html", values)
 
@@ -257,9 +257,17 @@ def place(request: HttpRequest, code: str, slug: str, pk: int) -> HttpResponse:
         "place": one,
         "form": form,
         "pauses": one.pauses.all(),
+        "answers": _answers(one),
     }
     status = 422 if form.errors else 200
     return render(request, "own/campaign_place.html", values, status=status)
+
+
+def _answers(place: Place) -> list[tuple[str, str]]:
+    """The questions that the person answered, in words."""
+    told = place.answers or {}
+    asked = read_questionnaire(place.campaign.questions).questions
+    return [(one.title, one.kind.display(one, told[one.name])) for one in asked if one.name in told]
 
 
 def _decide(request: HttpRequest, place: Place, form: PlaceForm) -> None:
@@ -274,8 +282,7 @@ def _decide(request: HttpRequest, place: Place, form: PlaceForm) -> None:
             services.review_place(place=place, actor=actor, approve=approve)
     elif to == "pause":
         looks = [one for one in looks_of(place.campaign) if one.place.pk == place.pk]
-        evidence = quality_services.evidence_of(looks[0]) if looks else {}
-        told = {**evidence, "reason": reason}
+        told = {**(looks[0].evidence if looks else {}), "reason": reason}
         quality_services.pause(place=place, actor=actor, evidence=told)
     elif open_pause := place.pauses.filter(lifted_at=None).first():
         lift = to == "lift"

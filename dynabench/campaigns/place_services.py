@@ -2,9 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Mapping
 from datetime import timedelta
-from types import MappingProxyType
 
 from allauth.usersessions.models import UserSession
 from django.conf import settings
@@ -149,7 +147,6 @@ def take_place(
     consent: ConsentText,
     arrival: Arrival | None,
     user: User | None,
-    about: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Place, str]:
     """Somebody agreed: from now on they are known, by a pseudonym; returns a personal secret, too.
 
@@ -175,7 +172,6 @@ def take_place(
     is_known = person.places.exists()
     _check_free(locked, person)
     secret = _give(found, locked, person, consent, arrival)
-    changed_fields(found, {"about": dict(about)})
     role = {"role": ROLES[locked.kind]}
     TaskMember.objects.get_or_create(task=locked.task, user=person.user, defaults=role)
     return found, "" if is_known else secret
@@ -214,8 +210,13 @@ def _give(
     return secret
 
 
-def first_state(campaign: Campaign, person: Annotator) -> str:
-    """Before the test, for those who have not passed it."""
+def first_state(campaign: Campaign, person: Annotator, *, is_asked: bool = False) -> str:
+    """Before the questions, the tour or the test, for those who have not passed it.
+
+    is_asked: whether the questions are answered.
+    """
+    if campaign.questions and not is_asked:
+        return State.TESTING
     passed = Qualification.objects.filter(annotator=person, task=campaign.task)
     is_tested = not campaign.test_items or passed.exclude(passed_at=None).exists()
     return State.WORKING if is_tested and not campaign.tour else State.TESTING

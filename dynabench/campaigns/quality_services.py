@@ -1,6 +1,5 @@
 """Pauses of judges whose work needs a look: proposed by evidence, decided by owners, appealed."""
 
-from dataclasses import asdict
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -10,7 +9,7 @@ from django.utils.translation import gettext as _
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.campaigns.models import Campaign, Pause, Place
-from dynabench.campaigns.quality import Look, looks_of
+from dynabench.campaigns.quality import looks_of
 from dynabench.lib.errors import Refused
 from tasks.permissions import check_owns
 
@@ -32,7 +31,7 @@ def pause(*, place: Place, actor: User | None, evidence: dict[str, Any]) -> None
 
 
 def pause_by_rule(*, campaign: Campaign) -> int:
-    """Pause whom the evidence proposes, where the owner switched that on; returns how many.
+    """Pause whom evidence or own rules propose, where the owner switched that on; returns how many.
 
     Who was paused before is left to the owner.
     """
@@ -41,15 +40,8 @@ def pause_by_rule(*, campaign: Campaign) -> int:
     known = set(Pause.objects.filter(place__campaign=campaign).values_list("place", flat=True))
     new = [look for look in looks_of(campaign) if look.place.pk not in known]
     for look in new:
-        pause(place=look.place, actor=None, evidence=evidence_of(look))
+        pause(place=look.place, actor=None, evidence=look.evidence)
     return len(new)
-
-
-def evidence_of(look: Look) -> dict[str, Any]:
-    """What is stored of a proposal; of others only how many."""
-    told = asdict(look.proposal)
-    del told["judge"]
-    return {**told, "copies": len(look.proposal.copies), "answers": look.answers}
 
 
 @transaction.atomic

@@ -7,7 +7,8 @@ from django.db.models import QuerySet
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from dynabench.campaigns.models import Campaign, Pause, Place
+from dynabench.campaigns.invitations import DAYS
+from dynabench.campaigns.models import Campaign, Invited, Pause, Place
 from dynabench.lib.rows import delete_some
 
 MOST = 100_000
@@ -31,7 +32,13 @@ def old_pauses() -> QuerySet[Pause]:
     return Pause.objects.filter(lifted_at__lte=before)
 
 
+def old_invitations() -> QuerySet[Invited]:
+    """Those of accounts that are over."""
+    return Invited.objects.filter(made_at__lte=timezone.now() - timedelta(days=DAYS))
+
+
 def apply_retention() -> int:
     """Delete all that is over; returns how many rows held some. No lock: each is one update."""
     emptied = old_ids().update(id_hash="", sealed_id="")
-    return emptied + delete_some(old_pauses(), MOST)
+    ended = delete_some(old_pauses(), MOST) + delete_some(old_invitations(), MOST)
+    return emptied + ended

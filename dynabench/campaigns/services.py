@@ -1,7 +1,9 @@
 """Writes about campaigns by a task's owners; each asks `check_owns` first."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from allauth.account.models import EmailAddress
 from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
@@ -10,12 +12,14 @@ from django.utils.translation import gettext as _
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.campaigns.coverage import novelty_of
-from dynabench.campaigns.models import Campaign, ConsentText, LedgerRow, Place
+from dynabench.campaigns.invitations import mail_invitations
+from dynabench.campaigns.models import Campaign, ConsentText, Invited, LedgerRow, Place
 from dynabench.campaigns.place_services import lock
 from dynabench.campaigns.selectors import decided_of, owed_outside
 from dynabench.lib.encryption import encrypt
 from dynabench.lib.errors import Invalid, Refused
 from dynabench.lib.rows import changed_fields
+from tasks.mails import wants_invitations
 from tasks.models import Task
 from tasks.permissions import check_owns
 
@@ -101,6 +105,22 @@ def _check_ready(campaign: Campaign, ethics_name: str) -> None:
         raise Invalid(_("Write your name under the ethics statement."), field="ethics_name")
     if campaign.way in ("link", "prolific") and not campaign.code_done:
         raise Invalid(_("Write the panel's completion code first: Change."), field="ethics_name")
+
+
+@transaction.atomic
+def invite(*, campaign: Campaign, actor: User, addresses: Sequence[str]) -> None:
+    """Invite each address: accounts by their pages and digest, others by a link in a mail.
+
+    The owner does not learn which is which. No lock; who is invited again has as long again.
+    """
+    check_owns(actor, campaign.task)
+    verified = EmailAddress.objects.filter(email__in=addresses, verified=True, user__is_active=True)
+    known = dict(verified.values_list("email", "user"))
+    for address, user in known.items():
+        if wants_invitations(address):
+            now = {"made_at": timezone.now()}
+            Invited.objects.update_or_create(campaign=campaign, user_id=user, defaults=now)
+    mail_invitations(campaign, [one for one in addresses if one not in known])
 
 
 @transaction.atomic

@@ -11,6 +11,7 @@ urlpatterns = [
     path("progress/", views.progress, name="progress"),
     path("again/", views.agree_again, name="again"),
     path("finish/", views.finish, name="finish"),
+    path("questions/", views.questions, name="questions"),
     path("test/", views.test, name="test"),
     path("appeal/", views.appeal, name="appeal"),
     path("leave/", views.leave, name="leave"),

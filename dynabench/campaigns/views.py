@@ -14,11 +14,15 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dynabench.accounts.people import person
-from dynabench.campaigns import place_services, qualification_services, quality_services
-from dynabench.campaigns.forms import ConsentForm
-from dynabench.campaigns.invitations import invited
+from dynabench.campaigns import place_services, quality_services
+from dynabench.campaigns.before import qualification_services
+from dynabench.campaigns.before.qualification_items import Item, items_of, shown
+from dynabench.campaigns.before.questionnaire_services import answer_questions
+from dynabench.campaigns.before.tour import tour_of
+from dynabench.campaigns.forms import ConsentForm, QuestionnaireForm
+from dynabench.campaigns.invitations import invited, is_invited
 from dynabench.campaigns.models import Campaign, Place
-from dynabench.campaigns.qualification_items import Item, items_of, shown
+from dynabench.campaigns.rules.questionnaire import read_questionnaire
 from dynabench.campaigns.selectors import done_of, ids_of
 from dynabench.campaigns.session import (
     arrival_of,
@@ -70,7 +74,8 @@ def arrive(request: HttpRequest, slug: str) -> HttpResponse:
         mine = campaign.all_places.filter(annotator__user=request.user)
         if mine.exists():
             return redirect("campaigns:progress", slug)
-    if panel or campaign.way == Campaign.Way.INVITATION:
+    is_by_mail = campaign.way == Campaign.Way.INVITATION
+    if panel or (is_by_mail and not is_invited(campaign, request.user)):
         return _page(request, campaign, "campaigns/no_id.html", status=400)
     if not request.user.is_authenticated or is_of_panel(request):
         return redirect_to_login(request.path)
@@ -172,7 +177,7 @@ def consent(request: HttpRequest, slug: str) -> HttpResponse:
     with as_form_error(form):
         user = None if arrival else person(request)
         taken, secret = place_services.take_place(
-            place=place, consent=text, arrival=arrival, user=user, about=form.about
+            place=place, consent=text, arrival=arrival, user=user
         )
         enter(request, taken, back=arrival.back if arrival else "")
         return _agreed(request, campaign, secret if arrival else "")
@@ -265,16 +270,37 @@ def appeal(request: HttpRequest, slug: str) -> HttpResponse:
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
+def questions(request: HttpRequest, slug: str) -> HttpResponse:
+    """What the study asks before all else, once."""
+    place = _mine(request, slug)
+    if place.state != State.TESTING or place.answers is not None:
+        return redirect("campaigns:progress", slug)
+    asked = read_questionnaire(place.campaign.questions)
+    form = QuestionnaireForm(asked, request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        with as_form_error(form):
+            answer_questions(place=place, answers=form.answers, about=form.about)
+            enter(request, _mine(request, slug))
+            return redirect("campaigns:progress", slug)
+    told = {"form": form, "is_about": bool(asked.about)}
+    status = 422 if form.errors else 200
+    return _page(request, place.campaign, "campaigns/questions.html", told, status=status)
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
 def test(request: HttpRequest, slug: str) -> HttpResponse:
     """The guided tour and the test: a try is sent as a whole, and answered with explanations."""
     place = _mine(request, slug)
     if place.state != State.TESTING:
         return redirect("campaigns:progress", slug)
+    if place.campaign.questions and place.answers is None:
+        return redirect("campaigns:questions", slug)
     row = qualification_services.begin(place=place)
     golds = [] if row.passed_at else items_of(place, row.tries)
     values: dict[str, Any] = {
         "row": row,
-        "steps": [render_markdown(step) for step in place.campaign.tour.split("\n---\n") if step],
+        "steps": tour_of(place.campaign),
         "items": [
             shown(place, gold, request.POST.get(str(gold.example.uuid), "")) for gold in golds
         ],

@@ -25,7 +25,7 @@ from annotation.models import (
     TargetOutput,
 )
 from dynabench.accounts.models import Annotator, ApiToken, LogEntry, User
-from dynabench.campaigns.models import LedgerRow, Place, Qualification
+from dynabench.campaigns.models import Invited, LedgerRow, Place, Qualification
 from dynabench.communities.models import Community, CommunityProposal, JointSubmission, Post
 from dynabench.notices.models import Digest
 from dynabench.webhooks.models import Webhook
@@ -119,6 +119,9 @@ def _about(user: User) -> dict[str, Section]:
             *("name", "description", "metrics", "evaluation_sets", "made_at"),
             task_code=F("task__code"),
         ),
+        "invitations": Invited.objects.filter(user=user).values(
+            "made_at", study=F("campaign__name")
+        ),
         "follows": Follow.objects.filter(user=user).values("told_to", task_code=F("task__code")),
         "digests": Digest.objects.filter(user=user).values("told_at", "is_off", "off"),
         "tokens": ApiToken.objects.filter(user=user).values(
@@ -182,7 +185,7 @@ def _studies(me: Annotator) -> dict[str, Section]:
     """What the person agreed to and got in campaigns; never a panel's id."""
     return {
         "studies": Place.objects.filter(annotator=me).values(
-            *("state", "consented_at", "began_at", "submitted_at", "about"),
+            *("state", "consented_at", "began_at", "submitted_at", "answers", "about"),
             study=F("campaign__name"),
             consent_version=F("consent__number"),
         ),

@@ -3,6 +3,7 @@
 from annotation.erasure import erase_drafts, erase_examples
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import leave
+from dynabench.campaigns.before.questionnaire_services import forget_answers
 from evaluation.submissions.services import pass_on, withdraw_all
 from evaluation.teams.services import leave_all, mend_teams
 from leaderboard.battles.services import erase_conversations
@@ -29,6 +30,7 @@ def erase_work(annotator: Annotator) -> int:
     erase_drafts(annotator=annotator)
     erase_words(validator=annotator)
     forget_goals(annotator=annotator)
+    forget_answers(annotator=annotator)
     erase_conversations(voter=annotator)
     return erase_examples(annotator=annotator)
 

@@ -52,6 +52,7 @@ class About(models.TextChoices):
     """What a digest tells of; each kind can be switched off."""
 
     TASKS = "tasks", _("what your tasks and assignments need")
+    INVITED = "invited", _("you are invited to a study")
     CONSENT = "consent", _("a study asks for your consent again")
     INVALID = "invalid", _("people did not agree with an example of yours")
     CLOSING = "closing", _("a round in which you write closes tomorrow")

@@ -12,7 +12,7 @@ from django.utils.formats import date_format
 
 from annotation.models import Assignment
 from dynabench.accounts.models import LogEntry, User
-from dynabench.campaigns.models import PANEL_PEOPLE, LedgerRow, Place
+from dynabench.campaigns.models import PANEL_PEOPLE, Campaign, Invited, LedgerRow, Place
 from dynabench.campaigns.rules.pay import units
 from dynabench.notices.models import About
 from tasks.models import Round, Task
@@ -41,8 +41,8 @@ class News:
 
 
 def news(now: datetime, user: User | None = None) -> Iterator[News]:
-    """What is new within a week, for everybody who gets mails or for one person; seven queries."""
-    for kind in (_consents, _invalid, _closing, _paid, _appeals):
+    """What is new within a week, for everybody who gets mails or for one person; eight queries."""
+    for kind in (_invited, _consents, _invalid, _closing, _paid, _appeals):
         yield from kind(now, user)
 
 
@@ -65,6 +65,18 @@ def _of_study(kind: str, place: Place, at: datetime, **words: Any) -> News:
     path = reverse("campaigns:progress", args=[campaign.slug])
     named = {"study": campaign.name, **words}
     return News(kind, place.annotator.user, campaign.task, at, path, named)
+
+
+def _invited(now: datetime, user: User | None) -> Iterator[News]:
+    rows = Invited.objects.filter(
+        _whose("user", user), made_at__gte=now - RECENT, campaign__state=Campaign.State.OPEN
+    )
+    for one in rows.select_related("user", "campaign__task"):
+        campaign = one.campaign
+        study = reverse("campaigns:arrive", args=[campaign.slug])
+        path = reverse("account_login", query={"next": study})  # the mail is read elsewhere, too
+        words = {"study": campaign.name}
+        yield News(About.INVITED, one.user, campaign.task, one.made_at, path, words)
 
 
 def _consents(now: datetime, user: User | None) -> Iterator[News]:

@@ -54,6 +54,7 @@ def sentence(notice: Told) -> str:
 
 def _news_sentence(news: News) -> str:
     words = {
+        About.INVITED: _("You are invited to take part in the study “%(study)s”."),
         About.CONSENT: _(
             "The study “%(study)s” has a new text. Read it, and say whether you agree."
         ),

@@ -87,10 +87,15 @@ def _names(config: TaskConfig) -> Iterator[Finding]:
 def _components(config: TaskConfig) -> Iterator[Finding]:
     groups = {"context": config.context, "input": config.input, "output": config.output}
     for loc, component in _each(config):
-        yield from _keys(loc, component)
-        yield from _labels(loc, component)
-        yield from _ranges(loc, component)
+        yield from field_findings(loc, component)
         yield from component.kind.findings(loc, component, groups)
+
+
+def field_findings(loc: Loc, component: Component) -> Iterator[Finding]:
+    """What contradicts itself within one field."""
+    yield from _keys(loc, component)
+    yield from _labels(loc, component)
+    yield from _ranges(loc, component)
 
 
 def _keys(loc: Loc, component: Component) -> Iterator[Finding]:

@@ -178,8 +178,11 @@ def _child(node: yaml.Node, part: str | int) -> tuple[yaml.Mark, yaml.Node] | No
     return None
 
 
-def read_yaml(text: str) -> Document:
-    """Parse YAML or JSON. Raises ConfigError with the one place where reading stopped."""
+def read_yaml(text: str, begin: str = "version: 1") -> Document:
+    """Parse YAML or JSON. Raises ConfigError with the one place where reading stopped.
+
+    begin: the first line that is proposed to who wrote no keys.
+    """
     if len(text.encode("utf-8", "replace")) > MAX_BYTES:
         raise _stopped(None, "the configuration is too large", f"keep it below {MAX_BYTES} bytes")
     if text.lstrip().startswith("{"):
@@ -188,7 +191,7 @@ def read_yaml(text: str) -> Document:
         root = yaml.compose(text, Loader=_Loader)
         if not isinstance(root, yaml.MappingNode):
             mark = root.start_mark if root else None
-            raise _stopped(mark, "a configuration is keys and values", "begin with `version: 1`")
+            raise _stopped(mark, "this should be keys and values", f"begin with `{begin}`")
         return Document(_plain(root), root)
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position)

@@ -182,7 +182,7 @@ EXPORTED = {
     "accounts.logentry.actor",
     "annotation.assignment.annotator", "annotation.attempt.annotator",
     "annotation.example.annotator", "annotation.gatepass.annotator",
-    "campaigns.place.annotator", "campaigns.qualification.annotator",
+    "campaigns.place.annotator", "campaigns.qualification.annotator", "campaigns.invited.user",
     "annotation.report.annotator", "evaluation.submission.owner", "evaluation.upload.owner",
     "evaluation.teammember.user", "evaluation.ownworker.user", "evaluation.handedanswers.user",
     "leaderboard.weeklygoal.annotator", "leaderboard.follow.user", "leaderboard.weights.owner",

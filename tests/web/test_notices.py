@@ -5,6 +5,7 @@ from smtplib import SMTPServerDisconnected
 
 import pytest
 import time_machine
+from allauth.account.models import EmailAddress
 from django.core import mail
 from django.core.mail import EmailMessage
 from django.test import Client
@@ -15,6 +16,7 @@ from annotation.models import Report
 from dynabench.accounts.services import annotator_of
 from dynabench.campaigns.models import ConsentText, LedgerRow, Pause, Place
 from dynabench.campaigns.quality_services import answer
+from dynabench.campaigns.services import invite as invite_people
 from dynabench.notices.models import About, Digest, Notice
 from dynabench.notices.services import renew_and_tell, renew_notices, send_digests
 from dynabench.webhooks.delivery import note_events
@@ -173,6 +175,9 @@ def test_people_are_told_of_their_work_and_switch_kinds_off(nli, owner, bob, cli
     nli.ends_at = now + timedelta(hours=30)
     nli.save()
     assign(annotator=me, round=nli)
+    mails = open_campaign(nli.task, slug="mails", way="invitation")
+    EmailAddress.objects.create(user=bob, email=bob.email, verified=True)
+    invite_people(campaign=mails, actor=owner, addresses=[bob.email])
     campaign = open_campaign(nli.task, way="account")
     values = {"expires_at": now, "began_at": now, "consent": campaign.consents.get()}
     place = Place.objects.create(campaign=campaign, annotator=me, state="working", **values)
@@ -197,6 +202,9 @@ def test_people_are_told_of_their_work_and_switch_kinds_off(nli, owner, bob, cli
     shown = page.get("/me/news/").context["news"]
     kinds = {*About.values} - {"tasks"}
     assert {one.kind for one in shown} == kinds
+    [invited] = [one for one in shown if one.kind == "invited"]
+    assert "We keep" in page.get(page.get(invited.path).url, follow=True).text  # without a key
+    assert Client().get("/c/mails/").status_code == 400
     assert all(one.path in sent.body and f"?kind={one.kind}" in sent.body for one in shown)
     assert "(3)" in sent.body  # the judges' reasons
     assert "1.50 EUR" in sent.body

@@ -1,11 +1,26 @@
 """How pages show the money of a campaign."""
 
-from django.template import Library
-from django.utils.translation import gettext
+from collections.abc import Mapping
+from typing import Any
 
+from django.template import Library
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from dynabench.campaigns.rules.own_rules import MEASURES
 from dynabench.campaigns.rules.pay import units
 
 register = Library()
+MEASURE_WORDS = {
+    "agreement": gettext_lazy("Agreement with others"),
+    "gold": gettext_lazy("Gold items answered rightly"),
+    "unclear": gettext_lazy("Answers that cannot tell"),
+    "judging-seconds": gettext_lazy("Time to judge, the median"),
+    "near-duplicates": gettext_lazy("Texts nearly the same as others' earlier ones"),
+    "pasted": gettext_lazy("Texts that were mostly pasted"),
+    "refuted": gettext_lazy("Examples that others decided otherwise"),
+    "writing-seconds": gettext_lazy("Time to write, the median"),
+}
 
 
 @register.simple_tag
@@ -17,10 +32,27 @@ def money(amount: int, currency: str) -> str:
 @register.simple_tag
 def money_or_unknown(amount: int | None, currency: str) -> str:
     """As `money`, where the amount is known."""
-    return gettext("unknown") if amount is None else money(amount, currency)
+    return _("unknown") if amount is None else money(amount, currency)
 
 
 @register.simple_tag
 def percent(share: float) -> str:
     """A share in whole percent."""
     return f"{share:.0%}"
+
+
+@register.filter
+def broken_rule(one: Mapping[str, Any]) -> str:
+    """A rule that somebody's work breaks, with the evidence; `one` as `Broken` has it."""
+    measure = MEASURES[one["measure"]]
+    if measure.is_share:
+        value = f"{one['value']:.0%} ({one['low']:.0%}–{one['high']:.0%})"
+        limit = f"{one['limit']:.0%}"
+    else:
+        value, limit = f"{one['value']:.1f} s", f"{one['limit']:g} s"
+    if measure.side == "below":
+        said = _("%(what)s: %(value)s of %(n)d. The study asks for at least %(limit)s.")
+    else:
+        said = _("%(what)s: %(value)s of %(n)d. The study allows %(limit)s.")
+    what = MEASURE_WORDS[one["measure"]]
+    return said % {"what": what, "value": value, "n": one["n"], "limit": limit}

@@ -8,9 +8,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import Annotator
+from dynabench.campaigns.before.qualification_items import items_of, shown
 from dynabench.campaigns.models import LedgerRow, Place, Qualification
 from dynabench.campaigns.place_services import enter_in_ledger
-from dynabench.campaigns.qualification_items import items_of, shown
 from dynabench.lib.errors import Refused
 from validation.models import GoldAnswer
 

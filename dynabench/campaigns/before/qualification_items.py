@@ -5,6 +5,7 @@ from random import Random
 
 from annotation.models import Example
 from annotation.writing import result_panel
+from dynabench.campaigns.before.tour import gold_in
 from dynabench.campaigns.models import Place
 from validation.judging.forms import choices
 from validation.judging.page import legend, shown_inputs
@@ -29,7 +30,10 @@ def items_of(place: Place, tries: int) -> list[Gold]:
     campaign, seen = place.campaign, {"answers__validator": place.annotator_id}
     rows = Gold.objects.filter(example__round__task=campaign.task_id, example__retracted_at=None)
     left = list(
-        rows.exclude(**seen).select_related("example__context", "example__round").order_by("pk")
+        rows.exclude(**seen)
+        .exclude(example__uuid__in=gold_in(campaign))
+        .select_related("example__context", "example__round")
+        .order_by("pk")
     )
     wanted = min(campaign.test_items, len(left))
     return Random(f"{place.pk} {tries}").sample(left, wanted)  # chance, no secret

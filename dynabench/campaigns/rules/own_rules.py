@@ -1,0 +1,152 @@
+"""Rules of an owner's own: from which measure on somebody's work needs a look. Pure.
+
+A rule is a line such as `agreement below chance + 0.2 after 20`. A share counts by the end of its
+interval that is kinder to the person, and nothing counts before so many answers.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from dynabench.lib.words import gettext_noop
+
+Side = Literal["below", "above"]
+
+
+class Measure(NamedTuple):
+    """side: where it is a sign of bad work. is_share: 0 to 1, not seconds. of: whose work it is."""
+
+    side: Side
+    is_share: bool
+    of: Literal["judges", "writers"]
+
+
+MEASURES: Mapping[str, Measure] = {
+    "agreement": Measure("below", True, "judges"),
+    "gold": Measure("below", True, "judges"),
+    "unclear": Measure("above", True, "judges"),
+    "judging-seconds": Measure("below", False, "judges"),
+    "near-duplicates": Measure("above", True, "writers"),
+    "pasted": Measure("above", True, "writers"),
+    "refuted": Measure("above", True, "writers"),
+    "writing-seconds": Measure("below", False, "writers"),
+}
+"""By the names of docs/campaigns.md; docs/statistics.md, “People”, defines each."""
+LINE = re.compile(
+    r"(?P<measure>[a-z-]+) (?P<side>below|above) (?P<chance>chance \+ )?"
+    r"(?P<limit>\d{1,5}(\.\d{1,5})?) after (?P<least>\d{1,5})",
+    re.ASCII,
+)
+FORM = gettext_noop("write a rule such as “agreement below chance + 0.2 after 20”")
+UNKNOWN = gettext_noop("there is no such measure; there are: %(measures)s")
+SIDE = gettext_noop("%(measure)s is a sign where it is %(side)s")
+SHARE = gettext_noop("%(measure)s is a share from 0 to 1")
+CHANCE = gettext_noop("%(measure)s has nothing to do with chance")
+TWICE = gettext_noop("%(measure)s is there twice")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One line. limit: of a share 0 to 1, else seconds; over_chance: chance is added to it."""
+
+    measure: str
+    limit: float
+    least: int
+    over_chance: bool = False
+
+    def __str__(self) -> str:
+        side, chance = MEASURES[self.measure].side, "chance + " if self.over_chance else ""
+        return f"{self.measure} {side} {chance}{self.limit:g} after {self.least}"
+
+
+class Measured(NamedTuple):
+    """A person's measure with its interval, of n answers; seconds have no interval."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+class Broken(NamedTuple):
+    """A rule that somebody's work breaks, with what speaks for it."""
+
+    measure: str
+    limit: float
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+class Wrong(NamedTuple):
+    """A line, from 1, that is no rule; `words` are those of the message."""
+
+    line: int
+    message: str
+    words: Mapping[str, Any]
+
+
+class RuleError(ValueError):
+    """Lines that are no rules: `problems`, a `Wrong` each."""
+
+    def __init__(self, problems: Sequence[Wrong]) -> None:
+        super().__init__(problems)
+        self.problems = problems
+
+
+def read_rules(text: str) -> tuple[Rule, ...]:
+    """The rules of a text, one a line; empty lines say nothing. Raises RuleError."""
+    rules: dict[str, Rule] = {}
+    problems: list[Wrong] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        found = LINE.fullmatch(" ".join(line.split()))
+        if not line.strip():
+            continue
+        if not found:
+            problems.append(Wrong(number, FORM, {}))
+            continue
+        problems += (Wrong(number, *said) for said in _wrong(found, rules))
+        name = found["measure"]
+        limit, least = float(found["limit"]), int(found["least"])
+        rules[name] = Rule(name, limit, least, bool(found["chance"]))
+    if problems:
+        raise RuleError(problems)
+    return tuple(rules.values())
+
+
+def _wrong(found: re.Match[str], rules: Mapping[str, Rule]) -> Iterator[tuple[str, dict[str, str]]]:
+    name = found["measure"]
+    measure = MEASURES.get(name)
+    if measure is None:
+        yield UNKNOWN, {"measures": ", ".join(MEASURES)}
+        return
+    words = {"measure": name, "side": measure.side}
+    if found["side"] != measure.side:
+        yield SIDE, words
+    if measure.is_share and float(found["limit"]) > 1:
+        yield SHARE, words
+    if found["chance"] and name != "agreement":
+        yield CHANCE, words
+    if name in rules:
+        yield TWICE, words
+
+
+def broken(
+    rules: Sequence[Rule], measured: Mapping[str, Measured], answers: int
+) -> tuple[Broken, ...]:
+    """The rules that somebody breaks. answers: how many an item may have; chance is one of them.
+
+    What was not measured, or of fewer answers than the rule asks for, breaks nothing.
+    """
+    found = []
+    for rule in rules:
+        one = measured.get(rule.measure)
+        if one is None or one.n < max(rule.least, 1):
+            continue
+        limit = rule.limit + (1 / answers if rule.over_chance else 0)
+        is_below = MEASURES[rule.measure].side == "below"
+        if one.high < limit if is_below else one.low > limit:
+            found.append(Broken(rule.measure, limit, *one))
+    return tuple(found)

@@ -1,0 +1,80 @@
+"""What a study asks its people before the work, in the field language of tasks. Pure."""
+
+import json
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from tasks.config.checks import field_findings
+from tasks.config.components import FIELD_TYPES, Component, Many, Part
+from tasks.config.messages import in_order, problems_of
+from tasks.config.parsing import ConfigError, Finding, Loc, read_yaml
+
+Questions = Annotated[Many[Component], Field(max_length=50)]
+
+
+class Questionnaire(Part):
+    """The two kinds of questions. A type of field is asked for as in a task."""
+
+    questions: Questions = ()
+    """The owner reads each person's answers, by pseudonym."""
+    about: Questions = ()
+    """Of the person: nobody must answer, and owners read groups of ten or more."""
+
+    @property
+    def fields(self) -> tuple[Component, ...]:
+        """All of them, in the order in which they are asked."""
+        return (*self.questions, *self.about)
+
+
+_questionnaire: TypeAdapter[Questionnaire] = TypeAdapter(Questionnaire)
+
+
+def askable() -> list[str]:
+    """The types of fields that can be asked for without a context."""
+    kinds = FIELD_TYPES.items()
+    return [name for name, one in kinds if "metadata" in one.places and "reference" not in one.keys]
+
+
+@lru_cache(256)
+def read_questionnaire(text: str) -> Questionnaire:
+    """The questionnaire in YAML; an empty text asks nothing. Raises ConfigError with all of it."""
+    if not text.strip():
+        return Questionnaire()
+    document = read_yaml(text, begin="questions:")
+    try:
+        told = _questionnaire.validate_json(json.dumps(document.data))
+    except ValidationError as error:
+        schema = _questionnaire.json_schema()
+        raise ConfigError(problems_of(error, document, schema)) from None
+    if found := list(_findings(told)):
+        raise ConfigError(in_order(map(document.problem, found)))
+    about = [one.model_copy(update={"required": False}) for one in told.about]
+    return told.model_copy(update={"about": tuple(about)})
+
+
+def _findings(told: Questionnaire) -> Iterator[Finding]:
+    names: set[str] = set()
+    for key in ("questions", "about"):
+        for index, component in enumerate(getattr(told, key)):
+            loc: Loc = (key, index)
+            if component.name in names:
+                fix = "give each question its own name"
+                yield Finding((*loc, "name"), f'"{component.name}" is there already', fix)
+            names.add(component.name)
+            yield from _unfit(loc, key, component)
+            yield from field_findings(loc, component)
+
+
+def _unfit(loc: Loc, key: str, component: Component) -> Iterator[Finding]:
+    """What a field of a task may be, but a question cannot."""
+    types = askable()
+    if key == "about":  # groups of people need answers that are the same
+        types = [name for name in types if "labels" in FIELD_TYPES[name].keys]
+    if component.type not in types:
+        message = f"a {component.type} cannot be asked for here"
+        yield Finding((*loc, "type"), message, f"use one of: {', '.join(types)}")
+    if component.when is not None:
+        yield Finding((*loc, "when"), "every question is asked", "remove when")
