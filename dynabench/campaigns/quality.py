@@ -62,7 +62,8 @@ def looks_of(campaign: Campaign) -> list[Look]:
 
     answers = answers_of(campaign.task)
     votes, gold = _cast(campaign.task, answers)
-    found = {one.judge: one for one in proposals(votes, gold, len(answers))}
+    authors = _authors(campaign.task, answers)
+    found = {one.judge: one for one in proposals(votes, gold, len(answers), authors)}
     own = _broken(campaign, len(answers))
     places = campaign.all_places.filter(annotator__in={*found, *own}).exclude(began_at=None)
     paused = set(
@@ -145,3 +146,13 @@ def _cast(task: Task, answers: list[str]) -> "tuple[list[Cast], dict[int, int]]"
         if (label or verdict) in number
     }
     return cast, right
+
+
+def _authors(task: Task, answers: list[str]) -> dict[int, int]:
+    """The labels that authors gave what was judged; none where people give verdicts."""
+    name = label_field(task.config)
+    if not name:
+        return {}
+    judged = Validation.objects.filter(example__round__task=task, is_imported=False)
+    labels = judged.order_by().values_list("example", f"example__inputs__{name}").distinct()
+    return {example: answers.index(label) for example, label in labels if label in answers}

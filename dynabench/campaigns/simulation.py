@@ -4,7 +4,7 @@ Items are handed out, closed and decided as in the judge queue, by the task's po
 are right with a Beta distribution of mean 0.85. Of the careless, a quarter each answers at random,
 always the same, at random in 70 % of cases, and as somebody beside them. A ring answers alike:
 whoever sees an item first answers at random, the others repeat it. `rules.evidence` sees votes,
-times and gold, and nothing of who is who.
+times, gold and labels of authors, and nothing of who is who.
 """
 
 import heapq
@@ -111,7 +111,9 @@ def play(plan: Plan, seed: int) -> Played:
     game = _Game(plan, Random(seed))
     game.run()
     gold = {-1 - place: truth for place, truth in enumerate(game.gold)}
-    proposed = {one.judge for one in proposals(game.cast, gold, plan.answers)}
+    voted = {vote.item for vote in game.cast if vote.item >= 0} if plan.labels else ()
+    authors = {item: game.items[item].author for item in voted}
+    proposed = {one.judge for one in proposals(game.cast, gold, plan.answers, authors)}
     kinds = [person.kind for person in game.people]
     found = Counter(kinds[judge] for judge in proposed)
     careless = [kind for kind in kinds if kind in KINDS]

@@ -1,4 +1,4 @@
-"""Which judges seem careless, from nothing but votes, times and gold: evidence for an owner.
+"""Which judges seem careless, from votes, times, gold and authors' labels: evidence for an owner.
 
 Two signs. A judge's accuracy lies nearer to chance than to the crowd's: accuracy is that of Dawid
 and Skene's model with one parameter a judge ("one coin"). And two judges agree where independent
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import comb
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ LEAST = 20
 """Judgements before anything is said about a judge."""
 LEAST_SHARED = 12
 """Items that two judges share before anything is said about the pair."""
-BY_CHANCE = 1e-4
+BY_CHANCE = 3e-5
 """A pair copies when so few differences have less than this probability."""
 LATER = 0.8
 """Of a pair, the one copies whose vote came later on this share of the items."""
@@ -29,6 +30,8 @@ NEARER = 0.46
 """A judge seems careless below this share of the way from chance to the crowd's median accuracy."""
 WEIGHT = 2.0
 """As many judgements of the crowd's accuracy are added to each judge's own."""
+AUTHORS = -1
+"""The number under which all authors count as one judge."""
 
 Floats = NDArray[np.float64]
 
@@ -57,11 +60,17 @@ class Proposal:
     copies: Sequence[int] = field(default_factory=tuple)
 
 
-def proposals(votes: Sequence[Cast], gold: Mapping[int, int], answers: int) -> list[Proposal]:
+def proposals(
+    votes: Sequence[Cast],
+    gold: Mapping[int, int],
+    answers: int,
+    authors: Mapping[int, int] = MappingProxyType({}),
+) -> list[Proposal]:
     """The judges who seem careless, by number.
 
     gold: the right answer of the items that have one. answers: how many an item may have, 2 or
-    more. Nobody with fewer than LEAST judgements is in it.
+    more. authors: the authors' own labels, which judges do not see; all authors count as one more
+    judge. Nobody with fewer than LEAST judgements is in it.
     """
     copied = copiers(votes, gold, answers)
     counts: dict[int, int] = defaultdict(int)
@@ -69,7 +78,8 @@ def proposals(votes: Sequence[Cast], gold: Mapping[int, int], answers: int) -> l
         counts[vote.judge] += 1
     # What is copied says nothing more about the truth.
     independent = [vote for vote in votes if vote.judge not in copied]
-    accuracy = accuracies(independent, gold, answers)
+    written = [Cast(item, AUTHORS, answer, 0.0) for item, answer in authors.items()]
+    accuracy = accuracies([*independent, *written], gold, answers)
     known = [accuracy[judge] for judge in accuracy if counts[judge] >= LEAST]
     chance = 1 / answers
     bound = chance + NEARER * (float(np.median(known)) - chance) if known else 0.0

@@ -99,3 +99,12 @@ def test_the_same_seed_plays_the_same_campaign():
     plan = Plan(20, 3, 0, "ab", Policy("n-equal", 2))
     assert play(plan, 4) == play(plan, 4) != play(plan, 5)
     assert play(plan, 4).cost == 0
+
+
+def test_where_two_disagree_the_authors_label_tells_who_is_careless():
+    answers = [(item, item % 2) for item in range(30)]
+    votes = [Cast(item, 0, right, 0.0) for item, right in answers]
+    votes += [Cast(item, 1, 0, 0.0) for item, _right in answers]
+    votes += [Cast(item, 2, right, 0.0) for item, right in answers[20:]]
+    assert proposals(votes, {}, 2, dict(answers))[0].judge == 1
+    assert [one.judge for one in proposals(votes, {}, 2, dict.fromkeys(range(30), 0))] == [0]
