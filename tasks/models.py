@@ -145,6 +145,7 @@ class AtAddress(models.Model):
     )
     sealed_secret = models.TextField(
         blank=True,
+        default="",
         db_default="",
         editable=False,
         help_text="Encrypted; what its editors gave for this address.",
@@ -446,9 +447,9 @@ class ContextBatch(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True
     )
     imported_at = models.DateTimeField(db_default=Now())
-    license = models.CharField(max_length=100, blank=True, db_default="")
-    citation = models.TextField(blank=True, db_default="")
-    origin = models.CharField(max_length=400, blank=True, db_default="")
+    license = models.CharField(max_length=100, blank=True, default="", db_default="")
+    citation = models.TextField(blank=True, default="", db_default="")
+    origin = models.CharField(max_length=400, blank=True, default="", db_default="")
     """The address that the file was taken from, at a commit."""
 
     class Meta:

@@ -240,7 +240,7 @@ class Migration(migrations.Migration):
                 ('upload', models.OneToOneField(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, to='evaluation.upload')),
                 ('source', models.CharField(blank=True, max_length=500)),
                 ('revision', models.CharField(blank=True, max_length=100)),
-                ('base', models.CharField(blank=True, db_default='', max_length=200)),
+                ('base', models.CharField(blank=True, default='', db_default='', max_length=200)),
                 ('gpus', models.PositiveSmallIntegerField(db_default=0, default=0)),
                 ('secret', models.TextField(blank=True)),
                 ('chat', models.JSONField(db_default={}, default=dict)),

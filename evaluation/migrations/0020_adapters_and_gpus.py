@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='submission',
             name='base',
-            field=models.CharField(blank=True, db_default='', max_length=200),
+            field=models.CharField(blank=True, default='', db_default='', max_length=200),
         ),
         migrations.AddField(
             model_name='submission',

@@ -49,7 +49,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='handedanswers',
             name='token',
-            field=models.CharField(blank=True, db_default='', max_length=12),
+            field=models.CharField(blank=True, default='', db_default='', max_length=12),
         ),
         migrations.AddField(
             model_name='handedanswers',

@@ -78,7 +78,7 @@ class HandedAnswers(models.Model):
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
     )
-    token = models.CharField(max_length=12, blank=True, db_default="")
+    token = models.CharField(max_length=12, blank=True, default="", db_default="")
     lease_token = models.UUIDField()
     runner = models.CharField(max_length=20)
     ending = models.JSONField()

@@ -99,7 +99,7 @@ class Submission(Job):
     source = models.CharField(max_length=500, blank=True)  # hub id, image reference or address
     revision = models.CharField(max_length=100, blank=True)  # a full commit, or an image's digest
     # Of an adapter: hub id@commit, or a model.
-    base = models.CharField(max_length=200, blank=True, db_default="")
+    base = models.CharField(max_length=200, blank=True, default="", db_default="")
     gpus = models.PositiveSmallIntegerField(default=0, db_default=0)  # that it asks for
     secret = models.TextField(blank=True)  # encrypted bearer token of an endpoint
     # Of `evaluation.chat.settings.ChatSettings`; llm too.

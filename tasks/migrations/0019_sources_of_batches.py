@@ -13,16 +13,16 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='contextbatch',
             name='citation',
-            field=models.TextField(blank=True, db_default=''),
+            field=models.TextField(blank=True, default='', db_default=''),
         ),
         migrations.AddField(
             model_name='contextbatch',
             name='license',
-            field=models.CharField(blank=True, db_default='', max_length=100),
+            field=models.CharField(blank=True, default='', db_default='', max_length=100),
         ),
         migrations.AddField(
             model_name='contextbatch',
             name='origin',
-            field=models.CharField(blank=True, db_default='', max_length=400),
+            field=models.CharField(blank=True, default='', db_default='', max_length=400),
         ),
     ]

@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='targetmodel',
             name='sealed_secret',
-            field=models.TextField(blank=True, db_default='', editable=False, help_text='Encrypted; what its editors gave for this address.'),
+            field=models.TextField(blank=True, default='', db_default='', editable=False, help_text='Encrypted; what its editors gave for this address.'),
         ),
         migrations.AlterField(
             model_name='taskproposal',
