@@ -2,12 +2,15 @@
 
 import time
 from datetime import timedelta
+from io import StringIO
 
 import pytest
+from django.core.management import call_command
 
-from dynabench.accounts.models import LogEntry
+from dynabench.accounts.models import LogEntry, User
 from dynabench.accounts.tidying import claim
 from dynabench.management import installing
+from dynabench.management.commands import setup
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -26,6 +29,14 @@ def test_one_machine_sets_up_and_the_others_wait(at_once, monkeypatch):
 
     at_once(set_up, range(3))
     assert sorted(seen) == [[0], [1], [2]]
+
+
+def test_one_of_several_makes_the_administrator(at_once, monkeypatch, settings, tmp_path):
+    settings.HOME = tmp_path
+    monkeypatch.setenv("ADMIN_EMAIL", "operator@example.org")
+    monkeypatch.setattr(setup, "install", lambda tell: None)
+    at_once(lambda _: call_command("setup", stdout=StringIO()), range(3))
+    assert User.objects.get().is_superuser
 
 
 def test_the_work_of_a_minute_is_done_by_one(at_once):

@@ -1,14 +1,16 @@
 """The run script's processes, and what it does before it starts them."""
 
 import gc
+import json
 import shutil
 import socket
 import subprocess
 import sys
 from http import HTTPStatus
-from io import StringIO
+from io import BytesIO, StringIO
 from itertools import islice
 from unittest.mock import Mock
+from urllib.error import HTTPError
 
 import pytest
 from django.conf import settings
@@ -16,6 +18,7 @@ from django.core.management import CommandError, call_command
 from django.core.management.commands import migrate
 
 from dynabench.accounts.models import User
+from dynabench.lib.versions import version
 from dynabench.management import installing
 from dynabench.management.commands import quickstart, setup
 from dynabench.management.commands.quickstart import Processes
@@ -232,6 +235,24 @@ def test_a_site_is_set_up_with_its_administrator_and_again_while_it_runs(
     assert (made.is_superuser, made.check_password("long enough for strangers")) == (True, True)
     states = dict(Round.objects.values_list("task__code", "state"))
     assert (states["nli"], states["vqa"]) == ("closed", "open")
+
+
+def test_new_tasks_wait_for_the_last_process_of_the_former_version(db, monkeypatch, settings):
+    told = ["0.1", version(), 503, version(), version(), "installed"]
+    settings.ALLOWED_HOSTS = ["bench.example.org"]
+    monkeypatch.setattr(setup, "ALIKE", 2)
+    monkeypatch.setattr(setup.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(setup, "install", lambda tell: told.remove("installed"))
+
+    def asked(request, timeout):
+        assert request.get_header("Host") == "bench.example.org"
+        if (said := told.pop(0)) == 503:
+            raise HTTPError(request.full_url, 503, "", {}, None)
+        return BytesIO(json.dumps({"version": said}).encode())
+
+    monkeypatch.setattr(setup, "urlopen", asked)
+    call_command("setup", "--after", "http://web/healthz/")
+    assert not told
 
 
 def test_logs_are_rotated_and_what_is_written_meanwhile_is_kept(tmp_path, monkeypatch):

@@ -1,21 +1,38 @@
 """What a site for strangers needs and nothing else: no accounts to try, no process of its own."""
 
+import json
 import os
 import secrets
 import time
 from argparse import ArgumentParser
 from typing import Any
+from urllib.request import Request, urlopen
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
+from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.core.validators import validate_email
 
 from dynabench.accounts.models import User
 from dynabench.env import env_secret
-from dynabench.management.installing import first_rounds, install, open_round
+from dynabench.lib.versions import version
+from dynabench.management.installing import alone, first_rounds, install, open_round
 from tasks.models import Round
 
 AGAIN_SECONDS = 3
+ALIKE = 10
+
+
+def is_of_this_version(url: str) -> bool:
+    """Whether the web process that answers there is, and may serve."""
+    headers = {"Host": settings.ALLOWED_HOSTS[0], "X-Forwarded-Proto": "https"}
+    try:
+        asked = Request(url, headers=headers)  # noqa: S310 - the operator's
+        with urlopen(asked, timeout=5) as answer:  # noqa: S310
+            return bool(json.load(answer).get("version") == version())
+    except (OSError, ValueError):
+        return False
 
 
 class Command(BaseCommand):
@@ -33,10 +50,24 @@ class Command(BaseCommand):
         parser.add_argument(
             "--wait", type=int, default=0, help="seconds for the models of first rounds to answer"
         )
+        parser.add_argument(
+            "--after",
+            metavar="URL",
+            help="the web's /healthz/: migrate, and go on once it always tells this version, as a "
+            "former one cannot read new tasks",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["after"]:
+            with alone():
+                call_command("migrate", verbosity=0)  # the new processes wait for it
+            alike = 0
+            while alike < ALIKE:  # each answer may come from another process
+                alike = alike + 1 if is_of_this_version(options["after"]) else 0
+                time.sleep(AGAIN_SECONDS)
         install(self.stdout.write)
-        self._administrator()
+        with alone():
+            self._administrator()
         deadline = time.monotonic() + options["wait"]
         while self._silent_rounds() and time.monotonic() < deadline:
             time.sleep(AGAIN_SECONDS)
