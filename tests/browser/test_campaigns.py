@@ -13,6 +13,10 @@ from tests.browser.conftest import NARROW, assign, audit, fill, make_round, subm
 from tests.support.campaigns import PANEL_IDS, open_campaign, paid_place
 from tests.support.factories import UserFactory, scripted_target
 
+ASKED = """\
+questions: [{name: care, type: slider, minimum: 0, maximum: 10, required: false}]
+about: [{name: gender, type: multiclass, labels: [woman, man]}]
+"""
 PHONE = {"viewport": {"width": 360, "height": 740}}
 
 
@@ -50,7 +54,8 @@ def work(page, round, user):
 
 @pytest.mark.parametrize("way", ["link", "prolific", "mturk", "account", "invitation"])
 def test_from_the_link_to_the_code(open_page, nli, way):
-    campaign = open_campaign(nli.task, way=way, tour="First **this**." if way == "link" else "")
+    first = {"tour": "First **this**:\n{item}", "questions": ASKED} if way == "link" else {}
+    campaign = open_campaign(nli.task, way=way, **first)
     person = UserFactory() if way == "account" else None
     page = open_page(person, **PHONE)
     query = PANEL_IDS.get(way, {})
@@ -64,6 +69,9 @@ def test_from_the_link_to_the_code(open_page, nli, way):
         page.set_viewport_size(PHONE["viewport"])
         page.get_by_role("link", name="Begin").click()
     if looks:
+        audit(page, NARROW)
+        page.get_by_label("rather not say").check()
+        page.get_by_role("button", name="Go on").click()
         audit(page, NARROW)
         page.get_by_role("button", name="Begin").click()
         page.get_by_role("link", name="Go on").click()
