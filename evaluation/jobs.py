@@ -87,12 +87,11 @@ from evaluation.submissions.training_data import facts_of, learn, training_rows
 from evaluation.task_shape import runnable
 from evaluation.training.row_files import read_rows
 from evaluation.uploads import archives, image_archives
-from evaluation.uploads.adapters import check_adapter, is_adapter
+from evaluation.uploads.adapters import check_adapter, check_whole
 from evaluation.uploads.chunked import UploadRefused, assemble, bytes_left, check_stored, discard
 from evaluation.uploads.model_folders import (
     MOST_BYTES,
     check_folder,
-    check_writer,
     digest_of,
     remove_macos_files,
 )
@@ -347,7 +346,7 @@ def _weights(submission: Submission, model: Path, folder: Path, watch: Heartbeat
     if submission.base:
         look: Callable[[], Path] = partial(check_adapter, model)
     elif writing:
-        look = partial(_writer, model)
+        look = partial(check_whole, model)
     else:
         look = partial(check_folder, model, config)
     model = bounded(look, READING, watch.beat)
@@ -357,12 +356,6 @@ def _weights(submission: Submission, model: Path, folder: Path, watch: Heartbeat
     digest = identity_of(submission, digest_of(model, watch.beat))
     asked = runnable(config, folder=model, writing=writing)
     return Arrived(digest, kept.stat().st_size, kept, asked)
-
-
-def _writer(folder: Path) -> Path:
-    if is_adapter(folder):
-        raise MisconfiguredError("This is an adapter. Name its base when you submit it.")
-    return check_writer(folder)
 
 
 def _rows(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived:

@@ -6,12 +6,12 @@ failure.
 
 import gc
 import os
-import pickle
 import random
 import shutil
 import socket
 from collections.abc import Iterator
 from importlib.metadata import distributions
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from hypothesis import settings
 
 from dynabench.lib.frames import with_room
 from tests.support import buckets, migrated, parts
+from tests.support.own_process import Loaded
 
 DATA = Path(os.environ.get("DYNABENCH_DATA") or Path(__file__).parents[2] / "shared" / "data")
 REQUIRE_ALL = os.environ.get("REQUIRE_ALL") == "1"
@@ -161,7 +162,7 @@ def _known_key() -> Iterator[None]:
 def _checks_run_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Checks of files take no process each, except in tests marked `own_process`.
 
-    What goes in and comes out is pickled as for that process.
+    What goes in and comes out is pickled as for that process, and is of modules that it can load.
     """
     from dynabench.lib import bounded
 
@@ -172,7 +173,7 @@ def _checks_run_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
 def _run_here(job: bytes, seconds: float, beat: object) -> tuple[int, bytes]:
     from dynabench.lib import bounded
 
-    check, _ = pickle.loads(job)
+    check, _ = Loaded(BytesIO(job)).load()
     return 0, bounded._pickled(check)
 
 

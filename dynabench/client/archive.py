@@ -10,6 +10,8 @@ from typing import IO
 ALLOWED = (".json", ".safetensors", ".txt", ".model", ".md", ".jinja")
 """What transformers writes: configuration, weights without code in them, tokenizer, card."""
 NAMES = ("LICENSE", "NOTICE")
+CONFIGS = {"config.json", "adapter_config.json"}
+"""Of a model, and of a LoRA adapter, as peft saves it."""
 SAVE = "model.save_pretrained(folder); tokenizer.save_pretrained(folder)"
 
 
@@ -19,7 +21,7 @@ def allowed_files(folder: Path) -> list[Path]:
     Raises ValueError where it is no folder of a model.
     """
     found = sorted(path for path in folder.iterdir() if _is_allowed(path))
-    if folder / "config.json" not in found:
+    if CONFIGS.isdisjoint(path.name for path in found):
         inner = next(folder.glob("*/config.json"), None)
         mend = f"Name {inner.parent}." if inner else f"Save model and tokenizer: {SAVE}"
         raise ValueError(f"config.json is missing in {folder}. {mend}")

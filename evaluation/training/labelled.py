@@ -1,7 +1,6 @@
 """A target's training on rows that its owners have labelled elsewhere."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -13,7 +12,7 @@ from evaluation.task_shape import Untrainable, shape_of, training_row
 from evaluation.training.services import ROWS, default_base, request_training
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
-from tasks.contexts.columns import Matching
+from tasks.contexts.columns import Matching, OtherFields
 from tasks.contexts.files import Summary
 from tasks.contexts.services import read_file
 from tasks.formats.base import UNKNOWN, Terms
@@ -23,19 +22,11 @@ from tasks.models import Round
 FEWEST, MOST = 100, 5000
 
 
-@dataclass(frozen=True)
-class LabelledFields:
-    """What models read, and the right answer; `context` is what columns fill."""
+def labelled_fields(config: TaskConfig) -> OtherFields:
+    """What models of a task read, and the right answer.
 
-    context: tuple[Component, ...]
-
-    def component(self, name: str) -> Component:
-        """Raises KeyError."""
-        return {one.name: one for one in self.context}[name]
-
-
-def labelled_fields(config: TaskConfig) -> LabelledFields:
-    """Those of a task. Raises Refused where none of its models can be trained here."""
+    Raises Refused where none of its models can be trained here.
+    """
     try:
         shape = shape_of(config)
     except Untrainable as error:
@@ -45,7 +36,7 @@ def labelled_fields(config: TaskConfig) -> LabelledFields:
     said = Component(name=answer.name, label=answer.label, type=kind, labels=answer.labels)
     plain = {"when": None, "required": True, "min_length": None, "max_length": None}
     read = (config.component(name).model_copy(update=plain) for name in shape.fields)
-    return LabelledFields((*read, said))
+    return OtherFields((*read, said))
 
 
 def preview_labelled(

@@ -7,7 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.uploads.model_folders import FROM_MACOS, check_files, read_object
+from evaluation.uploads.model_folders import (
+    FROM_MACOS,
+    check_files,
+    check_writer,
+    read_object,
+)
 from evaluation.uploads.safetensors_headers import BadTensors, shapes
 from tasks.targets.serving.errors import MisconfiguredError
 
@@ -29,6 +34,13 @@ HARMLESS = {
 def is_adapter(folder: Path) -> bool:
     """Whether a folder, or the single one in it, is that of an adapter."""
     return (_root(folder) / CONFIG).is_file()
+
+
+def check_whole(folder: Path) -> Path:
+    """The own folder of a language model that needs no base. Raises MisconfiguredError."""
+    if is_adapter(folder):
+        raise MisconfiguredError("This is an adapter. Name its base when you submit it.")
+    return check_writer(folder)
 
 
 def check_adapter(folder: Path) -> Path:

@@ -56,7 +56,7 @@ class Standing:
     scale: Place
     metrics: list[Metric]
     provisional: tuple[Set, ...]  # the sets whose rounds were still judged
-    chart: str  # its main metric and that of people by round; empty with fewer than two rounds
+    chart: str  # its main metric, with people, by round; empty without two rounds or a value
 
 
 def standing_of(submission: Submission, user: Person) -> Standing | None:
@@ -103,6 +103,8 @@ def _chart(submission: Submission, matrix: Matrix, row: RankedModel) -> str:
     seen = seen_rounds([submission.task])
     found = rounds_of(matrix, seen, all_numbers(seen))
     cells = next(line.cells for line in found.lines if line.model.id == row.model.id)
+    if all(one.cell.value is None for one in cells):
+        return ""  # a line of people alone would be taken for the model's
     lines = people_of(found) | {f"{row.rank} {row.model.name}": [one.cell for one in cells]}
     title = _("%(metric)s by round") % {"metric": in_words(matrix.main)}
     return chart(found, lines, title)

@@ -1,6 +1,7 @@
 """The columns of a file of contexts, and which field each of them fills. Knows no database."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from io import BytesIO
 from typing import Protocol
 
@@ -24,6 +25,17 @@ class Fields(Protocol):
 
     def component(self, name: str) -> Component:
         """Raises KeyError."""
+
+
+@dataclass(frozen=True)
+class OtherFields:
+    """Fields of a form that are not the context of a configuration."""
+
+    context: tuple[Component, ...]
+
+    def component(self, name: str) -> Component:
+        """Raises KeyError."""
+        return {one.name: one for one in self.context}[name]
 
 
 def ending_of(name: str) -> str:

@@ -106,6 +106,8 @@ def test_a_models_page_has_its_line_beside_people(client, task, people, monkeypa
     figure = page.split('id="by-round"')[1].split("</figure>")[0]
     for words in (">People<", ">1 People<", "90%", "95%"):
         assert words in figure, words
+    model.runs.all().delete()
+    assert 'id="by-round"' not in client.get(f"/m/{model.pk}/").text
 
 
 def test_the_gap_between_people_and_the_best_model(client, task, people):

@@ -1,7 +1,6 @@
 """Rows that people judge, from a form: the fields that columns fill, and storing what was seen."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -11,7 +10,7 @@ from dynabench.accounts.models import User
 from dynabench.lib.errors import Refused
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
-from tasks.contexts.columns import Matching
+from tasks.contexts.columns import Matching, OtherFields
 from tasks.contexts.files import Summary
 from tasks.contexts.services import read_file
 from tasks.formats.base import UNKNOWN, Line, Terms, digest_of
@@ -26,22 +25,11 @@ UID, PREDICTION, MODEL = "uid", "prediction", "model"
 ANSWERS = ("multiclass", "text", "long_text", "span")
 
 
-@dataclass(frozen=True)
-class JudgedFields:
+def judged_fields(config: TaskConfig) -> OtherFields:
     """What a row to be judged holds: all that judges read, the answer of its author and a model's.
 
-    `context` is what `tasks.contexts` calls the fields that columns fill.
+    Raises Refused where the task's answers are of another kind than rows can hold.
     """
-
-    context: tuple[Component, ...]
-
-    def component(self, name: str) -> Component:
-        """Raises KeyError."""
-        return {one.name: one for one in self.context}[name]
-
-
-def judged_fields(config: TaskConfig) -> JudgedFields:
-    """Those of a task. Raises Refused where its answers are of another kind than rows can hold."""
     answer = config.component(config.answer_field)
     if config.kind != "examples" or answer.type not in ANSWERS:
         raise Refused(
@@ -63,7 +51,7 @@ def judged_fields(config: TaskConfig) -> JudgedFields:
         for name, required in others.items()
         if name not in taken
     ]
-    return JudgedFields((*given, said, *more))
+    return OtherFields((*given, said, *more))
 
 
 def preview_rows(

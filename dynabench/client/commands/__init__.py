@@ -16,7 +16,14 @@ from dynabench.client.commands import (
     test,
     worker,
 )
-from dynabench.client.commands.shared import FAILED, NO_ACCESS, STOPPED, CommandError, note
+from dynabench.client.commands.shared import (
+    FAILED,
+    NO_ACCESS,
+    STOPPED,
+    USAGE,
+    CommandError,
+    note,
+)
 from dynabench.client.errors import (
     AuthenticationError,
     DynabenchError,
@@ -57,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ServerError as error:
         return _fail(f"{error} The server is named by --server or DYNABENCH_URL.", NO_ACCESS)
     except (DynabenchError, OSError, ValueError) as error:
-        return _fail(str(error), FAILED)
+        return _fail(str(error), USAGE if isinstance(error, FileNotFoundError) else FAILED)
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -101,6 +101,10 @@ def test_a_folder_is_the_same_archive_each_time(folder, tmp_path):
     (copy / "config.json").unlink()
     (copy / "config.json").symlink_to(folder / "config.json")  # as in the hub's cache
     assert content(copy) == archive
+    for name in ("config.json", "model.safetensors"):
+        (copy / name).rename(copy / f"adapter_{name}")
+    with tarfile.open(fileobj=io.BytesIO(content(copy))) as tar:  # a LoRA adapter's
+        assert tar.getnames()[0] == "adapter_config.json"
 
 
 def test_what_cannot_be_packed(tmp_path, folder):

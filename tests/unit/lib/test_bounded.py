@@ -12,6 +12,7 @@ from dynabench.lib import bounded as module
 from dynabench.lib.bounded import MIB, TOO_DEEP, TOO_LARGE, TOO_LONG, Bounds, OutOfBounds, bounded
 from dynabench.lib.errors import Unavailable
 from evaluation.uploads.archives import ArchiveRefused, check_archive
+from tests.support.own_process import KNOWN, loads
 
 pytestmark = pytest.mark.own_process
 
@@ -24,6 +25,10 @@ def test_a_long_job_reaches_a_process_that_starts_slowly(monkeypatch):
     monkeypatch.setattr(module, "BEAT_SECONDS", 0.001)
     job = partial(len, b"x" * 3 * MIB)  # more than a pipe holds
     assert bounded(job, Bounds(seconds=20)) == 3 * MIB
+
+
+def test_what_checks_are_given_loads_there():
+    assert loads(*KNOWN)
 
 
 def test_what_it_raises_comes_back_with_its_type(tmp_path):

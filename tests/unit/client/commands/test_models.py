@@ -68,7 +68,7 @@ def test_what_is_elsewhere_is_named(accepting, capsys, monkeypatch, arguments, t
         (["--chat", "https://x.test/v1", "--name", "x", "--model", "m", "--prompt", "no"], 2, "no"),
         (["--hub", "a/b@c", "--estimate"], 2, "--chat"),
         (["--hub", "a/b@c", "--publish", "--no-wait"], 2, "leave --no-wait out"),
-        (["no-such-folder"], 1, "There is no no-such-folder."),
+        (["no-such-folder"], 2, "There is no no-such-folder."),
     ],
 )
 def test_what_is_missing_is_asked_for(accepting, failing, arguments, code, said):
