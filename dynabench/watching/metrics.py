@@ -91,8 +91,8 @@ def _figures(found: Facts) -> Iterator[GaugeMetricFamily]:
     )
     yield _gauge("judge_queue", "Examples that need votes.", "task", found.to_judge)
     yield _gauge("breaker_open", "1: the target is not asked for a while.", "target", breakers)
-    yield _gauge(
-        "last_success_timestamp_seconds", "When a job of the clock ended well.", "job", seen
+    yield _gauge(  # Prometheus itself calls a server's own label `job`
+        "last_success_timestamp_seconds", "When a job of the clock ended well.", "work", seen
     )
 
 

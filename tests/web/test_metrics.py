@@ -138,11 +138,19 @@ def test_processes_of_a_server_count_together(tmp_path, monkeypatch):
 
 def test_alerts_and_the_board_ask_for_what_is_exported(tmp_path):
     DjangoMetrics.get_instance()
-    exported = set(REGISTRY._names_to_collectors) | {one.name for one in metrics.Rows().collect()}
+    rows = list(metrics.Rows().collect())
+    exported = set(REGISTRY._names_to_collectors) | {one.name for one in rows}
+    labelled = [*rows, *REGISTRY._collector_to_names]
+    labels = {name for one in labelled for name in getattr(one, "_labelnames", ())}
+    assert not labels & {"job", "instance"}  # which Prometheus sets, and renames ours
     for file in ("prometheus/dynabench.rules.yml", "grafana/dynabench.json"):
-        named = set(re.findall(r"\b(?:dynabench|django)_\w+", (ROOT / "deploy" / file).read_text()))
+        text = (ROOT / "deploy" / file).read_text()
+        named = set(re.findall(r"\b(?:dynabench|django)_\w+", text))
         assert named, file
         assert named - exported == set(), file
+        asked = re.findall(r"\bby \(([^)]*)\)|_\w+\{(\w+)[=!]", text)
+        by = {name for pair in asked for name in re.findall(r"\w+", " ".join(pair))}
+        assert by - labels == {"le", "instance"} & by, file
     if promtool := shutil.which("promtool"):
         board = json.loads((ROOT / "deploy/grafana/dynabench.json").read_text())
         asked = [one["expr"] for panel in board["panels"] for one in panel["targets"]]
