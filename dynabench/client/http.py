@@ -1,4 +1,4 @@
-"""Requests that are tried again, pages that are followed, and files that come in parts: flows."""
+"""Requests that are tried again, pages and jobs that are followed, files in parts: flows."""
 
 import os
 import random
@@ -6,7 +6,8 @@ import uuid
 from collections.abc import Callable, Mapping
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from time import monotonic
+from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -17,15 +18,21 @@ from dynabench.client.errors import (
     DynabenchError,
     Refused,
     ServerError,
+    TimedOut,
     Unreachable,
     error_of,
     retry_after,
 )
 from dynabench.client.flow import Call, Flow, Pause, Work, method
-from dynabench.client.progress import bytes_shown
+from dynabench.client.progress import bytes_shown, lines_shown
 
+T = TypeVar("T")
 AWAY = (502, 503, 504)
 LONGEST_PAUSE = 120.0
+LONGEST_LOOK = 10.0
+"""Seconds between two looks at what goes on at the server."""
+MOST_SILENCE = 10
+"""So many times in a row the server may not answer while we wait."""
 OTHER_SERVER = "DYNABENCH_URL, or url=, names the server."
 
 
@@ -159,6 +166,42 @@ class Asking:
             except Refused as error:
                 if error.status != httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
                     raise  # else all of it is here, as its digest will say
+
+
+class Following(Asking):
+    """What asks again until something is over."""
+
+    def _follow(
+        self,
+        ask: Callable[[], Flow[T]],
+        stands: Callable[[T], tuple[str, bool]],
+        timeout: float | None,
+    ) -> Flow[T]:
+        """What `ask` brings once it is over.
+
+        stands: how it stands, as a sentence that is shown, and whether it is over. timeout: seconds
+        to wait at most; None: no end. Raises TimedOut.
+        """
+        begun, silence, pause = monotonic(), 0, 1.0
+        with lines_shown(is_shown=self.progress) as tell:
+            while True:
+                try:
+                    found = yield from ask()
+                    silence = 0
+                except (Unreachable, ServerError) as error:
+                    silence += 1
+                    if silence > MOST_SILENCE:
+                        raise
+                    tell(f"{error.message} Trying again.")
+                else:
+                    sentence, is_over = stands(found)
+                    tell(sentence)
+                    if is_over:
+                        return found
+                if timeout is not None and monotonic() - begun + pause > timeout:
+                    raise TimedOut(f"Not over after {timeout:g} seconds. Ask for it again later.")
+                yield Pause(pause)
+                pause = min(pause * 1.5, LONGEST_LOOK)
 
 
 def _is_brief(failure: DynabenchError, asked: float | None) -> bool:

@@ -8,8 +8,8 @@ from dynabench.client import types
 from dynabench.client.archive import own_name, size_of
 from dynabench.client.errors import EvaluationFailed, QuotaReached
 from dynabench.client.flow import Flow, Work, method
+from dynabench.client.http import Following
 from dynabench.client.upload import Uploading
-from dynabench.client.wait import Following
 
 GOOD = ("accepted", "scored", "published")
 """Phases in which a model stays that did not fail."""

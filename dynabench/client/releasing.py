@@ -6,8 +6,8 @@ from typing import TypeVar, Unpack
 from dynabench.client import types
 from dynabench.client.errors import Refused
 from dynabench.client.flow import Flow, method
+from dynabench.client.http import Following
 from dynabench.client.upload import Uploading
-from dynabench.client.wait import Following
 
 J = TypeVar("J", types.Release, types.WholeTraining)
 
