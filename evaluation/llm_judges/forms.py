@@ -6,7 +6,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext as _
 
-from evaluation.chat.target_services import chat_targets
+from evaluation.chat.forms import asking_fields
 from evaluation.llm_judges.services import MOST_CALLS
 from tasks.models import Task
 
@@ -26,18 +26,9 @@ class JudgeForm(forms.Form):
             label=_("Name"),
             help_text=_("Letters, digits, hyphens. A judge never changes, so number its versions."),
         )
-        self.fields["target"] = forms.ModelChoiceField(
-            chat_targets(task),
-            label=_("Judge model"),
-            to_field_name="name",
-            help_text=_("A target of this task with the adapter openai_chat."),
-        )
-        self.fields["prompt"] = forms.CharField(
-            max_length=10_000,
-            initial=PROMPT,
-            label=_("Prompt"),
-            help_text=_("Texts are given between tags of their names, as data."),
-            widget=forms.Textarea(attrs={"rows": 6}),
+        given = _("Texts are given between tags of their names, as data.")
+        self.fields |= asking_fields(
+            task, label=_("Judge model"), prompt=PROMPT, given=given, rows=6
         )
         self.fields["most_calls"] = forms.IntegerField(
             min_value=1, max_value=MOST_CALLS, initial=500, label=_("Most calls each time")

@@ -6,7 +6,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext as _
 
-from evaluation.chat.target_services import chat_targets
+from evaluation.chat.forms import asking_fields
 from evaluation.paraphrases.services import MOST
 from tasks.models import Task
 
@@ -21,19 +21,8 @@ class ParaphraseForm(forms.Form):
 
     def __init__(self, task: Task, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(data)
-        self.fields["target"] = forms.ModelChoiceField(
-            chat_targets(task),
-            label=_("Model"),
-            to_field_name="name",
-            help_text=_("A target of this task with the adapter openai_chat."),
-        )
-        self.fields["prompt"] = forms.CharField(
-            max_length=10_000,
-            initial=PROMPT,
-            label=_("Prompt"),
-            help_text=_("The text is given between tags of its name, as data."),
-            widget=forms.Textarea(attrs={"rows": 4}),
-        )
+        given = _("The text is given between tags of its name, as data.")
+        self.fields |= asking_fields(task, label=_("Model"), prompt=PROMPT, given=given, rows=4)
         self.fields["size"] = forms.IntegerField(
             min_value=1, max_value=MOST, initial=200, label=_("Most examples")
         )
