@@ -354,7 +354,7 @@ class _Run:
         import torch
 
         self.trained.model.train()
-        losses = []
+        losses: list[float] = []
         for batch in batches(self._draw(part), self.options.batch_size, self.rng):
             for group in optimizer.param_groups:
                 group["lr"] = group["top"] * _rate(self.step / self.steps)
