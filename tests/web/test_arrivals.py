@@ -74,7 +74,9 @@ def checked(submission):
 
 
 @pytest.mark.own_process
-def test_a_folder_is_checked_kept_and_queued(task, alice, folder, version):
+def test_a_folder_is_checked_kept_and_queued(task, alice, folder, version, monkeypatch):
+    """A real model answers its five in tests/unit/evaluation/test_checking.py."""
+    answering(monkeypatch, right)
     submission = checked(hand_in(task, alice, data=zipped(folder)))
     assert (submission.state, submission.outcome, submission.error) == (State.DONE, "ok", "")
     assert len(submission.digest) == 64

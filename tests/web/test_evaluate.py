@@ -172,12 +172,17 @@ def test_images_are_looked_at_before_they_are_run(monkeypatch):
     assert refusal(model="an-image") == "No ENTRYPOINT.\nA VOLUME."
 
 
-def test_a_real_model_in_a_process(no_engine, tmp_path):
+def test_without_an_engine_a_folder_is_run_in_a_process(no_engine, tmp_path, monkeypatch):
+    """What the process measures: tests/integration/test_process_runner.py."""
+    ending = Ending(Outcome.OK, Usage(1.0, cpu_seconds=0.5, peak_bytes=2**21, mean_bytes=2**20))
+    scripted = ScriptedRunner(ending=ending)
+    monkeypatch.setattr(ProcessRunner, "run", scripted.run)
     folder = tiny_model(tmp_path / "model", "pair-classification")
     report = json.loads(evaluate("--json", "--suites", "plain", model=str(folder)))
     assert (report["outcome"], report["runner"]) == ("ok", ProcessRunner.name)
-    assert report["memory"]["peak_bytes"] > 2**20
-    assert report["cpu_seconds"] > 0
+    assert report["memory"] == {"peak_bytes": 2**21, "mean_bytes": 2**20}
+    assert report["cpu_seconds"] == 0.5
+    assert len(scripted.sent) == 1
 
 
 def test_a_suite_in_other_words(task, runner, tmp_path, monkeypatch):
