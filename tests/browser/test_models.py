@@ -11,7 +11,7 @@ from evaluation.models import NearCopy, Submission, Upload
 from evaluation.submissions import views as submission_views
 from evaluation.teams.services import invite, make_team
 from tests.browser.conftest import audit, make_round, visit
-from tests.support.evaluations import without_deltas
+from tests.support.evaluations import ScriptedRunner, run_with, without_deltas
 from tests.support.factories import UserFactory
 from tests.support.serving_models import tiny_model
 from tests.support.submissions import (
@@ -55,8 +55,10 @@ def hand_in(page: Page) -> None:
 
 
 def test_from_the_file_to_the_scores(page, task, archive, monkeypatch):
-    monkeypatch.setattr(jobs, "engine", lambda: None)
-    monkeypatch.setattr("evaluation.sandbox.engine.engine", lambda: None)
+    """A real model in a process goes the same way in tests/integration/test_client.py."""
+    scripted = ScriptedRunner()
+    monkeypatch.setattr(jobs, "_runner", lambda *_: scripted)
+    run_with(monkeypatch, scripted)
     monkeypatch.setattr(submission_views, "PIECE_BYTES", PIECE)
     without_deltas(task, "robustness")
     make_set(task, "open", may_leave=True)
