@@ -21,6 +21,7 @@ from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, U
 ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--js-flags=--no-opt,--no-maglev",  # a page ends before it gains from what they compile
 ]  # fmt: skip
 # Chromium and htmx write these lines themselves for what the pages show on purpose.
 EXPECTED = re.compile(
