@@ -78,7 +78,7 @@ def try_it(model, texts) -> list[str]:
     """What a stranger reads who waits for the model's start and writes these; then nobody asks."""
     try:
         client, url = Client(), url_of(model, "try/")
-        wait_until(lambda: "form" in (ok(client.get(url)).context or {}))
+        wait_until(PracticeRun.objects.filter(ready_at__isnull=False).exists)
         said = []
         for text in texts:
             shown = ok(client.get(url)).context["form"].initial

@@ -91,7 +91,7 @@ class Cluster:
             run.refresh_from_db()
             return run.is_over
 
-        wait_until(is_over)
+        wait_until(is_over, pause=1)
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def wait_for_the_middle(
         assert not run.is_over, run.error
         return run.state == State.RUNNING and "answers" in run.message
 
-    wait_until(is_asked, pause=0.01)
+    wait_until(is_asked, pause=0.05)
     if held:
         send_to_model(held, signal.SIGSTOP)
     time.sleep(choose.random())
