@@ -24,6 +24,7 @@ from tests.support.own_process import Loaded
 DATA = Path(os.environ.get("DYNABENCH_DATA") or Path(__file__).parents[2] / "shared" / "data")
 REQUIRE_ALL = os.environ.get("REQUIRE_ALL") == "1"
 _left_out: dict[str, int] = {}
+gc.disable()  # until all is loaded, which makes no garbage
 SEED = int(os.environ.get("TEST_SEED") or 0)  # of all that tests draw at random
 KEY = "known-to-all-tests"  # of the site
 ORDER = os.environ.get("TEST_ORDER")  # any word: files, and the tests in each, in another order
@@ -101,6 +102,7 @@ def pytest_collection_finish() -> None:
     """What is loaded stays: to look through it for garbage again and again takes long."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)
