@@ -8,6 +8,7 @@ from django.urls import reverse_lazy
 from whitenoise.compress import Compressor
 
 from dynabench.env import (
+    EnvError,
     database,
     env_bool,
     env_choice,
@@ -455,6 +456,9 @@ LOGGING: dict[str, Any] = {
 if SENTRY_DSN := env_secret("SENTRY_DSN"):
     from dynabench.lib.telemetry.reports import report_to
 
-    report_to(SENTRY_DSN)
+    try:
+        report_to(SENTRY_DSN)
+    except ValueError as error:
+        raise EnvError(f"SENTRY_DSN is not an address of Sentry: {error}.") from None
 if LOG_FORMAT == "json":  # gunicorn's own lines of a worker, too
     LOGGING["loggers"]["gunicorn.error"] = {"handlers": [], "propagate": True}

@@ -4,13 +4,16 @@ import time
 from datetime import timedelta
 from io import StringIO
 
+import psycopg
 import pytest
 from django.core.management import call_command
+from django.db import connection, transaction
 
 from dynabench.accounts.models import LogEntry, User
 from dynabench.accounts.tidying import claim
 from dynabench.management import installing
-from dynabench.management.commands import setup
+from dynabench.management.commands import migrate, setup
+from tests.support.live import database_url
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -37,6 +40,25 @@ def test_one_of_several_makes_the_administrator(at_once, monkeypatch, settings, 
     monkeypatch.setattr(setup, "install", lambda tell: None)
     at_once(lambda _: call_command("setup", stdout=StringIO()), range(3))
     assert User.objects.get().is_superuser
+
+
+def test_a_migration_gives_way_to_who_uses_its_table(monkeypatch):
+    tried = []
+
+    def alter(*args, **options):
+        tried.append(args)
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("LOCK TABLE upkeep_incident IN ACCESS EXCLUSIVE MODE")
+
+    monkeypatch.setattr(migrate.migrate.Command, "handle", alter)
+    with psycopg.connect(database_url()) as somebody:
+        somebody.execute("SELECT 1 FROM upkeep_incident")
+        monkeypatch.setattr(migrate.time, "sleep", lambda seconds: somebody.rollback())
+        call_command("migrate", stdout=StringIO())
+    assert len(tried) == 2
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW lock_timeout")
+        assert cursor.fetchone() == ("3s",)
 
 
 def test_the_work_of_a_minute_is_done_by_one(at_once):

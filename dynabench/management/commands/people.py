@@ -81,7 +81,7 @@ class Command(BaseCommand):
         set_suspended(user=_user(options), suspended=False, actor=None)
 
     def _revoke(self, options: dict[str, Any]) -> None:
-        self.stdout.write(f"{end_access(user=_user(options), actor=None)} tokens ended.")
+        self.stdout.write(f"Tokens ended: {end_access(user=_user(options), actor=None)}.")
 
     def _role(self, options: dict[str, Any]) -> None:
         task = Task.objects.filter(code=options["task"]).first()

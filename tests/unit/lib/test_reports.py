@@ -7,6 +7,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
 import brotli
+import pytest
 import sentry_sdk
 
 from dynabench.lib.telemetry.reports import report_to
@@ -52,3 +53,8 @@ def test_an_error_goes_without_what_people_wrote():
     assert text not in envelope
     assert "A warning" not in envelope
     assert not {"user", "request"} & event.keys()
+
+
+def test_another_address_is_refused():
+    with pytest.raises(ValueError, match="scheme"):
+        report_to("sentry.example.org")
