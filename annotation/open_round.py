@@ -1,5 +1,7 @@
 """Which round of a task a person writes in now."""
 
+from collections.abc import Callable
+
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -20,12 +22,23 @@ def live_round(task: Task) -> Round | None:
 def round_to_write(task: Task, annotator: Annotator) -> Round | None:
     """The closed round in which the person may still finish what they were writing; else live."""
     rounds = _rounds(task)
+    if rounds:
+        is_offered = offered(annotator, task)
+        rounds = [round for round in rounds if is_offered(round.pk)]
     for round in rounds:
         if round.is_being_written:
             current = selectors.current_assignment(annotator, round)
             if current and selectors.may_send(current):
                 return round
     return next((round for round in rounds if round.state in LIVE), None)
+
+
+def offered(annotator: Annotator, task: Task) -> Callable[[int], bool]:
+    """Whether a round, by its id, is offered to the person: in a study, those that it chose."""
+    going = Q(campaigns__all_places__annotator=annotator)
+    going &= Q(campaigns__all_places__state__in=("testing", "working", "lapsed"))
+    asked = set(task.rounds.filter(going).values_list("pk", flat=True))
+    return lambda round: not asked or round in asked
 
 
 def not_open(round: Round) -> str:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from django.db import Error
 
 from dynabench.accounts.tidying import claim
-from dynabench.campaigns.jobs import renew_campaigns
+from dynabench.campaigns.jobs import renew_campaigns, settle_all
 from dynabench.campaigns.retention_services import apply_retention
 from dynabench.campaigns.vector_jobs import ask_for_vectors
 from dynabench.lib.keeper import is_at_work
@@ -62,6 +62,7 @@ DAILY: Mapping[str, Callable[[], int]] = {
     "examples of people who left emptied": purge_deleted,
     "examples decided otherwise": refit_second_opinions,
     "rows emptied by their age": apply_retention,
+    "ledger rows added late": settle_all,
 }
 
 

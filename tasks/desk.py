@@ -17,7 +17,7 @@ from tasks.permissions import READERS
 
 TABLES = (
     *("Task", "Round", "Context", "ContextBatch", "TargetModel", "Generator", "Example"),
-    *("Validation", "Consensus", "OwnerDecision", "Report", "Annotator", "LogEntry"),
+    *("Validation", "Consensus", "OwnerDecision", "Report", "Annotator", "Campaign", "LogEntry"),
 )
 """Those of tasks, in the order of the tabs of the owners' pages."""
 RAW = ("auth", "django_q")

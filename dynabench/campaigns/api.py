@@ -1,5 +1,6 @@
 """The API's addresses of a task's campaigns: the list, one with its numbers, and its state."""
 
+from collections.abc import Collection
 from typing import Any
 
 from django.db.models import QuerySet
@@ -16,10 +17,11 @@ from dynabench.accounts.models import ApiToken
 from dynabench.accounts.people import person
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.selectors import numbers_of, rows_of
-from dynabench.campaigns.services import FROM, set_campaign_state
+from dynabench.campaigns.services import FROM, move_campaign
 from dynabench.lib.api import NewestFirst, read
+from dynabench.lib.errors import Invalid
 from tasks.access import ANY, find_task
-from tasks.models import Task
+from tasks.models import Round, Task
 from tasks.permissions import can_own
 
 STATES = [state.value for state in FROM]
@@ -28,13 +30,19 @@ STATES = [state.value for state in FROM]
 class CampaignSerializer(serializers.ModelSerializer[Campaign]):
     """A campaign's plan; money is in the currency's smallest unit."""
 
+    rounds = serializers.SerializerMethodField(help_text="Their numbers; none: all that are open.")
+
     class Meta:
         model = Campaign
         fields = (
-            *("slug", "name", "kind", "way", "state", "places", "each", "minutes"),
+            *("slug", "name", "kind", "rounds", "way", "state", "places", "each", "minutes"),
             *("opens_at", "closes_at", "currency", "pay_task", "pay_accepted", "pay_bonus"),
-            *("budget", "machine_hour", "opened_at", "closed_at", "made_at"),
+            *("budget", "machine_hour", "approval_days", "opened_at", "closed_at", "made_at"),
         )
+
+    def get_rounds(self, campaign: Campaign) -> list[int]:
+        """In their order."""
+        return [one.number for one in campaign.rounds.all()]
 
 
 class CampaignPartsSerializer(serializers.Serializer[Any]):
@@ -84,15 +92,25 @@ class WholeCampaignSerializer(CampaignSerializer):
 
 
 class CampaignStateSerializer(serializers.Serializer[Any]):
-    """Open, pause or close it."""
+    """Open, pause or close it, or choose its rounds."""
 
-    state = serializers.ChoiceField(STATES)
+    state = serializers.ChoiceField(STATES, required=False)
+    rounds = serializers.ListField(
+        child=serializers.IntegerField(min_value=0),
+        required=False,
+        help_text="Their numbers, in which work counts; none: all that are open.",
+    )
     ethics_name = serializers.CharField(
         max_length=100,
         default="",
         allow_blank=True,
         help_text="To open it: your name under the ethics statement.",
     )
+
+    def validate(self, told: dict[str, Any]) -> dict[str, Any]:
+        if not {"state", "rounds"} & told.keys():
+            raise serializers.ValidationError({"state": ["Say its state, its rounds or both."]})
+        return told
 
 
 class _OfCampaigns(APIView):
@@ -112,7 +130,7 @@ class Campaigns(_OfCampaigns, generics.ListAPIView[Campaign]):
     queryset = Campaign.objects.none()
 
     def get_queryset(self) -> QuerySet[Campaign]:
-        return self.owned().campaigns.all()
+        return self.owned().campaigns.prefetch_related("rounds")
 
 
 class CampaignView(_OfCampaigns):
@@ -129,10 +147,20 @@ class CampaignView(_OfCampaigns):
 
     @write("campaigns_change", CampaignStateSerializer, WholeCampaignSerializer)
     def patch(self, request: Request, code: str, slug: str) -> Response:
-        """Open, pause or close it; for owners."""
+        """Choose its rounds; open, pause or close it; for owners."""
         found, told = self.found(slug), read(CampaignStateSerializer, request)
-        set_campaign_state(campaign=found, actor=person(request), **told)
+        if "rounds" in told:
+            told["rounds"] = _rounds(found.task, told["rounds"])
+        move_campaign(campaign=found, actor=person(request), **told)
         return Response(WholeCampaignSerializer(self.found(slug)).data)
+
+
+def _rounds(task: Task, numbers: Collection[int]) -> list[Round]:
+    """Raises Invalid where the task has none of a number."""
+    known = {one.number: one for one in task.rounds.all()}
+    if wrong := sorted(set(numbers) - known.keys()):
+        raise Invalid(f"This task has no round {wrong[0]}.", field="rounds")
+    return [known[number] for number in numbers]
 
 
 urlpatterns = [

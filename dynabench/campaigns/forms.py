@@ -23,6 +23,7 @@ LABELS = {
     "name": _("Name"),
     "slug": _("Address"),
     "kind": _("People"),
+    "rounds": _("In these rounds"),
     "way": _("They come by"),
     "places": _("How many people"),
     "each": _("Examples or judgements of each"),
@@ -47,6 +48,7 @@ LABELS = {
     "code_returned": _("Code for people who leave"),
     "study": _("The panel's id of the study"),
     "id_days": _("Days that the panel's ids are kept"),
+    "approval_days": _("Days after which the panel approves by itself"),
     "help_text": _("Help"),
     "tour": _("Guided tour"),
     "test_items": _("Gold items of the test"),
@@ -61,6 +63,8 @@ LABELS = {
     "ethics": _("Ethics statement"),
 }
 TEXTS = {
+    "rounds": _("Work in others is not offered and does not count. None: whatever is open."),
+    "approval_days": _("You are warned before. Empty: 21 on Prolific, 30 on Mechanical Turk."),
     "slug": _("The last part of the link: lower-case letters, digits and hyphens."),
     "minutes": _("Then the place is free again. Who submits later is paid, too."),
     "closes_at": _("UTC. Empty: until you close it."),
@@ -94,7 +98,9 @@ TEXTS = {
     ),
 }
 PARTS = {
-    _("The work"): ("name", "slug", "kind", "places", "each", "minutes", "opens_at", "closes_at"),
+    _("The work"): (
+        *("name", "slug", "kind", "rounds", "places", "each", "minutes", "opens_at", "closes_at"),
+    ),
     _("Who may take part"): ("way", "languages", "minimum_age", "requires"),
     _("Texts"): ("ethics", "consent", "help_text"),
     _("Before the work"): (
@@ -106,7 +112,7 @@ PARTS = {
     ),
     _("The panel"): (
         *("completion_url", "code_done", "code_screened", "code_returned"),
-        *("study", "token", "id_days"),
+        *("study", "token", "id_days", "approval_days"),
     ),
     _("Quality"): ("own_rules", "pauses_itself"),
 }
@@ -139,11 +145,17 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
         self.fields["requires"].queryset = tasks  # type: ignore[attr-defined]
         for name in ("questions", "own_rules"):
             self.fields[name].strip = False  # type: ignore[attr-defined]  # errors name lines
+        self.fields["rounds"].queryset = task.rounds.select_related("task")  # type: ignore[attr-defined]
+        if task.config.kind == "arena":
+            del self.fields["rounds"]
 
     @property
     def parts(self) -> list[tuple[str, list[forms.BoundField]]]:
         """The fields under their headings."""
-        return [(str(title), [self[name] for name in names]) for title, names in PARTS.items()]
+        return [
+            (str(title), [self[name] for name in names if name in self.fields])
+            for title, names in PARTS.items()
+        ]
 
     class Meta:
         model = Campaign
@@ -151,6 +163,7 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
         labels = LABELS
         help_texts = TEXTS
         widgets = {
+            "rounds": forms.CheckboxSelectMultiple,
             "ethics": forms.Textarea(attrs={"rows": 5}),
             "help_text": forms.Textarea(attrs={"rows": 4}),
             "tour": forms.Textarea(attrs={"rows": 6}),

@@ -1,5 +1,6 @@
 """A campaign: whom it asks for what and for how much, who took part, and what each is owed."""
 
+from datetime import timedelta
 from uuid import uuid4
 
 from django.core.validators import MaxValueValidator, MinValueValidator
@@ -11,18 +12,20 @@ from django.utils.translation import gettext_lazy as _
 from dynabench.accounts.models import Annotator, User
 from dynabench.campaigns.rules.pay import Pay
 from dynabench.campaigns.validators import check_questionnaire, check_rules
-from tasks.models import Task
+from tasks.models import Round, Task
 from tasks.proposal import CODE
 
 PANEL_PEOPLE = "@panel.invalid"
 """How addresses end of accounts that a panel's people have without knowing."""
+APPROVES_AFTER = {"prolific": 21, "mturk": 30}
+"""Days, by way in, where an owner states no others; the last is a task's AutoApprovalDelay."""
 
 
 class Campaign(models.Model):
     """A study of one task: so many people each do so much for so much pay.
 
-    Money is in the currency's smallest unit. What people do counts in all rounds of the task that
-    are open meanwhile.
+    Money is in the currency's smallest unit. What people do counts in the campaign's rounds; where
+    none is chosen, in all rounds of the task that are open meanwhile.
     """
 
     class Kind(models.TextChoices):
@@ -48,6 +51,7 @@ class Campaign(models.Model):
     task = models.ForeignKey(Task, models.CASCADE, related_name="campaigns")
     slug = models.CharField(max_length=40, unique=True, validators=[CODE])
     name = models.CharField(max_length=100)
+    rounds = models.ManyToManyField(Round, related_name="campaigns", blank=True)
     kind = models.CharField(max_length=5, choices=Kind, default=Kind.WRITE)
     way = models.CharField(max_length=10, choices=Way, default=Way.LINK)
     state = models.CharField(max_length=6, choices=State, default=State.DRAFT, editable=False)
@@ -101,6 +105,10 @@ class Campaign(models.Model):
     own_rules = models.TextField(
         blank=True, validators=[check_rules], help_text="A rule a line; see `rules.own_rules`."
     )
+    approval_days = models.PositiveSmallIntegerField(
+        null=True, blank=True, validators=[MinValueValidator(1)],
+        help_text="After which the panel approves by itself; see `APPROVES_AFTER`.",
+    )  # fmt: skip
     pauses_itself = models.BooleanField(
         default=False, help_text="Whom evidence or rules propose is paused without an owner."
     )
@@ -121,7 +129,24 @@ class Campaign(models.Model):
             bonus=self.pay_bonus,
             fee_percent=self.fee_percent,
             tax_percent=self.tax_percent,
+            test=self.pay_test,
         )
+
+    @property
+    def approves_after(self) -> timedelta | None:
+        """So long after the end the panel approves what nobody decided; None: it does not."""
+        days = self.approval_days or APPROVES_AFTER.get(self.way)
+        return timedelta(days=days) if days else None
+
+    @property
+    def late(self) -> timedelta:
+        """So long after their time people may submit: as long again, and an hour at least."""
+        return timedelta(minutes=max(self.minutes, 60))
+
+    @property
+    def written(self) -> int:
+        """The examples of each person that are paid."""
+        return self.each if self.kind in (self.Kind.WRITE, self.Kind.BOTH) else 0
 
 
 class ConsentText(models.Model):
@@ -157,10 +182,9 @@ class Invited(models.Model):
 
 
 class Place(models.Model):
-    """One of a campaign's places: held for somebody of whom nothing is known until they agree."""
+    """Somebody who agreed to take part: what they do, for whom they come, until when."""
 
     class State(models.TextChoices):
-        HELD = "held", _("held")
         TESTING = "testing", _("before the work")
         WORKING = "working", _("working")
         LAPSED = "lapsed", _("out of time")
@@ -169,9 +193,10 @@ class Place(models.Model):
         REJECTED = "rejected", _("rejected")
         RETURNED = "returned", _("returned")
         SCREENED = "screened", _("screened out")
+        OVER = "over", _("too late")
 
     campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="all_places")
-    state = models.CharField(max_length=9, choices=State, default=State.HELD)
+    state = models.CharField(max_length=9, choices=State, default=State.WORKING)
     annotator = models.ForeignKey(Annotator, models.PROTECT, null=True, related_name="places")
     expires_at = models.DateTimeField()
     consent = models.ForeignKey(ConsentText, models.PROTECT, null=True, related_name="+")
@@ -182,6 +207,7 @@ class Place(models.Model):
     sealed_id = models.TextField(blank=True, help_text="The panel's ids, encrypted.")
     digest = models.CharField(max_length=64, blank=True, help_text="Of the personal secret.")
     answers = models.JSONField(null=True, help_text="To the questions; null: not asked yet.")
+    warned_at = models.DateTimeField(null=True, help_text="That the panel approves by itself soon.")
     about = models.JSONField(default=dict, help_text="What they told of themselves, if anything.")
 
     class Meta:

@@ -19,7 +19,7 @@ from dynabench.campaigns.forms import CampaignForm, InviteForm, OpenForm, PaidFo
 from dynabench.campaigns.models import Campaign, Payment, Place
 from dynabench.campaigns.quality import looks_of
 from dynabench.campaigns.rules.questionnaire import read_questionnaire
-from dynabench.campaigns.selectors import numbers_of, payments_of, rows_of
+from dynabench.campaigns.selectors import approval_due, numbers_of, payments_of, rows_of
 from dynabench.lib.downloads import csv_file
 from dynabench.lib.errors import Refused
 from dynabench.lib.refusals import as_form_error, as_message
@@ -111,6 +111,7 @@ def _page(
         "campaign": campaign,
         "rows": rows,
         "numbers": numbers_of(campaign, rows),
+        "due": approval_due(campaign),
         "link": request.build_absolute_uri(reverse("campaigns:arrive", args=[campaign.slug])),
         "query": _query(campaign),
         "files": FILES,

@@ -9,13 +9,16 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
+from django.db.models import Min, Q, QuerySet
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
-from dynabench.campaigns.models import Campaign, LedgerRow, Payment, Place
+from dynabench.campaigns.models import APPROVES_AFTER, Campaign, LedgerRow, Payment, Place
 from dynabench.campaigns.place_services import enter_in_ledger
 from dynabench.campaigns.selectors import ids_of, in_payment, rows_of
 from dynabench.campaigns.services import lock_owned
@@ -25,8 +28,12 @@ from dynabench.campaigns.ways.paying import Api, Bonus, PanelRefused, PanelUncle
 from dynabench.campaigns.ways.prolific import Prolific
 from dynabench.lib.encryption import Unreadable, decrypt
 from dynabench.lib.errors import Invalid, Refused
+from tasks.mails import mail_members
+from tasks.permissions import OWNERS
 
 BATCH = 20
+WARNING = timedelta(days=3)
+"""So long before a panel approves by itself its owner is warned, or half of the time."""
 LEASE = timedelta(minutes=5)
 """Far above the time of all calls of a batch: after it nobody is sending any more."""
 REASON_LENGTH = 100
@@ -81,6 +88,45 @@ def plan_decision(*, place: Place, actor: User, approve: bool, reason: str = "")
     except IntegrityError:
         raise Refused(_("Another payment of this person is not over yet."), code="open") from None
     log(actor, f"campaign.{kind}-planned", campaign.task, place=place.pk)
+
+
+def warn_of_approvals() -> int:
+    """Mail owners, once for each person, before the panel approves by itself; how many are named.
+
+    No lock: of several workers, the one whose update hits mails.
+    """
+    after = Q(approval_days__gt=0) | Q(way__in=APPROVES_AFTER)
+    waiting = Q(all_places__state=Place.State.SUBMITTED, all_places__warned_at=None)
+    first = Min("all_places__submitted_at", filter=waiting)
+    found = Campaign.objects.filter(after).annotate(first=first).exclude(first=None)
+    return sum(_warn(campaign) for campaign in found.select_related("task"))
+
+
+@transaction.atomic
+def _warn(campaign: Campaign) -> int:
+    now, after = timezone.now(), campaign.approves_after or WARNING
+    near = campaign.all_places.filter(
+        state=Place.State.SUBMITTED,
+        warned_at=None,
+        submitted_at__lte=now - after + min(WARNING, after / 2),
+    )
+    first = near.aggregate(first=Min("submitted_at"))["first"]
+    if first is None or not (n := near.update(warned_at=now)):
+        return 0
+    page = reverse("own-campaigns:campaign", args=[campaign.task.code, campaign.slug])
+    words = {"n": n, "name": campaign.name, "at": date_format(first + after, "j M, H:i")}
+    lines = [
+        ngettext(
+            "%(n)d submission to “%(name)s” waits for your decision.",
+            "%(n)d submissions to “%(name)s” wait for your decision.",
+            n,
+        ),
+        _("The panel approves by itself from %(at)s (UTC) on."),
+    ]
+    text = "\n".join([*(line % words for line in lines), settings.SITE_URL + page, ""])
+    subject = _("The panel approves soon: “%(name)s”") % words
+    mail_members(campaign.task, OWNERS, subject, text)
+    return n
 
 
 @transaction.atomic

@@ -1,13 +1,15 @@
-"""Writes about places: held, taken with consent, submitted, left. Locks are of the campaign."""
+"""Writes about places: taken with consent, submitted, left. Locks are of the campaign."""
 
 import json
 import secrets
 from datetime import timedelta
+from ipaddress import ip_address, ip_network
 
 from allauth.usersessions.models import UserSession
 from django.conf import settings
+from django.core.cache import cache
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, Sum
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext as _
@@ -24,22 +26,27 @@ from dynabench.campaigns.models import (
     Place,
     Qualification,
 )
-from dynabench.campaigns.rules.pay import has_room
-from dynabench.campaigns.selectors import done_of, ids_of
-from dynabench.campaigns.ways.panels import Arrival
+from dynabench.campaigns.selectors import OWED, done_of, ids_of
+from dynabench.campaigns.ways.panels import PANELS, Arrival
 from dynabench.lib.encryption import encrypt
 from dynabench.lib.errors import Refused
 from dynabench.lib.rows import changed_fields
 from tasks.models import TaskMember
 
-HOLD = timedelta(minutes=15)
-"""So long a place waits for a yes."""
-TAKEN = ("held", "testing", "working", "submitted", "approved", "rejected")
+TAKEN = ("testing", "working", "submitted", "approved", "rejected")
+RESERVED = (*TAKEN, "lapsed")
+"""Whose money is kept for them."""
+MOST_CROWD, LEAST_CROWD, CROWD_SECONDS = 0.2, 2, 7 * 86_400
+"""The share of the places that people from one address have at a time, and at least how many."""
 GOING = ("testing", "working", "lapsed")
 """What people do counts, or may count yet."""
 ROLES = {"write": "writer", "judge": "judge", "both": "annotator", "arena": "annotator"}
 SOURCES = {"prolific": Annotator.Source.PROLIFIC, "mturk": Annotator.Source.MTURK}
 State = Place.State
+
+
+class NoPlace(Refused):
+    """Nobody may come now, or nobody more; `code` says why."""
 
 
 def lock(campaign_id: int) -> Campaign:
@@ -81,29 +88,22 @@ def known_place(campaign: Campaign, arrival: Arrival) -> Place | None:
     return found.select_related("annotator__user").first()
 
 
-@transaction.atomic
-def hold_place(*, campaign: Campaign) -> Place | None:
-    """Hold a place for somebody of whom nothing is stored yet; None: all are taken.
-
-    Locks the campaign, so that no more people get in than there are places and money. Raises
-    Refused where nobody may come.
-    """
-    locked = lock(campaign.pk)
-    _free(locked)
-    check_open(locked)
-    if not _has_place(locked):
-        _set_state(locked, Campaign.State.FULL)
-        return None
-    place = Place.objects.create(campaign=locked, expires_at=timezone.now() + HOLD)
-    _set_state(locked, Campaign.State.OPEN if _has_place(locked) else Campaign.State.FULL)
-    return place
-
-
 def _free(campaign: Campaign) -> None:
-    """Take back the places whose time is over; of those that were only held nothing stays."""
-    over = campaign.all_places.filter(expires_at__lte=timezone.now())
-    over.filter(state=State.HELD).delete()
-    over.filter(state__in=(State.TESTING, State.WORKING)).update(state=State.LAPSED)
+    """Take back the places whose time is over; the campaign is locked.
+
+    Who works may submit late, so their money stays reserved. Once that is over, too, who has done
+    everything is submitted, so that they are paid, and nobody else goes on.
+    """
+    now = timezone.now()
+    over = campaign.all_places.filter(expires_at__lte=now)
+    over.filter(state=State.TESTING).update(state=State.OVER)
+    over.filter(state=State.WORKING).update(state=State.LAPSED)
+    for place in over.filter(state=State.LAPSED, expires_at__lte=now - campaign.late):
+        place.campaign = campaign
+        if done_of(place).is_enough:
+            _end(place)
+        else:
+            changed_fields(place, {"state": State.OVER})
 
 
 @transaction.atomic
@@ -111,70 +111,119 @@ def free_places(*, campaign: Campaign) -> None:
     """Take back the places whose time is over, and open a campaign that was full. Locks it."""
     locked = lock(campaign.pk)
     _free(locked)
-    if locked.state == Campaign.State.FULL and _has_place(locked):
-        _set_state(locked, Campaign.State.OPEN)
+    _set_full(locked)
 
 
 def check_open(campaign: Campaign) -> None:
-    """Raises Refused while nobody may come."""
+    """Raises NoPlace while nobody may come."""
     now = timezone.now()
     if campaign.state not in (Campaign.State.OPEN, Campaign.State.FULL):
-        raise Refused(_("This study takes nobody at present."), code=campaign.state)
+        raise NoPlace(_("This study takes nobody at present."), code=campaign.state)
     if campaign.opens_at and now < campaign.opens_at:
-        raise Refused(_("This study has not begun yet."), code="early")
+        raise NoPlace(_("This study has not begun yet."), code="early")
     if campaign.closes_at and now >= campaign.closes_at:
-        raise Refused(_("This study is over."), code="closed")
+        raise NoPlace(_("This study is over."), code="closed")
+
+
+def check_place(*, campaign: Campaign) -> None:
+    """Raises NoPlace for who comes while there is none; nothing is kept of them."""
+    check_open(campaign)
+    if not _has_place(campaign):
+        free_places(campaign=campaign)
+        if not _has_place(campaign):
+            raise NoPlace(_("All places are taken."), code="full")
+
+
+def reserved(campaign: Campaign, more: int = 0) -> int:
+    """What the people who are in can cost at most, and `more` people; with what is owed anyway."""
+    people = campaign.all_places.filter(state__in=RESERVED).count() + more
+    others = LedgerRow.objects.filter(place__campaign=campaign, kind__in=OWED)
+    owed = others.exclude(place__state__in=RESERVED).aggregate(sum=Sum("amount"))["sum"] or 0
+    return campaign.pay.reserved(people, campaign.written, owed)
 
 
 def _has_place(campaign: Campaign) -> bool:
-    taken = campaign.all_places.filter(state__in=TAKEN).count()
-    if taken >= campaign.places:
+    if campaign.all_places.filter(state__in=TAKEN).count() >= campaign.places:
         return False
-    written = campaign.each if campaign.kind in ("write", "both") else 0
-    return has_room(campaign.pay, campaign.budget, taken, written)
+    return campaign.budget is None or reserved(campaign, more=1) <= campaign.budget
 
 
-def _set_state(campaign: Campaign, state: str) -> None:
-    if campaign.state != state:
-        campaign.state = state
-        campaign.save(update_fields=["state"])
+def _set_full(campaign: Campaign) -> None:
+    """Full or open again, as it is now."""
+    if campaign.state in (Campaign.State.OPEN, Campaign.State.FULL):
+        now = Campaign.State.OPEN if _has_place(campaign) else Campaign.State.FULL
+        changed_fields(campaign, {"state": now})
 
 
 @transaction.atomic
 def take_place(
     *,
-    place: Place,
+    campaign: Campaign,
     consent: ConsentText,
-    arrival: Arrival | None,
-    user: User | None,
+    arrival: Arrival | None = None,
+    user: User | None = None,
+    address: str = "",
 ) -> tuple[Place, str]:
     """Somebody agreed: from now on they are known, by a pseudonym; returns a personal secret, too.
 
     arrival: of a panel; user: of this site. Who agreed before, in another tab, keeps that place.
     Who is known of another campaign gets no secret: it opens all that is stored of them, and a
-    panel's id alone must not. Locks the campaign, so that one person takes one place, then the
-    person, so that no work counts in two campaigns. Raises Refused once the hold is over and the
-    place is another's, where there is a newer consent text, and as `_check_free`.
+    panel's id alone must not. Locks the campaign, so that no more people get in than there are
+    places and money, and one person takes one place; then the person, so that no work counts in
+    two campaigns. Raises NoPlace, and Refused where there is a newer consent text and as
+    `_check_free`.
     """
-    locked = lock(place.campaign_id)
+    locked = lock(campaign.pk)
     if locked.consents.first() != consent:
         raise Refused(_("The text has changed. Read it again."), code="consent")
     hashes = _hashes(locked, arrival.id) if arrival else []
     one_of = Q(id_hash__in=hashes) if arrival else Q(annotator__user=user)
     if before := locked.all_places.filter(one_of).first():
-        Place.objects.filter(pk=place.pk, state=State.HELD).delete()
         return before, ""
-    found = locked.all_places.filter(pk=place.pk, state=State.HELD).first()
-    if found is None:
-        raise Refused(_("Your place was held for 15 minutes. Come again."), code="lapsed")
+    _free(locked)
+    check_place(campaign=locked)
+    crowd = Crowd(locked, address if locked.way in PANELS else "")
+    crowd.check()
     person = annotator_of(user) if user else _panel_person(locked, hashes)
     check_qualified(locked, person)
     is_known = person.places.exists()
     _check_free(locked, person)
-    secret = _give(found, locked, person, consent, arrival)
+    place, secret = _give(locked, person, consent, arrival)
+    crowd.add(place)
     role = {"role": ROLES[locked.kind]}
     TaskMember.objects.get_or_create(task=locked.task, user=person.user, defaults=role)
-    return found, "" if is_known else secret
+    _set_full(locked)
+    return place, "" if is_known else secret
+
+
+class Crowd:
+    """Who takes part from one address: a panel's ids can be invented, addresses less easily.
+
+    A keyed hash of the address is in the cache alone, with the places that it took.
+    """
+
+    def __init__(self, campaign: Campaign, address: str) -> None:
+        told = f"{campaign.pk} {_network(address)}" if address else ""
+        self._key = f"crowd-{salted_hmac('campaigns.crowd', told).hexdigest()}" if told else ""
+        self._places = campaign.all_places.filter(pk__in=cache.get(self._key, ()), state__in=GOING)
+        self._most = max(LEAST_CROWD, int(campaign.places * MOST_CROWD))
+
+    def check(self) -> None:
+        """Raises NoPlace while so many places of the address are neither submitted nor left."""
+        if self._key and self._places.count() >= self._most:
+            raise NoPlace(_("Many people take part from your network at present."), code="busy")
+
+    def add(self, place: Place) -> None:
+        """One more of the address."""
+        if self._key:
+            pks = [*self._places.values_list("pk", flat=True), place.pk]
+            cache.set(self._key, pks, CROWD_SECONDS)
+
+
+def _network(address: str) -> str:
+    """What one person has: an address, or in version 6 the first half of it."""
+    found = ip_address(address)
+    return str(ip_network((found, 64), strict=False) if found.version == 6 else found)
 
 
 def _check_free(campaign: Campaign, person: Annotator) -> None:
@@ -187,27 +236,26 @@ def _check_free(campaign: Campaign, person: Annotator) -> None:
 
 
 def _give(
-    place: Place,
     campaign: Campaign,
     person: Annotator,
     consent: ConsentText,
     arrival: Arrival | None,
-) -> str:
-    """Make a held place somebody's; returns their secret."""
+) -> tuple[Place, str]:
+    """Somebody's place, and their secret."""
     now, secret = timezone.now(), secrets.token_urlsafe(32)
-    values = {
-        "annotator": person,
-        "state": first_state(campaign, person),
-        "consent": consent,
-        "consented_at": now,
-        "began_at": now,
-        "expires_at": now + timedelta(minutes=campaign.minutes),
-        "id_hash": id_hash(campaign, arrival.id) if arrival else "",
-        "sealed_id": encrypt(json.dumps(arrival._asdict())) if arrival else "",
-        "digest": digest_of(secret),
-    }
-    changed_fields(place, values)
-    return secret
+    place = Place.objects.create(
+        campaign=campaign,
+        annotator=person,
+        state=first_state(campaign, person),
+        consent=consent,
+        consented_at=now,
+        began_at=now,
+        expires_at=now + timedelta(minutes=campaign.minutes),
+        id_hash=id_hash(campaign, arrival.id) if arrival else "",
+        sealed_id=encrypt(json.dumps(arrival._asdict())) if arrival else "",
+        digest=digest_of(secret),
+    )
+    return place, secret
 
 
 def first_state(campaign: Campaign, person: Annotator, *, is_asked: bool = False) -> str:
@@ -268,18 +316,23 @@ def come_in(*, user: User) -> None:
 def submit(*, place: Place) -> Place:
     """Somebody has done what was asked, in time or late, and is owed the pay for the task.
 
-    Locks the campaign. Raises Refused while something is left to do.
+    Locks the campaign, so that their money goes to nobody else meanwhile. Raises Refused while
+    something is left to do.
     """
-    campaign = lock(place.campaign_id)
+    _free(lock(place.campaign_id))
     found = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
     if found.state not in (State.WORKING, State.LAPSED):
         return found
     if not done_of(found).is_enough:
         raise Refused(_("Something is left to do."), code="unfinished")
-    found.state, found.submitted_at = State.SUBMITTED, timezone.now()
-    found.save(update_fields=["state", "submitted_at"])
-    enter_in_ledger(found, LedgerRow.Kind.EARNED, campaign.pay_task, "task")
+    _end(found)
     return found
+
+
+def _end(place: Place) -> None:
+    """All is done: submit it."""
+    changed_fields(place, {"state": State.SUBMITTED, "submitted_at": timezone.now()})
+    enter_in_ledger(place, LedgerRow.Kind.EARNED, place.campaign.pay_task, "task")
 
 
 def enter_in_ledger(place: Place, kind: str, amount: int, cause: str) -> None:
@@ -291,15 +344,6 @@ def enter_in_ledger(place: Place, kind: str, amount: int, cause: str) -> None:
 
 @transaction.atomic
 def give_back(*, place: Place) -> None:
-    """Somebody leaves before the end, or says no; the place is free again. Locks the place.
-
-    Of who never agreed nothing stays.
-    """
-    found = Place.objects.select_for_update(of=("self",)).filter(pk=place.pk).first()
-    if found is None:
-        return
-    if found.state == State.HELD:
-        found.delete()
-    elif found.state in (State.TESTING, State.WORKING, State.LAPSED):
-        found.state = State.RETURNED
-        found.save(update_fields=["state"])
+    """Somebody leaves before the end; the place is free again. No lock, one update."""
+    going = Place.objects.filter(pk=place.pk, state__in=GOING)
+    going.update(state=State.RETURNED)

@@ -3,8 +3,9 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
-from django.db.models import F, Q, QuerySet, Sum
+from django.db.models import Count, F, Min, Q, QuerySet, Sum
 
 from annotation.models import Example
 from dynabench.campaigns.costs import parts_of
@@ -54,25 +55,34 @@ def ids_of(place: Place) -> Arrival | None:
         return None
 
 
+def in_rounds(campaign: Campaign, path: str) -> Q:
+    """What is in the campaign's rounds, all of its task where none is chosen; one query.
+
+    path: from the rows to their round.
+    """
+    chosen = list(campaign.rounds.values_list("pk", flat=True))
+    return Q(**{f"{path}__in": chosen}) if chosen else Q(**{f"{path}__task": campaign.task_id})
+
+
 def written_by(place: Place) -> QuerySet[Example]:
     """The examples of a place; what was retracted does not count."""
     return Example.objects.filter(
+        in_rounds(place.campaign, "round"),
         annotator=place.annotator_id,
-        round__task=place.campaign.task_id,
         created_at__gte=place.began_at,
         retracted_at=None,
     )
 
 
 def done_of(place: Place) -> Done:
-    """What the person of a place has done, gold items among what is judged."""
+    """What the person of a place has done, gold items of any round among what is judged."""
     campaign = place.campaign
     done = {}
     if campaign.kind in ("write", "both"):
         done["written"] = written_by(place).count()
     if campaign.kind in ("judge", "both"):
         mine = Q(validator=place.annotator_id, created_at__gte=place.began_at)
-        votes = Validation.objects.filter(mine, example__round__task=campaign.task_id)
+        votes = Validation.objects.filter(mine, in_rounds(campaign, "example__round"))
         gold = GoldAnswer.objects.filter(mine, gold__example__round__task=campaign.task_id)
         done["judged"] = votes.count() + gold.count()
     if campaign.kind == "arena":
@@ -143,6 +153,19 @@ def owed_outside(campaign: Campaign) -> list[Row]:
     ]
 
 
+def approval_due(campaign: Campaign) -> tuple[int, datetime] | None:
+    """How many wait for the owner, and when the panel approves the first; None: nobody's time runs.
+
+    One query, and none where the panel does not approve by itself.
+    """
+    after = campaign.approves_after
+    if after is None:
+        return None
+    waiting = campaign.all_places.filter(state=Place.State.SUBMITTED)
+    found = waiting.aggregate(n=Count("pk"), first=Min("submitted_at"))
+    return (found["n"], found["first"] + after) if found["n"] else None
+
+
 @dataclass(frozen=True)
 class Numbers:
     """A campaign in numbers; money in the currency's smallest unit, with fee and tax in `cost`.
@@ -207,7 +230,7 @@ def examples_of(campaign: Campaign) -> QuerySet[Example]:
     submitted = "annotator__places__submitted_at"
     return Example.objects.filter(
         Q(**{submitted: None}) | Q(created_at__lte=F(submitted)),
-        round__task=campaign.task_id,
+        in_rounds(campaign, "round"),
         annotator__places__campaign=campaign,
         created_at__gte=F("annotator__places__began_at"),
     )

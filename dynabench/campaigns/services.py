@@ -1,6 +1,7 @@
 """Writes about campaigns by a task's owners; each asks `check_owns` first."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from allauth.account.models import EmailAddress
@@ -14,13 +15,13 @@ from dynabench.accounts.services import log
 from dynabench.campaigns.coverage import novelty_of
 from dynabench.campaigns.invitations import mail_invitations
 from dynabench.campaigns.models import Campaign, ConsentText, Invited, LedgerRow, Place
-from dynabench.campaigns.place_services import lock
+from dynabench.campaigns.place_services import lock, reserved
 from dynabench.campaigns.selectors import decided_of, owed_outside
 from dynabench.lib.encryption import encrypt
 from dynabench.lib.errors import Invalid, Refused
 from dynabench.lib.rows import changed_fields
 from tasks.mails import wants_invitations
-from tasks.models import Task
+from tasks.models import Round, Task
 from tasks.permissions import check_owns
 
 State = Campaign.State
@@ -30,17 +31,28 @@ FROM = {
     State.CLOSED: (State.OPEN, State.FULL, State.PAUSED),
 }
 """From which states an owner brings a campaign into another one."""
-FIXED = ("kind", "way", "each", "currency", "pay_task", "pay_accepted", "pay_bonus")
+ENDED = (Place.State.SUBMITTED, Place.State.APPROVED, Place.State.REJECTED)
+FIXED = ("kind", "way", "each", "currency", "pay_task", "pay_accepted", "pay_bonus", "pay_test")
 """What was promised to people: it stays once the campaign was open."""
+COSTS = {"budget", "fee_percent", "tax_percent"}
 
 
 @transaction.atomic
-def make_campaign(*, task: Task, actor: User, consent: str, token: str, **plan: Any) -> Campaign:
+def make_campaign(
+    *,
+    task: Task,
+    actor: User,
+    consent: str,
+    token: str,
+    rounds: Collection[Round] = (),
+    **plan: Any,
+) -> Campaign:
     """A draft. No lock, a unique constraint. Raises Refused, Invalid."""
     check_owns(actor, task)
     if Campaign.objects.filter(slug=plan["slug"]).exists():
         raise Invalid(_("Another campaign has this address."), field="slug")
     made = Campaign.objects.create(task=task, sealed_token=encrypt(token), **plan)
+    made.rounds.set(_of_task(task, rounds))
     _add_consent(made, consent)
     log(actor, "campaign.made", task, campaign=made.slug)
     return made
@@ -48,7 +60,13 @@ def make_campaign(*, task: Task, actor: User, consent: str, token: str, **plan: 
 
 @transaction.atomic
 def change_campaign(
-    *, campaign: Campaign, actor: User, consent: str, token: str, **plan: Any
+    *,
+    campaign: Campaign,
+    actor: User,
+    consent: str,
+    token: str,
+    rounds: Collection[Round] = (),
+    **plan: Any,
 ) -> Campaign:
     """Change a plan; another consent text is a new version, which asks everybody again.
 
@@ -63,12 +81,36 @@ def change_campaign(
     if Campaign.objects.filter(slug=plan["slug"]).exclude(pk=locked.pk).exists():
         raise Invalid(_("Another campaign has this address."), field="slug")
     changed = changed_fields(locked, plan | ({"sealed_token": encrypt(token)} if token else {}))
+    limit = locked.budget if COSTS & {*changed} else None
+    if limit is not None and (least := reserved(locked)) > limit:
+        said = _("%(least)d are reserved for people who take part. Choose no less.")
+        raise Invalid(said % {"least": least}, field="budget")
+    if _choose_rounds(locked, rounds):
+        changed.append("rounds")
     newest = locked.consents.first()
     if newest is None or newest.text != consent:
         _add_consent(locked, consent)
         changed.append("consent")
     log(actor, "campaign.changed", locked.task, campaign=locked.slug, fields=changed)
     return locked
+
+
+def _choose_rounds(campaign: Campaign, rounds: Collection[Round]) -> bool:
+    """Whether they are others; once it was open, what counts cannot become less."""
+    before, now = set(campaign.rounds.all()), set(_of_task(campaign.task, rounds))
+    if before == now:
+        return False
+    if campaign.opened_at and now and not (before and before <= now):
+        said = _("The work in the rounds that it had counts on. Add rounds, or choose none: all.")
+        raise Invalid(said, field="rounds")
+    campaign.rounds.set(now)
+    return True
+
+
+def _of_task(task: Task, rounds: Collection[Round]) -> Collection[Round]:
+    if any(one.task_id != task.pk for one in rounds):
+        raise Invalid(_("Choose rounds of this task."), field="rounds")
+    return rounds
 
 
 def _add_consent(campaign: Campaign, text: str) -> ConsentText:
@@ -98,11 +140,32 @@ def set_campaign_state(
     log(actor, f"campaign.{state}", locked.task, campaign=locked.slug)
 
 
+@transaction.atomic
+def move_campaign(
+    *,
+    campaign: Campaign,
+    actor: User,
+    rounds: Collection[Round] | None = None,
+    state: str = "",
+    ethics_name: str = "",
+) -> None:
+    """Choose its rounds, set its state, or both. Locks the campaign. Raises Refused, Invalid."""
+    locked = lock_owned(campaign, actor)
+    if rounds is not None and _choose_rounds(locked, rounds):
+        log(actor, "campaign.changed", locked.task, campaign=locked.slug, fields=["rounds"])
+    if state:
+        set_campaign_state(campaign=locked, actor=actor, state=state, ethics_name=ethics_name)
+
+
 def _check_ready(campaign: Campaign, ethics_name: str) -> None:
     if not campaign.ethics.strip():
         raise Invalid(_("Write an ethics statement first: Change."), field="ethics_name")
     if not (campaign.ethics_name or ethics_name.strip()):
         raise Invalid(_("Write your name under the ethics statement."), field="ethics_name")
+    over = (Round.State.RELEASED, *((Round.State.CLOSED,) if campaign.kind == "write" else ()))
+    chosen = campaign.rounds.all()
+    if chosen and all(one.state in over for one in chosen):
+        raise Invalid(_("The rounds are over. Choose others first: Change."), field="ethics_name")
     if campaign.way in ("link", "prolific") and not campaign.code_done:
         raise Invalid(_("Write the panel's completion code first: Change."), field="ethics_name")
 
@@ -127,14 +190,15 @@ def invite(*, campaign: Campaign, actor: User, addresses: Sequence[str]) -> None
 def settle(*, campaign: Campaign) -> int:
     """Note what became due by decisions on examples; returns how many rows the ledger got.
 
-    No lock: the unique key of a row keeps it single. What was noted once stays.
+    Of each person no more examples are paid than were asked for, so that the budget holds. Locks
+    the campaign, so that two of these count alike. What was noted once stays.
     """
-    places = {place.annotator_id: place for place in campaign.all_places.exclude(submitted_at=None)}
-    known = set(
-        LedgerRow.objects.filter(place__campaign=campaign).values_list("place", "kind", "cause")
-    )
-    rows = []
-    all_decided = list(decided_of(campaign).select_related("example"))
+    campaign = lock(campaign.pk)
+    places = {place.annotator_id: place for place in campaign.all_places.filter(state__in=ENDED)}
+    noted = LedgerRow.objects.filter(place__campaign=campaign)
+    known = set(noted.values_list("place", "kind", "cause"))
+    rows, paid_for = [], Counter(noted.filter(amount__gt=0).values_list("place", "kind"))
+    all_decided = list(decided_of(campaign).select_related("example").order_by("pk"))
     paid = {cause for _place, kind, cause in known if kind == "bonus"}
     fresh = [
         one
@@ -154,7 +218,10 @@ def settle(*, campaign: Campaign) -> int:
             due["bonus"] = round(campaign.pay_bonus * shares[decided.pk])
         for kind, amount in due.items():
             cause = f"example {decided.example.uuid}"
-            if place and (place.pk, kind, cause) not in known:
+            if not place or paid_for[place.pk, kind] >= campaign.written:
+                continue
+            if (place.pk, kind, cause) not in known:
+                paid_for[place.pk, kind] += amount > 0
                 money = {"amount": amount, "currency": campaign.currency}
                 rows.append(LedgerRow(place=place, kind=kind, cause=cause, **money))
     LedgerRow.objects.bulk_create(rows, ignore_conflicts=True)

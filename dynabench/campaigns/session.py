@@ -36,29 +36,27 @@ Morsel._reserved.setdefault("partitioned", "Partitioned")  # type: ignore[attr-d
 Morsel._flags.add("partitioned")  # type: ignore[attr-defined]
 
 
-def keep_arrival(response: HttpResponse, place: Place, arrival: Arrival | None) -> None:
+def keep_arrival(response: HttpResponse, campaign: Campaign, arrival: Arrival) -> None:
     """Let the browser keep who came, encrypted; here nothing is stored."""
-    told = {"place": place.pk, "arrival": arrival and list(arrival)}
+    told = {"campaign": campaign.pk, "arrival": list(arrival)}
     response.set_cookie(
         COOKIE,
         encrypt(json.dumps(told)),
         max_age=KEPT_SECONDS,
-        path=f"/c/{place.campaign.slug}/",
+        path=f"/c/{campaign.slug}/",
         secure=settings.SESSION_COOKIE_SECURE,
         httponly=True,
         samesite="Lax",
     )
 
 
-def arrival_of(request: HttpRequest, campaign: Campaign) -> tuple[Place, Arrival | None] | None:
-    """The held place and who came, as the browser kept it; None once either is gone."""
+def arrival_of(request: HttpRequest, campaign: Campaign) -> Arrival | None:
+    """Who came, as the browser kept it for this campaign; None once it is gone."""
     try:
         told = json.loads(decrypt(request.COOKIES.get(COOKIE, "")) or "{}")
     except (Unreadable, ValueError):
         return None
-    place = campaign.all_places.filter(pk=told.get("place")).first()
-    arrival = Arrival(*told["arrival"]) if told.get("arrival") else None
-    return (place, arrival) if place else None
+    return Arrival(*told["arrival"]) if told.get("campaign") == campaign.pk else None
 
 
 def forget_arrival(response: HttpResponse, campaign: Campaign) -> None:

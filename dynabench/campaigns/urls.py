@@ -7,6 +7,7 @@ from dynabench.campaigns import views
 app_name = "campaigns"
 urlpatterns = [
     path("", views.arrive, name="arrive"),
+    path("on/", views.go_on, name="on"),
     path("consent/", views.consent, name="consent"),
     path("progress/", views.progress, name="progress"),
     path("again/", views.agree_again, name="again"),

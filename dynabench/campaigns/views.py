@@ -22,6 +22,7 @@ from dynabench.campaigns.before.tour import tour_of
 from dynabench.campaigns.forms import ConsentForm, QuestionnaireForm
 from dynabench.campaigns.invitations import invited, is_invited
 from dynabench.campaigns.models import Campaign, Place
+from dynabench.campaigns.place_services import NoPlace
 from dynabench.campaigns.rules.questionnaire import read_questionnaire
 from dynabench.campaigns.selectors import done_of, ids_of
 from dynabench.campaigns.session import (
@@ -57,29 +58,29 @@ def _find(request: HttpRequest, slug: str) -> Campaign:
 @login_not_required
 @require_http_methods(["GET", "HEAD"])
 def arrive(request: HttpRequest, slug: str) -> HttpResponse:
-    """Who comes by the panel's link gets a place and the clean address; then the text to agree to.
+    """Who comes by the panel's link goes on at the clean address, to the text to agree to.
 
-    Of the id in the address nothing is stored here before the yes.
+    Nothing is stored here before the yes; the browser keeps who came.
     """
     campaign = _find(request, slug)
     if campaign.way == Campaign.Way.MTURK and is_preview(request.GET.dict()):
         return _page(request, campaign, "campaigns/preview.html")
-    panel = PANELS.get(campaign.way)
-    if arrival := _arrival(request, campaign):
-        return _by_panel(request, campaign, arrival)
-    kept = arrival_of(request, campaign)
-    if kept:
-        return _consent_page(request, kept[0], ConsentForm(campaign))
+    if came := _arrival(request, campaign):
+        response = redirect("campaigns:arrive", slug)
+        keep_arrival(response, campaign, came)
+        return response
+    if arrival := arrival_of(request, campaign):
+        place = place_services.known_place(campaign, arrival)
+        return _back(request, place) if place else _asked(request, campaign)
     if request.user.is_authenticated:
         mine = campaign.all_places.filter(annotator__user=request.user)
         if mine.exists():
             return redirect("campaigns:progress", slug)
-    is_by_mail = campaign.way == Campaign.Way.INVITATION
-    if panel or (is_by_mail and not is_invited(campaign, request.user)):
+    if not _is_by_account(request, campaign):
         return _page(request, campaign, "campaigns/no_id.html", status=400)
     if not request.user.is_authenticated or is_of_panel(request):
         return redirect_to_login(request.path)
-    return _with_place(request, campaign, None)
+    return _asked(request, campaign)
 
 
 def _arrival(request: HttpRequest, campaign: Campaign) -> Arrival | None:
@@ -90,30 +91,50 @@ def _arrival(request: HttpRequest, campaign: Campaign) -> Arrival | None:
     return panel.read(request.GET.dict()) if panel else None
 
 
-def _by_panel(request: HttpRequest, campaign: Campaign, arrival: Arrival) -> HttpResponse:
-    """They go on where they were, or get a place."""
-    place = place_services.known_place(campaign, arrival)
-    if place is None:
-        return _with_place(request, campaign, arrival)
+def _is_by_account(request: HttpRequest, campaign: Campaign) -> bool:
+    """Whether people of this site come with their account; of an invitation, who has one."""
+    if campaign.way == Campaign.Way.INVITATION:
+        return is_invited(campaign, request.user)
+    return campaign.way == Campaign.Way.ACCOUNT
+
+
+def _back(request: HttpRequest, place: Place) -> HttpResponse:
+    """Who took part before goes on where they were.
+
+    A link alone signs nobody in, as any page of the web may lead a browser to it: people say yes.
+    """
     if place.annotator is None or place.annotator.user is None:
-        return _page(request, campaign, "campaigns/left.html", status=410)
+        return _page(request, place.campaign, "campaigns/left.html", status=410)
+    if request.user == place.annotator.user:
+        return redirect("campaigns:progress", place.campaign.slug)
+    return _page(request, place.campaign, "campaigns/back.html")
+
+
+@never_cache
+@login_not_required
+@require_POST
+def go_on(request: HttpRequest, slug: str) -> HttpResponse:
+    """Sign in who took part before, as their browser's cookie says."""
+    campaign = _find(request, slug)
+    arrival = arrival_of(request, campaign)
+    place = place_services.known_place(campaign, arrival) if arrival else None
+    if arrival is None or place is None or place.annotator is None or not place.annotator.user:
+        return redirect("campaigns:arrive", slug)
     enter(request, place, back=arrival.back)
-    return redirect("campaigns:progress", campaign.slug)
+    response = redirect("campaigns:progress", slug)
+    forget_arrival(response, campaign)
+    return response
 
 
-def _with_place(request: HttpRequest, campaign: Campaign, arrival: Arrival | None) -> HttpResponse:
-    """Hold a place and go on at the clean address; a kind word where there is none."""
+def _asked(request: HttpRequest, campaign: Campaign) -> HttpResponse:
+    """The text to agree to; a kind word where there is no place."""
     if is_used_up("arriving", get_adapter().get_client_ip(request)):
         return _no_place(request, campaign, "busy", status=429)
     try:
-        place = place_services.hold_place(campaign=campaign)
-    except Refused as error:
+        place_services.check_place(campaign=campaign)
+    except NoPlace as error:
         return _no_place(request, campaign, error.code)
-    if place is None:
-        return _no_place(request, campaign, "full")
-    response = redirect("campaigns:arrive", campaign.slug)
-    keep_arrival(response, place, arrival)
-    return response
+    return _consent_page(request, campaign, ConsentForm(campaign))
 
 
 def _no_place(
@@ -130,14 +151,15 @@ def _way_back(campaign: Campaign, code: str) -> dict[str, str]:
     return {"code": code, "back_url": url}
 
 
-def _consent_page(request: HttpRequest, place: Place, form: ConsentForm) -> HttpResponse:
-    campaign = place.campaign
+def _consent_page(
+    request: HttpRequest, campaign: Campaign, form: ConsentForm, *, is_again: bool = False
+) -> HttpResponse:
     text = campaign.consents.first()
     values = {
         "form": form,
         "text": render_markdown(text.text) if text else "",
         "ethics": render_markdown(campaign.ethics),
-        "is_again": place.consent is not None,
+        "is_again": is_again,
     }
     status = 422 if form.errors else 200
     return _page(request, campaign, "campaigns/consent.html", values, status=status)
@@ -159,29 +181,38 @@ def _page(
 @login_not_required
 @require_POST
 def consent(request: HttpRequest, slug: str) -> HttpResponse:
-    """A yes stores the person and signs them in; a no deletes the place."""
+    """A yes stores the person and signs them in; of a no nothing stays."""
     campaign = _find(request, slug)
-    kept = arrival_of(request, campaign)
-    if kept is None or not (kept[1] or request.user.is_authenticated):
+    arrival = arrival_of(request, campaign)
+    by_account = request.user.is_authenticated and _is_by_account(request, campaign)
+    is_known = arrival and place_services.known_place(campaign, arrival)
+    if is_known or (arrival is None and (not by_account or is_of_panel(request))):
         return redirect("campaigns:arrive", slug)
-    place, arrival = kept
     if "no" in request.POST:
-        place_services.give_back(place=place)
-        response = _no_place(request, campaign, "no")
-        forget_arrival(response, campaign)
-        return response
+        return _gone(request, campaign, "no")
     form = ConsentForm(campaign, request.POST)
     if not form.is_valid():
-        return _consent_page(request, place, form)
+        return _consent_page(request, campaign, form)
     text = get_object_or_404(campaign.consents, number=form.cleaned_data["number"])
     with as_form_error(form):
-        user = None if arrival else person(request)
-        taken, secret = place_services.take_place(
-            place=place, consent=text, arrival=arrival, user=user
-        )
+        try:
+            taken, secret = place_services.take_place(
+                campaign=campaign, consent=text, arrival=arrival,
+                user=None if arrival else person(request),
+                address=get_adapter().get_client_ip(request) or "",
+            )  # fmt: skip
+        except NoPlace as error:
+            return _gone(request, campaign, error.code)
         enter(request, taken, back=arrival.back if arrival else "")
         return _agreed(request, campaign, secret if arrival else "")
-    return _consent_page(request, place, form)
+    return _consent_page(request, campaign, form)
+
+
+def _gone(request: HttpRequest, campaign: Campaign, why: str) -> HttpResponse:
+    """The way back, and the browser need not know who came."""
+    response = _no_place(request, campaign, why)
+    forget_arrival(response, campaign)
+    return response
 
 
 def _agreed(request: HttpRequest, campaign: Campaign, secret: str) -> HttpResponse:
@@ -210,15 +241,17 @@ def progress(request: HttpRequest, slug: str) -> HttpResponse:
     campaign = place.campaign
     newest = campaign.consents.first()
     if place.consent != newest and place.state in (State.WORKING, State.LAPSED):
-        return _consent_page(request, place, ConsentForm(campaign))
+        return _consent_page(request, campaign, ConsentForm(campaign), is_again=True)
     if place.state == State.TESTING:
         return redirect("campaigns:test", slug)
-    codes = {"returned": campaign.code_returned, "screened": campaign.code_screened}
+    left = dict.fromkeys(("returned", "over"), campaign.code_returned)
+    codes = {**left, "screened": campaign.code_screened}
     values = {
         "place": place,
         "done": done_of(place),
         "work": [(WORK[name], n) for name, n in done_of(place).parts],
         "pause": place.pauses.last(),
+        "late_until": place.expires_at + campaign.late,
         "is_working": place.state in (State.WORKING, State.LAPSED),
         "help": render_markdown(campaign.help_text),
         **_way_back(campaign, codes.get(place.state, campaign.code_done)),
@@ -236,7 +269,7 @@ def agree_again(request: HttpRequest, slug: str) -> HttpResponse:
         return redirect("campaigns:progress", slug)
     form = ConsentForm(place.campaign, request.POST)
     if not form.is_valid():
-        return _consent_page(request, place, form)
+        return _consent_page(request, place.campaign, form, is_again=True)
     text = get_object_or_404(place.campaign.consents, number=form.cleaned_data["number"])
     place_services.agree_again(place=place, consent=text)
     return redirect("campaigns:progress", slug)

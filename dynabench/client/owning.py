@@ -1,7 +1,7 @@
 """What owners and editors do with a task: its configuration, people, rounds, contexts, targets."""
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
@@ -88,6 +88,17 @@ class Owning(Asking):
         Raises Refused, Invalid.
         """
         body = {"state": state, "ethics_name": ethics_name}
+        return self._write("PATCH", f"/tasks/{task}/campaigns/{slug}/", body)
+
+    @method
+    def choose_campaign_rounds(
+        self, task: str, slug: str, rounds: Sequence[int]
+    ) -> Flow[types.WholeCampaign]:
+        """In which rounds people's work counts, by their numbers; none: in all that are open.
+
+        Raises Refused, Invalid.
+        """
+        body = {"rounds": list(rounds)}
         return self._write("PATCH", f"/tasks/{task}/campaigns/{slug}/", body)
 
     @method

@@ -226,6 +226,7 @@ class Campaign(TypedDict):
     slug: str
     name: str
     kind: NotRequired[Literal["write", "judge", "both", "arena"]]
+    rounds: list[int]
     way: NotRequired[Literal["link", "prolific", "mturk", "account", "invitation"]]
     state: Literal["draft", "open", "paused", "full", "closed"]
     places: NotRequired[int]
@@ -239,6 +240,7 @@ class Campaign(TypedDict):
     pay_bonus: NotRequired[int]
     budget: NotRequired[int | None]
     machine_hour: NotRequired[int | None]
+    approval_days: NotRequired[int | None]
     opened_at: str | None
     closed_at: str | None
     made_at: str

@@ -3,6 +3,7 @@
 import os
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from django.db import connections
@@ -11,24 +12,31 @@ from django.utils import timezone
 from dynabench.campaigns import place_services
 from dynabench.campaigns.models import LedgerRow, Payment, Place
 from dynabench.campaigns.payment_services import plan_bonuses, send_payments
-from dynabench.campaigns.ways.panels import Arrival
 from dynabench.lib.encryption import encrypt
 from dynabench.lib.errors import Refused
-from tests.support.campaigns import open_campaign, paid_place
+from tests.support.campaigns import agree, open_campaign, paid_place
 from tests.support.factories import TaskFactory, UserFactory
+from tests.support.ledgers import assert_refused
 from tests.support.panel_server import PanelServer
 from tests.support.races import races
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+def came(campaign, person):
+    """Somebody's place; None where there is none for them."""
+    with suppress(Refused):
+        return agree(campaign, person)
+
+
 def test_of_forty_people_ten_get_in(at_once):
-    """Lock: the campaign, in `hold_place`; also where the money ends before the places."""
+    """Lock: the campaign, in `take_place`; also where the money ends before the places."""
     task = TaskFactory(code="nli")
     for number in races(6):
         limit = {"places": 10} if number % 2 else {"places": 40, "budget": 1550}
         campaign = open_campaign(task, slug=f"study-{number}", **limit)
-        places = at_once(lambda one: place_services.hold_place(campaign=one), [campaign] * 40)
+        people = [f"person-{number}" for number in range(40)]
+        places = at_once(lambda person, study=campaign: came(study, person), people)
         assert sum(place is not None for place in places) == 10
         campaign.refresh_from_db()
         assert campaign.state == "full"
@@ -39,16 +47,8 @@ def test_one_person_in_two_browsers_takes_one_place_and_is_paid_once(at_once):
     task = TaskFactory(code="nli")
     for number in races(6):
         campaign = open_campaign(task, slug=f"study-{number}", each=0, places=9)
-        consent, arrival = campaign.consents.get(), Arrival(f"person-{number}")
-        held = [place_services.hold_place(campaign=campaign) for _ in range(4)]
-
-        def agree(place, consent=consent, arrival=arrival):
-            taken, _secret = place_services.take_place(
-                place=place, consent=consent, arrival=arrival, user=None
-            )
-            return taken.pk
-
-        assert len(set(at_once(agree, held))) == 1
+        takes = lambda person, study=campaign: came(study, person).pk  # noqa: E731
+        assert len(set(at_once(takes, [f"person-{number}"] * 4))) == 1
         place = Place.objects.get(campaign=campaign)
         at_once(lambda one: place_services.submit(place=one), [place] * 4)
         assert LedgerRow.objects.filter(place=place).count() == 1
@@ -61,18 +61,34 @@ def test_one_person_is_in_one_campaign_of_a_task(at_once):
     campaigns = [open_campaign(task, slug=f"study-{number}", **plan) for number in range(4)]
     for _ in races(6):
         user = UserFactory()
-
-        def agree(campaign, user=user):
-            with suppress(Refused):
-                place_services.take_place(
-                    place=place_services.hold_place(campaign=campaign),
-                    consent=campaign.consents.get(),
-                    arrival=None,
-                    user=user,
-                )
-
-        at_once(agree, campaigns)
+        at_once(lambda one, user=user: came(one, user), campaigns)
         assert Place.objects.filter(annotator__user=user).count() == 1
+
+
+def test_postgresql_keeps_the_ledger_as_it_is():
+    paid_place(open_campaign(TaskFactory(code="nli")), 1)
+    assert_refused()
+
+
+def test_late_work_is_paid_and_the_budget_holds(at_once):
+    """Lock: the campaign, in `submit` and `free_places`; the money of who is late stays theirs."""
+    task = TaskFactory(code="nli")
+    for number in races(6):
+        campaign = open_campaign(
+            task, slug=f"study-{number}", places=9, each=0, pay_task=100, budget=300
+        )
+        late = [agree(campaign, f"late-{one}") for one in range(3)]
+        ago = timedelta(minutes=1 if number % 2 else 121)  # then they end, paid, at the same time
+        campaign.all_places.update(expires_at=timezone.now() - ago)
+        work = [
+            *(partial(place_services.submit, place=one) for one in late),
+            *(partial(came, campaign, f"new-{one}") for one in range(4)),
+            partial(place_services.free_places, campaign=campaign),
+        ]
+        at_once(lambda one: one(), work)
+        assert [*campaign.all_places.values_list("state", flat=True)] == ["submitted"] * 3
+        rows = LedgerRow.objects.filter(place__campaign=campaign)
+        assert sum(rows.values_list("amount", flat=True)) == 300
 
 
 @pytest.fixture

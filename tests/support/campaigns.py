@@ -1,10 +1,12 @@
 """Campaigns for tests: one that is open, and people who come by a panel's link."""
 
 import json
+from itertools import count
 
 from django.test import Client
 from django.utils import timezone
 
+from dynabench.campaigns import place_services
 from dynabench.campaigns.models import Campaign, ConsentText, LedgerRow, Place
 from dynabench.campaigns.ways.panels import Arrival
 from dynabench.lib.encryption import encrypt
@@ -20,6 +22,7 @@ PANEL_IDS = {
         "turkSubmitTo": "https://www.mturk.com",
     },
 }
+ADDRESSES = count(1)
 YES = {"agree": "on", "age": "on", "number": "1"}
 
 
@@ -34,10 +37,17 @@ def open_campaign(task, **more):
 
 
 def come(campaign, client=None, **ids):
-    """Somebody comes by their panel's link and follows it to the page that asks them."""
-    client = client or Client()
+    """Somebody comes by their panel's link, from an address of their own, to the page that asks."""
+    client = client or Client(REMOTE_ADDR=f"10.0.0.{next(ADDRESSES)}")
     query = PANEL_IDS.get(campaign.way, {}) | ids
     return client, client.get(f"/c/{campaign.slug}/", query, follow=True)
+
+
+def agree(campaign, person, **more):
+    """Somebody of a panel, or with an account, says yes."""
+    who = {"arrival": Arrival(person)} if isinstance(person, str) else {"user": person}
+    consent = campaign.consents.first()
+    return place_services.take_place(campaign=campaign, consent=consent, **who, **more)[0]
 
 
 def take_part(campaign, client=None, **ids):

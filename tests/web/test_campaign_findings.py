@@ -29,7 +29,8 @@ TEXTS = ["Jonas has never been on the ferry at nine.", "The ferry leaves each Tu
 @pytest.fixture
 def campaign(nli, alice):
     TaskMember.objects.create(task=nli.task, user=alice, role="owner")
-    made = open_campaign(nli.task, pay_bonus=100, novel_bonus=True, opened_at=timezone.now())
+    plan = {"each": 9, "pay_bonus": 100, "novel_bonus": True}
+    made = open_campaign(nli.task, opened_at=timezone.now(), **plan)
     take_part(made)
     return made
 

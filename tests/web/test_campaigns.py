@@ -1,6 +1,7 @@
 """Campaigns: ways in, consent, places, pay, and what people of a panel reach."""
 
 import re
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
@@ -22,7 +23,15 @@ from dynabench.lib.errors import Invalid
 from dynabench.me.services import delete_person
 from evaluation.models import Dataset, DatasetItem
 from tasks.models import Task, TaskMember
-from tests.support.campaigns import PANEL_IDS, YES, come, open_campaign, paid_place, take_part
+from tests.support.campaigns import (
+    PANEL_IDS,
+    YES,
+    agree,
+    come,
+    open_campaign,
+    paid_place,
+    take_part,
+)
 from tests.support.factories import TaskFactory, UserFactory, scripted_target
 from tests.support.judging import answered, judge, write, write_many
 from tests.support.writing import open_form
@@ -48,8 +57,7 @@ def test_from_the_panels_link_to_the_completion_code(nli, way):
     assert page.redirect_chain == [("/c/study/", 302)]
     assert "what you write" in page.text
     assert User.objects.count() == users  # nothing before the yes
-    held = Place.objects.get()
-    assert (held.state, held.id_hash, held.sealed_id, held.annotator) == ("held", "", "", None)
+    assert not Place.objects.exists()
     told = PANEL_IDS[way].values()
     assert not any(one in str(client.cookies) for one in told)  # encrypted
     page = client.post("/c/study/consent/", {**YES, "age": ""})
@@ -88,7 +96,7 @@ def test_from_the_panels_link_to_the_completion_code(nli, way):
     place.annotator.refresh_from_db()
     assert place.annotator.user is None
     assert "They left the mill." not in str(place.annotator.examples.values_list("inputs"))
-    assert Client().get("/c/study/", PANEL_IDS[way]).status_code == 410  # a replayed link
+    assert come(campaign)[1].status_code == 410  # a replayed link
     assert stranger.get(personal).status_code == 404
 
 
@@ -98,7 +106,11 @@ def test_an_id_identifies_and_authorises_nothing(nli):
     form = open_form(client)
     client.post(f"/draft/{form['assignment']}/", {"hypothesis": "A draft."})
     other, page = come(campaign)
-    assert page.redirect_chain[-1][0] == "/c/study/progress/"  # one person, in a second browser
+    assert "_auth_user_id" not in other.session  # a link alone signs nobody in
+    assert other.get("/c/study/progress/").status_code == 302
+    assert Client(enforce_csrf_checks=True).post("/c/study/on/").status_code == 403
+    assert other.post("/c/study/on/").url == "/c/study/progress/"  # in a second browser
+    assert come(campaign, other)[1].redirect_chain[-1][0] == "/c/study/progress/"
     assert Annotator.objects.filter(source="panel").count() == 1
     assert "A draft." not in other.get("/t/nli/write/").text
     for forged in ("=1+1", "a b", "", "x" * 101):
@@ -129,7 +141,7 @@ def test_in_another_campaign_an_id_opens_nothing_and_no_work_counts_twice(nli):
     example = write(nli, person.user)
     decided = {"is_verified": True, "state": "decided", "votes": 3, "still_needed": 0}
     Consensus.objects.create(example=example, round=nli, label="neutral", **decided)
-    second.all_places.update(submitted_at=timezone.now())
+    second.all_places.update(state="submitted", submitted_at=timezone.now())
     assert [services.settle(campaign=one) for one in (first, second)] == [0, 1]
 
 
@@ -145,11 +157,17 @@ def test_who_says_no_or_finds_no_place_goes_back_unharmed(nli):
     assert "https://panel.test/done?cc=BACK" in page.text
     campaign.refresh_from_db()
     assert campaign.state == "full"
+    late, page = come(campaign, pid="late")
+    assert Place.objects.count() == 1
     Place.objects.update(expires_at=timezone.now() - timedelta(minutes=1))
     third, page = come(campaign, pid="third")
     assert "We keep" in page.text  # an abandoned place returned
     assert Place.objects.filter(state="lapsed").count() == 1
     third.post("/c/study/consent/", YES)
+    late.get("/c/study/", {"pid": "late"})
+    page = late.post("/c/study/consent/", YES)  # somebody else was faster
+    assert "BACK" in page.text
+    assert Place.objects.count() == 2
     third.post("/c/study/leave/")
     assert "BACK" in third.get("/c/study/progress/").text
     services.set_campaign_state(
@@ -176,8 +194,65 @@ def test_a_budget_reserves_fee_tax_and_bonuses(nli):
     money = {"pay_accepted": 50, "pay_bonus": 100, "fee_percent": 25, "tax_percent": 20}
     campaign = open_campaign(nli.task, places=9, budget=900, **money)
     assert campaign.pay.most(1) == 450
-    held = [place_services.hold_place(campaign=campaign) for _ in range(3)]
-    assert [place is not None for place in held] == [True, True, False]
+    places = [agree(campaign, "first"), agree(campaign, "second")]
+    with pytest.raises(place_services.NoPlace):
+        agree(campaign, "third")
+    owner = UserFactory(is_superuser=True)
+    plan = {"campaign": campaign, "actor": owner, "token": "", "consent": "", "slug": "study"}
+    plan |= {name: getattr(campaign, name) for name in services.FIXED}
+    for less in ({"budget": 899}, {"budget": 900, "fee_percent": 26}):
+        with pytest.raises(Invalid):
+            services.change_campaign(**plan, **less)
+    for example in write_many(nli, places[0].annotator.user, ["fooled"] * 3):
+        decided = {"is_verified": True, "state": "decided", "votes": 3, "still_needed": 0}
+        Consensus.objects.create(
+            example=example, round=nli, label="neutral", is_validated_error=True, **decided
+        )
+    Place.objects.filter(pk=places[0].pk).update(state="submitted", submitted_at=timezone.now())
+    services.settle(campaign=campaign)
+    services.settle(campaign=campaign)
+    assert sorted(LedgerRow.objects.values_list("amount", flat=True)) == [50, 100]  # one was asked
+
+
+def test_who_is_late_is_paid_and_who_did_nothing_makes_room(nli):
+    """Money of who is out of time stays theirs as long again; then unfinished work ends."""
+    campaign = open_campaign(nli.task, places=9, budget=300, each=1, minutes=60)
+    done, idle = agree(campaign, "done"), agree(campaign, "idle")
+    write(nli, done.annotator.user)
+    for late, states in ((1, ["lapsed", "lapsed"]), (61, ["submitted", "over"])):
+        before = timezone.now() - timedelta(minutes=late)
+        Place.objects.update(expires_at=before)
+        if late == 1:
+            with pytest.raises(place_services.NoPlace):
+                agree(campaign, "new")
+        place_services.free_places(campaign=campaign)
+        assert [*Place.objects.values_list("state", flat=True)] == states
+    assert LedgerRow.objects.get().place == done
+    assert place_services.submit(place=idle).state == "over"
+    agree(campaign, "new")
+    with pytest.raises(place_services.NoPlace):
+        agree(campaign, "newer")
+
+
+def test_invented_ids_starve_nobody(nli):
+    """Of one machine however many: who only looks takes nothing, who agrees a share."""
+    campaign = open_campaign(nli.task, places=12)
+    attacker = {"REMOTE_ADDR": "2001:db8::1"}
+    for number in range(20):
+        come(campaign, Client(**attacker), pid=f"looks-{number}")
+    assert not Place.objects.exists()
+    in_all = 0
+    for number in range(100):
+        with suppress(place_services.NoPlace):
+            agree(campaign, f"agrees-{number}", address=f"2001:db8::{number:x}")
+            in_all += 1
+    assert in_all == 2
+    _client, page = take_part(campaign, Client(**attacker), pid="agrees-by-page")
+    assert "BACK" in page.text
+    for number in range(10):
+        assert "/personal/" in take_part(campaign, pid=f"honest-{number}")[1].text
+    campaign.refresh_from_db()
+    assert campaign.state == "full"
 
 
 def test_accounts_and_invitations(nli, as_alice, alice, django_capture_on_commit_callbacks):

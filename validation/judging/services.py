@@ -1,6 +1,6 @@
 """Writes about judging: places in the queue, votes. Locks: docs/locking.md."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.models import Example
+from annotation.open_round import offered
 from annotation.refusals import CapReached, ForPeople, NotAllowed
 from dynabench.accounts.models import Annotator
 from dynabench.lib.errors import Refused
@@ -83,7 +84,9 @@ def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
     if latest and latest.is_current:
         rows = JudgeLease.objects.select_related("example__context", "example__round")
         return rows.get(pk=latest.lease)
-    part = parts_of(validator, task)
+    part, is_offered = parts_of(validator, task), offered(validator, task)
+    if latest and not is_offered(latest.round):
+        latest = None
     if latest and gold.is_turn(validator, latest.uuid):
         with transaction.atomic():
             if part(latest.round).has_room() and (
@@ -92,7 +95,7 @@ def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
                 return lease
     if latest and (lease := _go_on(part(latest.round), task, latest)):
         return lease
-    return _start_at_front(validator, task, latest, part)
+    return _start_at_front(validator, task, latest, part, is_offered)
 
 
 def _go_on(part: Part, task: Task, latest: Held) -> JudgeLease | None:
@@ -108,14 +111,19 @@ def _go_on(part: Part, task: Task, latest: Held) -> JudgeLease | None:
 
 
 def _start_at_front(
-    validator: Annotator, task: Task, latest: Held | None, part: Parts
+    validator: Annotator,
+    task: Task,
+    latest: Held | None,
+    part: Parts,
+    is_offered: Callable[[int], bool],
 ) -> JudgeLease | None:
     """The first place of all rounds, the oldest round first."""
     return_expired()
     avoid = latest.author if latest else None
 
     def open_to(rounds: Sequence[Round]) -> Iterator[Round]:
-        return (one for one in rounds if vote_caps.may_judge(validator, task, one.pk))
+        mine = [one for one in rounds if is_offered(one.pk)]
+        return (one for one in mine if vote_caps.may_judge(validator, task, one.pk))
 
     for round in open_to(queue.rounds_with_places(task)):
         if lease := _take_next(part(round.pk), avoid):

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from dynabench.accounts.models import Annotator
 from dynabench.campaigns.before.qualification_items import items_of, shown
 from dynabench.campaigns.models import LedgerRow, Place, Qualification
-from dynabench.campaigns.place_services import enter_in_ledger
+from dynabench.campaigns.place_services import enter_in_ledger, free_places
 from dynabench.lib.errors import Refused
 from validation.models import GoldAnswer
 
@@ -32,9 +32,11 @@ def begin(*, place: Place) -> Qualification:
 def take_test(*, place: Place, answers: Mapping[str, str]) -> Qualification:
     """Store one try: `label:…` or `verdict:…` by the example's uuid; the last one ends kindly.
 
-    Who fails is owed what was promised for the time. Locks the place, then the annotator, so that
-    two tabs make one try. Raises Refused where something is unanswered, or it is too early.
+    Who fails is owed what was promised for the time; who may try again keeps the place till then.
+    Locks the campaign, then the place and the annotator, so that two tabs make one try. Raises
+    Refused where something is unanswered, or it is too early or too late.
     """
+    free_places(campaign=place.campaign)
     found = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
     assert found.annotator
     Annotator.objects.select_for_update(no_key=True).get(pk=found.annotator.pk)
@@ -57,13 +59,16 @@ def take_test(*, place: Place, answers: Mapping[str, str]) -> Qualification:
         GoldAnswer.objects.create(
             gold=gold, validator=found.annotator, is_correct=is_right, counts=False, **told
         )
+    minutes = timedelta(minutes=campaign.minutes)
     row.tries, row.right, row.asked, row.tried_at = row.tries + 1, right, len(golds), now
     if row.passed_at or right >= min(campaign.test_right, len(golds)):
         row.passed_at = row.passed_at or now
-        found.state, found.began_at = State.WORKING, now
+        found.state, found.began_at, found.expires_at = State.WORKING, now, now + minutes
     elif row.tries >= campaign.test_tries:
         found.state, found.submitted_at = State.SCREENED, now
         enter_in_ledger(found, LedgerRow.Kind.EARNED, campaign.pay_test, "test")
+    else:
+        found.expires_at = now + timedelta(hours=campaign.test_hours) + minutes
     row.save(update_fields=["tries", "right", "asked", "tried_at", "passed_at"])
-    found.save(update_fields=["state", "began_at", "submitted_at"])
+    found.save(update_fields=["state", "began_at", "submitted_at", "expires_at"])
     return row

@@ -11,13 +11,17 @@ from statistics import median
 
 @dataclass(frozen=True)
 class Pay:
-    """What a campaign pays: for the task, for each accepted example, for each that fools."""
+    """What a campaign pays: for the task, for each accepted example, for each that fools.
+
+    test: for one that was not passed.
+    """
 
     task: int = 0
     accepted: int = 0
     bonus: int = 0
     fee_percent: int = 0
     tax_percent: int = 0
+    test: int = 0
 
     def with_costs(self, amount: int) -> int:
         """An amount with the panel's fee, and tax on both, rounded up.
@@ -29,15 +33,15 @@ class Pay:
 
     def most(self, written: int) -> int:
         """What a person who writes so many examples can cost at most, with fee and tax."""
-        return self.with_costs(self.task + written * (self.accepted + self.bonus))
+        return self.with_costs(max(self.test, self.task + written * (self.accepted + self.bonus)))
 
+    def reserved(self, people: int, written: int, others: int) -> int:
+        """What so many people can cost at most, beside what others are owed who are out again.
 
-def has_room(pay: Pay, budget: int | None, taken: int, written: int) -> bool:
-    """Whether one more place fits, if everybody earns all that they can.
-
-    taken: places that somebody has, or had until they submitted. written: examples a place.
-    """
-    return budget is None or (taken + 1) * pay.most(written) <= budget
+        >>> Pay(task=100, bonus=50, fee_percent=10).reserved(2, written=1, others=40)
+        374
+        """
+        return people * self.most(written) + self.with_costs(others)
 
 
 def per_hour(earned: Iterable[tuple[int, float]]) -> int | None:

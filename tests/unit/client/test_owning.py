@@ -256,4 +256,9 @@ def test_campaigns_are_read_opened_and_closed(client_of, alice, nli):
     with pytest.raises(Refused):
         owner.set_campaign_state("nli", "study", "open", "Alice")
     assert owner.campaign("nli", "study")["numbers"]["taken"] == 0
+    with pytest.raises(Invalid):
+        owner.choose_campaign_rounds("nli", "study", [9])
+    with pytest.raises(Invalid):  # what counts cannot become less
+        owner.choose_campaign_rounds("nli", "study", [1])
+    assert owner.choose_campaign_rounds("nli", "study", [])["rounds"] == []
     assert owner.set_campaign_state("nli", "study", "closed")["state"] == "closed"

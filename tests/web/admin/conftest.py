@@ -10,7 +10,8 @@ from annotation.models import Example, Report
 from dynabench.accounts.services import annotator_of
 from tasks.contexts import uploads
 from tasks.models import ContextBatch, Generator, Task, TaskMember
-from tasks.permissions import EDITORS, READERS, REVIEWERS
+from tasks.permissions import EDITORS, OWNERS, READERS, REVIEWERS
+from tests.support.campaigns import open_campaign
 from tests.support.factories import (
     ContextFactory,
     RoundFactory,
@@ -27,11 +28,13 @@ MODELS = [
     *("tasks_task", "tasks_round", "tasks_context", "tasks_contextbatch", "tasks_targetmodel"),
     *("tasks_generator", "annotation_example", "annotation_report"),
     *("validation_validation", "validation_consensus", "validation_ownerdecision"),
+    "campaigns_campaign",
 ]
 SEEN_BY = {
     "tasks_targetmodel": REVIEWERS,
     "tasks_generator": EDITORS,
     "annotation_report": REVIEWERS,
+    "campaigns_campaign": OWNERS,
 }
 """The rest by all members who read."""
 
@@ -110,6 +113,7 @@ def fill(round, person):
         ),
         "validation_ownerdecision": OwnerDecision.objects.create(**about, owner=person),
         "annotation_report": report,
+        "campaigns_campaign": open_campaign(round.task, slug=f"study-{round.pk}"),
     }
     return rows
 

@@ -1,0 +1,152 @@
+"""What a campaign's people are offered, what counts, and what the site does by itself for it."""
+
+from datetime import timedelta
+
+import pytest
+from django.core import mail
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from annotation.models import Assignment
+from dynabench.campaigns import services
+from dynabench.campaigns.jobs import renew_campaigns, settle_all
+from dynabench.campaigns.models import LedgerRow, Place
+from dynabench.campaigns.payment_services import warn_of_approvals
+from dynabench.campaigns.selectors import decided_of, done_of
+from dynabench.lib.errors import Invalid
+from tasks.models import TaskMember
+from tests.support.campaigns import open_campaign, paid_place, take_part
+from tests.support.factories import ContextFactory, RoundFactory, TaskFactory
+from tests.support.judging import write, write_many
+from tests.support.ledgers import assert_refused
+from validation.judging.services import open_session
+from validation.models import Consensus, Validation
+
+pytestmark = pytest.mark.django_db
+
+
+def decide(example, **more):
+    state = {"is_verified": True, "state": "decided", "votes": 3, "still_needed": 0}
+    told = {"decided_at": timezone.now(), "label": "neutral"} | more
+    return Consensus.objects.create(example=example, round=example.round, **state, **told)
+
+
+def test_work_in_other_rounds_is_not_offered_and_does_not_count(nli, alice):
+    now = {"opened_at": timezone.now(), "kind": "both", "places": 9}
+    example, _other = write_many(nli, alice, ["fooled"] * 2)
+    nli.state = "closed"
+    nli.save()
+    second = RoundFactory(task=nli.task, number=2, state="open")
+    ContextFactory(round=second)
+    campaign = open_campaign(nli.task, **now)
+    campaign.rounds.set([second])
+    client, _page = take_part(campaign)
+    place = Place.objects.get()
+    me = place.annotator
+    assert open_session(validator=me, task=nli.task).lease is None  # what waits is of round 1
+    Validation.objects.create(example=example, validator=me, label="neutral")
+    decide(write(nli, me.user))
+    assert (done_of(place).written, done_of(place).judged) == (0, 0)
+    assert not decided_of(campaign).exists()
+    campaign.rounds.set([nli])
+    assert (done_of(place).written, done_of(place).judged) == (1, 1)
+    assert decided_of(campaign).count() == 1
+    assert open_session(validator=me, task=nli.task).lease.example.round == nli
+    client.get("/t/nli/write/")
+    given = Assignment.objects.filter(annotator=me)
+    assert not given.exists()  # round 2 is open, and not theirs
+    campaign.rounds.clear()
+    client.get("/t/nli/write/")
+    assert given.get().round == second
+
+
+def test_owners_choose_rounds(nli, as_alice, alice):
+    TaskMember.objects.create(task=nli.task, user=alice, role="owner")
+    second = RoundFactory(task=nli.task, number=2, state="draft")
+    foreign = RoundFactory(task=TaskFactory(code="sentiment"))
+    campaign = open_campaign(nli.task, state="draft", ethics="Approved.", ethics_name="Ada")
+    page = as_alice.get("/own/nli/campaigns/study/change/")
+    assert [*page.context["form"].fields["rounds"].queryset] == [nli, second]
+
+    def choose(*rounds):
+        services.move_campaign(campaign=campaign, actor=alice, rounds=rounds)
+        return [*campaign.rounds.values_list("number", flat=True)]
+
+    with pytest.raises(Invalid):
+        choose(foreign)
+    second.state = "released"
+    second.save()
+    assert choose(second) == [2]
+    opened = {"campaign": campaign, "actor": alice, "state": "open"}
+    with pytest.raises(Invalid):  # all are over
+        services.move_campaign(**opened)
+    services.move_campaign(**opened, rounds=[nli])
+    campaign.refresh_from_db()
+    assert choose(nli, second) == [1, 2]
+    with pytest.raises(Invalid):  # what counts cannot become less
+        choose(nli)
+    assert choose() == []
+    with pytest.raises(Invalid):
+        choose(nli)
+
+
+def test_owners_are_warned_once_before_a_panel_approves(
+    nli, as_alice, alice, django_capture_on_commit_callbacks
+):
+    TaskMember.objects.create(task=nli.task, user=alice, role="owner")
+    campaign = open_campaign(nli.task, way="prolific", opened_at=timezone.now())
+    places = [paid_place(campaign, number, state="submitted") for number in range(3)]
+
+    def warned(days, place):
+        ago = timezone.now() - timedelta(days=days)
+        Place.objects.filter(pk=place.pk).update(submitted_at=ago)
+        with django_capture_on_commit_callbacks(execute=True):
+            return renew_campaigns()
+
+    assert warned(17, places[0]) == 0
+    assert warned(18, places[0]) == 1
+    assert warned(20, places[0]) == 0
+    assert [one.to for one in mail.outbox] == [[alice.email]]
+    page = as_alice.get("/own/nli/campaigns/study/")
+    assert page.context["due"] == (3, Place.objects.first().submitted_at + timedelta(days=21))
+    assert warned(20, places[1]) == 1  # another person
+    campaign.approval_days = 2
+    campaign.save()
+    assert warned(1, places[2]) == 1
+    assert len(mail.outbox) == 3
+    Place.objects.update(state="approved", warned_at=None)
+    assert warn_of_approvals() == 0
+    assert as_alice.get("/own/nli/campaigns/study/").context["due"] is None
+
+
+def test_the_minutes_job_reads_no_campaign_in_which_nothing_happened(nli):
+    def closed(number):
+        study = {"slug": f"study-{number}", "state": "closed", "opened_at": timezone.now()}
+        campaign = open_campaign(nli.task, pay_accepted=20, **study)
+        place = paid_place(campaign, 1)
+        example = write(nli, place.annotator.user, number)
+        ago = timezone.now() - timedelta(days=9)
+        Place.objects.filter(pk=place.pk).update(began_at=ago, submitted_at=ago, expires_at=ago)
+        type(example).objects.filter(pk=example.pk).update(created_at=ago)
+        return decide(example, decided_at=ago)
+
+    def queries():
+        with CaptureQueriesContext(connection) as found:
+            assert renew_campaigns() == 0
+        return len(found)
+
+    first = closed(0)
+    renew_campaigns()
+    few = queries()
+    others = [closed(1 + number) for number in range(3)]
+    assert queries() == few
+    Consensus.objects.filter(pk=first.pk).update(decided_at=timezone.now())
+    assert renew_campaigns() == 1
+    assert settle_all() == len(others)  # what a site missed that was away for long
+
+
+def test_the_ledger_only_grows(nli):
+    paid_place(open_campaign(nli.task), 1)
+    assert_refused()
+    assert LedgerRow.objects.count() == 3
