@@ -90,6 +90,7 @@ def _compared(
         "first": matrix.models[pair[0]],
         "second": matrix.models[pair[1]],
         "found": found,
+        "tested": len(found.rows) - found.count("untested"),
         "firsts": found.count("first"),
         "seconds": found.count("second"),
         "least": LEAST,

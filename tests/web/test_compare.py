@@ -212,7 +212,9 @@ def test_sets_without_a_weight_have_no_resamples(client, task):
     pair = [accepted_model(task, name=name, is_published=True) for name in ("Ada", "Ben")]
     for model in pair:
         answered(model, version, lambda n: n % 2)
-    found = {row[0]: row[4] for row in tables(ask(client, pair).text)[0]}
+    reply = ask(client, pair)
+    found = {row[0]: row[4] for row in tables(reply.text)[0]}
+    assert reply.context["tested"] == len(found) - [*found.values()].count("not tested") == 1
     assert found["extra v1, Accuracy"] == "no clear difference"
     assert found["extra v1, Macro F1"] == "not tested"
 
