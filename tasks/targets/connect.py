@@ -26,7 +26,9 @@ from tasks.targets.endpoints.base import (
     EndpointError,
     misconfigured,
 )
+from tasks.targets.endpoints.openai_chat import OpenAIChatEndpoint
 from tasks.targets.endpoints.registry import build
+from tasks.targets.endpoints.transport import Transport
 from tasks.targets.services import note_version
 from tasks.targets.serving.spec import PACKAGE, ModelSpec
 
@@ -64,7 +66,7 @@ def endpoint_of(target: TargetModel) -> Endpoint:
             **target.options,
             **({"passage_field": answer.reference} if is_span else {}),
         },
-        allow_private_hosts=_private_hosts(target.base_url),
+        **_reached(target.base_url),
     )
     return _built(target.adapter, how)
 
@@ -87,36 +89,46 @@ def chooser_endpoint(
     output: str,
     labels: tuple[str, ...],
     prompt: str,
+    by: Transport | None = None,
 ) -> Endpoint:
     """A target's chat model, asked to choose a label by another prompt than its own.
 
-    Raises EndpointError(misconfigured).
+    by: what brings the calls there, without the target's secret. Raises
+    EndpointError(misconfigured).
     """
-    return _asked_otherwise(target, fields, prompt, output=output, labels=labels)
+    return _asked_otherwise(target, fields, prompt, by, output=output, labels=labels)
 
 
-def writer_endpoint(target: TargetModel, *, reads: str, output: str, prompt: str) -> Endpoint:
+def writer_endpoint(
+    target: TargetModel, *, reads: str, output: str, prompt: str, by: Transport | None = None
+) -> Endpoint:
     """A target's chat model, asked to write a text about another by another prompt than its own.
 
-    Raises EndpointError(misconfigured).
+    As `chooser_endpoint`.
     """
     answer = Component(name=output, type="long_text")
-    return _asked_otherwise(target, (reads,), prompt, output=output, answer=answer)
+    return _asked_otherwise(target, (reads,), prompt, by, output=output, answer=answer)
 
 
 def _asked_otherwise(
-    target: TargetModel, fields: tuple[str, ...], prompt: str, **answer: Any
+    target: TargetModel,
+    fields: tuple[str, ...],
+    prompt: str,
+    by: Transport | None,
+    **answer: Any,
 ) -> Endpoint:
     own = _own_model(target)
     kept = {name: target.options[name] for name in CHAT_OPTIONS if name in target.options}
     how = EndpointConfig(
         url=target.base_url,
         fields=fields,
-        secret=secret_of(target),
+        secret=None if by else secret_of(target),
         options={**own, **kept, "instructions": prompt, "temperature": 0},
-        allow_private_hosts=_private_hosts(target.base_url),
+        **_reached(target.base_url),
         **answer,
     )
+    if by:
+        return OpenAIChatEndpoint(how, by)
     return _built(target.adapter, how)
 
 
@@ -138,7 +150,7 @@ def generator_endpoint(generator: Generator) -> Endpoint:
         kind=GENERATOR,
         secret=secret_of(generator),
         options={**generator.options},
-        allow_private_hosts=_private_hosts(generator.url),
+        **_reached(generator.url),
     )
     return _built(generator.adapter, how)
 
@@ -156,11 +168,12 @@ def secret_of(target: TargetModel | Generator) -> str | None:
         raise misconfigured("Its secret cannot be read any more. Enter it again.") from None
 
 
-def _private_hosts(url: str) -> tuple[str, ...]:
-    """What the operator allows, with our own model server where the URL names it."""
+def _reached(url: str) -> dict[str, Any]:
+    """Which private hosts the operator allows, with our own model server where the URL names it."""
     own = urlsplit(settings.MODEL_SERVER_URL)
-    is_own = urlsplit(url)[:2] == own[:2]
-    return (*settings.TARGET_PRIVATE_HOSTS, *([own.hostname or ""] if is_own else []))
+    is_ours = urlsplit(url)[:2] == own[:2]
+    hosts = (*settings.TARGET_PRIVATE_HOSTS, *([own.hostname or ""] if is_ours else []))
+    return {"allow_private_hosts": hosts, "is_ours": is_ours}
 
 
 def version_of(target: TargetModel, fingerprint: Mapping[str, Any]) -> int:

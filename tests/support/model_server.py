@@ -35,10 +35,12 @@ def serving(registry: ModelRegistry) -> Iterator[int]:
     running.start()
     listening = loop.create_server(lambda: ASGIProtocol(worker), "127.0.0.1", 0)
     server = asyncio.run_coroutine_threadsafe(listening, loop).result(10)
-    yield server.sockets[0].getsockname()[1]
-    loop.call_soon_threadsafe(loop.stop)
-    running.join(10)
-    loop.close()
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        running.join(10)
+        loop.close()
 
 
 def wait_for(registry: ModelRegistry, name: str, seconds: int = 60) -> ServedModel:

@@ -12,7 +12,12 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from dynabench.lib.telemetry import tracing
 from dynabench.lib.telemetry.logs import JsonLines, pseudonym
+from tasks.models import TargetModel
+from tasks.targets.connect import endpoint_of
+from tasks.targets.endpoints.base import EndpointError
+from tasks.targets.serving.registry import ModelRegistry
 from tests.support.factories import scripted_target
+from tests.support.model_server import serving
 from tests.support.writing import URL, open_form, stored
 from tests.web.conftest import HTMX
 
@@ -81,17 +86,27 @@ def collector(monkeypatch) -> Iterator[list]:
         server.shutdown()
 
 
-def test_a_trace_goes_from_the_page_over_the_model_to_the_store(as_alice, nli, collector, settings):
+def test_a_trace_goes_from_the_page_over_the_model_to_the_store(
+    as_alice, nli, collector, settings, tmp_path
+):
     place = settings.MIDDLEWARE.index("dynabench.middleware.request_id") + 1
     settings.MIDDLEWARE.insert(place, "dynabench.middleware.trace")
     as_alice.handler.load_middleware()
     scripted_target(nli, "starter", label="neutral")
     stored(as_alice)
+    registry = ModelRegistry({}.get, {}.keys, tmp_path)
+    with serving(registry) as port:
+        settings.MODEL_SERVER_URL = f"http://127.0.0.1:{port}"
+        unknown = TargetModel(task=nli.task, name="unknown", source="org/name")
+        with tracing.span("ask ours"), pytest.raises(EndpointError):
+            endpoint_of(unknown).predict([{"premise": "a", "hypothesis": "b"}], deadline_seconds=9)
     tracing._provider.shutdown()  # which sends what waits
     by_name = {one.name: one for one in collector}
     page = by_name["POST /t/<slug:code>/write/"]
     for name in ("ask target", "store example"):
         assert by_name[name].parent_span_id == page.span_id
         assert by_name[name].trace_id == page.trace_id
+    ours, served = by_name["ask ours"], by_name["POST /models/unknown/predict"]
+    assert (served.parent_span_id, served.trace_id) == (ours.span_id, ours.trace_id)
     (attribute,) = by_name["ask target"].attributes
     assert (attribute.key, attribute.value.string_value) == ("target", "starter")

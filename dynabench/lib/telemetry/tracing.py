@@ -1,12 +1,14 @@
 """Traces by OpenTelemetry, from a page over the calls of models to what is stored.
 
+Our model server adds what it did: calls of it carry the trace in their headers.
+
 Off, they cost a comparison; `requirements-tracing.txt` has the libraries. Spans name routes and
 targets, never people or texts.
 """
 
 import contextvars
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -19,17 +21,27 @@ T = TypeVar("T")
 _provider: "TracerProvider | None" = None
 
 
-def start_tracing() -> "TracerProvider":
+def start_tracing(service: str = "dynabench-web") -> "TracerProvider":
     """Send this process's spans as the variables OTEL_… say. It starts a thread: after forks."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
     global _provider
-    os.environ.setdefault("OTEL_SERVICE_NAME", "dynabench-web")
+    os.environ.setdefault("OTEL_SERVICE_NAME", service)
     _provider = TracerProvider()
     _provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     return _provider
+
+
+@contextmanager
+def traced(service: str) -> Iterator[None]:
+    """Send this process's spans for as long as the block lasts; the last ones at its end."""
+    provider = start_tracing(service)
+    try:
+        yield
+    finally:
+        provider.shutdown()
 
 
 @contextmanager
@@ -40,6 +52,33 @@ def span(name: str, **attributes: str | int) -> Iterator[Any]:
         return
     tracer = _provider.get_tracer("dynabench")
     with tracer.start_as_current_span(name, attributes=attributes) as current:
+        yield current
+
+
+def carried() -> list[tuple[bytes, bytes]]:
+    """The headers by which our model server joins this trace; none where nothing is traced."""
+    if _provider is None:
+        return []
+    from opentelemetry.propagate import inject
+
+    headers: dict[str, str] = {}
+    inject(headers)
+    return [(name.encode(), value.encode()) for name, value in headers.items()]
+
+
+@contextmanager
+def answering(name: str, headers: Iterable[tuple[bytes, bytes]]) -> Iterator[Any]:
+    """As `span`: a request whose headers may say of which trace it is a step."""
+    if _provider is None:
+        yield None
+        return
+    from opentelemetry.propagate import extract
+    from opentelemetry.trace import SpanKind
+
+    told = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
+    tracer = _provider.get_tracer("dynabench")
+    caller = extract(told)
+    with tracer.start_as_current_span(name, context=caller, kind=SpanKind.SERVER) as current:
         yield current
 
 

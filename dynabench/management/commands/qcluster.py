@@ -7,6 +7,7 @@ Its workers share locks, and one that is killed takes them with it: then all oth
 import logging
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 from django.conf import settings
@@ -15,6 +16,7 @@ from django.db import Error, close_old_connections, connection, connections
 
 from dynabench.lib import queue
 from dynabench.lib.keeper import is_at_work, keep, must_end, pause
+from dynabench.lib.telemetry.tracing import span, traced
 from dynabench.schedule import do_what_is_due
 from dynabench.upkeep.services import noted
 from evaluation.jobs import sweep_all
@@ -67,14 +69,16 @@ def serve_practice() -> None:
 
 def work(take: Callable[[], str | None] = queue.take) -> None:
     """Answer messages, one after the other."""
-    for _ in range(MESSAGES):
-        while (message := patiently(take)) is None:
-            if not pause(POLL_SECONDS):
+    with traced("dynabench-queue") if settings.HAS_TRACES else nullcontext():
+        for _ in range(MESSAGES):
+            while (message := patiently(take)) is None:
+                if not pause(POLL_SECONDS):
+                    return
+            is_at_work()
+            with span("answer message"):
+                queue.answer(message)
+            if must_end():
                 return
-        is_at_work()
-        queue.answer(message)
-        if must_end():
-            return
 
 
 def sweep_often() -> None:

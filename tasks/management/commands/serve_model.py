@@ -7,6 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from dynabench.lib.telemetry.tracing import start_tracing
 from tasks.targets.connect import registered_names, registered_spec
 from tasks.targets.serving.arguments import parse_model
 from tasks.targets.serving.registry import ModelRegistry
@@ -47,7 +48,18 @@ class Command(BaseCommand):
         if options["registered"]:
             resolve, names = registered_spec, registered_names
         ModelServer(
-            lambda: ModelRegistry(resolve, names, options["cache_dir"]),
+            lambda: self._registry(resolve, names, options["cache_dir"]),
             host=options["host"],
             port=options["port"],
         ).run()
+
+    def _registry(
+        self,
+        resolve: Callable[[str], ModelSpec | None],
+        names: Callable[[], Iterable[str]],
+        cache_dir: Path,
+    ) -> ModelRegistry:
+        """Made in the process that serves."""
+        if settings.HAS_TRACES:
+            start_tracing("dynabench-models")
+        return ModelRegistry(resolve, names, cache_dir)

@@ -97,7 +97,8 @@ class EndpointConfig:
     component, by which answers are checked, where it is known; media: the fields that hold data
     URLs of pictures (image) or recordings (audio); secret: bearer token;
     options: adapter-specific; allow_private_hosts: True, or names, addresses and networks
-    that may resolve to private addresses (an operator's decision, never a task owner's).
+    that may resolve to private addresses (an operator's decision, never a task owner's); is_ours:
+    our own model server answers.
     """
 
     url: str
@@ -111,6 +112,7 @@ class EndpointConfig:
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     max_response_bytes: int = 1_000_000
     allow_private_hosts: bool | tuple[str, ...] = False
+    is_ours: bool = False
 
     def __post_init__(self) -> None:
         if not self.fields:

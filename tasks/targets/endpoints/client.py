@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import httpx
 
+from dynabench.lib.telemetry.tracing import carried
 from tasks.targets.endpoints.answers import strict_json
 from tasks.targets.endpoints.base import (
     EndpointConfig,
@@ -90,6 +91,7 @@ class JsonEndpoint(ABC):
             secret=self._config.secret,
             payload=payload,
             retry=self.RETRY,
+            headers=carried() if self._config.is_ours else (),
             heard=heard,
         )
         if not 200 <= reply.status < 300:

@@ -10,6 +10,8 @@ from typing import Any
 import orjson
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from dynabench.lib.telemetry.tracing import answering
+
 from .bodies import (
     MAX_BODY_BYTES,
     MAX_PICTURE_BODY_BYTES,
@@ -64,10 +66,17 @@ class Application:
             self.running -= 1
 
     async def _respond(self, scope: Message, receive: Receive, send: Send) -> None:
+        match scope["path"]:
+            case "/metrics":
+                await _send(send, 200, [(b"Content-Type", METRICS_TYPE)], generate_latest())
+            case "/health":  # asked all the time, of no trace
+                await self._respond_to(scope, receive, send)
+            case path:
+                with answering(f"{scope['method']} {path}", scope["headers"]):
+                    await self._respond_to(scope, receive, send)
+
+    async def _respond_to(self, scope: Message, receive: Receive, send: Send) -> None:
         status, headers = 200, [(b"Content-Type", b"application/json")]
-        if scope["path"] == "/metrics":
-            await _send(send, 200, [(b"Content-Type", METRICS_TYPE)], generate_latest())
-            return
         as_error = as_openai_error if scope["path"].startswith("/v1/") else _error
         try:
             answer = await self._answer(scope, receive)
