@@ -176,6 +176,9 @@ class TargetModel(AtAddress):
         blank=True,
         help_text="How our model server loads it: backend, precision, fields, output, labels.",
     )
+    gpus = models.PositiveSmallIntegerField(
+        default=0, db_default=0, help_text="That it is evaluated on: 0 or 1."
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:

@@ -1583,6 +1583,7 @@ class TargetModel(TypedDict):
     revision: str
     options: dict[str, Any]
     serving: dict[str, Any]
+    gpus: int
     secret_env: str
     created_at: str
 
@@ -1597,6 +1598,7 @@ class TargetSettings(TypedDict):
     revision: NotRequired[str]
     options: NotRequired[dict[str, Any]]
     serving: NotRequired[dict[str, Any]]
+    gpus: NotRequired[int]
     secret_env: NotRequired[str]
 
 

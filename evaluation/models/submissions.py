@@ -100,7 +100,8 @@ class Submission(Job):
     revision = models.CharField(max_length=100, blank=True)  # a full commit, or an image's digest
     # Of an adapter: hub id@commit, or a model.
     base = models.CharField(max_length=200, blank=True, default="", db_default="")
-    gpus = models.PositiveSmallIntegerField(default=0, db_default=0)  # that it asks for
+    # That it asks for; a target says it itself.
+    gpus = models.PositiveSmallIntegerField(default=0, db_default=0)
     secret = models.TextField(blank=True)  # encrypted bearer token of an endpoint
     # Of `evaluation.chat.settings.ChatSettings`; llm too.
     chat = models.JSONField(default=dict, db_default={})

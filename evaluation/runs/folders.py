@@ -53,7 +53,7 @@ def equipped(
     CannotFetch, Unavailable and what `beat` raises.
     """
     with ExitStack() as stack:
-        if submission.gpus:
+        if submission.target.gpus if submission.target else submission.gpus:
             gpu = NODES_CHOICE if is_elsewhere else stack.enter_context(_free_gpu())
             model = replace(model, gpu=gpu)
         if submission.base:
@@ -78,6 +78,8 @@ def _free_gpu() -> Iterator[str]:
                 continue
             yield str(number)
             return
+    if not settings.EVALUATION_GPUS:
+        raise NoEngine(gettext_noop("It waits for a GPU: this site has none now."))
     raise NoEngine(gettext_noop("It waits for a free GPU."))
 
 

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from dynabench.lib.words import gettext_noop
 from evaluation.contract import ENDPOINT_ADAPTERS
 from tasks.config.schema import TaskConfig
+from tasks.targets.gpus import gpus_problem
 
 HUB_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -27,9 +28,7 @@ def gpu_problem(kind: str, gpus: int, site_has: int) -> str:
         return ""
     if kind not in ON_GPU:
         return "Only images and folders of weights run on a GPU."
-    if not site_has:
-        return gettext_noop("This site has no GPU.")
-    return "" if gpus == 1 else gettext_noop("A model gets one GPU at most.")
+    return gpus_problem(gpus, site_has)
 
 
 def kinds_of(config: TaskConfig) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ class TargetAdmin(RoleAdmin):
     search_fields = ["name"]
     fields = [
         *("task", "name", "adapter", "url", "source", "revision", "options", "serving"),
-        "secret_env",
+        *("gpus", "secret_env"),
     ]
     may = {"view": REVIEWERS, "add": EDITORS, "change": EDITORS, "delete": EDITORS}
     page_for = REVIEWERS

@@ -35,7 +35,7 @@ class TargetModelSerializer(serializers.ModelSerializer[TargetModel]):
         model = TargetModel
         fields = read_only_fields = (
             *("id", "name", "adapter", "url", "source", "revision", "options", "serving"),
-            *("secret_env", "created_at"),
+            *("gpus", "secret_env", "created_at"),
         )
 
     def to_representation(self, target: TargetModel) -> dict[str, Any]:
@@ -64,6 +64,9 @@ class TargetSettingsSerializer(serializers.Serializer[Any]):
     serving = serializers.DictField(
         required=False,
         help_text="How our model server loads it: backend, precision, fields, output, labels.",
+    )
+    gpus = serializers.IntegerField(
+        min_value=0, max_value=1, required=False, help_text="That it is evaluated on."
     )
     secret_env = _text(
         "Name of the environment variable that holds its bearer secret; for administrators, who "

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -14,6 +15,7 @@ from tasks.targets.ask_before_opening import sample_of
 from tasks.targets.connect import endpoint_of, generator_endpoint, spec_of
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.registry import ADAPTERS
+from tasks.targets.gpus import gpus_problem
 from tasks.targets.services import check_same_model
 
 GENERATORS = ("openai_chat", "http", "scripted")
@@ -58,6 +60,16 @@ class TargetForm(_EndpointForm):
         help_text=_("Empty: our own model server, which loads `source`."),
     )
 
+    gpus = forms.BooleanField(label=_("Evaluated on a GPU"), required=False)
+
+    def clean_gpus(self) -> int:
+        wanted = int(self.cleaned_data["gpus"])
+        if problem := gpus_problem(wanted, settings.EVALUATION_GPUS):
+            raise ValidationError(gettext(problem))
+        if wanted and self.cleaned_data.get("url"):
+            raise ValidationError(gettext("What answers at an address has its own machine."))
+        return wanted
+
     def clean_serving(self) -> dict[str, Any]:
         return self._mapping("serving")
 
@@ -81,7 +93,7 @@ class SettingsForm(TargetForm):
         model = TargetModel
         fields = (
             *("name", "adapter", "url", "source", "revision", "options", "serving"),
-            "secret_env",
+            *("gpus", "secret_env"),
         )
 
 

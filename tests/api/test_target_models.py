@@ -79,7 +79,7 @@ def test_a_target_is_told_without_the_value_of_its_secret(editor, secret, nli):
     assert told == {
         "id": secret.pk, "name": "scripted", "adapter": "scripted", "url": "http://scripted.test",
         "source": "", "revision": "", "options": {"label": "neutral", "prob": None}, "serving": {},
-        "secret_env": "TARGET_MINE_SECRET",
+        "gpus": 0, "secret_env": "TARGET_MINE_SECRET",
     }  # fmt: skip
     assert SECRET not in response.text
 
@@ -111,6 +111,15 @@ def test_what_is_left_out_stays(editor, nli):
     refused = editor.patch(f"{URL}{target.pk}/", {"name": "another"})
     assert refused.status_code == 409
     assert "a name stays" in refused.json()["error"]["message"]
+
+
+def test_a_gpu_is_given_where_the_site_has_one_and_to_files_alone(editor, nli, settings):
+    page = f"{URL}{scripted_target(nli).pk}/"
+    assert "no GPU" in fields(editor.patch(page, {"gpus": 1}))["gpus"][0]
+    settings.EVALUATION_GPUS = 2
+    assert "gpus" in fields(editor.patch(page, {"gpus": 2}))
+    assert "own machine" in fields(editor.patch(page, {"gpus": 1}))["gpus"][0]
+    assert editor.patch(page, {"gpus": 1, "url": "", "source": "models/a"}).json()["gpus"] == 1
 
 
 @pytest.mark.parametrize(

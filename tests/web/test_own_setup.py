@@ -45,6 +45,16 @@ def test_a_target_is_registered_tested_and_changed(as_alice, owner):
     assert {"target.registered", "target.changed"} <= {*actions}
 
 
+def test_a_page_offers_a_gpu_where_the_site_has_one(as_alice, owner, settings):
+    page = f"{TARGETS}new/"
+    assert "gpus" not in as_alice.get(page).context["form"].fields
+    settings.EVALUATION_GPUS = 1
+    assert "gpus" in as_alice.get(page).context["form"].fields
+    local = {**FORM, "url": "", "source": "org/name", "gpus": "on"}
+    assert as_alice.post(page, local).status_code == 302
+    assert TargetModel.objects.get().gpus == 1
+
+
 def test_a_secret_is_stored_encrypted_never_shown_and_goes_nowhere_else(as_alice, owner):
     remote = {**FORM, "adapter": "http", "options": "{}", "url": "https://one.test/models/a"}
     assert as_alice.post(f"{TARGETS}new/", {**FORM, "secret": "s3cret"}).status_code == 422

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib import messages
 from django.core.validators import RegexValidator
 from django.db.models import Count
@@ -89,6 +90,11 @@ class SecretForm(forms.ModelForm):  # type: ignore[type-arg]
 
 class TargetSettings(SecretForm, SettingsForm):
     """Of a target."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if not settings.EVALUATION_GPUS and not self.instance.gpus:
+            del self.fields["gpus"]
 
 
 def limit_settings(form: SecretForm, user: User) -> None:

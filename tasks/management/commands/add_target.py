@@ -4,6 +4,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
@@ -14,8 +15,11 @@ from tasks.rounds.loop import register_target
 from tasks.targets.connect import endpoint_of, serving_of, spec_of
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.registry import ADAPTERS
+from tasks.targets.gpus import gpus_problem
 from tasks.targets.serving.errors import MisconfiguredError
 from tasks.targets.serving.spec import PACKAGE, WRITES, open_folder
+
+COPIED = ("adapter", "url", "source", "revision", "options", "serving", "gpus", "secret_env")
 
 
 class Command(BaseCommand):
@@ -41,16 +45,14 @@ class Command(BaseCommand):
             choices=["fp32", "int8", "int4", "bf16"],
             help="default: fp32; int8 of a package",
         )
+        parser.add_argument("--gpus", type=int, default=0, help="that it is evaluated on: 0 or 1")
         parser.add_argument("--labels", help="the task's labels in the order of the model's logits")
 
     def handle(self, *args: Any, **options: Any) -> None:
         task = task_of(options["task"])
         target = self._target(task, options)
         self._check(target)
-        fields = {
-            name: getattr(target, name)
-            for name in ("adapter", "url", "source", "revision", "options", "serving", "secret_env")
-        }
+        fields = {name: getattr(target, name) for name in COPIED}
         round = None if options["round"] is None else round_of(task, options["round"])
         with as_command_error():
             register_target(task=task, name=target.name, round=round, **fields)
@@ -77,6 +79,7 @@ class Command(BaseCommand):
             revision=revision,
             options=dict(self._pair(option) for option in options["option"]),
             serving={} if url else self._serving(task, source, options),
+            gpus=options["gpus"],
             secret_env=options["secret_env"],
         )
 
@@ -98,6 +101,10 @@ class Command(BaseCommand):
 
     def _check(self, target: TargetModel) -> None:
         """What can be known before the first call: the folder's files, labels, options."""
+        if problem := gpus_problem(target.gpus, settings.EVALUATION_GPUS):
+            raise CommandError(problem)
+        if target.gpus and target.url:
+            raise CommandError("What answers at an address has its own machine.")
         try:
             target.clean_fields(exclude=["task"])
             endpoint_of(target)

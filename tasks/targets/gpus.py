@@ -1,0 +1,10 @@
+"""Whether a model may have a GPU of the site. Pure."""
+
+from dynabench.lib.words import gettext_noop
+
+
+def gpus_problem(gpus: int, site_has: int) -> str:
+    """Why a model gets no such number of GPUs; empty when it may have them."""
+    if gpus and not site_has:
+        return gettext_noop("This site has no GPU.")
+    return "" if gpus <= 1 else gettext_noop("A model gets one GPU at most.")
