@@ -55,6 +55,7 @@ from evaluation.queue.leases import Heartbeat, LeaseLost, claim, ready, sweep
 from evaluation.queue.subprocess_job import carry_out
 from evaluation.releases.build import make
 from evaluation.releases.services import release_held
+from evaluation.runs.elsewhere import has_cluster, trainer_for
 from evaluation.runs.endpoints import CannotFetch, identity_of, writing_of
 from evaluation.runs.execute import execute, local_runner, machine_limits, remote_runner
 from evaluation.runs.folders import equipped
@@ -269,7 +270,8 @@ def check(submission: Submission) -> None:
             watch.begin(0.1, gettext_noop("reading the submission"))
             arrived = RECEIVE[submission.kind](submission, folder, watch)
             if arrived.model:
-                with equipped(submission, arrived.model, watch.beat) as model:
+                there = has_cluster()
+                with equipped(submission, arrived.model, watch.beat, is_elsewhere=there) as model:
                     watch.begin(0.5, gettext_noop("answering five examples"))
                     _answer_five(submission, model, folder, watch)
             watch.begin(0.9, gettext_noop("storing it"))
@@ -368,7 +370,8 @@ def _rows(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived:
     Submission.objects.filter(pk=submission.pk).update(data=facts)
     watch.begin(0.2, gettext_noop("learning from the rows"))
     model = folder / "model"
-    during(lambda: learn(task.config, rows, model), watch.beat)
+    with trainer_for(watch.beat) as trainer:
+        learn(task.config, rows, model, trainer)
     return _weights(submission, model, folder, watch)
 
 

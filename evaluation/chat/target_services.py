@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from evaluation.models import LlmJudge, Paraphrasing
 from evaluation.queue import leases
+from evaluation.sandbox.choose import NoEngine
 from tasks.models import TargetModel, Task
 from tasks.targets.endpoints.base import Endpoint, EndpointError
 from tasks.targets.spending_services import Metered, Payer
@@ -28,15 +29,18 @@ class Stopped(Exception):
 
     def __init__(self, why: str, wait: float | None = None) -> None:
         super().__init__(why)
-        self._wait = wait
+        self.wait = wait
 
-    def end(self, job: LlmJudge | Paraphrasing) -> None:
-        """End the job, or put it back until the model may be asked again. Raises LeaseLost."""
-        if self._wait is None:
-            leases.fail(job, str(self))
-        else:
-            later = timezone.now() + timedelta(seconds=max(1.0, self._wait))
-            leases.put_back(job, later, str(self))
+
+def end(job: LlmJudge | Paraphrasing, stopped: Stopped | NoEngine) -> None:
+    """End the job, or put it back until its model may be asked again. Raises LeaseLost."""
+    if isinstance(stopped, NoEngine):
+        leases.wait(job, str(stopped))
+    elif stopped.wait is None:
+        leases.fail(job, str(stopped))
+    else:
+        later = timezone.now() + timedelta(seconds=max(1.0, stopped.wait))
+        leases.put_back(job, later, str(stopped))
 
 
 def chat_targets(task: Task) -> QuerySet[TargetModel]:

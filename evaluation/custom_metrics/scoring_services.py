@@ -14,8 +14,8 @@ from evaluation.custom_metrics.running import MOST_EXAMPLES, Asked, Failed, NotN
 from evaluation.custom_metrics.selectors import answers_of, runs_to_score, tried_on
 from evaluation.models import CustomMetric, CustomOutcome, EvaluationRun, Score
 from evaluation.queue import leases
-from evaluation.queue.attempt_keys import key_of
-from evaluation.sandbox.choose import NoEngine, runner_for
+from evaluation.runs.elsewhere import sandbox_for
+from evaluation.sandbox.choose import NoEngine
 from evaluation.sandbox.monitor import Runner
 from evaluation.scoring.bootstrap import mean_of
 
@@ -76,7 +76,7 @@ def _trial(metric: CustomMetric, beat: Beat) -> Trial:
 
 def _in_sandbox(metric: CustomMetric, rows: Sequence[Asked], beat: Beat) -> Scored:
     def make_runner(model: Runnable) -> Runner:
-        return runner_for(model, key_of(metric))
+        return sandbox_for(model, metric, MOST_EXAMPLES)
 
     with scratch() as folder:
         return scored(metric.source, rows, folder, make_runner, beat)

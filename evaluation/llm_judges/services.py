@@ -12,7 +12,7 @@ from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.lib.errors import Refused
 from dynabench.lib.queue import enqueue
-from evaluation.chat.target_services import CHAT, Asker, Stopped, settings_of
+from evaluation.chat.target_services import CHAT, Asker, Stopped, end, settings_of
 from evaluation.llm_judges.selectors import (
     ANSWER,
     Asked,
@@ -24,9 +24,12 @@ from evaluation.llm_judges.selectors import (
 )
 from evaluation.models import EvaluationRun, LlmJudge, LlmScore, LlmVerdict
 from evaluation.queue import leases
+from evaluation.runs.elsewhere import own_model
+from evaluation.sandbox.choose import NoEngine
 from tasks.models import TargetModel, Task
 from tasks.targets.connect import chooser_endpoint
 from tasks.targets.endpoints.base import Endpoint
+from tasks.targets.endpoints.transport import Transport
 from validation.rules.rates import Rate, rate
 
 LABELS = ("correct", "incorrect")
@@ -94,24 +97,26 @@ def ask(judge: LlmJudge) -> None:
     Each verdict is stored at once, outside of any transaction, so that a judge goes on where it was
     stopped. A failure is no verdict. Raises LeaseLost.
     """
-    asking = _Asking(judge)
-    try:
-        asking.calibrate()
-        asking.score_runs()
-    except Stopped as stopped:
+    heartbeat = leases.Heartbeat(judge)
+    with own_model(judge.target, heartbeat.beat) as by:
+        asking = _Asking(judge, heartbeat, by)
+        try:
+            asking.calibrate()
+            asking.score_runs()
+        except (Stopped, NoEngine) as stopped:
+            asking.report()
+            end(judge, stopped)
+            return
         asking.report()
-        stopped.end(judge)
-        return
-    asking.report()
     leases.finish(judge, report=judge.report)
 
 
 class _Asking:
-    """One time that a judge is asked: at most `judge.most_calls` calls."""
+    """One time that a judge is asked: at most `judge.most_calls` calls. by: of `own_model`."""
 
-    def __init__(self, judge: LlmJudge) -> None:
+    def __init__(self, judge: LlmJudge, heartbeat: leases.Heartbeat, by: Transport | None) -> None:
         self.judge, self.asker = judge, Asker(judge, self.endpoint, CHANGED)
-        self.heartbeat = leases.Heartbeat(judge)
+        self.heartbeat, self.by = heartbeat, by
         self.verdicts = verdicts_of(judge)
         self.judged = list(judged_by_people(judge.task))
 
@@ -163,7 +168,7 @@ class _Asking:
         judge = self.judge
         fields = (*judge.task.config.model_fields, ANSWER)
         return chooser_endpoint(
-            judge.target, fields, output="verdict", labels=LABELS, prompt=judge.prompt
+            judge.target, fields, output="verdict", labels=LABELS, prompt=judge.prompt, by=self.by
         )
 
     def report(self) -> None:

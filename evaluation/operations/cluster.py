@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from ipaddress import ip_address
 
 from django.conf import settings
 
@@ -14,11 +15,13 @@ ASK_SECONDS = 60.0
 ASK = """
 import json, sys, ray
 ray.init(address=sys.argv[1], log_to_driver=False, logging_level="ERROR")
-print(json.dumps([sum(node["Alive"] for node in ray.nodes()), ray.cluster_resources()]))
+at = [node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]]
+print(json.dumps([at, ray.cluster_resources()]))
 """
 NAMES = ("docker", "measure", "CPU", "GPU")
 SILENT = "RAY_ADDRESS is set, but no cluster answers there: models wait (docs/cluster.md)."
 PLAIN = "Ray's connections are not encrypted: RAY_USE_TLS=1 (docs/cluster.md)."
+PUBLIC = "The node {} has a public address: give nodes a private network (docs/cluster.md)."
 OPEN = "Anybody who reaches the cluster runs code on it: RAY_AUTH_MODE=token (docs/cluster.md)."
 
 
@@ -37,7 +40,10 @@ def check_cluster() -> Iterator[Finding]:
         yield Finding("cluster", "bad", SILENT)
         return
     has = ", ".join(f"{name} {offered[name]:g}" for name in NAMES if name in offered)
-    yield Finding("cluster", "ok", f"{nodes} nodes, {has}")
+    yield Finding("cluster", "ok", f"{len(nodes)} nodes, {has}")
+    for address in nodes:
+        if ip_address(address).is_global:
+            yield Finding("cluster", "bad", PUBLIC.format(address))
     if environment["RAY_AUTH_MODE"] != "token":
         yield Finding("cluster", "bad", OPEN)
     if environment.get("RAY_USE_TLS") != "1":

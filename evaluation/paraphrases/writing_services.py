@@ -6,17 +6,20 @@ from dataclasses import replace
 from django.utils.translation import gettext_noop
 
 from dynabench.lib.errors import Refused
-from evaluation.chat.target_services import Asker, Stopped
+from evaluation.chat.target_services import Asker, Stopped, end
 from evaluation.inference.evaluate import reading_of
 from evaluation.models import Paraphrase, Paraphrasing
 from evaluation.paraphrases.selectors import base_of, rows_to_say
 from evaluation.paraphrases.services import check_may_ask, words_of
 from evaluation.queue import leases
+from evaluation.runs.elsewhere import own_model
+from evaluation.sandbox.choose import NoEngine
 from evaluation.scoring.paraphrase import paraphrased
 from evaluation.sets.selectors import latest_version
 from evaluation.sets.services import note_exposed
 from tasks.targets.connect import writer_endpoint
 from tasks.targets.endpoints.base import Endpoint
+from tasks.targets.endpoints.transport import Transport
 
 State = Paraphrase.State
 READS, WRITES = "text", "paraphrase"
@@ -32,9 +35,15 @@ def write(job: Paraphrasing) -> None:
     Each is stored at once, outside of any transaction, so that the job goes on where it was
     stopped. No lock: the lease. Raises LeaseLost.
     """
-    one, heartbeat = job.evaluation_set, leases.Heartbeat(job)
+    heartbeat = leases.Heartbeat(job)
+    with own_model(job.target, heartbeat.beat) as by:
+        asker = Asker(job, lambda: _endpoint(job, by), CHANGED)
+        _write(job, heartbeat, asker)
+
+
+def _write(job: Paraphrasing, heartbeat: leases.Heartbeat, asker: Asker) -> None:
+    one = job.evaluation_set
     config, version = one.task.config, latest_version(one)
-    asker = Asker(job, lambda: _endpoint(job), CHANGED)
     try:
         check_may_ask(one, job.target)
         assert version is not None  # `check_may_ask` sees to it
@@ -52,14 +61,14 @@ def write(job: Paraphrasing) -> None:
             )
     except Refused as refused:
         leases.fail(job, str(refused))
-    except Stopped as stopped:
-        stopped.end(job)
+    except (Stopped, NoEngine) as stopped:
+        end(job, stopped)
     else:
         leases.finish(job, report={"calls": asker.calls, "failures": asker.failures})
 
 
-def _endpoint(job: Paraphrasing) -> Endpoint:
-    return writer_endpoint(job.target, reads=READS, output=WRITES, prompt=job.prompt)
+def _endpoint(job: Paraphrasing, by: Transport | None) -> Endpoint:
+    return writer_endpoint(job.target, reads=READS, output=WRITES, prompt=job.prompt, by=by)
 
 
 def _said(asker: Asker, text: str) -> str:

@@ -1,8 +1,9 @@
 """Heavy work of a job in a separate process, while the worker watches and keeps the lease.
 
 The process writes JSON objects to its standard output, one a line: `{"progress": 0.4, "message":
-"epoch 2"}` as often as it likes and at the end `{"report": {…}}` or `{"error": "…"}`. When the
-worker is killed the pipe breaks, and so the process ends too.
+"epoch 2"}` as often as it likes and at the end `{"report": {…}}`, `{"error": "…"}` or, where it
+cannot be done now, `{"wait": "…"}`. When the worker is killed the pipe breaks, and so the process
+ends too.
 """
 
 import json
@@ -21,6 +22,7 @@ from django.utils.translation import gettext_noop
 
 from evaluation.models import Job
 from evaluation.queue import leases
+from evaluation.sandbox.choose import NoEngine
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +54,9 @@ def carry_out(job: Job, arguments: Iterable[str], show: Show | None = None) -> N
         finally:
             process.kill()
             reader.join()
-    if code == 0 and "report" in news:
+    if code == 0 and "wait" in news:
+        leases.wait(job, news["wait"])
+    elif code == 0 and "report" in news:
         leases.finish(job, report=news["report"])
     else:
         leases.fail(job, news.get("error") or _ending(code))
@@ -69,6 +73,8 @@ def tell(
 
     try:
         report = work(lambda share, words: say(progress=share, message=words))
+    except NoEngine as why:
+        say(wait=str(why))
     except failures as error:
         say(error=str(error))
     else:

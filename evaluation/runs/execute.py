@@ -44,7 +44,8 @@ from evaluation.models import (
 )
 from evaluation.models.runs import predictions_path
 from evaluation.queue import leases
-from evaluation.queue.attempt_keys import TEMPORARY, key_of
+from evaluation.queue.attempt_keys import TEMPORARY
+from evaluation.runs.elsewhere import has_cluster, sandbox_for
 from evaluation.runs.endpoints import (
     CannotFetch,
     asked_with,
@@ -53,11 +54,10 @@ from evaluation.runs.endpoints import (
 )
 from evaluation.runs.folders import equipped, kept_folder
 from evaluation.runs.handed import handed_of, note_compared, score_handed
-from evaluation.runs.ray_runner import RayRunner
 from evaluation.runs.selectors import counting, is_remote
 from evaluation.runs.services import overdue
 from evaluation.sandbox import images
-from evaluation.sandbox.choose import NO_ENGINE, NoEngine, has_engine, runner_for
+from evaluation.sandbox.choose import NO_ENGINE, NoEngine, has_engine
 from evaluation.sandbox.endpoint import EndpointRunner
 from evaluation.sandbox.limits import CHAT_CALLS, Limits
 from evaluation.sandbox.monitor import Runner
@@ -194,24 +194,15 @@ def model_of(
     if is_remote(submission):
         yield runnable(submission.task.config), remote_runner(submission)
         return
-    with fetched(submission, beat, is_elsewhere=_is_on_cluster(job)) as model:
+    with fetched(submission, beat, is_elsewhere=has_cluster()) as model:
         yield model, local_runner(submission, model, job)
-
-
-def _is_on_cluster(job: EvaluationRun | Submission) -> bool:
-    """Whether nodes of the site's cluster do it; five examples of a check are soon asked here."""
-    return bool(settings.RAY_ADDRESS) and isinstance(job, EvaluationRun)
 
 
 def local_runner(
     submission: Submission, model: Runnable, job: EvaluationRun | Submission
 ) -> Runner:
     """What runs a model on this machine, or on the site's cluster. Raises NoEngine, CannotFetch."""
-    if _is_on_cluster(job):
-        shard = settings.RAY_SHARD_EXAMPLES
-        runner: Runner = RayRunner(settings.RAY_ADDRESS, shard, key_of(job))
-    else:
-        runner = runner_for(model, key_of(job))
+    runner = sandbox_for(model, job)
     if submission.kind == Kind.LLM:
         return WritingRunner(runner, asked_with(submission, NOWHERE))
     return runner
@@ -232,7 +223,9 @@ def fetched(
         with equipped(submission, image, beat, is_elsewhere=is_elsewhere) as model:
             yield model
     elif submission.target:
-        yield runnable(config, folder=_target_folder(submission.target))
+        model = runnable(config, folder=_target_folder(submission.target))
+        with equipped(submission, model, beat, is_elsewhere=is_elsewhere) as whole:
+            yield whole
     else:
         with kept_folder(submission, beat) as folder:
             model = runnable(config, folder=folder, writing=writing_of(submission))

@@ -1,25 +1,37 @@
-"""One run on a Ray cluster: `python -m evaluation.runs.ray_driver`, a process that no job outlives.
+"""One job on a Ray cluster: `python -m evaluation.runs.ray_driver`, a process that no job outlives.
 
 Ray ends a process that has lost its cluster, and the tasks of a process that has ended; so neither
-harms the worker of the queue, whose lease alone says whose the run is. Reads a pickled `Job` and
-writes pickled pairs of a word and a value. No Django.
+harms the worker of the queue, whose lease alone says whose the job is. Reads a pickled `Job`, or a
+`Place` and what is asked there, and writes pickled pairs of a word and a value. No Django.
 """
 
 import os
 import pickle
+import queue
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, cast
 
-from evaluation.contract import PLAN, REST, Ending, Outcome, Runnable
+from evaluation.contract import BASE_IMAGE, GIB, PLAN, REST, Ending, Outcome, Runnable
 from evaluation.heartbeat import nothing
 from evaluation.runs.model_cache import pack
-from evaluation.runs.ray_node import Done, MakeRunner, Parcel, Work, release, run_shard
+from evaluation.runs.ray_node import (
+    ITEM,
+    Done,
+    Errand,
+    MakeRunner,
+    Parcel,
+    Process,
+    Work,
+    release,
+    run_shard,
+)
 from evaluation.runs.shards import LineFile, Together, cut, in_turn
 from evaluation.sandbox.choose import runner_for
 from evaluation.sandbox.limits import Exceeded, Limits
@@ -27,13 +39,17 @@ from evaluation.uploads.model_folders import digest_of
 
 PIECE = 2**26  # bytes of a model that travel together
 AT_ONCE = 64  # shards that are handed in: more wait here, not in Ray's memory
-TRIES = 4  # of a shard whose nodes die
+TRIES = 4  # of a shard or an errand whose nodes die
 GONE_SECONDS = 15.0  # for sandboxes to be removed after a cancelled run
-NOT_NOW, ANSWERS, ENDED = "not now", "answers", "ended"
+NOT_NOW, ANSWERS, ENDED, FAILED = "not now", "answers", "ended", "failed"
 DOCKER, MEASURE = "docker", "measure"
 """Resources of our own that nodes offer: sandboxes, and a machine that is set apart to measure."""
+OF_RAY = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
+"""The names of Ray's own resources, as arguments."""
 NO_CLUSTER = "It waits for the Ray cluster, which does not answer."
 NO_NODE = "It waits for a node of the Ray cluster that offers {}."
+CLUSTER_FAILED = "The cluster that runs models failed ({})."
+LOOK_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -49,6 +65,31 @@ class Job:
     make_runner: MakeRunner = runner_for
 
 
+@dataclass(frozen=True)
+class Place:
+    """A process of a node with so much of what Ray counts: CPU, memory (bytes), GPU, docker."""
+
+    address: str
+    needs: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What is asked at a place: as `Errand`, whose folders are here, and whose bytes go to `kept`.
+
+    Another node begins it again where its node dies: then `kept` is written anew, and other items
+    come twice.
+    """
+
+    do: Callable[..., Iterator[Any]]
+    arguments: Sequence[Any]
+    folders: Mapping[str, Path] = field(default_factory=dict)
+    kept: Path | None = None
+
+
+Tell = Callable[[str, Any], None]
+
+
 class NotNow(Exception):
     """The cluster cannot do it now; the message says what it waits for."""
 
@@ -57,52 +98,157 @@ def main() -> None:
     """Do the job on standard input, and tell on standard output what comes of it."""
     with os.fdopen(os.dup(1), "wb") as out:
         os.dup2(2, 1)  # what libraries print is no message
-        job: Job = pickle.load(sys.stdin.buffer)  # noqa: S301 (our parent wrote it)
-        threading.Thread(target=_end_with_parent, daemon=True).start()
+        asked: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        threading.Thread(target=_listen, args=[asked], daemon=True).start()
 
         def tell(word: str, value: Any) -> None:
             pickle.dump((word, value), out)
             out.flush()
 
         try:
-            with Connected(job) as cluster:
-                signal.signal(signal.SIGTERM, _stop)  # after Ray has set its own
-                tell(ENDED, (cluster.run(partial(tell, ANSWERS)), cluster.runner))
+            match asked.get():
+                case Job() as job:
+                    with Connected(job) as cluster:
+                        signal.signal(signal.SIGTERM, _stop)  # after Ray has set its own
+                        tell(ENDED, (cluster.run(partial(tell, ANSWERS)), cluster.runner))
+                case Place() as place:
+                    with Placed(place) as there:
+                        signal.signal(signal.SIGTERM, _stop)
+                        while True:
+                            there.do(_next(asked), tell)
         except NotNow as why:
             tell(NOT_NOW, str(why))
     os._exit(0)  # whatever threads Ray has left
 
 
-def _end_with_parent() -> None:
-    """Nobody waits for the answers of a worker that was killed."""
-    while os.read(0, 1):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
+def _listen(asked: "queue.SimpleQueue[Any]") -> None:
+    """Pass on what is asked; nobody waits for the answers of a worker that was killed."""
+    try:
+        while True:
+            asked.put(pickle.load(sys.stdin.buffer))  # noqa: S301 (our parent wrote it)
+    except EOFError:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _next(asked: "queue.SimpleQueue[Any]") -> Ask:
+    while True:
+        try:
+            ask: Ask = asked.get(timeout=LOOK_SECONDS)
+            return ask
+        except queue.Empty:  # signals are seen in between
+            pass
 
 
 def _stop(number: int, frame: object) -> None:
     raise SystemExit(1)
 
 
-class Connected:
-    """The connection to a cluster, for one run."""
+class Cluster:
+    """The connection to a cluster."""
 
-    def __init__(self, job: Job) -> None:
-        self.job, self.runner = job, ""
-        self._pending: dict[Any, int] = {}
+    def __init__(self, address: str) -> None:
+        self._address = address
 
-    def __enter__(self) -> "Connected":
+    def __enter__(self) -> Self:
         """Raises NotNow."""
         import ray
 
         self.ray = ray
         try:
-            ray.init(address=self.job.address, log_to_driver=False, logging_level="ERROR")
-            self._has: Mapping[str, float] = ray.cluster_resources()
+            ray.init(address=self._address, log_to_driver=False, logging_level="ERROR")
+            self._nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
         except Exception as error:  # Ray and gRPC raise many kinds
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
             raise NotNow(NO_CLUSTER) from None
         return self
+
+    def __exit__(self, *error: object) -> None:
+        self.ray.shutdown()
+
+    def offers(self, name: str) -> bool:
+        """Whether a node has any of it."""
+        return any(name in node for node in self._nodes)
+
+    def placed(self, needs: Mapping[str, float]) -> dict[str, Any]:
+        """What places a task or an actor. Raises NotNow where no node has it all."""
+        if not any(all(node.get(name, 0) >= needs[name] for name in needs) for node in self._nodes):
+            raise NotNow(NO_NODE.format(", ".join(_words(*one) for one in needs.items())))
+        own = {name: most for name, most in needs.items() if name in OF_RAY}
+        told = {OF_RAY[name]: most for name, most in own.items()}
+        rest = {name: most for name, most in needs.items() if name not in OF_RAY}
+        return {**told, "resources": rest, "scheduling_strategy": "SPREAD"}
+
+    def packed(self, folder: Path | None) -> Parcel | None:
+        """The files of a folder, in the object store."""
+        if folder is None:
+            return None
+        pieces = _Store(self.ray.put)
+        pack(folder, pieces, nothing)  # type: ignore[arg-type]
+        return Parcel(digest_of(folder, nothing), pieces.done())
+
+
+def _words(name: str, most: float) -> str:
+    return f"{most / GIB:.4g} GiB" if name == "memory" else f"{most:g} {name}"
+
+
+class Placed(Cluster):
+    """A process of a node, where things are done one after the other."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place.address)
+        self._place = place
+        self._process: Any = None
+        self._parcels: dict[Path, Parcel | None] = {}
+
+    def do(self, ask: Ask, tell: Tell) -> None:
+        """Do it, and tell of ITEMs, then how it ENDED: with None or what it raised; or it FAILED.
+
+        Raises NotNow.
+        """
+        folders = {name: self._carried(folder) for name, folder in ask.folders.items()}
+        errand = Errand(ask.do, ask.arguments, folders, release())
+        for _ in range(TRIES):
+            try:
+                return tell(ENDED, self._done(errand, ask.kept, tell))
+            except self.ray.exceptions.RayError as error:
+                print(error, file=sys.stderr)
+                self._process, failed = None, type(error).__name__
+        tell(FAILED, CLUSTER_FAILED.format(failed))
+
+    def _done(self, errand: Errand, kept: Path | None, tell: Tell) -> Exception | None:
+        """What it raised. Raises RayError where its process has died, and NotNow."""
+        if self._process is None:
+            self._process = self.ray.remote(**self.placed(self._place.needs))(Process).remote()
+        stream = self._process.do.options(num_returns="streaming").remote(errand)
+        with ExitStack() as stack:
+            file = stack.enter_context(kept.open("wb")) if kept else None
+            while True:
+                while not self.ray.wait([stream], timeout=LOOK_SECONDS)[0]:
+                    pass  # signals are seen in between
+                try:
+                    word, value = self.ray.get(next(stream))
+                except StopIteration:
+                    return None
+                if word != ITEM:
+                    return cast("Exception", value)
+                if file and isinstance(value, bytes):
+                    file.write(value)
+                else:
+                    tell(ITEM, value)
+
+    def _carried(self, folder: Path) -> Parcel:
+        if folder not in self._parcels:
+            self._parcels[folder] = self.packed(folder)
+        return cast("Parcel", self._parcels[folder])
+
+
+class Connected(Cluster):
+    """The connection to a cluster, for one run."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job.address)
+        self.job, self.runner = job, ""
+        self._pending: dict[Any, int] = {}
 
     def __exit__(self, *error: object) -> None:
         """No sandbox is left, as far as nodes answer."""
@@ -110,7 +256,7 @@ class Connected:
             self.ray.cancel(task)
         if self._pending:
             self.ray.wait([*self._pending], num_returns=len(self._pending), timeout=GONE_SECONDS)
-        self.ray.shutdown()
+        super().__exit__(*error)
 
     def run(self, tell: Callable[[Sequence[bytes]], None]) -> Ending:
         """How all shards end together; `tell` gets the answers of each as it comes.
@@ -128,7 +274,7 @@ class Connected:
             return over.ending
         except self.ray.exceptions.RayError as error:
             print(error, file=sys.stderr)
-            sentence = f"The cluster that runs models failed ({type(error).__name__})."
+            sentence = CLUSTER_FAILED.format(type(error).__name__)
             return Ending(Outcome.INFRASTRUCTURE, sentence=sentence)
         return together.ending()
 
@@ -144,14 +290,14 @@ class Connected:
     def _next(self) -> tuple[int, Done]:
         ready = None
         while ready is None:  # signals are seen in between
-            ready = next(iter(self.ray.wait([*self._pending], timeout=1.0)[0]), None)
+            ready = next(iter(self.ray.wait([*self._pending], timeout=LOOK_SECONDS)[0]), None)
         done: Done = self.ray.get(ready)
         self.runner = f"ray-{done.runner}"
         return self._pending.pop(ready), done
 
     def _carried(self) -> Work:
         """The whole set as work, whose model lies in the object store."""
-        model, needs_docker = self.job.model, self.job.model.image or DOCKER in self._has
+        model, needs_docker = self.job.model, self.job.model.image or self.offers(DOCKER)
         return Work(
             self.job.key,
             replace(model, folder=None, lora=None),
@@ -159,8 +305,8 @@ class Connected:
             self.job.limits,
             b"",
             release(),
-            folder=self._packed(model.folder),
-            lora=self._packed(model.lora),
+            folder=self.packed(model.folder),
+            lora=self.packed(model.lora),
             image=self._saved(model.image),
         )
 
@@ -198,32 +344,18 @@ class Connected:
         Raises NotNow where no node of the cluster offers such a thing.
         """
         limits = work.limits
-        own = {MEASURE: 1} if measures and MEASURE in self._has else {}
-        if work.runner == "docker" and not own:
-            own = {DOCKER: 1}
-        gpus = {"num_gpus": 1} if work.model.gpu else {}
-        for name in (*own, *(["GPU"] if gpus else [])):
-            if name not in self._has:
-                raise NotNow(NO_NODE.format(name))
-        task = self.ray.remote(
-            num_cpus=limits.threads,
-            memory=limits.memory_bytes,
-            resources=own,
-            max_retries=TRIES - 1,
-            scheduling_strategy="SPREAD",
-            **gpus,
-        )(run_shard)
+        needs = {"CPU": limits.threads, "memory": limits.memory_bytes}
+        if measures and self.offers(MEASURE):
+            needs[MEASURE] = 1
+        elif work.runner == "docker":
+            needs[DOCKER] = 1
+        if work.model.gpu:
+            needs["GPU"] = 1
+        task = self.ray.remote(**self.placed(needs), max_retries=TRIES - 1)(run_shard)
         return task.remote(work, self.job.make_runner)
 
-    def _packed(self, folder: Path | None) -> Parcel | None:
-        if folder is None:
-            return None
-        pieces = _Store(self.ray.put)
-        pack(folder, pieces, nothing)  # type: ignore[arg-type]
-        return Parcel(digest_of(folder, nothing), pieces.done())
-
     def _saved(self, image: str | None) -> Parcel | None:
-        if image is None:
+        if image in (None, BASE_IMAGE):  # of metrics, which nodes have
             return None
         from evaluation.sandbox.images import saved
 
@@ -254,4 +386,6 @@ class _Store:
 
 
 if __name__ == "__main__":
-    main()
+    from evaluation.runs import ray_driver  # what is asked is of the classes of that name
+
+    ray_driver.main()

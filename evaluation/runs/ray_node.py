@@ -1,16 +1,16 @@
-"""What a node of a Ray cluster does: run one shard in the sandbox of its machine. No Django.
+"""What a node of a Ray cluster does: run a shard in the sandbox of its machine, or an errand.
 
-A node knows neither the database nor a right answer: it gets examples, and a model by its digest.
-MODEL_CACHE and MODEL_CACHE_GIB in its environment say where it keeps models, and how many.
+No Django: a node knows no database. It gets examples, and a model by its digest. MODEL_CACHE and
+MODEL_CACHE_GIB in its environment say where it keeps models, and how many.
 """
 
 import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,10 @@ from evaluation.sandbox.monitor import Runner
 from evaluation.uploads.model_folders import digest_of
 
 ROOT = Path(__file__).resolve().parents[2]
-ANSWERING = ("evaluation/contract.py", "evaluation/sandbox", "tasks/targets/serving")
+ANSWERING = (
+    *("evaluation/contract.py", "evaluation/sandbox", "evaluation/training"),
+    *("evaluation/runs/ray_models.py", "tasks/targets/serving"),
+)
 Get = Callable[[Any], bytes]
 """The bytes behind a reference to Ray's object store."""
 
@@ -33,7 +36,7 @@ class OtherRelease(Exception):
 
 
 def release() -> str:
-    """A digest of the code that decides what models answer."""
+    """A digest of the code that decides what models learn and answer."""
     digest = hashlib.sha256()
     for place in (ROOT / name for name in ANSWERING):
         for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
@@ -80,6 +83,21 @@ class Done:
     runner: str
 
 
+@dataclass(frozen=True)
+class Errand:
+    """Something else to do. folders: that `do` takes by name.
+
+    do: at the top of a module without Django; what it yields is passed on, bytes to the errand's
+    file. release: of the queue.
+    """
+
+    do: Callable[..., Iterator[Any]]
+    arguments: Sequence[Any]
+    folders: Mapping[str, Parcel] = field(default_factory=dict)
+    release: str = ""
+
+
+ITEM, RAISED = "item", "raised"
 MakeRunner = Callable[[Runnable, str, str | None], Runner]
 
 
@@ -88,11 +106,10 @@ def run_shard(work: Work, make_runner: MakeRunner = runner_for) -> Done:
 
     Raises OtherRelease, and ValueError where other files came than were sent.
     """
-    if work.release != release():
-        raise OtherRelease("Install on this node what the queue has.")
+    _check(work.release)
     import ray
 
-    cache = Path(os.environ.get("MODEL_CACHE") or Path.home() / ".cache" / "dynabench-models")
+    cache = cache_of()
     with ExitStack() as stack:
         place = stack.enter_context(_place(cache / "sandboxes", work.key))
         model = replace(
@@ -110,6 +127,36 @@ def run_shard(work: Work, make_runner: MakeRunner = runner_for) -> Done:
         runner = make_runner(model, work.key, work.runner)
         ending = runner.run(model, inputs, work.limits, take=answers.append, beat=nothing)
     return Done(ending, answers, runner.name)
+
+
+class Process:
+    """Does errands, one after the other. An actor of Ray, gone with its job."""
+
+    def do(self, errand: Errand) -> Iterator[tuple[str, Any]]:
+        """ITEM with what the errand yields; RAISED with what it raised, at its end."""
+        _check(errand.release)
+        import ray
+
+        with ExitStack() as stack:
+            folders = {
+                name: _folder(stack, cache_of(), parcel, ray.get)
+                for name, parcel in errand.folders.items()
+            }
+            try:
+                for item in errand.do(*errand.arguments, **folders):
+                    yield ITEM, item
+            except Exception as error:
+                yield RAISED, error
+
+
+def _check(queue: str) -> None:
+    if queue != release():
+        raise OtherRelease("Install on this node what the queue has.")
+
+
+def cache_of() -> Path:
+    """Where this machine keeps models."""
+    return Path(os.environ.get("MODEL_CACHE") or Path.home() / ".cache" / "dynabench-models")
 
 
 def _folder(stack: ExitStack, cache: Path, parcel: Parcel | None, get: Get) -> Path | None:

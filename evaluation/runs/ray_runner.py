@@ -1,4 +1,4 @@
-"""Runs a model on a Ray cluster, by a process of its own that the queue's worker watches."""
+"""Has a Ray cluster do things, by a process of its own that the queue's worker watches."""
 
 import os
 import pickle
@@ -6,15 +6,15 @@ import queue
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self, cast
 
 from evaluation.contract import Beat, Ending, InvalidOutput, Outcome, Runnable, Take
 from evaluation.heartbeat import BEAT_SECONDS
-from evaluation.runs import ray_driver
-from evaluation.runs.ray_node import MakeRunner
+from evaluation.runs import ray_driver, ray_node
 from evaluation.sandbox.choose import NoEngine, runner_for
 from evaluation.sandbox.limits import Limits
 
@@ -22,6 +22,50 @@ ROOT = Path(__file__).resolve().parents[2]
 KEPT = ("PATH", "HOME", "TMPDIR", "LANG", "PYTHONPATH", "DOCKER_HOST")
 OVER = "over"
 FAILED = "The process that asks the cluster ended. The worker's log says why."
+
+
+class ClusterFailed(Exception):
+    """The cluster failed, again and again, at what it was asked; the message says how."""
+
+
+class _Driver:
+    """The process that speaks with the cluster, for as long as the block lasts."""
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "evaluation.runs.ray_driver"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=ROOT,
+            env=_environment(),
+        )
+        assert self._process.stdin
+        assert self._process.stdout
+        self._asked = self._process.stdin
+        self._news: queue.Queue[tuple[str, Any]] = queue.Queue()
+        reading = [self._process.stdout, self._news]
+        threading.Thread(target=_read, args=reading, daemon=True).start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with self._process as process:
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(ray_driver.GONE_SECONDS + BEAT_SECONDS)
+            process.kill()
+
+    def ask(self, what: Any) -> None:
+        """Send it; a process that has ended says so among the news."""
+        with suppress(BrokenPipeError):
+            pickle.dump(what, self._asked)
+            self._asked.flush()
+
+    def news(self, beat: Beat) -> Iterator[tuple[str, Any]]:
+        """Words with their values, OVER where none can come; beats each second."""
+        while True:
+            beat()
+            with suppress(queue.Empty):
+                yield self._news.get(timeout=BEAT_SECONDS)
 
 
 @dataclass
@@ -34,7 +78,7 @@ class RayRunner:
     address: str
     shard: int
     key: str
-    make_runner: MakeRunner = runner_for
+    make_runner: ray_node.MakeRunner = runner_for
     name: str = field(default="ray", init=False)
 
     def run(
@@ -44,51 +88,73 @@ class RayRunner:
         job = ray_driver.Job(
             self.address, self.shard, self.key, model, inputs.resolve(), limits, self.make_runner
         )
-        with subprocess.Popen(
-            [sys.executable, "-m", "evaluation.runs.ray_driver"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd=ROOT,
-            env=_environment(),
-        ) as process:
-            try:
-                return self._watched(process, job, take, beat)
-            finally:
-                process.terminate()
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(ray_driver.GONE_SECONDS + BEAT_SECONDS)
-                process.kill()
+        with _Driver() as driver:
+            driver.ask(job)
+            for word, value in driver.news(beat):
+                match word:
+                    case ray_driver.ANSWERS:
+                        try:
+                            for line in value:
+                                take(line)
+                        except InvalidOutput as problem:
+                            return Ending(Outcome.INVALID_OUTPUT, sentence=str(problem))
+                    case ray_driver.ENDED:
+                        ending: Ending = value[0]
+                        self.name = value[1] or self.name
+                        return ending
+                    case ray_driver.NOT_NOW:
+                        raise NoEngine(value)
+                    case _:
+                        break
+        return Ending(Outcome.INFRASTRUCTURE, sentence=FAILED)
 
-    def _watched(
-        self, process: "subprocess.Popen[bytes]", job: ray_driver.Job, take: Take, beat: Beat
-    ) -> Ending:
-        assert process.stdin
-        assert process.stdout
-        news: queue.Queue[tuple[str, Any]] = queue.Queue()
-        threading.Thread(target=_read, args=[process.stdout, news], daemon=True).start()
-        pickle.dump(job, process.stdin)
-        process.stdin.flush()
-        while True:
-            beat()
-            try:
-                word, value = news.get(timeout=BEAT_SECONDS)
-            except queue.Empty:
-                continue
+
+class OnNode:
+    """A process of a node, from the first that it is asked to the end of the block.
+
+    beat: called while it works.
+    """
+
+    def __init__(self, place: ray_driver.Place, beat: Beat) -> None:
+        self._place, self._beat = place, beat
+        self._driver: _Driver | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._driver:
+            self._driver.__exit__(*error)
+
+    def do(
+        self,
+        do: Callable[..., Iterator[Any]],
+        *arguments: Any,
+        kept: Path | None = None,
+        **folders: Path,
+    ) -> Iterator[Any]:
+        """What it yields there but bytes, which go to `kept`. See `Ask`.
+
+        Raises what it does, NoEngine where the cluster cannot do it now, and ClusterFailed.
+        """
+        if self._driver is None:
+            self._driver = _Driver().__enter__()
+            self._driver.ask(self._place)
+        self._driver.ask(ray_driver.Ask(do, arguments, folders, kept))
+        for word, value in self._driver.news(self._beat):
             match word:
-                case ray_driver.ANSWERS:
-                    try:
-                        for line in value:
-                            take(line)
-                    except InvalidOutput as problem:
-                        return Ending(Outcome.INVALID_OUTPUT, sentence=str(problem))
+                case ray_node.ITEM:
+                    yield value
+                case ray_driver.ENDED if value is None:
+                    return
                 case ray_driver.ENDED:
-                    ending: Ending = value[0]
-                    self.name = value[1] or self.name
-                    return ending
+                    raise cast("Exception", value)
                 case ray_driver.NOT_NOW:
                     raise NoEngine(value)
+                case ray_driver.FAILED:
+                    raise ClusterFailed(value)
                 case _:
-                    return Ending(Outcome.INFRASTRUCTURE, sentence=FAILED)
+                    raise ClusterFailed(FAILED)
 
 
 def _environment() -> dict[str, str]:

@@ -16,6 +16,7 @@ from evaluation.releases.reading import decoded, latest_datasets
 from evaluation.seeds import Row as TrainingRow
 from evaluation.task_shape import Shape, released_row, runnable_shape_of, training_row
 from evaluation.training.row_files import NumberedRows
+from evaluation.training.trainer import Trainer
 from tasks.config.schema import TaskConfig
 from tasks.models import Media, Task
 from tasks.targets.serving.spec import LOOKS
@@ -115,22 +116,22 @@ def _with_files(task: Task, rows: Mapping[str, TrainingRow]) -> dict[str, Traini
     return {uid: {**row, "image": file} for uid, row, file in found if file}
 
 
-def learn(config: TaskConfig, rows: Sequence[TrainingRow], folder: Path) -> None:
+def learn(config: TaskConfig, rows: Sequence[TrainingRow], folder: Path, trainer: Trainer) -> None:
     """Write the folder of the model that learned from these rows; the same rows, the same weights.
 
-    Which rows decide the best epoch hangs on their places. It loads torch.
+    Which rows decide the best epoch hangs on their places. Raises what the trainer does.
     """
-    from evaluation.training.fine_tune import TrainingOptions, train
-    from evaluation.training.looking import learn_pictures
+    from evaluation.training.fine_tune import TrainingOptions
     from evaluation.training.shipped import encoder
 
     shape = runnable_shape_of(config)
     if shape.kind == LOOKS:
-        learn_pictures([(row["image"], row["label"]) for row in rows], shape.labels or (), folder)
+        pictures = [(row["image"], row["label"]) for row in rows]
+        trainer.learn_pictures(pictures, shape.labels or (), folder)
         return
     about = "the rows of this submission"
     options = TrainingOptions(labels=shape.labels, epochs=4, frozen_layers=6, trained_on=about)
-    train(
+    trainer.train(
         [{**row, "group": str(place)} for place, row in enumerate(rows)],
         kind=shape.kind,
         base=encoder(),

@@ -21,16 +21,10 @@ from evaluation.scoring.paired import compare
 from evaluation.seeds import held_out, seed_rows
 from evaluation.task_shape import Shape, Untrainable, released_row, shape_of, training_row
 from evaluation.training.data import TrainingError
-from evaluation.training.fine_tune import (
-    Reading,
-    TrainingOptions,
-    answers,
-    dev_part,
-    fitting,
-    train,
-)
+from evaluation.training.fine_tune import Reading, TrainingOptions, dev_part, fitting
 from evaluation.training.shipped import encoder
 from evaluation.training.starters import STARTERS
+from evaluation.training.trainer import Trainer
 from tasks.models import TargetModel, Task
 from tasks.targets.connect import endpoint_of, spec_of
 from tasks.targets.endpoints.base import EndpointError
@@ -68,11 +62,11 @@ class Source:
             setattr(self, split, fit)
 
 
-def train_next(run: TrainingRun, tell: Tell) -> dict[str, Any]:
+def train_next(run: TrainingRun, tell: Tell, trainer: Trainer) -> dict[str, Any]:
     """Train what a run asks for and return its report; the model's folder is named in it.
 
     The folder lies below MODELS_HOME/targets/<task>/ and is named after the digest of the weights.
-    Raises one of FAILURES.
+    Raises one of FAILURES, and what the trainer does.
     """
     task, options = run.task, {**run.options, "rows": run.rows}
     shape = shape_of(task.config)
@@ -86,7 +80,7 @@ def train_next(run: TrainingRun, tell: Tell) -> dict[str, Any]:
     dev = [row for s in sources if s.weight for row in s.dev]
     kept = settings.MODELS_HOME / "targets" / task.code
     made = kept / f".run-{run.pk}-{uuid4().hex[:8]}"
-    found = train(
+    found = trainer.train(
         rows,
         dev=dev,
         kind=shape.kind,
@@ -109,7 +103,7 @@ def train_next(run: TrainingRun, tell: Tell) -> dict[str, Any]:
         "folder": str(folder),
         "sources": [counts(source) for source in sources],
         "training": asdict(found),
-        **_compared(task, shape, sources, options, folder, how, tell),
+        **_compared(task, shape, sources, options, folder, how, tell, trainer),
     }
     (folder / "report.json").write_text(json.dumps(report, indent=2) + "\n")
     return report
@@ -217,16 +211,17 @@ def _compared(
     folder: Path,
     how: TrainingOptions,
     tell: Tell,
+    trainer: Trainer,
 ) -> dict[str, Any]:
     """The old and the new model on every test: what the report says of them."""
     old = task.targets.filter(pk=options["old"]).first()
     tests = [source for source in sources if source.test]
     rows = [row for source in tests for row in source.test]
     tell(TRAINING, f"asking the new model about {len(rows)} rows")
-    new = _own_answers(folder, rows, Reading(shape.kind, how.labels, how.max_length))
+    new = _own_answers(trainer, folder, rows, Reading(shape.kind, how.labels, how.max_length))
     no_old = gettext_noop("there is no older model to ask")
     tell(0.9, f"asking {old} about {len(rows)} rows" if old else no_old)
-    before, why = _old_answers(old, rows, shape)
+    before, why = _old_answers(trainer, old, rows, shape)
     found, first = [], 0
     for source in tests:
         part = slice(first, first := first + len(source.test))
@@ -236,12 +231,15 @@ def _compared(
     return {"old": old and old.name, "old_missing": why, "tests": found}
 
 
-def _own_answers(folder: Path, rows: Sequence[Mapping[str, Any]], reading: Reading) -> list[str]:
-    return [answer.output[OUTPUTS[reading.kind]] for answer in answers(folder, rows, reading)]
+def _own_answers(
+    trainer: Trainer, folder: Path, rows: Sequence[Mapping[str, Any]], reading: Reading
+) -> list[str]:
+    found = trainer.answers(folder, rows, reading)
+    return [answer.output[OUTPUTS[reading.kind]] for answer in found]
 
 
 def _old_answers(
-    old: TargetModel | None, rows: Sequence[Mapping[str, Any]], shape: Shape
+    trainer: Trainer, old: TargetModel | None, rows: Sequence[Mapping[str, Any]], shape: Shape
 ) -> tuple[list[str] | None, str]:
     """What the old target says: from its own files where they are ours, else by asking it.
 
@@ -254,7 +252,7 @@ def _old_answers(
         if old.source and not old.url:
             model = open_folder(spec_of(old))
             reading = Reading(shape.kind, model.labels, model.max_length)
-            return _own_answers(model.path, rows, reading), ""
+            return _own_answers(trainer, model.path, rows, reading), ""
         endpoint, said = Metered(endpoint_of(old), Payer(old)), []
         for first in range(0, len(rows), ASKED_AT_ONCE):
             batch = [shape.inputs(row) for row in rows[first : first + ASKED_AT_ONCE]]

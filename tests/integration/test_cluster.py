@@ -1,4 +1,4 @@
-"""Evaluations on a Ray cluster of three nodes of this machine: as without, also while nodes die.
+"""Jobs on a Ray cluster of three nodes of this machine: as without, also while nodes die.
 
 KILLS says how many nodes are killed, one in each run.
 """
@@ -10,20 +10,33 @@ from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
+import torch
+from PIL import Image
 
 from evaluation import jobs
 from evaluation.contract import Outcome, Runnable
+from evaluation.heartbeat import nothing
 from evaluation.models import EvaluationRun, Submission
-from evaluation.runs.ray_driver import Connected, Job
-from evaluation.runs.ray_runner import RayRunner
+from evaluation.runs.ray_driver import Connected, Job, Place
+from evaluation.runs.ray_models import NodeTransport
+from evaluation.runs.ray_runner import OnNode, RayRunner
+from evaluation.runs.ray_training import NodeTrainer
 from evaluation.sandbox.choose import NoEngine
+from evaluation.training.data import TrainingError
+from evaluation.training.fine_tune import Reading, TrainingOptions, TrainingReport
+from evaluation.training.trainer import Here, Trainer
+from evaluation.uploads.model_folders import digest_of
 from tasks.models import TargetModel
-from tests.support.cluster import LIMITS, Nodes, nodes, waiting
+from tasks.targets.endpoints.transport import CAREFUL
+from tasks.targets.serving.spec import ModelSpec
+from tests.support.cluster import LIMITS, Nodes, dies_once, nodes, waiting
 from tests.support.evaluations import accepted_model, nli_rows, queued_run, set_version
 from tests.support.factories import TaskFactory
-from tests.support.serving_models import tiny_model
+from tests.support.serving_models import says, tiny_model
 
 pytestmark = [
     pytest.mark.skipif(not find_spec("ray"), reason="needs ray (requirements-ray.txt)"),
@@ -111,3 +124,66 @@ def test_what_the_heartbeat_raises_ends_it_and_no_cluster_is_waited_for(
     on_gpu = replace(job.model, gpu="any")
     with pytest.raises(NoEngine, match="GPU"):
         runner.run(on_gpu, job.inputs, LIMITS, take=answers.append, beat=lambda: None)
+
+
+def test_errands_are_done_as_here_and_again_where_a_node_dies(
+    cluster: Nodes, tmp_path: Path
+) -> None:
+    """A training, answers, pictures and a language model, in one process of a node."""
+    place = Place(cluster.address, {"CPU": 1, "memory": 2**20, "other": 1})
+    kept, threads = tmp_path / "kept", torch.get_num_threads()
+    torch.set_num_threads(1)  # as the node does
+    with OnNode(place, nothing) as node:
+        assert [*node.do(dies_once, str(tmp_path / "mark"), kept=kept)] == ["done"]
+        assert kept.read_bytes() == b"whole"
+        there = NodeTrainer(node, nothing)
+        assert _learned(there, tmp_path / "a") == _learned(Here(nothing), tmp_path / "b")
+        with pytest.raises(TrainingError, match="premise"):
+            _trained(there, [{}], tmp_path)
+        writer = says(tmp_path / "writer", "correct", hidden_size=32)
+        spec = ModelSpec("ours", str(writer), precision="fp32")
+        asked = {"model": "ours", "messages": [{"role": "user", "content": "a"}], "max_tokens": 9}
+        reply = NodeTransport(node, spec).request(
+            "POST",
+            httpx.URL("http://127.0.0.1:9/v1/chat/completions"),
+            seconds=60,
+            max_bytes=10_000,
+            allowed=False,
+            secret=None,
+            payload=asked | {"temperature": 0},
+            retry=CAREFUL,
+        )
+        (choice,) = json.loads(reply.body)["choices"]
+        assert choice["message"]["content"] == "correct"
+    torch.set_num_threads(threads)
+    waits = OnNode(Place(cluster.address, {"GPU": 1}), nothing)
+    with waits as node, pytest.raises(NoEngine, match="1 GPU"):
+        next(node.do(dies_once, ""))
+
+
+def _trained(trainer: Trainer, rows: list[Any], folder: Path) -> TrainingReport:
+    return trainer.train(
+        rows,
+        kind="pair-classification",
+        base=tiny_model(folder / "base", "pair-classification"),
+        output_dir=folder / "made",
+        options=TrainingOptions(epochs=1),
+        progress=lambda *told: None,
+    )
+
+
+def _learned(trainer: Trainer, folder: Path) -> Any:
+    """All that comes of training, of asking the model, and of looking at pictures."""
+    rows = [
+        {"premise": f"It rains {n}.", "hypothesis": "Wet.", "label": f"l{n % 2}", "group": f"{n}"}
+        for n in range(40)
+    ]
+    report = _trained(trainer, rows, folder)
+    reading = Reading("pair-classification", ("l0", "l1"), 64)
+    said = trainer.answers(folder / "made", rows[:5], reading)
+    pictures = [folder / f"{shade}.png" for shade in (0, 200)]
+    for shade, path in enumerate(pictures):
+        Image.new("RGB", (8, 8), (shade * 200,) * 3).save(path)
+    labelled = [(path, path.stem) for path in pictures]
+    trainer.learn_pictures(labelled, ("0", "200"), folder / "looks")
+    return replace(report, seconds=0.0), said, digest_of(folder / "looks", nothing)

@@ -1,13 +1,21 @@
 """A Ray cluster on this machine, each node with a raylet of its own, and a model that waits."""
 
+import ipaddress
 import json
 import os
 import secrets
+import signal
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from evaluation.contract import MIB, Beat, Ending, Outcome, Runnable, Take, Usage
 from evaluation.sandbox.limits import Limits
@@ -36,7 +44,7 @@ class Nodes:
             self.add()
 
     def add(self) -> None:
-        self.others.append(self._cluster.add_node(**NODE))
+        self.others.append(self._cluster.add_node(**NODE, resources={"other": 1}))
 
     def kill(self) -> None:
         """kill -9 of the node that was added first."""
@@ -48,8 +56,9 @@ class Nodes:
 
 @contextmanager
 def nodes(count: int, cache: Path) -> Iterator[Nodes]:
-    """A cluster with a token, alone on the loopback interface."""
+    """A cluster with a token and TLS, on one interface of this machine."""
     told = {
+        **_tls(cache),
         "MODEL_CACHE": str(cache),
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": secrets.token_hex(32),
@@ -75,6 +84,44 @@ def nodes(count: int, cache: Path) -> Iterator[Nodes]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def _tls(folder: Path) -> dict[str, str]:
+    """What makes Ray's processes trust each other and nobody else; set before Ray is imported."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as finding:
+        finding.connect(("192.0.2.1", 9))  # nothing is sent: it finds the address that Ray takes
+        address = finding.getsockname()[0]
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "nodes")])
+    here = [x509.IPAddress(ipaddress.ip_address(address))]
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName(here), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    folder.mkdir(exist_ok=True)
+    pem, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    (folder / "cert.pem").write_bytes(made.public_bytes(pem))
+    secret = key.private_bytes(pem, form, serialization.NoEncryption())
+    (folder / "key.pem").write_bytes(secret)
+    files = {"SERVER_CERT": "cert.pem", "SERVER_KEY": "key.pem", "CA_CERT": "cert.pem"}
+    named = {f"RAY_TLS_{what}": str(folder / name) for what, name in files.items()}
+    return {"RAY_USE_TLS": "1", **named}
+
+
+def dies_once(mark: str) -> Iterator[Any]:
+    """An errand at whose first try its node is killed, in the middle."""
+    if not Path(mark).exists():
+        Path(mark).touch()
+        yield b"lost "
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(60)
+    yield b"whole"
+    yield "done"
 
 
 class WaitingRunner:

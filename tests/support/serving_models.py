@@ -68,19 +68,19 @@ def tiny_writer(
     return folder
 
 
-def says(folder: Path, word: str) -> Path:
+def says(folder: Path, word: str, hidden_size: int = 16) -> Path:
     """A model of `tiny_writer` that answers everything with this one word of the vocabulary."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    tiny_writer(folder)
+    tiny_writer(folder, hidden_size=hidden_size)
     model = AutoModelForCausalLM.from_pretrained(folder)
     (token,) = AutoTokenizer.from_pretrained(folder).encode(word, add_special_tokens=False)
     with torch.no_grad():
         for name, weights in model.named_parameters():  # only the token itself counts
             weights.fill_(float("norm" in name))
         embedded, head = model.get_input_embeddings().weight, model.get_output_embeddings().weight
-        embedded[:, 0], embedded[token] = 1.0, torch.eye(16)[1]
+        embedded[:, 0], embedded[token] = 1.0, torch.eye(hidden_size)[1]
         head[token, 0] = head[102, 1] = 9.0  # 102: the end
     model.save_pretrained(folder)
     return folder

@@ -9,11 +9,13 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from evaluation.contract import SetRow
-from evaluation.custom_metrics import scoring_services
+from evaluation.contract import BASE_IMAGE, SetRow
+from evaluation.custom_metrics.running import MOST_EXAMPLES
 from evaluation.custom_metrics.services import request_custom_scores
 from evaluation.jobs import run_custom_metric, sweep_all
 from evaluation.models import CustomMetric, CustomOutcome, EvaluationSet, Score
+from evaluation.runs import elsewhere
+from evaluation.runs.ray_runner import RayRunner
 from evaluation.sandbox.choose import NoEngine
 from leaderboard.board.tables import public_table
 from leaderboard.jobs import renew_boards
@@ -40,7 +42,7 @@ SLIPS = SAFE.replace("1 if", "0 if").replace("else 0", "else 1")
 @pytest.fixture
 def task(db, settings, tmp_path, monkeypatch):
     settings.MEDIA_ROOT = tmp_path
-    monkeypatch.setattr(scoring_services, "runner_for", lambda model, key: InProcess())
+    monkeypatch.setattr(elsewhere, "runner_for", lambda model, key: InProcess())
     task = RoundFactory(task=TaskFactory(code="nli")).task
     without_deltas(task)
     return task
@@ -300,9 +302,22 @@ def test_without_an_engine_it_waits(task, owner, runs, monkeypatch):
     def none(model, key):
         raise NoEngine("It waits.")
 
-    monkeypatch.setattr(scoring_services, "runner_for", none)
+    monkeypatch.setattr(elsewhere, "runner_for", none)
     metric = proposed(signed_in(owner))
     assert (metric.state, metric.message, metric.trial) == ("queued", "It waits.", {})
+
+
+def test_a_node_of_the_cluster_runs_it_in_one_shard(task, owner, runs, settings, monkeypatch):
+    asked = []
+
+    def run(runner, model, inputs, limits, *, take, beat):
+        asked.append((runner.address, runner.shard, model.image))
+        return InProcess().run(model, inputs, limits, take=take, beat=beat)
+
+    monkeypatch.setattr(RayRunner, "run", run)
+    settings.RAY_ADDRESS = "10.0.0.2:6379"
+    assert proposed(signed_in(owner)).trial["failure"] == ""
+    assert asked == [("10.0.0.2:6379", MOST_EXAMPLES, BASE_IMAGE)] * 2
 
 
 def test_stored_answers_that_are_gone_are_told(task, owner, boss, runs):

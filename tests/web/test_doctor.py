@@ -159,14 +159,18 @@ def test_a_runtime_image_of_another_version(monkeypatch, tmp_path, status, words
     assert words in found.message
 
 
+NODES = """print('[["10.0.0.2", "10.0.0.3", "8.8.8.8"], {"CPU": 6.0, "docker": 3.0}]')"""
+
+
 def test_a_cluster_that_does_not_answer_or_is_open(settings, monkeypatch):
     assert not [*check_cluster()]
     settings.RAY_ADDRESS = "10.0.0.2:6379"
     monkeypatch.setattr(cluster, "ASK", "print('no')")
     assert [one.state for one in check_cluster()] == ["bad"]
-    monkeypatch.setattr(cluster, "ASK", 'print(\'[3, {"CPU": 6.0, "docker": 3.0}]\')')
-    first, other = check_cluster()
+    monkeypatch.setattr(cluster, "ASK", NODES)
+    first, public, other = check_cluster()
     assert (first.state, first.message, other.state) == ("ok", "3 nodes, docker 3, CPU 6", "note")
+    assert (public.state, "8.8.8.8" in public.message) == ("bad", True)
     monkeypatch.setenv("RAY_USE_TLS", "1")
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    assert [one.state for one in check_cluster()] == ["ok", "bad"]
+    assert [one.state for one in check_cluster()] == ["ok", "bad", "bad"]

@@ -4,20 +4,24 @@ import gzip
 import json
 from datetime import timedelta
 
+import httpx
 import pytest
 from django.core.files.base import ContentFile
 from django.utils import timezone
 from sklearn.metrics import cohen_kappa_score
 
 from annotation.models import TargetOutput
-from evaluation.chat.target_services import MOST_FAILURES
+from evaluation.chat.target_services import MOST_FAILURES, settings_of
 from evaluation.contract import SetRow
 from evaluation.jobs import ask_llm_judge
 from evaluation.llm_judges.selectors import calibration, judged_by_people
 from evaluation.llm_judges.services import CHANGED, JudgeRefused, make_judge
 from evaluation.models import LlmJudge, LlmScore, LlmVerdict
+from evaluation.runs.ray_models import NodeTransport
+from evaluation.sandbox.choose import NoEngine
 from evaluation.scoring.metrics import METRICS
 from tasks.models import ModelUse, TargetModel, TaskMember
+from tasks.targets.endpoints.transport import Transport
 from tests.support.chat_server import chat_server
 from tests.support.evaluations import accepted_model, queued_run, set_version
 from tests.support.factories import UserFactory
@@ -99,6 +103,32 @@ def test_its_calls_are_counted_and_held_to_the_budgets_of_its_model(task, judge,
     assert len(server.seen) == 7
     assert judge.state == "queued"
     assert "used up" in judge.message
+
+
+def test_a_node_of_the_cluster_asks_our_own_model_and_no_other(
+    task, judge, server, settings, monkeypatch
+):
+    """The calls are brought there without a secret, or wait for a node."""
+    settings.RAY_ADDRESS = "10.0.0.2:6379"
+    brought = []
+
+    def request(transport, method, url, **how):
+        brought.append((transport._spec.source, how["secret"]))
+        if len(brought) > 5:
+            raise NoEngine("No node.")
+        there = httpx.URL(f"{server.url}/chat/completions")
+        return Transport().request(method, there, **how | {"allowed": ("127.0.0.1",)})
+
+    monkeypatch.setattr(NodeTransport, "request", request)
+    monkeypatch.setenv("TARGET_SECRET", "hidden")
+    ours = TargetModel.objects.create(
+        task=task, name="chat-1", adapter="openai_chat", source="package:ours",
+        options={"structured": "never"}, secret_env="TARGET_SECRET",
+    )  # fmt: skip
+    LlmJudge.objects.update(target=ours, asked_with=settings_of(ours))
+    asked(judge)
+    assert brought == [("package:ours", None)] * 6
+    assert (judge.state, judge.message, LlmVerdict.objects.count()) == ("queued", "No node.", 5)
 
 
 def test_answers_are_data(task, judge, server):

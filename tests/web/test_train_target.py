@@ -12,6 +12,7 @@ from django.utils import timezone
 from evaluation.management.commands import train_target as command
 from evaluation.models import TrainingRun
 from evaluation.queue import subprocess_job
+from evaluation.sandbox.choose import NoEngine
 from evaluation.seeds import held_out, seed_rows
 from evaluation.task_shape import shape_of
 from evaluation.training import services as trainings
@@ -401,12 +402,16 @@ def test_ctrl_c_is_a_failure_and_not_tried_again(task, monkeypatch):
 
 
 def test_a_fault_of_ours_is_no_message(task, monkeypatch):
-    def broken(run, tell):
-        raise ZeroDivisionError
+    stopped: list[Exception] = [NoEngine("No node."), ZeroDivisionError()]
+
+    def broken(run, tell, trainer):
+        raise stopped.pop(0)
 
     monkeypatch.setattr("evaluation.training.next_target.train_next", broken)
+    run = ask(task)
+    assert worked(run) == [{"wait": "No node."}]
     with pytest.raises(ZeroDivisionError):
-        worked(ask(task))
+        worked(run)
 
 
 def test_owners_train_on_rows_that_they_have_labelled(task, alice, as_alice, tmp_path, monkeypatch):

@@ -9,9 +9,11 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from dynabench.lib.refusals import as_command_error
+from evaluation.heartbeat import nothing
 from evaluation.models import TrainingRun
 from evaluation.queue import leases
 from evaluation.queue.subprocess_job import carry_out, tell
+from evaluation.runs.elsewhere import trainer_for
 from evaluation.training.report_text import report_lines
 from evaluation.training.services import (
     SEED,
@@ -118,7 +120,10 @@ class Command(BaseCommand):
 
     def _work(self, pk: int) -> None:
         """Train here, for a worker that watches."""
+        from evaluation.runs.ray_runner import ClusterFailed
         from evaluation.training.next_target import FAILURES, train_next  # loads torch
 
         run = TrainingRun.objects.select_related("task").get(pk=pk)
-        tell(self.stdout, lambda show: train_next(run, show), FAILURES)
+        with trainer_for(nothing) as trainer:
+            failures = (*FAILURES, ClusterFailed)
+            tell(self.stdout, lambda show: train_next(run, show, trainer), failures)

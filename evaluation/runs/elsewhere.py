@@ -1,0 +1,77 @@
+"""What goes to the site's cluster, where it has one (docs/cluster.md); else this machine does it.
+
+The web imports it: what it needs of a cluster or a model library it loads when it is called.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from evaluation.contract import GIB, Beat, Runnable
+from evaluation.models import CustomMetric, EvaluationRun, Submission
+from evaluation.queue.attempt_keys import key_of
+from evaluation.sandbox.choose import runner_for
+from evaluation.sandbox.monitor import Runner
+from evaluation.training.trainer import Here, Trainer
+from tasks.models import TargetModel
+from tasks.targets.connect import spec_of
+from tasks.targets.endpoints.transport import Transport
+
+if TYPE_CHECKING:
+    from evaluation.runs.ray_runner import OnNode
+
+
+def has_cluster() -> bool:
+    """Whether nodes of a cluster do what they can."""
+    return bool(settings.RAY_ADDRESS)
+
+
+def sandbox_for(
+    model: Runnable, job: EvaluationRun | Submission | CustomMetric, shard: int = 0
+) -> Runner:
+    """What runs a model in a sandbox. shard: examples of one; 0: as the site says.
+
+    Raises NoEngine.
+    """
+    if not has_cluster():
+        return runner_for(model, key_of(job))
+    from evaluation.runs.ray_runner import RayRunner
+
+    return RayRunner(settings.RAY_ADDRESS, shard or settings.RAY_SHARD_EXAMPLES, key_of(job))
+
+
+@contextmanager
+def trainer_for(beat: Beat) -> Iterator[Trainer]:
+    """What trains models. beat: called meanwhile."""
+    if not has_cluster():
+        yield Here(beat)
+        return
+    from evaluation.runs.ray_training import NodeTrainer
+
+    with _node(beat) as node:
+        yield NodeTrainer(node, beat)
+
+
+@contextmanager
+def own_model(target: TargetModel, beat: Beat) -> Iterator[Transport | None]:
+    """What brings calls of a language model of this site to the cluster; None: ask where it is.
+
+    What answers at an address needs no node, and its secret stays here.
+    """
+    if not has_cluster() or target.url or not target.source:
+        yield None
+        return
+    from evaluation.runs.ray_models import NodeTransport
+
+    with _node(beat) as node:
+        yield NodeTransport(node, spec_of(target))
+
+
+def _node(beat: Beat) -> "OnNode":
+    from evaluation.runs.ray_driver import Place
+    from evaluation.runs.ray_runner import OnNode
+
+    needs = {"CPU": settings.EVALUATION_CPUS, "memory": settings.EVALUATION_MEMORY_GIB * GIB}
+    return OnNode(Place(settings.RAY_ADDRESS, needs), beat)

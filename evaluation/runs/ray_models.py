@@ -1,0 +1,111 @@
+"""Language models of this site by a process of a node: asked as our model server is. No Django."""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from evaluation.runs.ray_node import cache_of
+from evaluation.runs.ray_runner import ClusterFailed, OnNode
+from tasks.targets.endpoints.addresses import Allowed
+from tasks.targets.endpoints.base import EndpointError, misconfigured
+from tasks.targets.endpoints.transport import Headers, Reply, Retry, Transport
+from tasks.targets.serving.asgi import Application
+from tasks.targets.serving.errors import LoadingError, MisconfiguredError, ServingError
+from tasks.targets.serving.registry import ModelRegistry
+from tasks.targets.serving.spec import PACKAGE, ModelSpec, find_weights
+
+LOOK_SECONDS = 0.2
+
+
+class NodeTransport(Transport):
+    """Brings calls of a model to a node, in the place of our model server. No secret travels."""
+
+    def __init__(self, node: OnNode, spec: ModelSpec) -> None:
+        super().__init__()
+        self._node, self._spec = node, spec
+
+    @cached_property
+    def _folders(self) -> dict[str, Path]:
+        """The model's files; packages are installed there, too. Raises EndpointError."""
+        if self._spec.source.startswith(PACKAGE):
+            return {}
+        try:
+            return {"folder": find_weights(self._spec)[0]}
+        except MisconfiguredError as error:
+            raise misconfigured(str(error)) from None
+
+    def request(
+        self,
+        method: str,
+        url: httpx.URL,
+        *,
+        seconds: float,
+        max_bytes: int,
+        allowed: Allowed,
+        secret: str | None,
+        payload: Any,
+        retry: Retry,
+        headers: Headers = (),
+        heard: Callable[[bytes], None] | None = None,
+    ) -> Reply:
+        """See `Transport`; raises NoEngine too, where the cluster cannot do it now."""
+        body = b"" if payload is None else json.dumps(payload).encode()
+        asked = self._spec, method, url.path, body, seconds
+        try:
+            *_, reply = self._node.do(replied, *asked, **self._folders)
+        except ClusterFailed as error:
+            raise EndpointError(str(error), reason="down") from None
+        return reply  # type: ignore[no-any-return]
+
+
+# On the node.
+
+
+def replied(
+    spec: ModelSpec, method: str, path: str, body: bytes, seconds: float, folder: Path | None = None
+) -> Iterator[Reply]:
+    """What our model server would reply, which has loaded the model before."""
+    yield asyncio.run(_reply(_serving(spec, folder), method, path, body, seconds))
+
+
+@lru_cache(1)
+def _serving(spec: ModelSpec, folder: Path | None) -> Application:
+    """A model server of one model. folder: where its files lie here."""
+    here = replace(spec, source=str(folder), revision=None) if folder else spec
+    registry = ModelRegistry({spec.name: here}.get, lambda: [spec.name], cache_of() / "serving")
+    while True:
+        try:
+            registry.get(spec.name)
+        except LoadingError:
+            time.sleep(LOOK_SECONDS)
+        except ServingError:
+            break  # which whoever asks is told
+        else:
+            break
+    return Application(registry)
+
+
+async def _reply(
+    application: Application, method: str, path: str, body: bytes, seconds: float
+) -> Reply:
+    sent: list[Any] = []
+    waiting = [{"type": "http.request", "body": body}]
+
+    async def receive() -> Any:
+        return waiting.pop() if waiting else await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = [(b"x-deadline-seconds", str(seconds).encode())]
+    await application({"method": method, "path": path, "headers": headers}, receive, send)
+    begun, *parts = sent
+    told = {name.decode().lower(): value.decode() for name, value in begun["headers"]}
+    return Reply(begun["status"], told, b"".join(part["body"] for part in parts))

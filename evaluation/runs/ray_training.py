@@ -1,0 +1,134 @@
+"""Trainings by a process of a node: what the queue asks, and what the node does. No Django."""
+
+import queue
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+from evaluation.contract import Beat
+from evaluation.heartbeat import CHUNK, nothing
+from evaluation.runs.model_cache import pack, unpack
+from evaluation.runs.ray_runner import OnNode
+from evaluation.seeds import Row
+from evaluation.training import fine_tune, looking
+from evaluation.training.fine_tune import Progress, Reading, TrainingOptions, TrainingReport
+from evaluation.training.folders import atomic_folder
+from tasks.targets.serving.codecs import Answer
+
+TELL_SECONDS = 1.0
+
+
+class NodeTrainer:
+    """A `Trainer` on a node. All raise what `OnNode.do` does, too."""
+
+    def __init__(self, node: OnNode, beat: Beat) -> None:
+        self._node, self._beat = node, beat
+
+    def train(
+        self,
+        rows: Sequence[Row],
+        *,
+        kind: str,
+        base: str | Path,
+        output_dir: Path,
+        options: TrainingOptions,
+        progress: Progress,
+        dev: Sequence[Row] = (),
+    ) -> TrainingReport:
+        """See `fine_tune.train`."""
+        arguments = rows, dev, kind, options
+        made = self._made(output_dir, progress, trained, *arguments, base=Path(base))
+        return cast("TrainingReport", made)
+
+    def answers(self, folder: Path, rows: Sequence[Row], reading: Reading) -> list[Answer]:
+        """See `fine_tune.answers`."""
+        *_, found = self._node.do(answered, rows, reading, folder=folder)
+        return cast("list[Answer]", found)
+
+    def learn_pictures(
+        self, rows: Sequence[tuple[looking.Stored, str]], labels: Sequence[str], folder: Path
+    ) -> None:
+        """See `looking.learn_pictures`."""
+        with TemporaryDirectory(dir=folder.parent) as place:
+            for number, (stored, _) in enumerate(rows):
+                with stored.open("rb") as file, Path(place, str(number)).open("wb") as copy:
+                    shutil.copyfileobj(file, copy)
+                self._beat()
+            of_each = [label for _, label in rows]
+            self._made(folder, _silent, looked, labels, of_each, pictures=Path(place))
+
+    def _made(
+        self, target: Path, progress: Progress, do: Callable[..., Iterator[Any]], *arguments: Any,
+        **folders: Path,
+    ) -> Any:  # fmt: skip
+        """What the work returned; its folder is `target`, whole or not at all."""
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=".", dir=target.parent) as place:
+            kept, found = Path(place, "model.tar"), None
+            for word, value in self._node.do(do, *arguments, kept=kept, **folders):
+                if word == PROGRESS:
+                    progress(*value)
+                else:
+                    found = value
+            with kept.open("rb") as file, atomic_folder(target) as folder:
+                unpack(file, folder, self._beat)
+        return found
+
+
+def _silent(done: int, steps: int, message: str) -> None:
+    pass
+
+
+# On the node.
+
+PROGRESS, RETURNED = "progress", "returned"
+
+
+def trained(
+    rows: Sequence[Row], dev: Sequence[Row], kind: str, options: TrainingOptions, *, base: Path
+) -> Iterator[Any]:
+    """Of `fine_tune.train`, as `_work` tells."""
+
+    def work(folder: Path, progress: Progress) -> TrainingReport:
+        how = {"kind": kind, "base": base, "options": options, "dev": dev}
+        return fine_tune.train(rows, output_dir=folder, progress=progress, **how)  # type: ignore[arg-type]
+
+    yield from _work(work)
+
+
+def answered(rows: Sequence[Row], reading: Reading, *, folder: Path) -> Iterator[list[Answer]]:
+    """All answers at once."""
+    yield fine_tune.answers(folder, rows, reading)
+
+
+def looked(labels: Sequence[str], of_each: Sequence[str], *, pictures: Path) -> Iterator[Any]:
+    """Of `looking.learn_pictures`, as `_work` tells. pictures: a file for each of `of_each`."""
+    rows = [(pictures / str(number), label) for number, label in enumerate(of_each)]
+    yield from _work(lambda folder, progress: looking.learn_pictures(rows, labels, folder))
+
+
+def _work(work: Callable[[Path, Progress], Any]) -> Iterator[Any]:
+    """The work's PROGRESS each second, then the folder that it made, in pieces as `pack` writes it,
+    then what it RETURNED."""
+    news: queue.SimpleQueue[tuple[int, int, str]] = queue.SimpleQueue()
+    with TemporaryDirectory() as place, ThreadPoolExecutor(1) as pool:
+        folder, packed = Path(place, "model"), Path(place, "model.tar")
+        working = pool.submit(work, folder, lambda *told: news.put(told))
+        while not wait([working], TELL_SECONDS).done:
+            yield from ((PROGRESS, told) for told in _newest(news))
+        found = working.result()
+        with packed.open("wb") as file:
+            pack(folder, file, nothing)
+        with packed.open("rb") as file:
+            while piece := file.read(CHUNK):
+                yield piece
+        yield RETURNED, found
+
+
+def _newest(news: "queue.SimpleQueue[tuple[int, int, str]]") -> list[tuple[int, int, str]]:
+    """The last of what is told, if anything is."""
+    told = [news.get() for _ in range(news.qsize())]
+    return told[-1:]

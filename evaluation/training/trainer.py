@@ -1,0 +1,66 @@
+"""Who trains models: this process, or one of a cluster's nodes (`evaluation.runs.ray_training`).
+
+It loads a model library when it is called.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from evaluation.contract import Beat
+from evaluation.heartbeat import during
+from evaluation.seeds import Row
+
+if TYPE_CHECKING:
+    from evaluation.training.fine_tune import Reading, TrainingOptions, TrainingReport
+    from evaluation.training.looking import Stored
+    from tasks.targets.serving.codecs import Answer
+
+
+class Trainer(Protocol):
+    """What learns from rows, as the functions of the same names do."""
+
+    def train(
+        self,
+        rows: Sequence[Row],
+        *,
+        kind: str,
+        base: str | Path,
+        output_dir: Path,
+        options: "TrainingOptions",
+        progress: Callable[[int, int, str], None],
+        dev: Sequence[Row] = (),
+    ) -> "TrainingReport": ...
+
+    def answers(self, folder: Path, rows: Sequence[Row], reading: "Reading") -> "list[Answer]": ...
+
+    def learn_pictures(
+        self, rows: "Sequence[tuple[Stored, str]]", labels: Sequence[str], folder: Path
+    ) -> None: ...
+
+
+class Here:
+    """This process, in a thread without a database. beat: called meanwhile."""
+
+    def __init__(self, beat: Beat) -> None:
+        self._beat = beat
+
+    def train(self, rows: Sequence[Row], **how: Any) -> "TrainingReport":
+        """See `fine_tune.train`."""
+        from evaluation.training.fine_tune import train
+
+        return during(lambda: train(rows, **how), self._beat)
+
+    def answers(self, folder: Path, rows: Sequence[Row], reading: "Reading") -> "list[Answer]":
+        """See `fine_tune.answers`."""
+        from evaluation.training.fine_tune import answers
+
+        return during(lambda: answers(folder, rows, reading), self._beat)
+
+    def learn_pictures(
+        self, rows: "Sequence[tuple[Stored, str]]", labels: Sequence[str], folder: Path
+    ) -> None:
+        """See `looking.learn_pictures`."""
+        from evaluation.training.looking import learn_pictures
+
+        during(lambda: learn_pictures(rows, labels, folder), self._beat)
