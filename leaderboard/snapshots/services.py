@@ -76,7 +76,8 @@ def _arena_table(task: Task) -> dict[str, Any]:
 def take_daily_snapshot(*, task: Task, day: date) -> Snapshot | None:
     """Keep the board if it is another one than in the last snapshot; looked at once a day.
 
-    No lock: of two workers one marks the day. Then as `take_snapshot`.
+    One without scores is looked at until it has one. No lock: of two workers one marks the day.
+    Then as `take_snapshot`.
     """
     from leaderboard.board.tables import public_table
     from leaderboard.snapshots.diff import is_same
@@ -85,7 +86,9 @@ def take_daily_snapshot(*, task: Task, day: date) -> Snapshot | None:
     if not marked:
         return None
     last, table = task.snapshots.first(), public_table(task)
-    has_scores = any(row["rank"] for row in table["rows"])
-    if not has_scores or (last and is_same(last.table, table)):
+    if not any(row["rank"] for row in table["rows"]):
+        Board.objects.filter(task=task).update(looked_on=None)
+        return None
+    if last and is_same(last.table, table):
         return None
     return take_snapshot(task=task, actor=None)
