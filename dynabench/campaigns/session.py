@@ -28,7 +28,7 @@ RESTS = "campaign-rests"
 """Whether the person does no work now: before the test, or after the end."""
 OPEN_TO_PANELS = (
     *("annotation:", "validation:", "campaigns:", "leaderboard:battle", "personal"),
-    *("set_language", "media", "help", "privacy"),
+    *("set_language", "media", "help", "privacy", "news"),
 )
 """How the names of the pages begin that people of a panel reach."""
 WORK = ("annotation:", "validation:", "leaderboard:battle")

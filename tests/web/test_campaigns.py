@@ -531,6 +531,8 @@ def test_questions_come_first_and_what_is_told_of_oneself_stays_apart(nli, as_al
     assert "=1+1" in as_alice.get(f"{owns}places/{place.pk}/").text
     LedgerRow.objects.create(place=place, kind="paid", amount=1, currency="EUR", cause="@SUM(A1)")
     assert ",'@SUM(A1),1,EUR" in as_alice.get(f"{owns}ledger.csv").text
+    news = client.get("/me/news/").text  # they have no mail, so this page alone tells them
+    assert ("0.01 EUR" in news, 'name="digest"' in news) == (True, False)
     for number in range(12):
         one = paid_place(campaign, 100 + number)
         about = {"gender": "man" if number else "woman"}
