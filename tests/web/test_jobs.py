@@ -10,7 +10,8 @@ import pytest
 import time_machine
 from django.conf import settings
 from django.core.management import CommandError, call_command, get_commands
-from django.db import OperationalError, connections, transaction
+from django.db import OperationalError, connection, connections, transaction
+from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 from django.utils.module_loading import import_string
 from django_q.models import OrmQ, Task
@@ -219,6 +220,12 @@ def test_a_database_that_is_away_is_awaited(monkeypatch):
 
     assert qcluster.patiently(away) is None
     assert len(waited) == 1
+
+
+def test_workers_of_new_code_wait_for_its_tables(db):
+    assert qcluster.is_migrated()
+    MigrationRecorder(connection).migration_qs.filter(app="upkeep").delete()
+    assert not qcluster.is_migrated()
 
 
 def test_what_is_due_is_done_once_in_its_time_and_a_failure_keeps_nothing_waiting(db, monkeypatch):
