@@ -217,7 +217,7 @@ class ConsentForm(forms.Form):
     """What somebody states before anything is stored of them."""
 
     agree = forms.BooleanField(
-        label=_("I have read this, and I take part of my own will."), error_messages=AGREE
+        label=_("I have read this, and I take part of my own will"), error_messages=AGREE
     )
     age = forms.BooleanField(error_messages=AGREE)
     speaks = forms.BooleanField(error_messages=AGREE)
@@ -226,10 +226,10 @@ class ConsentForm(forms.Form):
     def __init__(self, campaign: Campaign, data: Any = None) -> None:
         newest = campaign.consents.first()
         super().__init__(data, initial={"number": newest.number if newest else 0})
-        age = gettext("I am %(age)d years old or older.") % {"age": campaign.minimum_age}
+        age = gettext("I am %(age)d years old or older") % {"age": campaign.minimum_age}
         self.fields["age"].label = age
         if campaign.languages:
-            said = gettext("I speak %(languages)s well.") % {"languages": campaign.languages}
+            said = gettext("I speak %(languages)s well") % {"languages": campaign.languages}
             self.fields["speaks"].label = said
         else:
             del self.fields["speaks"]

@@ -245,7 +245,7 @@ def progress(request: HttpRequest, slug: str) -> HttpResponse:
     if place.state == State.TESTING:
         return redirect("campaigns:test", slug)
     left = dict.fromkeys(("returned", "over"), campaign.code_returned)
-    codes = {**left, "screened": campaign.code_screened}
+    codes = {**left, "screened": campaign.code_screened or campaign.code_returned}
     values = {
         "place": place,
         "done": done_of(place),
