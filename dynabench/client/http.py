@@ -124,6 +124,7 @@ class Asking:
         if sha256 and target.exists() and (yield Work(lambda: digest_of(target))) == sha256:
             return
         part = target.with_name(f"{target.name}.part")
+        part.parent.mkdir(parents=True, exist_ok=True)
         try:
             with part.open("ab", buffering=0) as file:
                 if not sha256:

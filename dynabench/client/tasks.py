@@ -58,7 +58,6 @@ class Tasks(Asking):
             raise NotFound(f"{task} has released: {known or 'nothing yet'}.")
         found = max(mine, key=lambda one: one["version"])
         folder = Path(to) / f"{task}-round{round}-v{found['version']}"
-        folder.mkdir(parents=True, exist_ok=True)
         files = f"/tasks/{task}/rounds/{round}/datasets/{found['version']}/files"
         for file in found["files"]:
             name = Path(file["name"]).name

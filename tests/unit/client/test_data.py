@@ -126,7 +126,7 @@ def test_exports_begin_anew(server, client, tmp_path):
         httpx.Response(200, stream=Breaking(b"half a li")),
         httpx.Response(200, content=DATA),
     ]
-    path = client.export("nli", 1, tmp_path)
+    path = client.export("nli", 1, tmp_path / "new" / "one")
     assert (path.name, path.read_bytes()) == ("nli-round1.jsonl", DATA)
     server.answers.append(httpx.Response(200, content=DATA))
     path = client.download_inputs("nli", "dev", tmp_path)
