@@ -191,24 +191,20 @@ def tells_gold(pair: Pair, *, is_editor: bool) -> bool:
 def compared(
     task: Task, matrix: Matrix, first: int, second: int, pairs: Mapping[int, Pair]
 ) -> Comparison:
-    """Every metric on every set with Holm's correction, slices with Benjamini and Hochberg's.
+    """What one of them has on a set with Holm's correction, slices with Benjamini and Hochberg's.
 
     pairs: their `runs_of`.
     """
     read = _read(task, matrix, pairs)
     rows = [
-        ComparedMetric(
-            one,
-            metric,
-            _cells(matrix, (first, second), place, metric),
-            found,
-            is_less_better=metric in matrix.less_is_better,
-        )
+        ComparedMetric(one, metric, values, found, is_less_better=metric in matrix.less_is_better)
         for place, one in enumerate(matrix.sets)
         if one.version_id in pairs
         for metric in matrix.metrics
         if metric not in OF_RUNS
+        for values in [_cells(matrix, (first, second), place, metric)]
         for found in [_difference(matrix, (first, second), place, metric, read.get(one.version_id))]
+        if found or any(cell.value is not None for cell in values)
     ]
     slices = [
         ComparedMetric(one, matrix.main, (Cell(None), Cell(None)), found, slice=name)
