@@ -25,6 +25,8 @@ INSERT INTO notices_digest (user_id, told_at, is_off)
   WHERE id NOT IN (SELECT user_id FROM notices_digest);
 UPDATE campaigns_payment SET state = 'unclear', said = 'The site was restored from a backup.'
   WHERE state IN ('planned', 'prepared', 'sent');
+UPDATE campaigns_place SET warned_at = CURRENT_TIMESTAMP
+  WHERE state = 'submitted' AND warned_at IS NULL;
 UPDATE campaigns_campaign SET sealed_token = '' WHERE sealed_token <> '';
 DELETE FROM usersessions_usersession;
 DELETE FROM django_session;

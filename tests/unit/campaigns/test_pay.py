@@ -3,7 +3,7 @@
 import pytest
 
 from dynabench.campaigns.rules.cost import Parts, in_the_end, of_time, rounded
-from dynabench.campaigns.rules.pay import Pay, has_room, people_left, per_hour, units
+from dynabench.campaigns.rules.pay import Pay, people_left, per_hour, units
 from dynabench.campaigns.ways.panels import PANELS, is_preview
 
 
@@ -11,9 +11,9 @@ def test_a_place_reserves_all_that_can_be_earned():
     pay = Pay(task=100, accepted=10, bonus=40, fee_percent=30, tax_percent=20)
     assert pay.with_costs(1) == 2  # 1.56, rounded up
     assert pay.most(2) == 312
-    assert has_room(pay, None, 99, 2)
-    assert has_room(pay, 624, 1, 2)
-    assert not has_room(pay, 623, 1, 2)
+    assert pay.reserved(2, 2, 0) == 624
+    assert pay.reserved(2, 2, 1) == 626  # owed to somebody who is out again
+    assert Pay(task=100, test=300).most(2) == 300
 
 
 def test_an_hour_is_that_of_the_median_person():
