@@ -15,6 +15,8 @@ LESS_IS_BETTER = frozenset(
 """Columns of which less is better, custom metrics apart."""
 COSTS = ("throughput", "memory")
 """Metrics that are measured once: there is nothing to resample."""
+ELSEWHERE = ("endpoint", "own-")
+"""How the names begin of runners that are no machines of the site."""
 OF_RUNS: Mapping[str, str] = {
     "throughput": "usage__examples_per_second",
     "memory": "usage__peak_bytes",

@@ -30,7 +30,16 @@ from evaluation.runs.selectors import accepted, counting
 from evaluation.sets.shown_scores import shown_number
 from evaluation.submissions.selectors import seen_by_all
 from evaluation.teams.selectors import team_ids
-from leaderboard.board.columns import ASIDE, AXES, COSTS, LESS_IS_BETTER, OF_RUNS, UNITS, drawn
+from leaderboard.board.columns import (
+    ASIDE,
+    AXES,
+    COSTS,
+    ELSEWHERE,
+    LESS_IS_BETTER,
+    OF_RUNS,
+    UNITS,
+    drawn,
+)
 from leaderboard.board.query import MODES, Mode
 from leaderboard.board.sets import Set, shown_sets, with_detectable
 from leaderboard.models import Board, Resample
@@ -353,7 +362,8 @@ class _Table:
     def _usual(self, runner: str, names: Iterable[str], costs: Sequence[int]) -> str:
         """The runner asked for, or else that of most public models; of as many, the first at work.
 
-        So one more model does not take the costs of the others away.
+        One elsewhere counts only where no model ran here. So one more model does not take the costs
+        of the others away, nor do many chat models.
         """
         has_costs = ~np.isnan(self.numbers.values[..., costs]).all(axis=2)
         measured = np.where(has_costs, self.numbers.runners, "")
@@ -362,7 +372,9 @@ class _Table:
         models = Counter(name for row in runners.tolist() for name in {*row} - {""})
         if runner in models:
             return runner
-        return max((name for name in names if name in models), key=models.__getitem__, default="")
+        here = [name for name in names if name in models and not name.startswith(ELSEWHERE)]
+        found = here or [name for name in names if name in models]
+        return max(found, key=models.__getitem__, default="")
 
     def add_outdated(self) -> None:
         """Which models were measured on an older version of a set, and not yet on the newest."""

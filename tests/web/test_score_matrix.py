@@ -249,6 +249,8 @@ def test_one_more_model_does_not_take_the_costs_of_the_others(task):
     publish("second", "docker", 1, 1)  # earlier in the alphabet
     assert score_matrix(task).numbers.runner == "process"
     publish("third", "docker", 2, 2)
+    publish("a chat model", "endpoint", 5, 2)
+    publish("another machine's", "own-docker", 5, 2)
     assert score_matrix(task).numbers.runner == "docker"
     freeze_rates(task=task)
     publish("fourth", "process", 4, 3)
