@@ -14,7 +14,7 @@ from dynabench.lib.queue import enqueue
 from tasks.models import Task
 
 SOME = 500
-BOUNDS = Bounds(seconds=300, memory_bytes=8 * 2**30)  # addresses that torch reserves, not memory
+BOUNDS = Bounds(seconds=300, memory_bytes=4 * 2**30)  # addresses that torch reserves, not memory
 RINGS_SECONDS = 300
 
 
