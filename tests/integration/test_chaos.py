@@ -152,7 +152,7 @@ class Person:
         self.judged: dict[str, str] = {}  # the vote by the example's id
 
     def go_on(self, until: threading.Event) -> None:
-        while not until.is_set():
+        while not until.wait(0.2):  # to think
             self._write()
             self._judge()
             self._judge()
