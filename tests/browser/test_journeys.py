@@ -83,7 +83,7 @@ def test_write_verdict_why_next(open_page, alice, start, code, javascript):
     expect(page).to_have_url(re.compile(f"/t/{code}/write/$"))
 
 
-@pytest.mark.parametrize("code", TASKS)
+@pytest.mark.parametrize("code", ["nli", "qa", "hate-speech"])  # sentiment's fields are nli's
 def test_by_keyboard_alone(page, start, code):
     start(code)
     page.goto(f"/t/{code}/write/")
