@@ -48,11 +48,12 @@ class _Driver:
         return self
 
     def __exit__(self, *error: object) -> None:
-        with self._process as process:
-            process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(ray_driver.GONE_SECONDS + BEAT_SECONDS)
-            process.kill()
+        self._process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(ray_driver.GONE_SECONDS + BEAT_SECONDS)
+        self._process.kill()
+        with suppress(BrokenPipeError), self._process:
+            pass  # closes what it did not read
 
     def ask(self, what: Any) -> None:
         """Send it; a process that has ended says so among the news."""
@@ -125,6 +126,7 @@ class OnNode:
     def __exit__(self, *error: object) -> None:
         if self._driver:
             self._driver.__exit__(*error)
+            self._driver = None
 
     def do(
         self,
@@ -149,11 +151,13 @@ class OnNode:
                     return
                 case ray_driver.ENDED:
                     raise cast("Exception", value)
-                case ray_driver.NOT_NOW:
-                    raise NoEngine(value)
                 case ray_driver.FAILED:
                     raise ClusterFailed(value)
-                case _:
+                case ray_driver.NOT_NOW:
+                    self.__exit__()
+                    raise NoEngine(value)
+                case _:  # another process is asked next
+                    self.__exit__()
                     raise ClusterFailed(FAILED)
 
 

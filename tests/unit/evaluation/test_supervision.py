@@ -11,6 +11,8 @@ from evaluation.models import TrainingRun
 from evaluation.queue import leases, subprocess_job
 from evaluation.queue.leases import LeaseLost
 from evaluation.queue.subprocess_job import carry_out
+from evaluation.runs import ray_driver, ray_runner
+from evaluation.sandbox.choose import NoEngine
 from tests.support.factories import TaskFactory
 
 State = TrainingRun.State
@@ -44,6 +46,13 @@ def test_the_report_of_the_process_is_stored(run, program):
     carry_out(run, ["hello"])
     run.refresh_from_db()
     assert (run.state, run.report, run.progress) == (State.DONE, {"after": 0.75}, 1.0)
+
+
+def test_what_cannot_be_done_now_waits(run, program):
+    program('print(json.dumps({"wait": "It waits for a node."}))')
+    carry_out(run, [])
+    run.refresh_from_db()
+    assert (run.state, run.message, run.attempts) == (State.QUEUED, "It waits for a node.", 0)
 
 
 def test_its_progress_is_told_while_it_runs(run, program):
@@ -140,3 +149,29 @@ def test_ctrl_c_ends_the_process_too(run, program, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         carry_out(run, [], interrupt)
     assert ended(tmp_path)
+
+
+def test_where_the_process_that_asks_a_cluster_ended_another_is_asked_next(monkeypatch):
+    words = [(ray_driver.FAILED, "why"), (ray_runner.OVER, None), (ray_driver.NOT_NOW, "no node")]
+    made = []
+
+    class Ended:
+        def __enter__(self):
+            made.append(self)
+            return self
+
+        def __exit__(self, *error):
+            pass
+
+        def ask(self, what):
+            pass
+
+        def news(self, beat):
+            yield words.pop(0)
+
+    monkeypatch.setattr(ray_runner, "_Driver", Ended)
+    with ray_runner.OnNode(ray_driver.Place("", {}), print) as node:
+        for error in (ray_runner.ClusterFailed, ray_runner.ClusterFailed, NoEngine):
+            with pytest.raises(error):
+                next(node.do(iter))
+    assert len(made) == 2
