@@ -123,9 +123,10 @@ def main() -> None:
 
 def _listen(asked: "queue.SimpleQueue[Any]") -> None:
     """Pass on what is asked; nobody waits for the answers of a worker that was killed."""
+    lines = os.fdopen(os.dup(0), "rb")  # Python closes its own at the end, while this one reads
     try:
         while True:
-            asked.put(pickle.load(sys.stdin.buffer))  # noqa: S301 (our parent wrote it)
+            asked.put(pickle.load(lines))  # noqa: S301 (our parent wrote it)
     except EOFError:
         os.kill(os.getpid(), signal.SIGTERM)
 
