@@ -116,7 +116,7 @@ def test_models_are_refused_by_the_option_that_takes_rows(task, alice):
 def test_rows_of_a_released_train_split_are_named_by_uid(task, closed, alice, monkeypatch):
     dataset = released(closed)
     learned = []
-    monkeypatch.setattr("evaluation.jobs.learn", lambda config, rows, folder: learned.extend(rows))
+    monkeypatch.setattr("evaluation.jobs.learn", lambda config, rows, *_: learned.extend(rows))
     train = lines(dataset, "train")[:5]
     submitted(task, alice, [*({"uid": row["uid"]} for row in train), *GOOD[:2]])
     assert [row["label"] for row in learned[:5]] == [row["label"] for row in train]
