@@ -11,24 +11,19 @@ from evaluation.own_workers.selectors import own_models, own_sets
 from tasks.models import Task
 
 
-class _Named(forms.ModelChoiceField):
-    def label_from_instance(self, obj: Any) -> str:
-        return str(obj.name)
-
-
 class OwnWorkerForm(forms.Form):
     """Who, with which of their models, on which sets, and who must agree."""
 
     def __init__(self, task: Task, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(data, use_required_attribute=False)
         self.fields["email"] = forms.EmailField(label=_("E-mail address of the account"))
-        self.fields["model"] = _Named(
+        self.fields["model"] = forms.ModelChoiceField(
             own_models(task),
             required=False,
             label=_("Models"),
             empty_label=_("All of theirs and of their teams"),
         )
-        self.fields["evaluation_set"] = _Named(
+        self.fields["evaluation_set"] = forms.ModelChoiceField(
             own_sets(task),
             required=False,
             to_field_name="name",
@@ -36,6 +31,8 @@ class OwnWorkerForm(forms.Form):
             empty_label=_("All whose inputs may leave"),
             help_text=_("Choose one model or one set, or neither."),
         )
+        for name in ("model", "evaluation_set"):
+            self.fields[name].label_from_instance = lambda one: one.name  # type: ignore[attr-defined]
         self.fields["takes_sealed"] = forms.BooleanField(
             required=False,
             label=_("I agree that inputs of sealed sets go there"),
