@@ -1,4 +1,4 @@
-"""The command `dynabench` of the wheel at a real server: from a key to a place on the board."""
+"""The command `dynabench` of the wheel at a server: from a key to a place on the board."""
 
 import json
 import os
@@ -6,15 +6,20 @@ import stat
 import subprocess
 import sys
 import sysconfig
+import threading
 import venv
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.db import connections
 
 from dynabench.accounts.tokens import create_token
-from tests.support.evaluations import set_version, without_deltas
+from evaluation import jobs
+from evaluation.contract import Ending, Outcome, Usage
+from tests.support.evaluations import ScriptedRunner, run_with, set_version, without_deltas
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory
-from tests.support.live import installation
+from tests.support.submissions import work_off
 
 SCOPES = ["read", "submit"]
 
@@ -34,12 +39,27 @@ def dynabench(wheel, tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def home(tmp_path, settings) -> Path:
-    """The server's."""
-    folder = tmp_path / "home"
-    folder.mkdir()
-    settings.MEDIA_ROOT = folder / "media"
-    return folder
+def server(live_server, tmp_path, settings, monkeypatch) -> Iterator[str]:
+    """Its address. What waits is checked and evaluated, and answers “neutral” to everything.
+
+    A real queue has real models answer in test_client.py.
+    """
+    settings.MEDIA_ROOT = tmp_path / "media"
+    usage = Usage(2.0, examples_per_second=6.0, peak_bytes=2**28, mean_bytes=2**28, answers=12)
+    runner, is_over = ScriptedRunner(ending=Ending(Outcome.OK, usage)), threading.Event()
+    monkeypatch.setattr(jobs, "_runner", lambda *_: runner)
+    run_with(monkeypatch, runner)
+
+    def work() -> None:
+        while not is_over.wait(0.5):
+            work_off()
+        connections.close_all()
+
+    worker = threading.Thread(target=work, daemon=True)
+    worker.start()
+    yield live_server.url
+    is_over.set()
+    worker.join()
 
 
 @pytest.fixture
@@ -78,49 +98,46 @@ class Shell:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_from_a_key_to_a_place_on_the_board(dynabench, home, desk):
+def test_from_a_key_to_a_place_on_the_board(dynabench, server, desk):
     task = TaskFactory(code="nli")
     without_deltas(task)
     RoundFactory(task=task)
     set_version(task, "control", size=12, may_leave=True)
     _, key = create_token(user=UserFactory(), name="laptop", scopes=SCOPES, days=9)
-    with installation(home) as url:
-        shell = Shell(dynabench, desk, url)
-        said, _ = shell.run("login", stdin=f"{key}\n")
-        assert f"at {url}. The token “laptop” may read, submit" in said
-        kept = desk / "config" / "dynabench" / "keys.json"
-        assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    shell = Shell(dynabench, desk, server)
+    said, _ = shell.run("login", stdin=f"{key}\n")
+    assert f"at {server}. The token “laptop” may read, submit" in said
+    kept = desk / "config" / "dynabench" / "keys.json"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
-        said, _ = shell.run("init", "nli")
-        assert "dynabench test nli-model/model --task nli" in said
-        said, _ = shell.run("test", "nli-model/model", "--task", "nli", "--runner", "process")
-        assert "5 examples" in said
-        said, _ = shell.run(
-            "submit", "nli-model/model", "--task", "nli", "--name", "m", "--publish"
-        )
-        assert said.startswith("m (nli): ")
-        assert "control  accuracy" in said
+    said, _ = shell.run("init", "nli")
+    assert "dynabench test nli-model/model --task nli" in said
+    said, _ = shell.run("test", "nli-model/model", "--task", "nli", "--runner", "process")
+    assert "5 examples" in said
+    said, _ = shell.run("submit", "nli-model/model", "--task", "nli", "--name", "m", "--publish")
+    assert said.startswith("m (nli): ")
+    assert "control  accuracy" in said
 
-        (model,) = shell.json("status")
-        assert (model["name"], model["is_published"]) == ("m", True)
-        results = shell.json("results", model["id"])
-        assert results["scores"]["control"]["accuracy"]["n"] == 12
-        assert shell.run("results", model["id"])[0].splitlines()[1].startswith("Dynascore ")
-        (row,) = shell.json("leaderboard", "nli", "--weights", "accuracy=1")["rows"]
-        assert (row["model"], row["rank"]) == ("m", "1")
-        assert shell.json("logs", model["id"])[0]["of"] == "check"
+    (model,) = shell.json("status")
+    assert (model["name"], model["is_published"]) == ("m", True)
+    results = shell.json("results", model["id"])
+    assert results["scores"]["control"]["accuracy"]["n"] == 12
+    assert shell.run("results", model["id"])[0].splitlines()[1].startswith("Dynascore ")
+    (row,) = shell.json("leaderboard", "nli", "--weights", "accuracy=1")["rows"]
+    assert (row["model"], row["rank"]) == ("m", "1")
+    assert shell.json("logs", model["id"])[0]["of"] == "check"
 
-        shell.run("data", "nli", "--inputs", "control")
-        inputs = (desk / "nli-control.inputs.jsonl").read_text().splitlines()
-        assert len(inputs) == 12
-        answers = [{"id": json.loads(one)["id"], "output": {"label": "neutral"}} for one in inputs]
-        (desk / "answers.jsonl").write_text("\n".join(map(json.dumps, answers)))
-        said, _ = shell.run(
-            "submit", "--predictions", "answers.jsonl", "--set", "control", "--task", "nli"
-        )
-        assert "dynabench publish " in said
+    shell.run("data", "nli", "--inputs", "control")
+    inputs = (desk / "nli-control.inputs.jsonl").read_text().splitlines()
+    assert len(inputs) == 12
+    answers = [{"id": json.loads(one)["id"], "output": {"label": "neutral"}} for one in inputs]
+    (desk / "answers.jsonl").write_text("\n".join(map(json.dumps, answers)))
+    said, _ = shell.run(
+        "submit", "--predictions", "answers.jsonl", "--set", "control", "--task", "nli"
+    )
+    assert "dynabench publish " in said
 
-        refused_here_and_there(shell)
+    refused_here_and_there(shell)
 
 
 def refused_here_and_there(shell: Shell) -> None:

@@ -44,13 +44,6 @@ def environment(home: Path, database: str = "") -> dict[str, str]:
 
 
 @contextmanager
-def installation(home: Path) -> Iterator[str]:
-    """A web server and a queue worker as long as the context lasts; gives the server's address."""
-    with web_server(home) as url, queue_worker(home):
-        yield url
-
-
-@contextmanager
 def web_server(home: Path, root: Path = ROOT, database: str = "") -> Iterator[str]:
     """Gives its address when it answers. root: of the code, which a reload reads again.
 
