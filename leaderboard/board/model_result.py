@@ -207,14 +207,17 @@ def _has_failed(progress: Progress, row: RankedModel | None) -> bool:
 def _error(
     submission: Submission, runs: Sequence[EvaluationRun], viewer: Viewer
 ) -> dict[str, Any] | None:
-    """How its check or its first evaluation without a score ended, for those inside."""
+    """How its check or its first evaluation without a score ended, for those inside.
+
+    Perturbed ones come last: they lack what the plain one did not give.
+    """
     if not viewer.is_inside or submission.withdrawn_at:
         return None
     if submission.state != Submission.State.DONE:
         return _job_body(submission, submission.outcome, limit="", measured="")
     failed = (
         as_seen(run, viewer)
-        for run in latest(runs)
+        for run in sorted(latest(runs), key=lambda run: run.suite != EvaluationRun.Suite.PLAIN)
         if run.is_over and run.outcome != Outcome.OK and may_see_scores(run, viewer)
     )
     run = next(failed, None)

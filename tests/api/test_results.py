@@ -172,8 +172,10 @@ def test_why_it_failed_is_for_those_inside(api, bobs, anybody, alice, bob, task)
     version = set_version(task, may_leave=True)
     model = accepted_model(task, alice)
     measured(model, set_version(task, "other"), 0.6)
+    ended = {"submission": model, "version": version, "state": "failed"}
+    EvaluationRun.objects.create(**ended, suite="fairness", outcome="model_error", error="No base.")
     EvaluationRun.objects.create(
-        submission=model, version=version, state="failed", outcome="timeout", error="Too slow.",
+        **ended, outcome="timeout", error="Too slow.",
         limit="30 minutes", measured="not done", log="line 7",
     )  # fmt: skip
     found = api.get(url(model)).json()
