@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from importlib import import_module
 from typing import Any, TypeVar
 
 from django.conf import settings
@@ -41,6 +42,7 @@ class Command(BaseCommand):
         while not is_migrated():
             time.sleep(AWAITED_SECONDS)
         connections.close_all()  # none is shared with the processes
+        import_module("scipy.special")  # sooner or later each would load a copy of its own
         workers = range(1, settings.Q_CLUSTER["workers"] + 1)
         practice = range(1, settings.PRACTICE_MODELS + 1)
         works: dict[str, Callable[[], None]] = {f"worker {n}": work for n in workers}
