@@ -121,4 +121,4 @@ def test_bad_lines_are_refused_with_the_way_round_them(server, failing, file, sk
 
 def test_a_file_that_is_not_there(server, failing):
     code, said = failing("contexts", "nli", "1", "none.csv")
-    assert (code, "none.csv" in said) == (1, True)
+    assert (code, "none.csv" in said) == (2, True)
