@@ -319,32 +319,21 @@ def check_containers_go():
 
 @pytest.mark.docker
 @pytest.mark.parametrize("repeat", REPEATS)
-def test_the_engine_is_killed(home, engine, cluster, repeat):
-    """The run waits for it, and its attempt does not count."""
-    task = plain_task()
+def test_the_engine_is_killed_and_then_the_worker_of_a_container(home, engine, cluster, repeat):
+    """The run waits, and its attempt does not count; the janitor removes what workers leave."""
+    task, choose = plain_task(), random.Random(repeat)
     model = accepted_model(task, UserFactory(), kind=Submission.Kind.IMAGE, digest=engine.image)
     run = rung(queued_run(model, set_version(task, size=FEW)))
-    wait_for_the_middle(run, random.Random(repeat))
+    wait_for_the_middle(run, choose)
     engine.kill()
     wait_until(lambda: EvaluationRun.objects.get(pk=run.pk).message == NO_ENGINE)
     engine.start()
-    cluster.supervise(run, holder_died=False)
-    check_ended_once(run, FEW)
-    assert (run.attempts, run.runner) == (1, "docker")
-    check_containers_go()
-
-
-@pytest.mark.docker
-@pytest.mark.parametrize("repeat", REPEATS)
-def test_the_worker_of_a_container_is_killed(home, engine, cluster, repeat):
-    """Its container is removed by the janitor."""
-    task = plain_task()
-    model = accepted_model(task, UserFactory(), kind=Submission.Kind.IMAGE, digest=engine.image)
-    run = rung(queued_run(model, set_version(task, size=FEW)))
-    wait_for_the_middle(run, random.Random(repeat))
+    cluster.supervise(run, holder_died=False, until=lambda run: run.state == State.RUNNING)
+    wait_for_the_middle(run, choose)
+    assert run.attempts == 1
     os.kill(cluster.worker(), signal.SIGKILL)
     assert len(containers.list_ours(installation())) == 1
     cluster.supervise(run, holder_died=True)
     check_ended_once(run, FEW)
-    assert run.attempts == 2
+    assert (run.attempts, run.runner) == (2, "docker")
     check_containers_go()
