@@ -7,9 +7,9 @@ from datetime import timedelta
 from django.db import Error
 
 from dynabench.accounts.tidying import claim
+from dynabench.campaigns.findings.vector_jobs import ask_for_vectors
 from dynabench.campaigns.jobs import renew_campaigns, settle_all
 from dynabench.campaigns.retention_services import apply_retention
-from dynabench.campaigns.vector_jobs import ask_for_vectors
 from dynabench.lib.keeper import is_at_work
 from dynabench.me.services import purge_deleted
 from dynabench.notices.tokens import remind_of_tokens

@@ -13,8 +13,8 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from dynabench.accounts.people import person
 from dynabench.campaigns import payment_services, quality_services, services
-from dynabench.campaigns.coverage import coverage_of, groups_of
 from dynabench.campaigns.files import FILES
+from dynabench.campaigns.findings.coverage import coverage_of, groups_of
 from dynabench.campaigns.forms import CampaignForm, InviteForm, OpenForm, PaidForm, PlaceForm
 from dynabench.campaigns.models import Campaign, Payment, Place
 from dynabench.campaigns.quality import looks_of

@@ -8,7 +8,7 @@ from datetime import datetime
 from django.db.models import Count, F, Min, Q, QuerySet, Sum
 
 from annotation.models import Example
-from dynabench.campaigns.costs import parts_of
+from dynabench.campaigns.findings.costs import parts_of
 from dynabench.campaigns.models import Campaign, LedgerRow, Payment, Place
 from dynabench.campaigns.rules.cost import Parts, in_the_end
 from dynabench.campaigns.rules.pay import people_left, per_hour

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
-from dynabench.campaigns.coverage import novelty_of
+from dynabench.campaigns.findings.coverage import novelty_of
 from dynabench.campaigns.invitations import mail_invitations
 from dynabench.campaigns.models import Campaign, ConsentText, Invited, LedgerRow, Place
 from dynabench.campaigns.place_services import lock, reserved

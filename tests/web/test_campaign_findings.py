@@ -9,7 +9,8 @@ from django.utils import timezone
 
 from annotation.models import Example, TargetOutput, TextKey, TextVector
 from annotation.vector_services import keep_vectors
-from dynabench.campaigns import services, vector_jobs
+from dynabench.campaigns import services
+from dynabench.campaigns.findings import vector_jobs
 from dynabench.campaigns.models import Campaign, LedgerRow, Place
 from dynabench.campaigns.selectors import numbers_of, rows_of
 from dynabench.me.services import delete_person

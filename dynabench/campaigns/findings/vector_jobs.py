@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from annotation.models import Example
 from annotation.rules.near_duplicates import is_comparable, written_text
 from annotation.vector_services import keep_vectors
-from dynabench.campaigns.coverage import LANGUAGE
+from dynabench.campaigns.findings.coverage import LANGUAGE
 from dynabench.lib.bounded import Bounds, bounded
 from dynabench.lib.queue import enqueue
 from tasks.models import Task
@@ -33,7 +33,7 @@ def ask_for_vectors() -> int:
     for task in Task.objects.filter(campaigns__opened_at__isnull=False).distinct():
         waits = task.config.language == LANGUAGE and _without(task, digest).exists()
         if waits and cache.add(f"campaigns:vectors:{task.pk}", True, RINGS_SECONDS):
-            enqueue("dynabench.campaigns.vector_jobs.make_vectors", task.pk)
+            enqueue("dynabench.campaigns.findings.vector_jobs.make_vectors", task.pk)
             asked += 1
     return asked
 

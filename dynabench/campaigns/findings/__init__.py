@@ -1,0 +1,1 @@
+"""What a study found and what that cost: coverage, novelty, parts of the cost."""
