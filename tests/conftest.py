@@ -65,6 +65,8 @@ COMPONENTS = {
     ),
     "gettext": ("GNU gettext", lambda: shutil.which("xgettext") is not None),
     "bucket": ("Swift (Debian: apt-get install python3-swift)", buckets.are_installed),
+    "promtool": ("promtool (Debian: prometheus)", lambda: shutil.which("promtool") is not None),
+    "systemd": ("systemd-analyze", lambda: shutil.which("systemd-analyze") is not None),
     "servers": ("redis-server and PostgreSQL's programs", parts.are_installed),
 }
 

@@ -129,7 +129,7 @@ def test_only_the_queue_sees_the_engine_and_nobody_is_root():
     assert "data" not in COMPOSE["services"]["proxy"]["networks"]
 
 
-@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="needs systemd-analyze")
+@pytest.mark.systemd
 def test_units_are_what_systemd_knows(tmp_path):
     units = []
     for unit in sorted((DEPLOY / "systemd").glob("dynabench-*.*")):
