@@ -118,6 +118,7 @@ PARTS = {
 }
 """The fields under their headings."""
 RATHER_NOT = ("", _("rather not say"))
+MOST_MINUTES = 366 * 24 * 60
 AGREE = {"required": _("Say yes, or leave.")}
 
 
@@ -132,6 +133,10 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
     completion_url = forms.URLField(
         label=LABELS["completion_url"], help_text=TEXTS["completion_url"], required=False,
         max_length=500, assume_scheme="https",
+    )  # fmt: skip
+    minutes = forms.IntegerField(
+        label=LABELS["minutes"], help_text=TEXTS["minutes"], min_value=1, max_value=MOST_MINUTES,
+        initial=60,
     )  # fmt: skip
     token = forms.CharField(
         label=_("The panel's API token"), max_length=500, required=False,

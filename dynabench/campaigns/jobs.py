@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from datetime import timedelta
+from functools import partial
 
 from django.core.cache import cache
 from django.db.models import Q, QuerySet
@@ -26,19 +27,18 @@ def renew_campaigns() -> int:
     minutes it pauses whom the evidence proposes, where owners switched that on. Of what fails in
     some campaigns it raises the last, once all were renewed.
     """
-    ended = _each(_moved(), _renew)
+    steps = [partial(_renew, one) for one in _moved()]
     if cache.add("campaigns:looked", True, LOOK_SECONDS):
         looks = Campaign.objects.filter(pauses_itself=True, all_places__state__in=GOING)
-        ended += _each(looks.distinct(), lambda one: pause_by_rule(campaign=one))
-    return ended + warn_of_approvals()
+        steps += [partial(pause_by_rule, campaign=one) for one in looks.distinct()]
+    return _each([*steps, warn_of_approvals])
 
 
 def settle_all() -> int:
     """Note what became due in any campaign that ever was open."""
     paying = Q(pay_accepted__gt=0) | Q(pay_bonus__gt=0)
-    return _each(
-        Campaign.objects.exclude(opened_at=None).filter(paying), lambda one: settle(campaign=one)
-    )
+    opened = Campaign.objects.exclude(opened_at=None).filter(paying)
+    return _each(partial(settle, campaign=one) for one in opened)
 
 
 def _moved() -> QuerySet[Campaign]:
@@ -60,13 +60,13 @@ def _renew(campaign: Campaign) -> int:
     return settle(campaign=campaign) + send_payments(campaign=campaign)
 
 
-def _each(campaigns: Iterable[Campaign], renew: Callable[[Campaign], int]) -> int:
+def _each(steps: Iterable[Callable[[], int]]) -> int:
     """What one panel answers keeps nobody else from their pay."""
     failed: Exception | None = None
     ended = 0
-    for campaign in campaigns:
+    for step in steps:
         try:
-            ended += renew(campaign)
+            ended += step()
         except Exception as error:
             failed = error
     if failed:

@@ -199,11 +199,13 @@ def take_place(
 class Crowd:
     """Who takes part from one address: a panel's ids can be invented, addresses less easily.
 
-    A keyed hash of the address is in the cache alone, with the places that it took.
+    Those of private networks are left out: a proxy's, behind which are all, or a laboratory's. A
+    keyed hash of the address is in the cache alone, with the places that it took.
     """
 
     def __init__(self, campaign: Campaign, address: str) -> None:
-        told = f"{campaign.pk} {_network(address)}" if address else ""
+        network = _network(address)
+        told = f"{campaign.pk} {network}" if network else ""
         self._key = f"crowd-{salted_hmac('campaigns.crowd', told).hexdigest()}" if told else ""
         self._places = campaign.all_places.filter(pk__in=cache.get(self._key, ()), state__in=GOING)
         self._most = max(LEAST_CROWD, int(campaign.places * MOST_CROWD))
@@ -221,8 +223,11 @@ class Crowd:
 
 
 def _network(address: str) -> str:
-    """What one person has: an address, or in version 6 the first half of it."""
-    found = ip_address(address)
+    """What one person has: an address, or in version 6 the first half of it; a private one: ""."""
+    found = ip_address(address or "::")
+    found = getattr(found, "ipv4_mapped", None) or found
+    if not found.is_global:
+        return ""
     return str(ip_network((found, 64), strict=False) if found.version == 6 else found)
 
 

@@ -22,7 +22,7 @@ def old_ids() -> QuerySet[Place]:
     now = timezone.now()
     ended = Campaign.objects.annotate(at=Coalesce("closed_at", "closes_at"))
     rows = ended.exclude(at=None).values_list("pk", "at", "id_days")
-    over = [pk for pk, at, days in rows if at + timedelta(days=days) <= now]
+    over = [pk for pk, at, days in rows if at <= now - timedelta(days=days)]
     return Place.objects.filter(campaign__in=over).exclude(id_hash="", sealed_id="")
 
 

@@ -344,9 +344,11 @@ def test(request: HttpRequest, slug: str) -> HttpResponse:
         except Refused as error:
             told = {**values, "refused": str(error)}
             return _page(request, place.campaign, "campaigns/test.html", told, status=422)
-        enter(request, _mine(request, slug))
+        place = _mine(request, slug)
+        enter(request, place)
         asked = list(zip(values["items"], golds, strict=True))
-        told = {"row": row, "missed": _missed(asked, request.POST.dict())}
+        missed = _missed(asked, request.POST.dict())
+        told = {"row": row, "missed": missed, "may_begin": place.state == State.WORKING}
         return _page(request, place.campaign, "campaigns/tested.html", told)
     return _page(request, place.campaign, "campaigns/test.html", values)
 

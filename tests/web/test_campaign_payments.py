@@ -180,7 +180,12 @@ def test_a_panel_that_answers_nonsense_stops_no_other_campaign(nli, admin, panel
         paid_place(campaign, 1)
         plan_bonuses(campaign=campaign, actor=admin)
     Campaign.objects.update(opened_at=timezone.now())
+    late = paid_place(fine, 2, state="submitted")
+    late.submitted_at = timezone.now() - timedelta(days=20)
+    late.save()
     monkeypatch.setattr(MechanicalTurk, "bonuses", lambda self, arrival: int("nonsense"))
     with pytest.raises(ValueError, match="nonsense"):
         renew_campaigns()
     assert (money(broken), money(fine)) == ([], [101])
+    late.refresh_from_db()
+    assert late.warned_at  # its owner is warned

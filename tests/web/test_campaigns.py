@@ -74,7 +74,7 @@ def test_from_the_panels_link_to_the_completion_code(nli, way):
     assert client.get("/me/data/").url == "/c/study/progress/"  # narrow
     client.post("/c/study/finish/")
     assert Place.objects.get().state == "working"  # something is left to do
-    send_example(client)
+    assert 'href="/c/study/progress/"' in send_example(client).text  # and no "Write another"
     client.post("/c/study/finish/")
     page = client.get("/c/study/progress/")
     assert "DONE" in page.text
@@ -237,20 +237,22 @@ def test_who_is_late_is_paid_and_who_did_nothing_makes_room(nli):
 def test_invented_ids_starve_nobody(nli):
     """Of one machine however many: who only looks takes nothing, who agrees a share."""
     campaign = open_campaign(nli.task, places=12)
-    attacker = {"REMOTE_ADDR": "2001:db8::1"}
+    attacker = {"REMOTE_ADDR": "2a01:4f8::1"}
     for number in range(20):
         come(campaign, Client(**attacker), pid=f"looks-{number}")
     assert not Place.objects.exists()
     in_all = 0
     for number in range(100):
         with suppress(place_services.NoPlace):
-            agree(campaign, f"agrees-{number}", address=f"2001:db8::{number:x}")
+            agree(campaign, f"agrees-{number}", address=f"2a01:4f8::{number:x}")
             in_all += 1
     assert in_all == 2
     _client, page = take_part(campaign, Client(**attacker), pid="agrees-by-page")
     assert "BACK" in page.text
-    for number in range(10):
-        assert "/personal/" in take_part(campaign, pid=f"honest-{number}")[1].text
+    for number in range(10):  # on an owner's machine, behind a proxy, by IPv4 to an IPv6 socket
+        address = ("127.0.0.1", "::1", "10.0.0.1", f"::ffff:8.8.8.{number}")[number % 4]
+        _client, page = take_part(campaign, Client(REMOTE_ADDR=address), pid=f"honest-{number}")
+        assert "/personal/" in page.text
     campaign.refresh_from_db()
     assert campaign.state == "full"
 
@@ -444,6 +446,9 @@ def test_retention(nli):
     call_command("apply_retention", dry_run=True)
     assert place.pauses.exists()
     assert apply_retention() == 1
+    last_year = timezone.now().replace(year=9999)
+    Campaign.objects.update(closed_at=None, closes_at=last_year)
+    assert apply_retention() == 0
     past = timezone.now() - timedelta(days=31)
     Campaign.objects.update(closed_at=None, closes_at=past)  # it ended, and nobody closed it
     call_command("apply_retention")
@@ -461,6 +466,12 @@ def gold_items(nli, alice, number):
 def test_a_tour_and_a_test_come_first(nli, as_alice, alice):
     gold_items(nli, alice, 6)
     plan = {"test_items": 2, "test_right": 2, "test_tries": 2, "pay_test": 40, "kind": "judge"}
+    tour = open_campaign(nli.task, slug="tour", tour="Read this.", test_hours=9)
+    client, _page = take_part(tour)
+    assert "/c/tour/leave/" in client.get("/c/tour/test/").text
+    assert client.post("/c/tour/test/").context["may_begin"]
+    row = Qualification.objects.get()
+    assert (row.tries, row.passed_at) == (0, None)  # nobody is qualified who was not tested
     campaign = open_campaign(nli.task, tour="First **this**.\n---\nThen that.", **plan)
     url = "/c/study/test/"
     client, _page = take_part(campaign)
@@ -479,8 +490,13 @@ def test_a_tour_and_a_test_come_first(nli, as_alice, alice):
     assert not second & set(uuids)  # nobody meets an item twice
     page = client.post(url, dict.fromkeys(second, "label:neutral"))
     assert client.get("/t/nli/judge/").status_code == 200
-    place = Place.objects.get()
+    place = campaign.all_places.get()
     assert (place.state, GoldAnswer.objects.filter(counts=False).count()) == ("working", 4)
+    Place.objects.update(state="testing")
+    Campaign.objects.update(test_hours=9)
+    client.post(url)  # who passed need not wait
+    assert campaign.all_places.get().state == "working"
+    Campaign.objects.update(test_hours=0)
     fails, _page = take_part(campaign, pid="second")
     for _ in range(2):
         items = set(re.findall(r'name="([0-9a-f-]{36})"', fails.get(url).text))
@@ -513,6 +529,7 @@ def test_questions_come_first_and_what_is_told_of_oneself_stays_apart(nli, as_al
     campaign = open_campaign(nli.task, questions=QUESTIONS)
     client, _page = take_part(campaign)
     url = "/c/study/questions/"
+    assert "/c/study/leave/" in client.get(url).text
     assert client.get("/t/nli/write/").url == "/c/study/progress/"
     assert client.get("/c/study/progress/", follow=True).redirect_chain[-1][0] == url
     for wrong in ({}, {"q-years": "-1"}, {"q-years": "3", "q-gender": "none of these"}):
@@ -551,6 +568,7 @@ def test_an_owner_s_languages_are_checked_by_line(nli, as_alice, alice):
         "questions": "questions:\n  - {name: a, type: txt}",
         "own_rules": "\ngold below 0.7 after 8\ngold below 7",
         "tour": "{context 9999999}",
+        "minutes": 2**31 - 1,
     }
     page = as_alice.post("/own/nli/campaigns/study/change/", wrong)
     errors = page.context["form"].errors
@@ -558,6 +576,7 @@ def test_an_owner_s_languages_are_checked_by_line(nli, as_alice, alice):
     assert "line 2, column" in errors["questions"][0]
     assert re.search(r"\b3\b", errors["own_rules"][0])
     assert "9999999" in errors["tour"][0]
+    assert "minutes" in errors  # no date is so late
     assert "type: txt" in page.text  # what was typed stays
 
 

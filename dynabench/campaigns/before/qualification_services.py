@@ -44,9 +44,9 @@ def take_test(*, place: Place, answers: Mapping[str, str]) -> Qualification:
     if found.state != State.TESTING:
         raise Refused(_("You have taken the test."), code="tested")
     now = timezone.now()
-    if row.tries and now < row.tried_at + timedelta(hours=campaign.test_hours):
-        raise Refused(_("Wait before you try again."), code="early")
     golds = [] if row.passed_at else items_of(found, row.tries)
+    if golds and row.tries and now < row.tried_at + timedelta(hours=campaign.test_hours):
+        raise Refused(_("Wait before you try again."), code="early")
     said = {gold: answers.get(str(gold.example.uuid), "") for gold in golds}
     if any(answer not in dict(shown(found, gold).answers) for gold, answer in said.items()):
         raise Refused(_("Answer every item."), code="unfinished")
@@ -60,9 +60,10 @@ def take_test(*, place: Place, answers: Mapping[str, str]) -> Qualification:
             gold=gold, validator=found.annotator, is_correct=is_right, counts=False, **told
         )
     minutes = timedelta(minutes=campaign.minutes)
-    row.tries, row.right, row.asked, row.tried_at = row.tries + 1, right, len(golds), now
-    if row.passed_at or right >= min(campaign.test_right, len(golds)):
-        row.passed_at = row.passed_at or now
+    if golds:  # who only read the tour was not tested
+        row.tries, row.right, row.asked, row.tried_at = row.tries + 1, right, len(golds), now
+    if right >= min(campaign.test_right, len(golds)):
+        row.passed_at = row.passed_at or (now if golds else None)
         found.state, found.began_at, found.expires_at = State.WORKING, now, now + minutes
     elif row.tries >= campaign.test_tries:
         found.state, found.submitted_at = State.SCREENED, now
