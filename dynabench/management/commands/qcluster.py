@@ -4,6 +4,7 @@ Its workers share locks, and one that is killed takes them with it: then all oth
 (docs/architecture.md, "The queue"). Ours share nothing.
 """
 
+import gc
 import logging
 import time
 from collections.abc import Callable
@@ -43,6 +44,7 @@ class Command(BaseCommand):
             time.sleep(AWAITED_SECONDS)
         connections.close_all()  # none is shared with the processes
         import_module("scipy.special")  # sooner or later each would load a copy of its own
+        gc.freeze()  # collecting garbage would copy every page that the processes share
         workers = range(1, settings.Q_CLUSTER["workers"] + 1)
         practice = range(1, settings.PRACTICE_MODELS + 1)
         works: dict[str, Callable[[], None]] = {f"worker {n}": work for n in workers}
