@@ -8,9 +8,9 @@ from django.core.cache import cache
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from dynabench.campaigns.models import Campaign, Payment, Place
+from dynabench.campaigns.models import GOING, Campaign, Payment, Place
 from dynabench.campaigns.payment_services import send_payments, warn_of_approvals
-from dynabench.campaigns.place_services import GOING, free_places
+from dynabench.campaigns.place_services import free_places
 from dynabench.campaigns.quality_services import pause_by_rule
 from dynabench.campaigns.services import settle
 from validation.models import Consensus

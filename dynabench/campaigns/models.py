@@ -232,6 +232,10 @@ class Place(models.Model):
         return f"place {self.pk} of {self.campaign}"
 
 
+GOING = (Place.State.TESTING, Place.State.WORKING, Place.State.LAPSED)
+"""What people do counts, or may count yet."""
+
+
 class LedgerRow(models.Model):
     """Money that somebody is owed or got, and why. Rows are added, never changed or deleted."""
 

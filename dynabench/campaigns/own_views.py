@@ -75,8 +75,9 @@ def campaign_change(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     posted = request.POST if request.method == "POST" else None
     start = {"consent": newest.text if newest else ""}
     there = Campaign.objects.get(pk=found.pk)
-    tasks: Any = {"task": found.task, "tasks": _owned(request)}
-    form = CampaignForm(posted, instance=there, initial=start, **tasks)
+    chosen = Task.objects.filter(pk=found.requires_id or 0)  # perhaps by another owner
+    options: Any = {"task": found.task, "tasks": _owned(request) | chosen}
+    form = CampaignForm(posted, instance=there, initial=start, **options)
     if form.is_valid():
         with as_form_error(form):
             changed = services.change_campaign(

@@ -19,6 +19,7 @@ from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import annotator_of
 from dynabench.accounts.tokens import digest_of
 from dynabench.campaigns.models import (
+    GOING,
     PANEL_PEOPLE,
     Campaign,
     ConsentText,
@@ -38,8 +39,6 @@ RESERVED = (*TAKEN, "lapsed")
 """Whose money is kept for them."""
 MOST_CROWD, LEAST_CROWD, CROWD_SECONDS = 0.2, 2, 7 * 86_400
 """The share of the places that people from one address have at a time, and at least how many."""
-GOING = ("testing", "working", "lapsed")
-"""What people do counts, or may count yet."""
 ROLES = {"write": "writer", "judge": "judge", "both": "annotator", "arena": "annotator"}
 SOURCES = {"prolific": Annotator.Source.PROLIFIC, "mturk": Annotator.Source.MTURK}
 State = Place.State
@@ -103,7 +102,7 @@ def _free(campaign: Campaign) -> None:
         if done_of(place).is_enough:
             _end(place)
         else:
-            changed_fields(place, {"state": State.OVER})
+            changed_fields(place, {"state": State.OVER, "expires_at": now})
 
 
 @transaction.atomic
@@ -351,4 +350,4 @@ def enter_in_ledger(place: Place, kind: str, amount: int, cause: str) -> None:
 def give_back(*, place: Place) -> None:
     """Somebody leaves before the end; the place is free again. No lock, one update."""
     going = Place.objects.filter(pk=place.pk, state__in=GOING)
-    going.update(state=State.RETURNED)
+    going.update(state=State.RETURNED, expires_at=timezone.now())

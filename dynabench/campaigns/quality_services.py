@@ -48,7 +48,8 @@ def pause_by_rule(*, campaign: Campaign) -> int:
 def appeal(*, place: Place, text: str) -> None:
     """The person says why they disagree; once for each pause. No lock, one update."""
     row = Pause.objects.filter(place=place, lifted_at=None, appeal="")
-    if not text or not row.update(appeal=text[:2000]):
+    text = text.replace("\0", "")[:2000]  # which PostgreSQL takes nowhere
+    if not text or not row.update(appeal=text):
         raise Refused(_("Write why you disagree; you may do it once."), code="appeal")
 
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Count, F, Min, Q, QuerySet, Sum
+from django.db.models.functions import Coalesce
 
 from annotation.models import Example
 from dynabench.campaigns.findings.costs import parts_of
-from dynabench.campaigns.models import Campaign, LedgerRow, Payment, Place
+from dynabench.campaigns.models import GOING, Campaign, LedgerRow, Payment, Place
 from dynabench.campaigns.rules.cost import Parts, in_the_end
 from dynabench.campaigns.rules.pay import people_left, per_hour
 from dynabench.campaigns.ways.panels import Arrival
@@ -223,13 +224,13 @@ def fooling_of(campaign: Campaign) -> QuerySet[Consensus]:
 
 
 def examples_of(campaign: Campaign) -> QuerySet[Example]:
-    """What its people wrote, from when they agreed till they submitted, retracted examples too.
+    """What its people wrote, from when they agreed till they submitted or left.
 
-    What they write later may be for another campaign.
+    Retracted examples too. What they write later may be for another campaign.
     """
-    submitted = "annotator__places__submitted_at"
+    ended = Coalesce("annotator__places__submitted_at", "annotator__places__expires_at")
     return Example.objects.filter(
-        Q(**{submitted: None}) | Q(created_at__lte=F(submitted)),
+        Q(annotator__places__state__in=GOING) | Q(created_at__lte=ended),
         in_rounds(campaign, "round"),
         annotator__places__campaign=campaign,
         created_at__gte=F("annotator__places__began_at"),

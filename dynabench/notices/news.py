@@ -70,7 +70,7 @@ def _of_study(kind: str, place: Place, at: datetime, **words: Any) -> News:
 def _invited(now: datetime, user: User | None) -> Iterator[News]:
     rows = Invited.objects.filter(
         _whose("user", user), made_at__gte=now - RECENT, campaign__state=Campaign.State.OPEN
-    )
+    ).exclude(campaign__all_places__annotator__user=F("user"))
     for one in rows.select_related("user", "campaign__task"):
         campaign = one.campaign
         study = reverse("campaigns:arrive", args=[campaign.slug])

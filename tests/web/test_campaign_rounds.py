@@ -13,10 +13,11 @@ from dynabench.campaigns import services
 from dynabench.campaigns.jobs import renew_campaigns, settle_all
 from dynabench.campaigns.models import LedgerRow, Place
 from dynabench.campaigns.payment_services import warn_of_approvals
-from dynabench.campaigns.selectors import decided_of, done_of
+from dynabench.campaigns.selectors import decided_of, done_of, examples_of
 from dynabench.lib.errors import Invalid
+from dynabench.notices.news import news
 from tasks.models import TaskMember
-from tests.support.campaigns import open_campaign, paid_place, take_part
+from tests.support.campaigns import YES, open_campaign, paid_place, take_part
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory
 from tests.support.judging import write, write_many
 from tests.support.ledgers import assert_refused
@@ -59,6 +60,20 @@ def test_work_in_other_rounds_is_not_offered_and_does_not_count(nli, alice):
     campaign.rounds.clear()
     client.get("/t/nli/write/")
     assert given.get().round == second
+
+
+def test_who_left_a_study_writes_for_the_next_alone(nli, as_alice, alice):
+    first = open_campaign(nli.task, way="account")
+    as_alice.post("/c/study/consent/", YES)
+    write(nli, alice, 1)
+    as_alice.post("/c/study/leave/")
+    second = open_campaign(nli.task, slug="second", way="invitation")
+    second.invited.create(user=alice, made_at=timezone.now())
+    assert [one.kind for one in news(timezone.now(), alice)] == ["invited"]
+    as_alice.post("/c/second/consent/", YES)
+    assert not [*news(timezone.now(), alice)]
+    write(nli, alice, 2)
+    assert [examples_of(one).count() for one in (first, second)] == [1, 1]
 
 
 def test_owners_choose_rounds(nli, as_alice, alice):

@@ -563,8 +563,10 @@ def test_questions_come_first_and_what_is_told_of_oneself_stays_apart(nli, as_al
 
 def test_an_owner_s_languages_are_checked_by_line(nli, as_alice, alice):
     TaskMember.objects.create(task=nli.task, user=alice, role="owner")
-    open_campaign(nli.task)
+    chosen = TaskFactory(code="sentiment")  # by another owner
+    open_campaign(nli.task, requires=chosen)
     wrong = {
+        "requires": chosen.pk,
         "questions": "questions:\n  - {name: a, type: txt}",
         "own_rules": "\ngold below 0.7 after 8\ngold below 7",
         "tour": "{context 9999999}",
@@ -576,7 +578,7 @@ def test_an_owner_s_languages_are_checked_by_line(nli, as_alice, alice):
     assert "line 2, column" in errors["questions"][0]
     assert re.search(r"\b3\b", errors["own_rules"][0])
     assert "9999999" in errors["tour"][0]
-    assert "minutes" in errors  # no date is so late
+    assert ("minutes" in errors, "requires" in errors) == (True, False)  # no date is so late
     assert "type: txt" in page.text  # what was typed stays
 
 
@@ -599,7 +601,7 @@ def test_an_owner_s_rule_proposes_and_pauses_where_that_is_on(nli, as_alice, ali
     [told] = place.pauses.get().evidence["broken"]
     assert (told["measure"], told["n"], told["value"]) == ("pasted", 8, 1)
     assert "100%" in client.get("/c/study/progress/").text
-    client.post("/c/study/appeal/", {"appeal": "I write in an editor."})
+    client.post("/c/study/appeal/", {"appeal": "I write\0 in an editor."})
     assert "I write in an editor." in as_alice.get(f"{url}places/{place.pk}/").text
 
 
