@@ -29,6 +29,7 @@ from evaluation.own_workers import services
 from evaluation.own_workers.selectors import asked_of, leased_to, workers_of
 from evaluation.queue.attempt_keys import sent_to
 from evaluation.sets.selectors import input_rows
+from evaluation.sets.services import note_exposed
 from evaluation.task_shape import text_for_models
 from tasks.access import find_task, require
 from tasks.media.selectors import for_models
@@ -213,7 +214,9 @@ class LeaseInputs(_OfLease):
     @extend_schema(operation_id="lease_inputs_get", responses=JSON_LINES, parameters=[LEASE])
     def get(self, request: Request, token: UUID) -> HttpResponseBase:
         """The examples, a line each: `{"id", "inputs"}`, with new ids and in random order."""
-        return lines(_inputs(self.leased(token)), "examples.jsonl")
+        run = self.leased(token)
+        note_exposed(run.version, person(request))
+        return lines(_inputs(run), "examples.jsonl")
 
 
 def _inputs(run: EvaluationRun) -> Iterator[bytes]:

@@ -38,7 +38,6 @@ from evaluation.own_workers.selectors import (
 )
 from evaluation.queue import leases
 from evaluation.runs.services import OVERHEAD
-from evaluation.sets.services import note_exposed
 from evaluation.uploads.chunked import open_uploads, received
 from tasks.models import Task
 
@@ -109,8 +108,7 @@ def take(
     """Lease the oldest run that a machine may take; None: there is none.
 
     workers: all that its person may do in a task. key: the beginning of its API key. No lock: the
-    claim is one conditional update, as any worker's (`evaluation.queue.leases.claim`). That a
-    sealed set's inputs leave is logged.
+    claim is one conditional update, as any worker's (`evaluation.queue.leases.claim`).
     """
     note_heard(workers)
     user, now = workers[0].user, timezone.now()
@@ -119,7 +117,6 @@ def take(
     for pk in runs.values_list("pk", flat=True)[:10]:
         claim = partial(leases.claim, EvaluationRun, pk, by=now + SECOND_WAITS)
         if run := claim(deadline_at=deadline, host=host_of(user, key)):
-            note_exposed(run.version, user)
             return run
     return None
 

@@ -11,8 +11,8 @@ import queue
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -122,12 +122,17 @@ def main() -> None:
 
 
 def _listen(asked: "queue.SimpleQueue[Any]") -> None:
-    """Pass on what is asked; nobody waits for the answers of a worker that was killed."""
+    """Pass on what is asked; nobody waits for the answers of a worker that was killed.
+
+    Perhaps in the middle of a word: whatever cannot be read is the end.
+    """
     lines = os.fdopen(os.dup(0), "rb")  # Python closes its own at the end, while this one reads
     try:
         while True:
             asked.put(pickle.load(lines))  # noqa: S301 (our parent wrote it)
-    except EOFError:
+    except (EOFError, pickle.UnpicklingError):
+        pass
+    finally:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
@@ -157,7 +162,7 @@ class Cluster:
         self.ray = ray
         try:
             ray.init(address=self._address, log_to_driver=False, logging_level="ERROR")
-            self._nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+            self._nodes = self._alive()
         except Exception as error:  # Ray and gRPC raise many kinds
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
             raise NotNow(NO_CLUSTER) from None
@@ -166,14 +171,33 @@ class Cluster:
     def __exit__(self, *error: object) -> None:
         self.ray.shutdown()
 
+    def _alive(self) -> list[Mapping[str, float]]:
+        """What each node offers that is there now."""
+        return [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
+
     def offers(self, name: str) -> bool:
         """Whether a node has any of it."""
         return any(name in node for node in self._nodes)
 
-    def placed(self, needs: Mapping[str, float]) -> dict[str, Any]:
-        """What places a task or an actor. Raises NotNow where no node has it all."""
+    def first(self, references: Sequence[Any], needs: Iterable[Mapping[str, float]]) -> Any:
+        """That of them which is there first; needs: what each was placed by.
+
+        Raises NotNow where the last node died that has it: Ray would wait for another one forever.
+        """
+        while not (ready := self.ray.wait(references, timeout=LOOK_SECONDS)[0]):
+            with suppress(Exception):  # of many kinds, while Ray's own store starts again
+                self._nodes = self._alive()
+            for each in needs:
+                self._check(each)
+        return ready[0]
+
+    def _check(self, needs: Mapping[str, float]) -> None:
         if not any(all(node.get(name, 0) >= needs[name] for name in needs) for node in self._nodes):
             raise NotNow(NO_NODE.format(", ".join(_words(*one) for one in needs.items())))
+
+    def placed(self, needs: Mapping[str, float]) -> dict[str, Any]:
+        """What places a task or an actor. Raises NotNow where no node has it all."""
+        self._check(needs)
         own = {name: most for name, most in needs.items() if name in OF_RAY}
         told = {OF_RAY[name]: most for name, most in own.items()}
         rest = {name: most for name, most in needs.items() if name not in OF_RAY}
@@ -224,8 +248,7 @@ class Placed(Cluster):
         with ExitStack() as stack:
             file = stack.enter_context(kept.open("wb")) if kept else None
             while True:
-                while not self.ray.wait([stream], timeout=LOOK_SECONDS)[0]:
-                    pass  # signals are seen in between
+                self.first([stream], [self._place.needs])
                 try:
                     word, value = self.ray.get(next(stream))
                 except StopIteration:
@@ -250,6 +273,7 @@ class Connected(Cluster):
         super().__init__(job.address)
         self.job, self.runner = job, ""
         self._pending: dict[Any, int] = {}
+        self._needs: dict[Any, Mapping[str, float]] = {}
 
     def __exit__(self, *error: object) -> None:
         """No sandbox is left, as far as nodes answer."""
@@ -289,9 +313,8 @@ class Connected(Cluster):
             yield self._next()
 
     def _next(self) -> tuple[int, Done]:
-        ready = None
-        while ready is None:  # signals are seen in between
-            ready = next(iter(self.ray.wait([*self._pending], timeout=LOOK_SECONDS)[0]), None)
+        pending = [*self._pending]
+        ready = self.first(pending, [self._needs[one] for one in pending])
         done: Done = self.ray.get(ready)
         self.runner = f"ray-{done.runner}"
         return self._pending.pop(ready), done
@@ -353,7 +376,9 @@ class Connected(Cluster):
         if work.model.gpu:
             needs["GPU"] = 1
         task = self.ray.remote(**self.placed(needs), max_retries=TRIES - 1)(run_shard)
-        return task.remote(work, self.job.make_runner)
+        begun = task.remote(work, self.job.make_runner)
+        self._needs[begun] = needs
+        return begun
 
     def _saved(self, image: str | None) -> Parcel | None:
         if image in (None, BASE_IMAGE):  # of metrics, which nodes have

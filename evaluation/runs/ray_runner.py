@@ -169,9 +169,11 @@ def _environment() -> dict[str, str]:
 
 
 def _read(messages: IO[bytes], news: "queue.Queue[tuple[str, Any]]") -> None:
-    """Pass on what the process writes, until it ends."""
+    """Pass on what the process writes, until it ends or cannot be read."""
     try:
         while True:
             news.put(pickle.load(messages))  # noqa: S301 (what our own code wrote)
     except (EOFError, OSError, pickle.UnpicklingError, ValueError):
+        pass
+    finally:
         news.put((OVER, None))

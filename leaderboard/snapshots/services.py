@@ -10,6 +10,10 @@ from django.utils.translation import gettext
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.lib.errors import Refused
+from evaluation.contract import Outcome
+from evaluation.models import EvaluationRun
+from evaluation.runs.selectors import accepted
+from evaluation.submissions.selectors import seen_by_all
 from leaderboard.arena.board import kept_table, report_body
 from leaderboard.board.query import Mode
 from leaderboard.board.services import freeze_rates
@@ -76,12 +80,15 @@ def _arena_table(task: Task) -> dict[str, Any]:
 def take_daily_snapshot(*, task: Task, day: date) -> Snapshot | None:
     """Keep the board if it is another one than in the last snapshot; looked at once a day.
 
-    One without scores is looked at until it has one. No lock: of two workers one marks the day.
+    One without scores is looked at once a public model has been scored, until one ranks. No lock: of two workers one marks the day.
     Then as `take_snapshot`.
     """
     from leaderboard.board.tables import public_table
     from leaderboard.snapshots.diff import is_same
 
+    public = accepted(task).filter(seen_by_all())  # each minute: no table of a board without scores
+    if not EvaluationRun.objects.filter(submission__in=public, outcome=Outcome.OK).exists():
+        return None
     marked = Board.objects.filter(task=task).exclude(looked_on=day).update(looked_on=day)
     if not marked:
         return None

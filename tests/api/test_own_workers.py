@@ -149,21 +149,22 @@ def test_a_permission_is_for_a_task_or_a_model_or_a_set(task, alice, as_alice):
 
 
 def test_a_machine_gets_its_peoples_models_and_inputs_that_may_leave(task, alice, as_alice, worker):
-    sealed = {"answers_public": False}
     waiting(task, UserFactory(), "another's")
     waiting(task, alice, "stays", "stays", may_leave=False)
     waiting(task, alice, "hidden", "hidden", access=EvaluationSet.Access.HIDDEN)
-    run = waiting(task, alice, set_name="sealed", **sealed)
+    run = waiting(task, alice, set_name="sealed", answers_public=True)
     assert as_alice.post("/api/v1/tasks/nli/leases/", {"model": str(uuid4())}).status_code == 204
     lease = as_alice.post("/api/v1/tasks/nli/leases/").data
     assert (lease["run"], lease["kind"], lease["examples"]) == (str(run.pk), "directory", 20)
     assert as_alice.post("/api/v1/tasks/nli/leases/").status_code == 204
     run.refresh_from_db()
     assert (run.state, str(run.lease_token)) == (State.RUNNING, lease["token"])
-    assert run.version.exposed_at is not None
+    EvaluationSet.objects.filter(name="sealed").update(answers_public=False)  # sealed meanwhile
     address = f"/api/v1/leases/{lease['token']}/"
     assert b"".join(as_alice.get(f"{address}model/").streaming_content) == b"weights"
     found = [b"".join(as_alice.get(f"{address}inputs/").streaming_content) for _ in range(2)]
+    run.version.refresh_from_db()
+    assert run.version.exposed_at is not None
     first, again = (sorted(one.splitlines()) for one in found)
     assert first == again
     assert {*json.loads(first[0])["inputs"]} == {"premise", "hypothesis"}

@@ -221,10 +221,13 @@ def test_a_day_with_changes_leaves_a_snapshot(task, monkeypatch):
     assert any(told.startswith("Model 0 is gone") for told in gone)
 
 
-def test_a_boards_first_score_makes_its_first_snapshot_on_the_same_day(task):
+def test_a_boards_first_score_makes_its_first_snapshot_on_the_same_day(
+    task, django_assert_num_queries
+):
     set_version(task, "round-1")
     Board.objects.create(task=task)
-    assert take_daily_snapshot(task=task, day=DAY) is None
+    with django_assert_num_queries(1):  # it is asked each minute
+        assert take_daily_snapshot(task=task, day=DAY) is None
     fill_board(task)
     assert take_daily_snapshot(task=task, day=DAY).number == 1
 

@@ -5,9 +5,10 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 from dynabench.client.client import DynabenchClient
 from dynabench.client.commands.shared import USAGE, CommandError, client_for, command, note
 from dynabench.client.commands.test import server_modules
-from dynabench.client.errors import NotFound, Refused
+from dynabench.client.errors import DynabenchError, NotFound, Refused
 
 KEEP_SECONDS = 20.0  # between two renewals of a lease, which lasts two minutes
 WAIT_SECONDS = 15.0  # until it is asked again whether something waits
@@ -57,15 +58,34 @@ def _evaluate(client: DynabenchClient, lease: Any, runner: str | None) -> None:
     with TemporaryDirectory(prefix="dynabench-worker-") as name:
         folder = Path(name)
         try:
-            client.fetch_lease(token, folder)
+            with _kept(client, token):
+                client.fetch_lease(token, folder)
             report = _run(client, lease, folder, runner)
             ending = report["ending"]
             answers = folder / "answers.jsonl" if ending["outcome"] == "ok" else None
-            client.end_lease(token, answers, report["runner"], ending)
+            with _kept(client, token):
+                client.end_lease(token, answers, report["runner"], ending)
         except (NotFound, Refused) as lost:
             note(f"The lease is lost: {lost}")
             return
     note(f"Ended: {ending['outcome']}. {ending['sentence']}".rstrip())
+
+
+@contextmanager
+def _kept(client: DynabenchClient, token: str) -> Iterator[None]:
+    """Keeps the lease while large files come and go; where it is lost, they are refused."""
+    over = threading.Event()
+
+    def keep() -> None:
+        while not over.wait(KEEP_SECONDS):
+            with suppress(DynabenchError):
+                client.keep_lease(token)
+
+    threading.Thread(target=keep, daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
 
 
 def _run(client: DynabenchClient, lease: Any, folder: Path, runner: str | None) -> Any:

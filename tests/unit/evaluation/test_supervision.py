@@ -1,8 +1,13 @@
 """A job's process is watched: what it tells is kept, and it never outlives its lease."""
 
 import os
+import pickle
+import queue
+import signal
 import textwrap
 from datetime import timedelta
+from io import BytesIO
+from types import SimpleNamespace
 
 import pytest
 from django.utils import timezone
@@ -149,6 +154,34 @@ def test_ctrl_c_ends_the_process_too(run, program, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         carry_out(run, [], interrupt)
     assert ended(tmp_path)
+
+
+def test_where_the_last_node_dies_that_could_do_it_it_waits_for_another_one():
+    """Ray itself would wait forever, and the job with it."""
+    node = {"CPU": 2, "memory": 9}
+    alive = [{"Alive": True, "Resources": node}, {"Alive": False, "Resources": {"GPU": 1}}]
+    cluster = ray_driver.Cluster("")
+    cluster.ray = SimpleNamespace(wait=lambda *args, timeout: ([], args[0]), nodes=lambda: alive)
+    cluster._nodes = [{**node, "GPU": 1}]
+    assert cluster.placed({"GPU": 1})["num_gpus"] == 1
+    with pytest.raises(ray_driver.NotNow, match="1 GPU"):
+        cluster.first(["shard"], [{"CPU": 1}, {"GPU": 1}])
+
+
+def test_half_a_word_is_the_end_of_whoever_speaks(monkeypatch):
+    """A worker that is killed while it asks, and a process that is killed while it tells."""
+    half = pickle.dumps(("word", "x" * 99))[:-9]
+    news = queue.Queue()
+    ray_runner._read(BytesIO(half), news)
+    assert news.get_nowait() == (ray_runner.OVER, None)
+    read, write = os.pipe()
+    os.write(write, half)
+    os.close(write)
+    killed = []
+    monkeypatch.setattr(ray_driver.os, "dup", lambda number: read)
+    monkeypatch.setattr(ray_driver.os, "kill", lambda *told: killed.append(told))
+    ray_driver._listen(queue.SimpleQueue())
+    assert killed == [(os.getpid(), signal.SIGTERM)]
 
 
 def test_where_the_process_that_asks_a_cluster_ended_another_is_asked_next(monkeypatch):

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 
 import httpx
 import pytest
@@ -16,6 +17,20 @@ LEASE = {
     "config_text": "name: NLI", "memory_gib": 8, "cpus": 2.0, "seconds": 3600.0,
 }  # fmt: skip
 UPLOAD = {"id": "u1", "received": 0, "size": 3, "piece_bytes": 10**6}
+
+
+def kept(server):
+    """How often it was asked to keep the lease."""
+    return sum(one.url.path.endswith("/keep/") for one in server.asked)
+
+
+def slowly(server):
+    """A model that comes so slowly that the lease must be kept meanwhile."""
+    yield b"t"
+    begun = time.monotonic()
+    while not kept(server) and time.monotonic() < begun + 5:
+        time.sleep(0.01)
+    yield b"ar" if kept(server) else b""
 
 
 @pytest.fixture
@@ -45,6 +60,8 @@ def leasing(server, monkeypatch):
 
 
 def test_answers_of_a_lease_are_handed_in(leasing):
+    slow = httpx.Response(200, content=slowly(leasing))
+    leasing.answers[f"GET /leases/{TOKEN}/model/"] = slow
     ending = {"outcome": "ok", "sentence": "", "usage": {"seconds": 1.5}}
     report = json.dumps({"runner": "docker", "ending": ending})
     leasing.script = (
@@ -56,7 +73,7 @@ def test_answers_of_a_lease_are_handed_in(leasing):
     assert leasing.body("/tasks/nli/leases/") == {"evaluation_set": "dev"}
     body = leasing.body(f"/leases/{TOKEN}/answers/")
     assert body == {"upload": "u1", "runner": "docker", "ending": ending}
-    assert any(one.url.path.endswith("/keep/") for one in leasing.asked)
+    assert kept(leasing) > 1
     (command,) = leasing.ran
     assert {"--digest=d", "--adapter=jsonl", f"--key=own-{TOKEN}"} <= {*command}
 
