@@ -80,8 +80,8 @@ def _arena_table(task: Task) -> dict[str, Any]:
 def take_daily_snapshot(*, task: Task, day: date) -> Snapshot | None:
     """Keep the board if it is another one than in the last snapshot; looked at once a day.
 
-    One without scores is looked at once a public model has been scored, until one ranks. No lock: of two workers one marks the day.
-    Then as `take_snapshot`.
+    One without ranks is looked at until it has one, from the first score of a public model on. No
+    lock: of two workers one marks the day. Then as `take_snapshot`.
     """
     from leaderboard.board.tables import public_table
     from leaderboard.snapshots.diff import is_same
