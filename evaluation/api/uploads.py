@@ -24,6 +24,7 @@ from evaluation.models import Upload
 from evaluation.uploads.chunked import (
     PIECE_BYTES,
     add_piece,
+    are_handed_in,
     begin_upload,
     discard,
     open_uploads,
@@ -132,5 +133,6 @@ class UploadView(APIView):
     @write("uploads_delete", None, {204: None})
     def delete(self, request: Request, pk: UUID) -> Response:
         """Throw it away."""
-        discard(self._found(request, pk))
+        free = Upload.objects.exclude(are_handed_in())
+        discard(get_object_or_404(free, pk=pk, owner=request.user))
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -188,8 +188,7 @@ def _answers(user: User, upload: UUID | None, ending: dict[str, Any]) -> Upload 
     if ending["outcome"] != Outcome.OK:
         return None
     file = open_uploads(user).filter(pk=upload).first() if upload else None
-    is_used = HandedAnswers.objects.filter(upload=file).exists()
-    if file is None or is_used or received(file) != file.size:
+    if file is None or received(file) != file.size:
         raise Invalid("You have no such file here. Upload it.", field="upload")
     return file
 

@@ -36,7 +36,7 @@ from evaluation.submissions.checks import check_sources, settled_chat
 from evaluation.submissions.quota import WINDOW, Caps, Charge, Entry, Quota, charge_of, quota_of
 from evaluation.teams.selectors import place_of
 from evaluation.uploads.allowances import most_a_day
-from evaluation.uploads.chunked import discard
+from evaluation.uploads.chunked import are_handed_in, discard
 from tasks.models import Task
 
 State = Submission.State
@@ -122,7 +122,8 @@ def _of_upload(upload: Upload, task: Task, owner: User) -> Submission | None:
     """What the same file was submitted as already. Raises Invalid where it is not theirs to use."""
     if known := Submission.objects.filter(upload=upload, owner=owner, task=task).first():
         return known
-    if upload.owner_id != owner.pk or Submission.objects.filter(upload=upload).exists():
+    is_free = Upload.objects.exclude(are_handed_in()).filter(pk=upload.pk, owner=owner).exists()
+    if not is_free or Submission.objects.filter(upload=upload).exists():
         raise Invalid(_("Upload the file again."), field="upload")
     return None
 

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import default_storage
 from django.db import transaction
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -23,7 +23,7 @@ from dynabench.lib.errors import Refused, Unavailable
 from dynabench.lib.storage.disk import NO_ROOM, WAIT_SECONDS, check_room, scratch
 from dynabench.lib.storage.stored import files_in, folders_in
 from evaluation.contract import GIB, MIB, Beat
-from evaluation.models import Submission, Upload, UploadPiece
+from evaluation.models import HandedAnswers, Submission, Upload, UploadPiece
 from evaluation.uploads.allowances import gib_of
 from evaluation.uploads.archives import Source
 
@@ -86,8 +86,14 @@ def begin_upload(owner: User, file_name: str, size: int, *, most_open: int = MOS
 
 
 def open_uploads(owner: User) -> QuerySet[Upload]:
-    """A person's files that belong to no submission, oldest first."""
-    return Upload.objects.filter(owner=owner, submission__isnull=True).order_by("begun_at")
+    """A person's files that belong to no submission and were not handed in, oldest first."""
+    free = Upload.objects.exclude(are_handed_in())
+    return free.filter(owner=owner, submission__isnull=True).order_by("begun_at")
+
+
+def are_handed_in() -> Exists:
+    """Uploads that hold answers to a run, which waits to be scored: they stay until it was."""
+    return Exists(HandedAnswers.objects.filter(upload=OuterRef("pk")))
 
 
 def largest_of(owner: User) -> int:

@@ -229,12 +229,15 @@ def test_a_second_machine_must_agree_on_a_tenth(
 
 
 @pytest.mark.parametrize(("label", "outcome"), [("neutral", "ok"), (LABELS[0], "invalid_output")])
-def test_the_second_may_be_another_own_worker(task, alice, worker, label, outcome):
+def test_the_second_may_be_another_own_worker(task, alice, as_alice, worker, label, outcome):
     OwnWorker.objects.update(second="worker")
     run, leases = waiting(task, alice), "/api/v1/tasks/nli/leases/"
     first, second = by_token(alice), by_token(alice)
     lease = first.post(leases).data["token"]
     assert handed(first, lease, alice).status_code == 204
+    address = f"/api/v1/uploads/{Upload.objects.get().pk}/"  # is hers no more, and takes no place
+    assert as_alice.get("/api/v1/uploads/").data["results"] == []
+    assert as_alice.delete(address).status_code == 404
     assert first.post(leases).status_code == 204
     jobs.evaluate_next(run.pk)  # the site waits as well
     told = second.post(leases).data
