@@ -73,6 +73,7 @@ TEXTS = {
         "The more it is like a verified one in words or meaning, down to nothing for a copy."
     ),
     "hourly": _("You are warned while the median person earns less."),
+    **dict.fromkeys(("requires", "pauses_itself"), ""),  # the labels say it
     "budget": _("With fee, tax and every bonus that can be earned. Empty: none."),
     "machine_hour": _(
         "For what the site's models and evaluations cost. Empty: unknown. "

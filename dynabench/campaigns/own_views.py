@@ -22,6 +22,7 @@ from dynabench.campaigns.rules.questionnaire import read_questionnaire
 from dynabench.campaigns.selectors import approval_due, numbers_of, payments_of, rows_of
 from dynabench.lib.downloads import csv_file
 from dynabench.lib.errors import Refused
+from dynabench.lib.markdown import render_markdown
 from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.lib.throttles import is_used_up
 from tasks.access import ANY, find_task
@@ -115,6 +116,7 @@ def _page(
         "due": approval_due(campaign),
         "link": request.build_absolute_uri(reverse("campaigns:arrive", args=[campaign.slug])),
         "query": _query(campaign),
+        "ethics": render_markdown(campaign.ethics),
         "files": FILES,
         "pays": payment_services.api_of(campaign) is not None,
         "payments": payments_of(campaign),

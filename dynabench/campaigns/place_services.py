@@ -27,14 +27,13 @@ from dynabench.campaigns.models import (
     Place,
     Qualification,
 )
-from dynabench.campaigns.selectors import OWED, done_of, ids_of
+from dynabench.campaigns.selectors import OWED, TAKEN, done_of, ids_of
 from dynabench.campaigns.ways.panels import PANELS, Arrival
 from dynabench.lib.encryption import encrypt
 from dynabench.lib.errors import Refused
 from dynabench.lib.rows import changed_fields
 from tasks.models import TaskMember
 
-TAKEN = ("testing", "working", "submitted", "approved", "rejected")
 RESERVED = (*TAKEN, "lapsed")
 """Whose money is kept for them."""
 MOST_CROWD, LEAST_CROWD, CROWD_SECONDS = 0.2, 2, 7 * 86_400

@@ -19,6 +19,7 @@ from leaderboard.models import Battle
 from validation.models import Consensus, GoldAnswer, Validation
 
 OWED = ("earned", "accepted", "bonus")
+TAKEN = ("testing", "working", "submitted", "approved", "rejected")
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,11 @@ class Row:
         return sum(self.sums.get(kind, 0) for kind in OWED)
 
     @property
+    def has_submitted(self) -> bool:
+        """Whether the person did the work; who did not pass the test ends without it."""
+        return self.place.submitted_at is not None and self.place.state != Place.State.SCREENED
+
+    @property
     def seconds(self) -> float:
         """From the consent to the end; 0 before it."""
         place = self.place
@@ -196,14 +202,14 @@ class Numbers:
 
 def numbers_of(campaign: Campaign, rows: Sequence[Row]) -> Numbers:
     """What an owner watches: places, money, what an hour came to, what a fooling example costs."""
-    ended = len([row for row in rows if row.place.submitted_at])
+    ended = sum(row.has_submitted for row in rows)
     earned = sum(row.earned for row in rows)
     cost = campaign.pay.with_costs(earned)
     fooling = fooling_of(campaign).count()
     parts = parts_of(campaign, examples_of(campaign), cost)
     left = people_left(campaign.pay, campaign.budget, earned, ended)
     return Numbers(
-        taken=sum(row.place.state in ("working", "submitted", "approved") for row in rows),
+        taken=sum(row.place.state in TAKEN for row in rows),
         submitted=ended,
         earned=earned,
         paid=sum(row.sums.get("paid", 0) for row in rows),

@@ -18,7 +18,7 @@ from dynabench.campaigns.before.tour import tour_of
 from dynabench.campaigns.jobs import renew_campaigns
 from dynabench.campaigns.models import Campaign, LedgerRow, Place, Qualification
 from dynabench.campaigns.retention_services import apply_retention
-from dynabench.campaigns.selectors import ids_of, numbers_of, rows_of
+from dynabench.campaigns.selectors import done_of, ids_of, numbers_of, rows_of
 from dynabench.lib.errors import Invalid
 from dynabench.me.services import delete_person
 from evaluation.models import Dataset, DatasetItem
@@ -492,6 +492,7 @@ def test_a_tour_and_a_test_come_first(nli, as_alice, alice):
     assert client.get("/t/nli/judge/").status_code == 200
     place = campaign.all_places.get()
     assert (place.state, GoldAnswer.objects.filter(counts=False).count()) == ("working", 4)
+    assert done_of(place).judged == 0
     Place.objects.update(state="testing")
     Campaign.objects.update(test_hours=9)
     client.post(url)  # who passed need not wait
@@ -503,6 +504,8 @@ def test_a_tour_and_a_test_come_first(nli, as_alice, alice):
         fails.post(url, dict.fromkeys(items, "label:entailment"))
     assert Place.objects.last().state == "screened"
     assert LedgerRow.objects.get().amount == 40  # paid for the time
+    numbers = numbers_of(campaign, rows_of(campaign))
+    assert (numbers.taken, numbers.submitted, numbers.earned) == (1, 0, 40)
     assert fails.get("/t/nli/judge/").status_code == 302
     other = open_campaign(nli.task, slug="other", requires=nli.task, way="account")
     as_alice.get("/c/other/", follow=True)
