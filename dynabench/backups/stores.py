@@ -6,7 +6,7 @@ import io
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -81,15 +81,33 @@ def dated(where: str, at: datetime) -> str:
     return f"{path.rstrip('/')}/{at.strftime(MOMENT)}{mark}{query}"
 
 
+def remove_killed(where: str) -> None:
+    """Remove what killed backups that `dated` named left in a folder: it may fill the disk.
+
+    In a bucket nobody knows whether one is being written; `remove_older` takes its pieces.
+    """
+    for part in [] if where.startswith("s3://") else Path(where).glob(f"*{PART}"):
+        if _moment(part.name):
+            lock = os.open(part, os.O_RDONLY)
+            with suppress(BackupError):  # it is being written
+                _alone(part, lock)
+                part.rmdir()
+            os.close(lock)
+
+
+def _moment(name: str) -> datetime | None:
+    try:
+        return datetime.strptime(name.removesuffix(PART), MOMENT).replace(tzinfo=UTC)
+    except ValueError:  # somebody else's
+        return None
+
+
 def remove_older(where: str, than: datetime) -> list[str]:
     """Remove backups that `dated` named before a moment, whole or not; returns their names."""
     store, removed = store_at(where), []
     for name in store.listdir("")[0]:
-        try:
-            made_at = datetime.strptime(name.removesuffix(PART), MOMENT).replace(tzinfo=UTC)
-        except ValueError:  # somebody else's
-            continue
-        if made_at < than:
+        made_at = _moment(name)
+        if made_at and made_at < than:
             store.delete(f"{name}/{MANIFEST}")  # first: what is left is no backup
             _remove(store, name)
             removed.append(name)

@@ -146,6 +146,10 @@ def test_new_code_answers_nobody_before_its_migrations_and_then_opens_by_itself(
     with monkeypatch.context() as away:
         away.setattr(views, "check_schema", fails)
         assert get("/")[1] == "the site"  # which names the database
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE django_migrations RENAME TO none_yet")
+        assert get("/healthz/")[0] == "503"  # on an empty database, too
+        cursor.execute("ALTER TABLE none_yet RENAME TO django_migrations")
     rows = MigrationRecorder(connection).migration_qs.filter(app="upkeep")
     applied = list(rows)
     rows.delete()

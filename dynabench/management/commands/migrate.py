@@ -10,10 +10,11 @@ again: each migration is a transaction, and those before it stay.
 
 import gc
 import time
+from contextlib import suppress
 from typing import Any
 
 from django.core.management.commands import migrate
-from django.db import OperationalError, connections
+from django.db import Error, OperationalError, connections
 
 LOCK_MS = 500  # less than the second after which PostgreSQL ends one of two
 TRIES = 60
@@ -48,5 +49,5 @@ class Command(migrate.Command):
                     self.stdout.write("A table is in use; again.")
                     time.sleep(AGAIN_SECONDS)
         finally:
-            with connection.cursor() as cursor:
+            with suppress(Error), connection.cursor() as cursor:  # it may be what failed
                 cursor.execute("RESET lock_timeout")

@@ -2,7 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 
-from dynabench.backups.stores import MANIFEST, dated, remove_older
+import pytest
+from django.core.management import CommandError, call_command
+
+from dynabench.backups.stores import MANIFEST, dated, new_store, remove_killed, remove_older
 
 THEN = datetime(2026, 1, 31, 3, 15, tzinfo=UTC)
 
@@ -24,3 +27,19 @@ def test_old_ones_go_and_what_is_not_ours_stays(tmp_path):
 def test_a_bucket_keeps_its_question_mark():
     assert dated("s3://b/f/?region=eu", THEN) == "s3://b/f/2026-01-31T0315?region=eu"
     assert dated("/odd?/", THEN) == "/odd?/2026-01-31T0315"
+
+
+def test_what_killed_ones_left_goes_and_what_is_being_written_stays(tmp_path):
+    for name in ("2026-01-30T0315.part/media", "other.part"):
+        (tmp_path / name).mkdir(parents=True)
+    with new_store(dated(str(tmp_path), THEN)):
+        remove_killed(str(tmp_path))
+        left = sorted(path.name for path in tmp_path.iterdir())
+        assert left == ["2026-01-31T0315.part", "other.part"]
+
+
+@pytest.mark.parametrize("days", ["0", "-1"])
+def test_no_number_of_days_removes_all(tmp_path, days):
+    """Of -1 day ago are all, also the one of this moment."""
+    with pytest.raises(CommandError, match="--days"):
+        call_command("backup", "--days", days, str(tmp_path))

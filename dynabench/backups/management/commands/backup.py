@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from dynabench.backups.errors import BackupError
 from dynabench.backups.services import make_backup
-from dynabench.backups.stores import dated, remove_older
+from dynabench.backups.stores import dated, remove_killed, remove_older
 from dynabench.env import env_secret
 from dynabench.upkeep.services import noted
 
@@ -33,8 +33,12 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         passphrase, now, days = env_secret("BACKUP_PASSPHRASE"), timezone.now(), options["days"]
         where = options["where"] if days is None else dated(options["where"], now)
+        if days is not None and days < 1:
+            raise CommandError("--days has to be 1 or more.")
         try:
             with noted("backup"):
+                if days:
+                    remove_killed(options["where"])
                 made = make_backup(where, passphrase=passphrase, with_keys=options["keys"])
                 older = remove_older(options["where"], now - timedelta(days)) if days else []
         except (BackupError, OSError) as error:
