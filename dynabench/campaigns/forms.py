@@ -62,7 +62,7 @@ LABELS = {
     "pauses_itself": _("Pause whom the evidence or a rule proposes, without asking me"),
     "ethics": _("Ethics statement"),
 }
-TEXTS = {
+TEXTS: dict[str, Any] = {
     "rounds": _("Work in others is not offered and does not count. None: whatever is open."),
     "approval_days": _("You are warned before. Empty: 21 on Prolific, 30 on Mechanical Turk."),
     "slug": _("The last part of the link: lower-case letters, digits and hyphens."),

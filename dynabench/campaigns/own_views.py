@@ -283,7 +283,7 @@ def _decide(request: HttpRequest, place: Place, form: PlaceForm) -> None:
         if payment_services.api_of(place.campaign):
             payment_services.plan_decision(place=place, actor=actor, approve=approve, reason=reason)
         else:
-            services.review_place(place=place, actor=actor, approve=approve)
+            services.review_place(place=place, actor=actor, approve=approve, reason=reason)
     elif to == "pause":
         looks = [one for one in looks_of(place.campaign) if one.place.pk == place.pk]
         told = {**(looks[0].evidence if looks else {}), "reason": reason}

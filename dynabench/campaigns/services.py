@@ -252,15 +252,20 @@ def note_paid(*, campaign: Campaign, actor: User, cause: str) -> int:
 
 
 @transaction.atomic
-def review_place(*, place: Place, actor: User, approve: bool) -> None:
-    """Approve what somebody submitted, or reject it; their pay for it stays. Locks the place."""
+def review_place(*, place: Place, actor: User, approve: bool, reason: str = "") -> None:
+    """Approve what somebody submitted, or reject it; their pay for it stays. Locks the place.
+
+    The log keeps the reason, which a rejection must have. Raises Refused, Invalid.
+    """
     check_owns(actor, place.campaign.task)
+    if not approve and not reason:
+        raise Invalid(_("Give a reason; the owners read it."), field="reason")
     found = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
     if found.state not in (Place.State.SUBMITTED, Place.State.APPROVED, Place.State.REJECTED):
         raise Refused(_("Nothing was submitted yet."), code="state")
     found.state = Place.State.APPROVED if approve else Place.State.REJECTED
     found.save(update_fields=["state"])
-    log(actor, f"campaign.place-{found.state}", place.campaign.task, place=found.pk)
+    log(actor, f"campaign.place-{found.state}", place.campaign.task, place=found.pk, reason=reason)
 
 
 def lock_owned(campaign: Campaign, actor: User) -> Campaign:

@@ -340,6 +340,8 @@ def test_owners_plan_open_and_pay(nli, as_alice, alice, bob):
     numbers = numbers_of(campaign, rows_of(campaign))
     assert (numbers.earned, numbers.paid, numbers.fooling, numbers.cost_each) == (270, 270, 1, 270)
     assert as_alice.get(f"{url}study/places/{place.pk}/").status_code == 200
+    page = as_alice.post(f"{url}study/places/{place.pk}/", {"to": "reject"})
+    assert (page.status_code, Place.objects.get().state) == (422, "submitted")
     as_alice.post(f"{url}study/places/{place.pk}/", {"to": "approve"})
     assert Place.objects.get().state == "approved"
     as_alice.force_login(bob)
@@ -408,6 +410,7 @@ def test_careless_judges_are_proposed_paused_and_appeal(nli, as_alice, alice):
     page = as_alice.get(f"{url}places/{places[0].pk}/")
     assert page.text.count("They are all entailments.") == 1
     as_alice.post(f"{url}places/{places[0].pk}/", {"to": "lift", "reason": "Fine."})
+    assert "Fine." in careless.get("/c/study/progress/").text
     assert careless.get("/t/nli/judge/").status_code == 200
     Campaign.objects.update(pauses_itself=True)
     cache.clear()
