@@ -78,11 +78,18 @@ def enter(request: HttpRequest, place: Place, *, back: str = "") -> None:
         login(request, user, backend=settings.AUTHENTICATION_BACKENDS[0])
         come_in(user=user)
     request.session[SLUG] = place.campaign.slug
-    working = (Place.State.WORKING, Place.State.LAPSED)
-    request.session[RESTS] = place.state not in working
+    keep_up(request, place)
     request.is_narrow = is_of_panel(request)  # type: ignore[attr-defined]
     if back:
         request.session[FRAMED] = back
+
+
+def keep_up(request: HttpRequest, place: Place) -> None:
+    """Let the session know whether the person works; in another browser they may have gone on."""
+    rests = place.state not in (Place.State.WORKING, Place.State.LAPSED)
+    is_here = request.session.get(SLUG) == place.campaign.slug
+    if is_here and request.session.get(RESTS) != rests:
+        request.session[RESTS] = rests
 
 
 def is_of_panel(request: HttpRequest) -> bool:

@@ -538,16 +538,21 @@ def test_questions_come_first_and_what_is_told_of_oneself_stays_apart(nli, as_al
     assert "/c/study/leave/" in client.get(url).text
     assert client.get("/t/nli/write/").url == "/c/study/progress/"
     assert client.get("/c/study/progress/", follow=True).redirect_chain[-1][0] == url
+    assert numbers_of(campaign, rows_of(campaign)).taken == 1  # as nobody else gets the place
     for wrong in ({}, {"q-years": "-1"}, {"q-years": "3", "q-gender": "none of these"}):
         assert client.post(url, {**wrong, "q-note": "Kept."}).status_code == 422
     assert Place.objects.get().answers is None  # nothing is half stored
+    second, _page = come(campaign)
+    second.post("/c/study/on/")
     told = {"q-years": "3", "q-note": "=1+1", "q-gender": "woman"}
     assert client.post(url, told).url == "/c/study/progress/"
     client.post(url, {**told, "q-years": "4"})  # once
     place = Place.objects.get()
     assert (place.state, place.answers) == ("working", {"years": 3.0, "note": "=1+1"})
     assert place.about == {"gender": "woman"}
-    assert client.get("/t/nli/write/").status_code == 200
+    for browser in (client, second):
+        browser.get("/c/study/progress/")
+        assert browser.get("/t/nli/write/").status_code == 200
     name = place.annotator.pseudonym
     owns = "/own/nli/campaigns/study/"
     assert as_alice.get(f"{owns}answers.csv").text == f"person,years,note\r\n{name},3,'=1+1\r\n"
