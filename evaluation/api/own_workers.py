@@ -37,6 +37,7 @@ from tasks.permissions import can_own, can_see
 from tasks.services import account_for
 
 LEASE = OpenApiParameter("token", OpenApiTypes.UUID, "path", description="Of the lease.")
+MOST_USED = 1e15  # of anything: a petabyte, 30 million years
 ENDINGS = [one.value for one in Outcome if one not in (Outcome.CANCELLED, Outcome.OVER_BUDGET)]
 
 
@@ -252,6 +253,14 @@ class EndingSerializer(serializers.Serializer[Any]):
     outcome = serializers.ChoiceField(ENDINGS)
     sentence = serializers.CharField(allow_blank=True, max_length=500, default="")
     usage = UsageSerializer()
+
+    def validate_usage(self, usage: dict[str, float | None]) -> dict[str, float | None]:
+        """Nobody here measured it, and the board computes with it."""
+        given = {name: value for name, value in usage.items() if value is not None}
+        if wrong := [name for name, value in given.items() if not 0 <= value <= MOST_USED]:
+            said = [f"Give a number from 0 to {MOST_USED:.0e}."]
+            raise serializers.ValidationError(dict.fromkeys(wrong, said))
+        return usage
 
 
 class HandedSerializer(serializers.Serializer[Any]):

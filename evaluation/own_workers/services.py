@@ -149,14 +149,19 @@ def hand_in(
 ) -> None:
     """Take what a machine answered, and queue the run to be scored here.
 
-    Before that it waits for a second machine, where the owner wants one, for a day at most; then
-    the site is the second. A failure of the machine itself gives the run back, as one of its tries.
-    No lock: the lease decides, and `handed_once` holds. Raises Refused.
+    Before that it waits for a second machine, where the owner wants one, for a day at most; then,
+    or where that one fails, the site is the second. A failure of the first gives the run back, as
+    one of its tries. No lock: the lease decides, and `handed_once` holds. Raises Refused.
     """
     token, first = run.lease_token, first_of(run)
     try:
         if ending["outcome"] == Outcome.INFRASTRUCTURE:
-            leases.try_again(run, ending["sentence"])
+            if first:  # what it answered is worth more than another try of the second
+                run.handed.filter(pk=first.pk).update(second=Second.SITE)
+                leases.put_back(run, timezone.now(), "")
+                transaction.on_commit(lambda: enqueue(run.function, run.pk))
+            else:
+                leases.try_again(run, ending["sentence"])
             return
         second = _second_of(run, user)
         waits = first is None and second == Second.WORKER and ending["outcome"] == Outcome.OK

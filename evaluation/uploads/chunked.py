@@ -92,8 +92,9 @@ def open_uploads(owner: User) -> QuerySet[Upload]:
 
 
 def are_handed_in() -> Exists:
-    """Uploads that hold answers to a run, which waits to be scored: they stay until it was."""
-    return Exists(HandedAnswers.objects.filter(upload=OuterRef("pk")))
+    """Uploads that hold answers to a run that waits to be scored: they stay until it was."""
+    waits = Q(run__state__in=[State.QUEUED, State.RUNNING])
+    return Exists(HandedAnswers.objects.filter(waits, upload=OuterRef("pk")))
 
 
 def largest_of(owner: User) -> int:

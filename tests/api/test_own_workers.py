@@ -252,12 +252,22 @@ def test_the_second_may_be_another_own_worker(task, alice, as_alice, worker, lab
     assert by_first.token != by_second.token
 
 
-def test_where_no_second_worker_comes_the_site_is_the_second(task, alice, worker, monkeypatch):
+@pytest.mark.parametrize("fails", [False, True])
+def test_where_no_second_worker_comes_the_site_is_the_second(
+    task, alice, worker, monkeypatch, fails
+):
     OwnWorker.objects.update(second="worker")
-    run, first = waiting(task, alice), by_token(alice)
-    lease = first.post("/api/v1/tasks/nli/leases/").data["token"]
+    run, first, leases = waiting(task, alice), by_token(alice), "/api/v1/tasks/nli/leases/"
+    lease = first.post(leases).data["token"]
     handed(first, lease, alice)
-    EvaluationRun.objects.update(not_before=F("not_before") - SECOND_WAITS)
+    if fails:
+        second = by_token(alice)
+        answers = f"/api/v1/leases/{second.post(leases).data['token']}/answers/"
+        ending = {"outcome": "infrastructure", "usage": {}}
+        told = second.post(answers, {"runner": "docker", "ending": ending}, format="json")
+        assert (told.status_code, second.post(leases).status_code) == (204, 204)
+    else:
+        EvaluationRun.objects.update(not_before=F("not_before") - SECOND_WAITS)
     here = ScriptedRunner(lambda inputs: "neutral")
     run_with(monkeypatch, here)
     jobs.evaluate_next(run.pk)
@@ -276,5 +286,11 @@ def test_a_machine_that_fails_gives_the_run_back(task, alice, as_alice, worker, 
     EvaluationRun.objects.update(not_before=None)
     lease = as_alice.post("/api/v1/tasks/nli/leases/").data["token"]
     body["ending"] = ENDING
-    wrong = as_alice.post(f"/api/v1/leases/{lease}/answers/", body, format="json")
-    assert (wrong.status_code, error(wrong)["code"]) == (422, "invalid")
+    answers = f"/api/v1/leases/{lease}/answers/"
+    wrong = as_alice.post(answers, body, format="json")
+    assert (wrong.status_code, [*error(wrong)["fields"]]) == (422, ["upload"])
+    for number in (-1, 1e300):
+        ending = {"outcome": "oom", "usage": {"examples_per_second": number}}
+        wrong = as_alice.post(answers, body | {"ending": ending}, format="json")
+        fields = [*error(wrong)["fields"]]
+        assert (wrong.status_code, fields) == (422, ["ending.usage.examples_per_second"])
