@@ -57,6 +57,8 @@ def test_manifests_are_what_kubernetes_knows_and_what_goes_out_is_named():
     policy = by_name["NetworkPolicy", "engine"]["spec"]
     assert (policy["egress"], "Egress" in policy["policyTypes"]) == ([], True)
     assert by_name["NetworkPolicy", "nothing"]["spec"]["podSelector"]["matchLabels"]
+    for job in [one["spec"] for one in found if one["kind"] in ("Job", "CronJob")]:
+        assert job.get("jobTemplate", {"spec": job})["spec"]["activeDeadlineSeconds"]
     pods = [pod for one in found for pod in containers(one) if pod is not engine]
     assert len(pods) == 6
     for pod in pods:

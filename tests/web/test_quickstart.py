@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from http import HTTPStatus
+from http.client import IncompleteRead
 from io import BytesIO, StringIO
 from itertools import islice
 from unittest.mock import Mock
@@ -238,8 +239,8 @@ def test_a_site_is_set_up_with_its_administrator_and_again_while_it_runs(
 
 
 def test_new_tasks_wait_for_the_last_process_of_the_former_version(db, monkeypatch, settings):
-    told = ["0.1", version(), 503, version(), version(), "installed"]
-    settings.ALLOWED_HOSTS = ["bench.example.org"]
+    told = ["0.1", version(), 503, version(), "cut", version(), version(), "installed"]
+    settings.ALLOWED_HOSTS = [".bench.example.org"]
     monkeypatch.setattr(setup, "ALIKE", 2)
     monkeypatch.setattr(setup.time, "sleep", lambda seconds: None)
     monkeypatch.setattr(setup, "install", lambda tell: told.remove("installed"))
@@ -248,6 +249,8 @@ def test_new_tasks_wait_for_the_last_process_of_the_former_version(db, monkeypat
         assert request.get_header("Host") == "bench.example.org"
         if (said := told.pop(0)) == 503:
             raise HTTPError(request.full_url, 503, "", {}, None)
+        if said == "cut":
+            raise IncompleteRead(b"")
         return BytesIO(json.dumps({"version": said}).encode())
 
     monkeypatch.setattr(setup, "urlopen", asked)

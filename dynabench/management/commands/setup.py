@@ -5,6 +5,7 @@ import os
 import secrets
 import time
 from argparse import ArgumentParser
+from http.client import HTTPException
 from typing import Any
 from urllib.request import Request, urlopen
 
@@ -26,12 +27,13 @@ ALIKE = 10
 
 def is_of_this_version(url: str) -> bool:
     """Whether the web process that answers there is, and may serve."""
-    headers = {"Host": settings.ALLOWED_HOSTS[0], "X-Forwarded-Proto": "https"}
+    host = settings.ALLOWED_HOSTS[0].lstrip(".*") or "localhost"  # ".example.org", "*"
+    headers = {"Host": host, "X-Forwarded-Proto": "https"}
     try:
         asked = Request(url, headers=headers)  # noqa: S310 - the operator's
         with urlopen(asked, timeout=5) as answer:  # noqa: S310
             return bool(json.load(answer).get("version") == version())
-    except (OSError, ValueError):
+    except (OSError, ValueError, HTTPException):
         return False
 
 
@@ -61,6 +63,7 @@ class Command(BaseCommand):
         if options["after"]:
             with alone():
                 call_command("migrate", verbosity=0)  # the new processes wait for it
+            self.stdout.write(f"Until {options['after']} always tells {version()}, this waits.")
             alike = 0
             while alike < ALIKE:  # each answer may come from another process
                 alike = alike + 1 if is_of_this_version(options["after"]) else 0
