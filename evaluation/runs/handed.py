@@ -8,6 +8,7 @@ from itertools import compress
 from pathlib import Path
 
 from evaluation.contract import Answer, Ending, Evaluated, Outcome, Usage
+from evaluation.inference.elsewhere import lines_of
 from evaluation.inference.evaluate import Attempt, Question, asked, scored, taken
 from evaluation.inference.exchange import Answers, Tell, answers_for
 from evaluation.models import EvaluationRun, HandedAnswers, Second
@@ -60,8 +61,8 @@ def _read(
     sent = sent_to(handed.lease_token, folder / "unused", size)
     answers = answers_for(question.config, sent.ids())
     if ending.outcome == Outcome.OK and handed.upload:
-        with assemble(handed.upload, partial(tell, 0, "")) as path, path.open("rb") as lines:
-            ending = taken(answers, lines, ending, tell)
+        with assemble(handed.upload, partial(tell, 0, "")) as path:
+            ending = taken(answers, lines_of(path), ending, tell)
     return answers, ending
 
 

@@ -14,8 +14,10 @@ from rest_framework.test import APIClient
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.tokens import create_token
 from evaluation import jobs
+from evaluation.contract import MIB
 from evaluation.models import EvaluationRun, EvaluationSet, OwnWorker, Upload
 from evaluation.own_workers.selectors import SECOND_WAITS
+from evaluation.runs import handed as handed_answers
 from evaluation.uploads.chunked import add_file
 from tasks.models import TaskMember
 from tests.support.api_errors import error
@@ -204,6 +206,22 @@ def test_a_model_that_ended_badly_there_has_failed(task, alice, as_alice, worker
     jobs.evaluate_next(run.pk)
     run.refresh_from_db()
     assert (run.state, run.outcome) == (State.FAILED, "oom")
+
+
+def test_a_line_without_an_end_is_never_held_whole(task, alice, as_alice, worker, monkeypatch):
+    run, read, real = waiting(task, alice), [], handed_answers.taken
+    lease = as_alice.post("/api/v1/tasks/nli/leases/").data["token"]
+    upload = add_file(alice, "answers.jsonl", 3 * MIB, BytesIO(b"x" * 3 * MIB))
+    body = {"upload": str(upload.pk), "runner": "docker", "ending": ENDING}
+    assert as_alice.post(f"/api/v1/leases/{lease}/answers/", body, format="json").status_code == 204
+
+    def spy(answers, lines, *more):
+        return real(answers, (read.append(len(line)) or line for line in lines), *more)
+
+    monkeypatch.setattr(handed_answers, "taken", spy)
+    jobs.evaluate_next(run.pk)
+    run.refresh_from_db()
+    assert (run.outcome, read) == ("invalid_output", [MIB + 2]), run.error
 
 
 def handed_again(client, lease):
