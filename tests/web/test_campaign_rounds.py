@@ -11,7 +11,7 @@ from django.utils import timezone
 from annotation.models import Assignment
 from dynabench.campaigns import services
 from dynabench.campaigns.jobs import renew_campaigns, settle_all
-from dynabench.campaigns.models import LedgerRow, Place
+from dynabench.campaigns.models import Campaign, LedgerRow, Place
 from dynabench.campaigns.payment_services import warn_of_approvals
 from dynabench.campaigns.selectors import decided_of, done_of, examples_of
 from dynabench.lib.errors import Invalid
@@ -54,6 +54,9 @@ def test_work_in_other_rounds_is_not_offered_and_does_not_count(nli, alice):
     assert (done_of(place).written, done_of(place).judged) == (1, 1)
     assert decided_of(campaign).count() == 1
     assert open_session(validator=me, task=nli.task).lease.example.round == nli
+    for each in (2, 1):  # who has judged all is led on
+        Campaign.objects.update(each=each)
+        assert ('id="study"' in client.get("/t/nli/judge/").text) == (each == 1)
     client.get("/t/nli/write/")
     given = Assignment.objects.filter(annotator=me)
     assert not given.exists()  # round 2 is open, and not theirs

@@ -8,10 +8,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotation.models import Example
+from dynabench.accounts.models import User
 from dynabench.campaigns.models import Place
 from dynabench.campaigns.rules.own_rules import MEASURES
 from dynabench.campaigns.rules.pay import units
-from dynabench.campaigns.selectors import written_by
+from dynabench.campaigns.selectors import Done, done_of, written_by
+from tasks.models import Task
 
 register = Library()
 MEASURE_WORDS = {
@@ -44,16 +46,32 @@ def study_written_for(example: Example) -> str:
 
     One query, and two more in a study.
     """
-    going = Place.objects.filter(
+    place = _working(
         annotator=example.annotator_id,
         campaign__task=example.round.task_id,
         campaign__kind__in=("write", "both"),
-        state__in=(Place.State.WORKING, Place.State.LAPSED),
     )
-    place = going.select_related("campaign").first()
     if place is None or written_by(place).count() < place.campaign.each:
         return ""
     return place.campaign.slug
+
+
+@register.simple_tag
+def judged_for(user: User, task: Task, slug: str) -> Done | None:
+    """What somebody has done for this study of the task; None until they have judged all."""
+    place = _working(
+        annotator__user=user.pk,
+        campaign__task=task,
+        campaign__slug=slug,
+        campaign__kind__in=("judge", "both"),
+    )
+    done = done_of(place) if place else None
+    return done if done and done.judged >= done.each else None
+
+
+def _working(**where: Any) -> Place | None:
+    going = Place.objects.filter(state__in=(Place.State.WORKING, Place.State.LAPSED), **where)
+    return going.select_related("campaign").first()
 
 
 @register.simple_tag
