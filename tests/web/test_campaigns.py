@@ -339,7 +339,9 @@ def test_owners_plan_open_and_pay(nli, as_alice, alice, bob):
     assert as_alice.post(f"{url}study/paid/", {"cause": "bank 1"}).status_code == 422
     numbers = numbers_of(campaign, rows_of(campaign))
     assert (numbers.earned, numbers.paid, numbers.fooling, numbers.cost_each) == (270, 270, 1, 270)
-    assert as_alice.get(f"{url}study/places/{place.pk}/").status_code == 200
+    page = as_alice.get(f"{url}study/places/{place.pk}/").text
+    (work,) = re.findall(r'href="(/own/nli/review/examples/[^"]*)"', page)
+    assert place.annotator.pseudonym in as_alice.get(work).text
     page = as_alice.post(f"{url}study/places/{place.pk}/", {"to": "reject"})
     assert (page.status_code, Place.objects.get().state) == (422, "submitted")
     as_alice.post(f"{url}study/places/{place.pk}/", {"to": "approve"})
