@@ -1,5 +1,6 @@
 """The owners' pages of campaigns: the plan, who takes part, what is owed, and files of it."""
 
+from itertools import takewhile
 from typing import Any
 
 from django.contrib import messages
@@ -158,20 +159,20 @@ def campaign_state(request: HttpRequest, code: str, slug: str) -> HttpResponse:
 
 @require_POST
 def campaign_invite(request: HttpRequest, code: str, slug: str) -> HttpResponse:
-    """Mail people a link each; so many an hour, as anybody could be mailed."""
-    found = _campaign(request, code, slug)
+    """Mail people a link each; so many an hour, as anybody could be; others stay typed."""
+    found, actor = _campaign(request, code, slug), person(request)
     form = InviteForm(request.POST, auto_id="invite-%s")
     if form.is_valid():
-        addresses = form.cleaned_data["addresses"]
-        if any(is_used_up("members", person(request).pk) for _one in addresses):
-            form.add_error("addresses", _("You have named many people. Go on in an hour."))
-        else:
-            services.invite(campaign=found, actor=person(request), addresses=addresses)
-            words = ngettext(
-                "%(n)d person is invited.", "%(n)d people are invited.", len(addresses)
-            )
-            messages.success(request, words % {"n": len(addresses)})
+        named = form.cleaned_data["addresses"]
+        some = [*takewhile(lambda _one: not is_used_up("members", actor.pk), named)]
+        if some:
+            services.invite(campaign=found, actor=actor, addresses=some)
+            words = ngettext("%(n)d person is invited.", "%(n)d people are invited.", len(some))
+            messages.success(request, words % {"n": len(some)})
+        if some == named:
             return redirect("own-campaigns:campaign", code, slug)
+        form = InviteForm({"addresses": "\n".join(named[len(some) :])}, auto_id="invite-%s")
+        form.add_error("addresses", _("You have named many people. Go on in an hour."))
     return _page(request, found, form, "invite")
 
 
@@ -288,9 +289,8 @@ def _decide(request: HttpRequest, place: Place, form: PlaceForm) -> None:
         looks = [one for one in looks_of(place.campaign) if one.place.pk == place.pk]
         told = {**(looks[0].evidence if looks else {}), "reason": reason}
         quality_services.pause(place=place, actor=actor, evidence=told)
-    elif open_pause := place.pauses.filter(lifted_at=None).first():
-        lift = to == "lift"
-        quality_services.answer(pause=open_pause, actor=actor, text=reason, lift=lift)
+    elif last := place.pauses.last():
+        quality_services.answer(pause=last, actor=actor, text=reason, lift=to == "lift")
 
 
 @require_safe

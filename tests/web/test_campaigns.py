@@ -270,6 +270,11 @@ def test_accounts_and_invitations(nli, as_alice, alice, django_capture_on_commit
     with django_capture_on_commit_callbacks(execute=True):
         as_alice.post("/own/nli/campaigns/mails/invite/", {"addresses": "a@b.example"})
     key = re.search(r"key=(\S+)", mail.outbox[-1].body)[1]
+    many = "\n".join(f"person-{number}@b.example" for number in range(40))
+    with django_capture_on_commit_callbacks(execute=True):
+        page = as_alice.post("/own/nli/campaigns/mails/invite/", {"addresses": many})
+    assert (page.status_code, len(mail.outbox)) == (422, 30)
+    assert ("person-28@" in page.text, "person-29@" in page.text) == (False, True)
     carla = Client()
     assert "We keep" in carla.get("/c/mails/", {"key": key}, follow=True).text
     carla.post("/c/mails/consent/", YES)
@@ -412,6 +417,8 @@ def test_careless_judges_are_proposed_paused_and_appeal(nli, as_alice, alice):
     page = as_alice.get(f"{url}places/{places[0].pk}/")
     assert page.text.count("They are all entailments.") == 1
     as_alice.post(f"{url}places/{places[0].pk}/", {"to": "lift", "reason": "Fine."})
+    late = as_alice.post(f"{url}places/{places[0].pk}/", {"to": "answer", "reason": "Too late."})
+    assert (late.status_code, "Too late." in late.text) == (422, True)  # nothing is lost
     assert "Fine." in careless.get("/c/study/progress/").text
     assert careless.get("/t/nli/judge/").status_code == 200
     Campaign.objects.update(pauses_itself=True)
