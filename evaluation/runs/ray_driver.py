@@ -33,7 +33,7 @@ from evaluation.runs.ray_node import (
     run_shard,
 )
 from evaluation.runs.shards import LineFile, Together, cut, in_turn
-from evaluation.sandbox.choose import runner_for
+from evaluation.sandbox.choose import is_required, runner_for
 from evaluation.sandbox.limits import Exceeded, Limits
 from evaluation.uploads.model_folders import digest_of
 
@@ -321,7 +321,8 @@ class Connected(Cluster):
 
     def _carried(self) -> Work:
         """The whole set as work, whose model lies in the object store."""
-        model, needs_docker = self.job.model, self.job.model.image or self.offers(DOCKER)
+        model = self.job.model
+        needs_docker = model.image or self.offers(DOCKER) or is_required()
         return Work(
             self.job.key,
             replace(model, folder=None, lora=None),

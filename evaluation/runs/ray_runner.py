@@ -19,7 +19,7 @@ from evaluation.sandbox.choose import NoEngine, runner_for
 from evaluation.sandbox.limits import Limits
 
 ROOT = Path(__file__).resolve().parents[2]
-KEPT = ("PATH", "HOME", "TMPDIR", "LANG", "PYTHONPATH", "DOCKER_HOST")
+KEPT = ("PATH", "HOME", "TMPDIR", "LANG", "PYTHONPATH", "DOCKER_HOST", "SANDBOX_REQUIRED")
 OVER = "over"
 FAILED = "The process that asks the cluster ended. The worker's log says why."
 

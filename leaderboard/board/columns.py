@@ -15,7 +15,9 @@ LESS_IS_BETTER = frozenset(
 """Columns of which less is better, custom metrics apart."""
 COSTS = ("throughput", "memory")
 """Metrics that are measured once: there is nothing to resample."""
-ELSEWHERE = ("endpoint", "own-")
+OWN = "own-"
+"""How the names begin of runners of own workers, whose people tell speed and memory."""
+ELSEWHERE = ("endpoint", OWN)
 """How the names begin of runners that are no machines of the site."""
 OF_RUNS: Mapping[str, str] = {
     "throughput": "usage__examples_per_second",

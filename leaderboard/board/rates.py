@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from dynabench.lib.errors import Refused
 from evaluation.models import EvaluationRun
 from evaluation.runs.selectors import accepted
+from leaderboard.board.columns import OWN
 from leaderboard.board.matrix import Matrix, score_matrix
 from leaderboard.board.opening import opening_of
 from leaderboard.board.ranked import Means, errors_of, means_over_sets, table_of
@@ -67,7 +68,8 @@ def is_ready(task: Task) -> bool:
     """Whether rates may be frozen without being asked for: nothing more is to come soon.
 
     While evaluations are under way, a metric that nobody has yet would stay without a rate; and
-    before there is a set with a weight, the examples are not those that will count.
+    before there is a set with a weight, the examples are not those that will count. On what own
+    workers tell of themselves only owners freeze rates.
     """
     under_way = EvaluationRun.objects.filter(
         submission__in=accepted(task), state__in=[State.QUEUED, State.RUNNING]
@@ -76,7 +78,8 @@ def is_ready(task: Task) -> bool:
     weights = opening_of(task, matrix).metrics
     wanted = [place for place, name in enumerate(matrix.metrics) if weights.get(name)]
     is_unknown = np.isnan(matrix.numbers.values[..., wanted]).all(axis=(0, 1))
-    return matrix.has_weighted and not (is_unknown.any() and under_way.exists())
+    is_told = matrix.numbers.runner.startswith(OWN)
+    return not is_told and matrix.has_weighted and not (is_unknown.any() and under_way.exists())
 
 
 def _complete(matrix: Matrix, means: Means) -> list[str]:

@@ -245,12 +245,15 @@ def test_one_more_model_does_not_take_the_costs_of_the_others(task):
             measured(model, version, 0.5 + number / 10, speed=50 + number, memory=2 + number)
             model.runs.update(runner=runner, queued_at=at(second))
 
+    publish("another machine's", "own-docker", 5, 0)
+    assert score_matrix(task).numbers.runner == "own-docker"
+    assert not is_ready(task)  # rates are not frozen by themselves on what somebody tells
     publish("first", "process", 1, 0)
+    assert is_ready(task)
     publish("second", "docker", 1, 1)  # earlier in the alphabet
     assert score_matrix(task).numbers.runner == "process"
     publish("third", "docker", 2, 2)
     publish("a chat model", "endpoint", 5, 2)
-    publish("another machine's", "own-docker", 5, 2)
     assert score_matrix(task).numbers.runner == "docker"
     freeze_rates(task=task)
     publish("fourth", "process", 4, 3)

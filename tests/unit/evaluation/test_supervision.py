@@ -7,17 +7,20 @@ import signal
 import textwrap
 from datetime import timedelta
 from io import BytesIO
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from django.utils import timezone
 
+from evaluation.contract import Runnable
 from evaluation.models import TrainingRun
 from evaluation.queue import leases, subprocess_job
 from evaluation.queue.leases import LeaseLost
 from evaluation.queue.subprocess_job import carry_out
 from evaluation.runs import ray_driver, ray_runner
 from evaluation.sandbox.choose import NoEngine
+from evaluation.sandbox.limits import Limits
 from tests.support.factories import TaskFactory
 
 State = TrainingRun.State
@@ -166,6 +169,18 @@ def test_where_the_last_node_dies_that_could_do_it_it_waits_for_another_one():
     assert cluster.placed({"GPU": 1})["num_gpus"] == 1
     with pytest.raises(ray_driver.NotNow, match="1 GPU"):
         cluster.first(["shard"], [{"CPU": 1}, {"GPU": 1}])
+
+
+def test_a_site_that_requires_the_sandbox_waits_for_a_node_that_has_one(monkeypatch):
+    monkeypatch.setenv("SANDBOX_REQUIRED", "1")
+    for name in [name for name in os.environ if name not in ray_runner._environment()]:
+        monkeypatch.delenv(name)  # as the process has it that asks
+    limits = Limits(cpus=1, memory_bytes=1)
+    cluster = ray_driver.Connected(ray_driver.Job("", 4, "key", Runnable(), Path(), limits))
+    cluster.ray, cluster._nodes = SimpleNamespace(remote=None), [{"CPU": 1, "memory": 1}]
+    work = cluster._carried()
+    with pytest.raises(ray_driver.NotNow, match="docker"):
+        cluster._begin(work)
 
 
 def test_half_a_word_is_the_end_of_whoever_speaks(monkeypatch):
