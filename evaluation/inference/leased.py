@@ -8,6 +8,7 @@ FOLDER holds `model.tar` and `inputs.jsonl`, and gets `answers.jsonl`. Prints on
 
 import argparse
 import json
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,6 +32,7 @@ class OtherModel(Exception):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the model and print how it ended; 0 whatever that was."""
     asked = _read(arguments)
+    signal.signal(signal.SIGTERM, _stop)
     config = load_config(asked.config.read_text())
     try:
         model = _model(config, asked)
@@ -53,6 +55,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     told = {"outcome": ending.outcome, "sentence": ending.sentence[:500], "usage": usage}
     print(json.dumps({"runner": name, "ending": told}))
     return 0
+
+
+def _stop(number: int, frame: object) -> None:
+    """The lease is lost: no sandbox is left."""
+    raise SystemExit(1)
 
 
 def _write(file: Any, line: bytes) -> None:

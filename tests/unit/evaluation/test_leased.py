@@ -2,7 +2,10 @@
 
 import hashlib
 import json
+import os
+import signal
 import tarfile
+import time
 
 import pytest
 
@@ -12,6 +15,14 @@ from tasks.services import OFFICIAL
 from tests.support.evaluations import ScriptedRunner
 
 LINES = [{"id": f"x{n}", "inputs": {"premise": "a", "hypothesis": "b"}} for n in range(3)]
+
+
+@pytest.fixture(autouse=True)
+def signals():
+    """As they were before."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
 
 
 @pytest.fixture
@@ -38,6 +49,24 @@ def test_answers_are_written_and_the_end_is_told(asked, tmp_path, monkeypatch, c
     answers = (tmp_path / "answers.jsonl").read_text().splitlines()
     assert [json.loads(line)["id"] for line in answers] == ["x0", "x1", "x2"]
     assert (models[0].folder / "config.json").read_text() == "{}"
+
+
+def test_no_sandbox_is_left_where_the_lease_is_lost(asked, monkeypatch):
+    removed = []
+
+    class Slow(ScriptedRunner):
+        def run(self, *arguments, **more):
+            try:
+                assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+                os.kill(os.getpid(), signal.SIGTERM)
+                time.sleep(5)
+            finally:
+                removed.append("sandbox")
+
+    monkeypatch.setattr(leased, "runner_for", lambda *arguments: Slow())
+    with pytest.raises(SystemExit):
+        leased.main(asked)
+    assert removed == ["sandbox"]
 
 
 def test_another_model_than_the_checked_one_is_not_run(asked, monkeypatch, capsys):
