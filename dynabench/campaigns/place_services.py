@@ -297,7 +297,9 @@ def _panel_person(campaign: Campaign, hashes: list[str]) -> Annotator:
 
 @transaction.atomic
 def agree_again(*, place: Place, consent: ConsentText) -> None:
-    """Somebody agreed to a new version; no lock, one update."""
+    """Somebody agreed to a new version; no lock, one update. Raises Refused where it is old."""
+    if place.campaign.consents.first() != consent:
+        raise Refused(_("The text has changed. Read it again."), code="consent")
     now = timezone.now()
     Place.objects.filter(pk=place.pk).update(consent=consent, consented_at=now)
 

@@ -273,7 +273,8 @@ def agree_again(request: HttpRequest, slug: str) -> HttpResponse:
     if not form.is_valid():
         return _consent_page(request, place.campaign, form, is_again=True)
     text = get_object_or_404(place.campaign.consents, number=form.cleaned_data["number"])
-    place_services.agree_again(place=place, consent=text)
+    with as_message(request):
+        place_services.agree_again(place=place, consent=text)
     return redirect("campaigns:progress", slug)
 
 
