@@ -256,12 +256,14 @@ def place(request: HttpRequest, code: str, slug: str, pk: int) -> HttpResponse:
             _decide(request, one, form)
             messages.success(request, _("Saved."))
             return redirect("own-campaigns:campaign", code, slug)
+    pauses = list(one.pauses.all())
     values = {
         "task": found.task,
         "campaign": found,
         "place": one,
         "form": form,
-        "pauses": one.pauses.all(),
+        "pauses": pauses,
+        "is_paused": any(pause.lifted_at is None for pause in pauses),
         "answers": _answers(one),
     }
     status = 422 if form.errors else 200
