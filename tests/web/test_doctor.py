@@ -159,7 +159,7 @@ def test_a_runtime_image_of_another_version(monkeypatch, tmp_path, status, words
     assert words in found.message
 
 
-NODES = """print('[["10.0.0.2", "10.0.0.3", "8.8.8.8"], {"CPU": 6.0, "docker": 3.0}]')"""
+NODES = """print('[["10.0.0.2", "node-3", "8.8.8.8"], {"CPU": 6.0, "docker": 3.0}]')"""
 
 
 def test_a_cluster_that_does_not_answer_or_is_open(settings, monkeypatch):
