@@ -27,7 +27,7 @@ from dynabench.campaigns.models import (
     Place,
     Qualification,
 )
-from dynabench.campaigns.selectors import OWED, TAKEN, done_of, ids_of
+from dynabench.campaigns.selectors import OWED, TAKEN, done_of, ids_of, rounds_are_over
 from dynabench.campaigns.ways.panels import PANELS, Arrival
 from dynabench.lib.encryption import encrypt
 from dynabench.lib.errors import Refused
@@ -117,6 +117,8 @@ def check_open(campaign: Campaign) -> None:
     now = timezone.now()
     if campaign.state not in (Campaign.State.OPEN, Campaign.State.FULL):
         raise NoPlace(_("This study takes nobody at present."), code=campaign.state)
+    if rounds_are_over(campaign):
+        raise NoPlace(_("This study is over."), code="closed")
     if campaign.opens_at and now < campaign.opens_at:
         raise NoPlace(_("This study has not begun yet."), code="early")
     if campaign.closes_at and now >= campaign.closes_at:

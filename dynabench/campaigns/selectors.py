@@ -16,6 +16,7 @@ from dynabench.campaigns.rules.pay import people_left, per_hour
 from dynabench.campaigns.ways.panels import Arrival
 from dynabench.lib.encryption import Unreadable, decrypt
 from leaderboard.models import Battle
+from tasks.models import Round
 from validation.models import Consensus, GoldAnswer, Validation
 
 OWED = ("earned", "accepted", "bonus")
@@ -64,6 +65,13 @@ def in_rounds(campaign: Campaign, path: str) -> Q:
     """
     chosen = list(campaign.rounds.values_list("pk", flat=True))
     return Q(**{f"{path}__in": chosen}) if chosen else Q(**{f"{path}__task": campaign.task_id})
+
+
+def rounds_are_over(campaign: Campaign) -> bool:
+    """Whether it chose rounds and none of them has work any more; one query."""
+    over = (Round.State.RELEASED, *((Round.State.CLOSED,) if campaign.kind == "write" else ()))
+    chosen = campaign.rounds.values_list("state", flat=True)
+    return bool(chosen) and all(state in over for state in chosen)
 
 
 def written_by(place: Place) -> QuerySet[Example]:

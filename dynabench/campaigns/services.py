@@ -16,7 +16,7 @@ from dynabench.campaigns.findings.coverage import novelty_of
 from dynabench.campaigns.invitations import mail_invitations
 from dynabench.campaigns.models import Campaign, ConsentText, Invited, LedgerRow, Place
 from dynabench.campaigns.place_services import lock, reserved
-from dynabench.campaigns.selectors import decided_of, owed_outside
+from dynabench.campaigns.selectors import decided_of, owed_outside, rounds_are_over
 from dynabench.lib.encryption import encrypt
 from dynabench.lib.errors import Invalid, Refused
 from dynabench.lib.rows import changed_fields
@@ -162,9 +162,7 @@ def _check_ready(campaign: Campaign, ethics_name: str) -> None:
         raise Invalid(_("Write an ethics statement first: Change."), field="ethics_name")
     if not (campaign.ethics_name or ethics_name.strip()):
         raise Invalid(_("Write your name under the ethics statement."), field="ethics_name")
-    over = (Round.State.RELEASED, *((Round.State.CLOSED,) if campaign.kind == "write" else ()))
-    chosen = campaign.rounds.all()
-    if chosen and all(one.state in over for one in chosen):
+    if rounds_are_over(campaign):
         raise Invalid(_("The rounds are over. Choose others first: Change."), field="ethics_name")
     if campaign.way in ("link", "prolific") and not campaign.code_done:
         raise Invalid(_("Write the panel's completion code first: Change."), field="ethics_name")

@@ -65,6 +65,16 @@ def test_work_in_other_rounds_is_not_offered_and_does_not_count(nli, alice):
     assert given.get().round == second
 
 
+def test_nobody_comes_in_where_no_round_has_work(nli):
+    campaign = open_campaign(nli.task)
+    campaign.rounds.set([nli])
+    for state, people in (("closed", 0), ("open", 1)):
+        nli.state = state
+        nli.save()
+        take_part(campaign)
+        assert Place.objects.count() == people
+
+
 def test_who_left_a_study_writes_for_the_next_alone(nli, as_alice, alice):
     first = open_campaign(nli.task, way="account")
     as_alice.post("/c/study/consent/", YES)
