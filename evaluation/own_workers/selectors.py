@@ -19,7 +19,7 @@ from evaluation.models import (
     Submission,
 )
 from evaluation.queue.attempt_keys import tenth_of
-from evaluation.queue.leases import ready
+from evaluation.queue.leases import MAX_ATTEMPTS, ready
 from evaluation.teams.selectors import team_ids
 from tasks.models import Task
 
@@ -97,7 +97,8 @@ def takeable(
 ) -> QuerySet[EvaluationRun]:
     """Runs that a machine may take, the oldest first, with what its lease tells.
 
-    Those that nobody answered yet, and those of which it may be the second machine.
+    Those that nobody answered yet, but for the last try, which is the site's; and those of which it
+    may be the second machine.
     """
     asked = Q() if model is None else Q(submission=model)
     if evaluation_set:
@@ -107,7 +108,7 @@ def takeable(
     as_second = ready(EvaluationRun, timezone.now() + SECOND_WAITS) & Q(
         Exists(waits), ~Exists(handed.filter(is_second=True))
     )
-    as_first = ready(EvaluationRun) & ~Q(Exists(handed))
+    as_first = ready(EvaluationRun) & ~Q(Exists(handed)) & Q(attempts__lt=MAX_ATTEMPTS - 1)
     return _covered(workers).filter(asked, as_first | as_second).order_by("queued_at")
 
 

@@ -303,6 +303,13 @@ def test_a_machine_that_fails_gives_the_run_back(task, alice, as_alice, worker, 
     assert (run.state, run.attempts, run.lease_token) == (State.QUEUED, 1, None)
     EvaluationRun.objects.update(not_before=None)
     lease = as_alice.post("/api/v1/tasks/nli/leases/").data["token"]
+    again = as_alice.post(f"/api/v1/leases/{lease}/answers/", body, format="json")
+    EvaluationRun.objects.update(not_before=None)
+    assert (again.status_code, as_alice.post("/api/v1/tasks/nli/leases/").status_code) == (204, 204)
+    run.refresh_from_db()
+    assert (run.state, run.attempts) == (State.QUEUED, 2)  # the last try is the site's
+    EvaluationRun.objects.update(attempts=0)
+    lease = as_alice.post("/api/v1/tasks/nli/leases/").data["token"]
     body["ending"] = ENDING
     answers = f"/api/v1/leases/{lease}/answers/"
     wrong = as_alice.post(answers, body, format="json")
