@@ -66,6 +66,9 @@ class CampaignNumbersSerializer(serializers.Serializer[Any]):
     cost = serializers.IntegerField(help_text="With fee and tax.")
     hourly = serializers.IntegerField(allow_null=True, help_text="Of the median person.")
     people_left = serializers.IntegerField(allow_null=True, help_text="Whom the budget pays.")
+    people_paid = serializers.IntegerField(
+        allow_null=True, help_text="Whom it pays in all, if each earns the most; null: no limit."
+    )
     fooling = serializers.IntegerField(help_text="Verified fooling examples.")
     parts = CampaignPartsSerializer()
     cost_each = serializers.IntegerField(

@@ -208,6 +208,9 @@ class Place(models.Model):
     digest = models.CharField(max_length=64, blank=True, help_text="Of the personal secret.")
     answers = models.JSONField(null=True, help_text="To the questions; null: not asked yet.")
     warned_at = models.DateTimeField(null=True, help_text="That the panel approves by itself soon.")
+    reason = models.CharField(
+        max_length=500, blank=True, db_default="", default="", help_text="Of the owner's decision."
+    )
     about = models.JSONField(default=dict, help_text="What they told of themselves, if anything.")
 
     class Meta:

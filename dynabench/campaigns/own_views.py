@@ -114,6 +114,7 @@ def _page(
         "campaign": campaign,
         "rows": rows,
         "numbers": numbers_of(campaign, rows),
+        "most": campaign.pay.most(campaign.written),
         "due": approval_due(campaign),
         "link": request.build_absolute_uri(reverse("campaigns:arrive", args=[campaign.slug])),
         "query": _query(campaign),

@@ -282,7 +282,7 @@ def _end(payment: Payment) -> bool:
         return True
     is_approved = payment.kind == Kind.APPROVE
     to = Place.State.APPROVED if is_approved else Place.State.REJECTED
-    Place.objects.filter(pk=place.pk).update(state=to)
+    Place.objects.filter(pk=place.pk).update(state=to, reason=payment.reason)
     if is_approved:
         enter_in_ledger(place, LedgerRow.Kind.PAID, place.campaign.pay_task, "approval")
     return True

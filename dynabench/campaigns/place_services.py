@@ -27,15 +27,13 @@ from dynabench.campaigns.models import (
     Place,
     Qualification,
 )
-from dynabench.campaigns.selectors import OWED, TAKEN, done_of, ids_of, rounds_are_over
+from dynabench.campaigns.selectors import OWED, RESERVED, TAKEN, done_of, ids_of, rounds_are_over
 from dynabench.campaigns.ways.panels import PANELS, Arrival
 from dynabench.lib.encryption import encrypt
 from dynabench.lib.errors import Refused
 from dynabench.lib.rows import changed_fields
 from tasks.models import TaskMember
 
-RESERVED = (*TAKEN, "lapsed")
-"""Whose money is kept for them."""
 MOST_CROWD, LEAST_CROWD, CROWD_SECONDS = 0.2, 2, 7 * 86_400
 """The share of the places that people from one address have at a time, and at least how many."""
 ROLES = {"write": "writer", "judge": "judge", "both": "annotator", "arena": "annotator"}

@@ -21,6 +21,8 @@ from validation.models import Consensus, GoldAnswer, Validation
 
 OWED = ("earned", "accepted", "bonus")
 TAKEN = ("testing", "working", "submitted", "approved", "rejected")
+RESERVED = (*TAKEN, "lapsed")
+"""Whose money is kept for them."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,12 @@ def rows_of(campaign: Campaign) -> list[Row]:
     return [Row(place, sums.get(place.pk, {})) for place in places]
 
 
+def people_paid(campaign: Campaign, rows: Sequence[Row]) -> int | None:
+    """How many people the budget pays, each the most they can earn; None: there is no limit."""
+    others = sum(row.earned for row in rows if row.place.state not in RESERVED)
+    return campaign.pay.people(campaign.budget, campaign.written, others)
+
+
 def in_payment(campaign: Campaign) -> set[int]:
     """The places whose money the panel is asked for, or may have been."""
     over = (Payment.State.DONE, Payment.State.REFUSED)
@@ -195,6 +203,7 @@ class Numbers:
     cost: int
     hourly: int | None
     people_left: int | None
+    people_paid: int | None
     fooling: int
     parts: Parts
     cost_each: int | None
@@ -224,6 +233,7 @@ def numbers_of(campaign: Campaign, rows: Sequence[Row]) -> Numbers:
         cost=cost,
         hourly=per_hour((row.earned, row.seconds) for row in rows),
         people_left=left,
+        people_paid=people_paid(campaign, rows),
         fooling=fooling,
         parts=parts,
         cost_each=round(parts.known / fooling) if fooling else None,

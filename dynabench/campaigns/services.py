@@ -16,7 +16,14 @@ from dynabench.campaigns.findings.coverage import novelty_of
 from dynabench.campaigns.invitations import mail_invitations
 from dynabench.campaigns.models import Campaign, ConsentText, Invited, LedgerRow, Place
 from dynabench.campaigns.place_services import lock, reserved
-from dynabench.campaigns.selectors import decided_of, owed_outside, rounds_are_over
+from dynabench.campaigns.rules.pay import units
+from dynabench.campaigns.selectors import (
+    decided_of,
+    owed_outside,
+    people_paid,
+    rounds_are_over,
+    rows_of,
+)
 from dynabench.lib.encryption import encrypt
 from dynabench.lib.errors import Invalid, Refused
 from dynabench.lib.rows import changed_fields
@@ -166,6 +173,11 @@ def _check_ready(campaign: Campaign, ethics_name: str) -> None:
         raise Invalid(_("The rounds are over. Choose others first: Change."), field="ethics_name")
     if campaign.way in ("link", "prolific") and not campaign.code_done:
         raise Invalid(_("Write the panel's completion code first: Change."), field="ethics_name")
+    if campaign.budget is not None and people_paid(campaign, rows_of(campaign)) == 0:
+        each, code = campaign.pay.most(campaign.written), campaign.currency
+        told = {"each": units(each, code), "most": units(campaign.budget, code), "code": code}
+        said = _("A person can cost %(each)s and the budget is %(most)s %(code)s: it pays nobody.")
+        raise Invalid(said % told, field="budget")
 
 
 @transaction.atomic
@@ -253,16 +265,17 @@ def note_paid(*, campaign: Campaign, actor: User, cause: str) -> int:
 def review_place(*, place: Place, actor: User, approve: bool, reason: str = "") -> None:
     """Approve what somebody submitted, or reject it; their pay for it stays. Locks the place.
 
-    The log keeps the reason, which a rejection must have. Raises Refused, Invalid.
+    The person reads the reason, which a rejection must have. Raises Refused, Invalid.
     """
     check_owns(actor, place.campaign.task)
     if not approve and not reason:
-        raise Invalid(_("Give a reason; the owners read it."), field="reason")
+        raise Invalid(_("Give a reason; the person reads it."), field="reason")
     found = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
     if found.state not in (Place.State.SUBMITTED, Place.State.APPROVED, Place.State.REJECTED):
         raise Refused(_("Nothing was submitted yet."), code="state")
     found.state = Place.State.APPROVED if approve else Place.State.REJECTED
-    found.save(update_fields=["state"])
+    found.reason = reason
+    found.save(update_fields=["state", "reason"])
     log(actor, f"campaign.place-{found.state}", place.campaign.task, place=found.pk, reason=reason)
 
 

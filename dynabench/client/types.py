@@ -262,6 +262,7 @@ class CampaignNumbers(TypedDict):
     cost: int
     hourly: int | None
     people_left: int | None
+    people_paid: int | None
     fooling: int
     parts: CampaignParts
     cost_each: int | None

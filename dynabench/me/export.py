@@ -185,7 +185,7 @@ def _studies(me: Annotator) -> dict[str, Section]:
     """What the person agreed to and got in campaigns; never a panel's id."""
     return {
         "studies": Place.objects.filter(annotator=me).values(
-            *("state", "consented_at", "began_at", "submitted_at", "answers", "about"),
+            *("state", "consented_at", "began_at", "submitted_at", "reason", "answers", "about"),
             study=F("campaign__name"),
             consent_version=F("consent__number"),
         ),

@@ -1,5 +1,6 @@
 """Markup that many pages repeat; what is longer than a line lies in templates/components/."""
 
+import re
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +12,7 @@ from django.template import Context
 from django.template.defaultfilters import date
 from django.template.loader import render_to_string
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
@@ -100,6 +101,19 @@ def offers(context: Context, task: Task, what: str) -> bool:
     if task.is_visible and user.pk not in task.roles:
         return True
     return DOORS[what](user, task)
+
+
+@register.filter
+def code_marked(text: str) -> SafeString:
+    """A text with what stands between backticks as code."""
+    return SafeString(re.sub("`([^`]+)`", r"<code>\1</code>", conditional_escape(text)))
+
+
+@register.filter
+def submit_words(task: Task) -> str:
+    """What the button says that leads to submitting."""
+    is_of_rows = task.config.training_rows
+    return gettext("Submit training data") if is_of_rows else gettext("Submit a model")
 
 
 @register.filter

@@ -56,12 +56,14 @@ def test_work_in_other_rounds_is_not_offered_and_does_not_count(nli, alice):
     assert open_session(validator=me, task=nli.task).lease.example.round == nli
     for each in (2, 1):  # who has judged all is led on
         Campaign.objects.update(each=each)
-        assert ('id="study"' in client.get("/t/nli/judge/").text) == (each == 1)
+        page = client.get("/t/nli/judge/").text
+        assert ('id="study"' in page) == (each == 1)
+        assert f": 1 of {each}" in page  # how much is left
     client.get("/t/nli/write/")
     given = Assignment.objects.filter(annotator=me)
     assert not given.exists()  # round 2 is open, and not theirs
     campaign.rounds.clear()
-    client.get("/t/nli/write/")
+    assert ": 1 of 1" in client.get("/t/nli/write/").text
     assert given.get().round == second
 
 

@@ -350,10 +350,28 @@ def test_owners_plan_open_and_pay(nli, as_alice, alice, bob):
     assert place.annotator.pseudonym in as_alice.get(work).text
     page = as_alice.post(f"{url}study/places/{place.pk}/", {"to": "reject"})
     assert (page.status_code, Place.objects.get().state) == (422, "submitted")
+    as_alice.post(f"{url}study/places/{place.pk}/", {"to": "reject", "reason": "Too <short>."})
+    assert "Too &lt;short&gt;." in client.get("/c/study/progress/").text
     as_alice.post(f"{url}study/places/{place.pk}/", {"to": "approve"})
     assert Place.objects.get().state == "approved"
     as_alice.force_login(bob)
     assert as_alice.get(f"{url}study/").status_code == 404
+
+
+def test_a_budget_that_pays_nobody_opens_nothing(nli, as_alice, alice):
+    TaskMember.objects.create(task=nli.task, user=alice, role="owner")
+    open_campaign(nli.task, state="draft", ethics="Approved.", budget=149)
+    api, url = APIClient(), "/api/v1/tasks/nli/campaigns/study/"
+    api.force_authenticate(alice)
+    told = {"state": "open", "ethics_name": "Ada"}
+    refused = api.patch(url, told, format="json")
+    assert (refused.status_code, list(refused.data["error"]["fields"])) == (422, ["budget"])
+    assert Campaign.objects.get().state == "draft"
+    Campaign.objects.update(budget=150)
+    page = as_alice.get("/own/nli/campaigns/study/")
+    assert "pays 1 of 2" in page.text  # said before it is opened
+    assert 'data-copy="key"' in page.text
+    assert api.patch(url, told, format="json").data["numbers"]["people_paid"] == 1
 
 
 def test_frames_are_mechanical_turks_alone(nli):

@@ -25,4 +25,4 @@ def answer_questions(*, place: Place, answers: Mapping[str, Any], about: Mapping
 
 def forget_answers(*, annotator: Annotator) -> None:
     """Delete what somebody who leaves told of themselves; no lock."""
-    Place.objects.filter(annotator=annotator).update(answers=None, about={})
+    Place.objects.filter(annotator=annotator).update(answers=None, about={}, reason="")

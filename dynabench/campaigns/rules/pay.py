@@ -43,6 +43,18 @@ class Pay:
         """
         return people * self.most(written) + self.with_costs(others)
 
+    def people(self, budget: int | None, written: int, others: int) -> int | None:
+        """How many people a budget pays at most, beside others; None: there is no limit.
+
+        >>> pay = Pay(task=100, bonus=50, fee_percent=10)
+        >>> pay.people(373, written=1, others=40), pay.people(374, written=1, others=40)
+        (1, 2)
+        """
+        each = self.most(written)
+        if budget is None or not each:
+            return None
+        return max(0, budget - self.with_costs(others)) // each
+
 
 def per_hour(earned: Iterable[tuple[int, float]]) -> int | None:
     """What the median person earned in an hour; None while nobody has. Of amounts and seconds.

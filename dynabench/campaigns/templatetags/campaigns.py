@@ -57,16 +57,15 @@ def study_written_for(example: Example) -> str:
 
 
 @register.simple_tag
-def judged_for(user: User, task: Task, slug: str) -> Done | None:
-    """What somebody has done for this study of the task; None until they have judged all."""
+def done_for(user: User, task: Task, slug: str, kind: str) -> Done | None:
+    """What somebody who works for this study of the task has done, if they do such work in it."""
     place = _working(
         annotator__user=user.pk,
         campaign__task=task,
         campaign__slug=slug,
-        campaign__kind__in=("judge", "both"),
+        campaign__kind__in=(kind, "both"),
     )
-    done = done_of(place) if place else None
-    return done if done and done.judged >= done.each else None
+    return done_of(place) if place else None
 
 
 def _working(**where: Any) -> Place | None:
