@@ -105,7 +105,11 @@ def offers(context: Context, task: Task, what: str) -> bool:
 
 @register.filter
 def code_marked(text: str) -> SafeString:
-    """A text with what stands between backticks as code."""
+    """A text with what stands between backticks as code, and all of it escaped.
+
+    >>> code_marked("`<b>` & so")
+    '<code>&lt;b&gt;</code> &amp; so'
+    """
     return SafeString(re.sub("`([^`]+)`", r"<code>\1</code>", conditional_escape(text)))
 
 

@@ -372,6 +372,7 @@ def test_a_budget_that_pays_nobody_opens_nothing(nli, as_alice, alice):
     assert "pays 1 of 2" in page.text  # said before it is opened
     assert 'data-copy="key"' in page.text
     assert api.patch(url, told, format="json").data["numbers"]["people_paid"] == 1
+    assert "<code>about</code>" in as_alice.get("/own/nli/campaigns/study/change/").text
 
 
 def test_frames_are_mechanical_turks_alone(nli):
