@@ -18,7 +18,7 @@ PRODUCT = ("dynabench", "tasks", "annotation", "validation", "evaluation", "lead
 # Frameworks call these by their names.
 HOOKS = (
     *("clean_*", "get_*", "has_*_permission", "__getattr__", "Media", "process_*"),  # Django
-    *("authenticate", "authenticate_header", "has_permission", "patch"),  # Django REST framework
+    *("authenticate", "authenticate_header", "has_permission", "patch", "validate_*"),  # DRF
     *("delete_model", "history_view", "lookups", "save_*", "view_on_site"),  # its admin
     *("ignore_aliases", "initialize", "readinto", "seekable"),  # PyYAML, hatchling, io
 )

@@ -27,7 +27,15 @@ from dynabench.campaigns.models import (
     Place,
     Qualification,
 )
-from dynabench.campaigns.selectors import OWED, RESERVED, TAKEN, done_of, ids_of, rounds_are_over
+from dynabench.campaigns.selectors import (
+    OWED,
+    RESERVED,
+    TAKEN,
+    done_of,
+    ids_of,
+    may_submit,
+    rounds_are_over,
+)
 from dynabench.campaigns.ways.panels import PANELS, Arrival
 from dynabench.lib.encryption import encrypt
 from dynabench.lib.errors import Refused
@@ -88,7 +96,7 @@ def _free(campaign: Campaign) -> None:
     """Take back the places whose time is over; the campaign is locked.
 
     Who works may submit late, so their money stays reserved. Once that is over, too, who has done
-    everything is submitted, so that they are paid, and nobody else goes on.
+    all that they could is submitted, so that they are paid, and nobody else goes on.
     """
     now = timezone.now()
     over = campaign.all_places.filter(expires_at__lte=now)
@@ -96,7 +104,7 @@ def _free(campaign: Campaign) -> None:
     over.filter(state=State.WORKING).update(state=State.LAPSED)
     for place in over.filter(state=State.LAPSED, expires_at__lte=now - campaign.late):
         place.campaign = campaign
-        if done_of(place).is_enough:
+        if may_submit(place, done_of(place)):
             _end(place)
         else:
             changed_fields(place, {"state": State.OVER, "expires_at": now})
@@ -328,7 +336,7 @@ def submit(*, place: Place) -> Place:
     found = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
     if found.state not in (State.WORKING, State.LAPSED):
         return found
-    if not done_of(found).is_enough:
+    if not may_submit(found, done_of(found)):
         raise Refused(_("Something is left to do."), code="unfinished")
     _end(found)
     return found

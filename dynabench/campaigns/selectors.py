@@ -76,6 +76,12 @@ def rounds_are_over(campaign: Campaign) -> bool:
     return bool(chosen) and all(state in over for state in chosen)
 
 
+def may_submit(place: Place, done: Done) -> bool:
+    """Whether all is done, or what was begun cannot be gone on with, as the rounds are over."""
+    has_begun = any(n for _name, n in done.parts)
+    return done.is_enough or (has_begun and rounds_are_over(place.campaign))
+
+
 def written_by(place: Place) -> QuerySet[Example]:
     """The examples of a place; what was retracted does not count."""
     return Example.objects.filter(

@@ -24,7 +24,7 @@ from dynabench.campaigns.invitations import invited, is_invited
 from dynabench.campaigns.models import Campaign, Place
 from dynabench.campaigns.place_services import NoPlace
 from dynabench.campaigns.rules.questionnaire import read_questionnaire
-from dynabench.campaigns.selectors import done_of, ids_of
+from dynabench.campaigns.selectors import done_of, ids_of, may_submit
 from dynabench.campaigns.session import (
     arrival_of,
     enter,
@@ -250,8 +250,8 @@ def progress(request: HttpRequest, slug: str) -> HttpResponse:
     codes = {**left, "screened": campaign.code_screened or campaign.code_returned}
     values = {
         "place": place,
-        "done": done_of(place),
-        "work": [(WORK[name], n) for name, n in done_of(place).parts],
+        "may_submit": may_submit(place, done := done_of(place)),
+        "work": [(WORK[name], n) for name, n in done.parts],
         "pause": place.pauses.last(),
         "late_until": place.expires_at + campaign.late,
         "is_working": place.state in (State.WORKING, State.LAPSED),

@@ -180,3 +180,21 @@ def test_the_ledger_only_grows(nli):
     paid_place(open_campaign(nli.task), 1)
     assert_refused()
     assert LedgerRow.objects.count() == 3
+
+
+def test_who_began_is_paid_though_the_rounds_end_first(nli):
+    campaign = open_campaign(nli.task, kind="write", each=5, places=2, pay_task=100)
+    campaign.rounds.set([nli])
+    begun, _page = take_part(campaign, pid="begun")
+    write(nli, Place.objects.get().annotator.user)
+    idle, _page = take_part(campaign, pid="idle")
+    at = f"/c/{campaign.slug}"
+    assert f"{at}/finish/" not in begun.get(f"{at}/progress/").text
+    nli.state = "closed"
+    nli.save()
+    assert f"{at}/finish/" not in idle.get(f"{at}/progress/").text
+    assert f"{at}/finish/" in begun.get(f"{at}/progress/").text
+    for client in (begun, idle):
+        client.post(f"{at}/finish/")
+    assert [place.state for place in Place.objects.order_by("pk")] == ["submitted", "working"]
+    assert LedgerRow.objects.get().amount == 100
