@@ -33,6 +33,10 @@ def vectors(number, seed=0):
     return {3 * at + 1: row.tobytes() for at, row in enumerate(made)}
 
 
+def test_a_copy_is_worth_nothing_and_half_a_likeness_a_half():
+    assert [novelty(*one) for one in ((0.4, 0.3), (0.7,), (0.2, 0.85), (1.0,))] == [1, 0.5, 0.5, 0]
+
+
 def test_the_closest_of_those_before():
     some = vectors(5) | {40: vectors(5)[4]}
     found = closest(some, [1, 4, 40, 99])

@@ -33,6 +33,7 @@ def measured(draw):
 def test_a_rule_is_a_line():
     told = read_rules("agreement  below chance + 0.2 after 20\n\n pasted above 0.8 after 10\r\n")
     assert told == (Rule("agreement", 0.2, 20, True), Rule("pasted", 0.8, 10))
+    assert read_rules("\n".join(map(str, told))) == told
     assert read_rules(" \n") == ()
 
 

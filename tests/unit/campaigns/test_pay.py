@@ -16,6 +16,12 @@ def test_a_place_reserves_all_that_can_be_earned():
     assert Pay(task=100, test=300).most(2) == 300
 
 
+@pytest.mark.parametrize(("budget", "people"), [(None, None), (373, 1), (374, 2), (10, 0)])
+def test_how_many_people_a_budget_pays(budget, people):
+    pay = Pay(task=100, bonus=50, fee_percent=10)
+    assert pay.people(budget, written=1, others=40) == people
+
+
 def test_an_hour_is_that_of_the_median_person():
     assert per_hour([(300, 1800.0), (300, 3600.0), (300, 900.0), (1, 0.0)]) == 600
     assert per_hour([]) is None
