@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy
 
 from dynabench.accounts.models import User
 from dynabench.env import sends_mail
+from dynabench.lib.addresses import check_address
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +32,12 @@ SAYS_IT_WAS_SENT = "account/messages/email_confirmation_sent.txt"
 
 class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
     """allauth's, which sends mails as far as they can be sent."""
+
+    def clean_email(self, email: str) -> str:
+        """The address, for every form of allauth. Raises ValidationError."""
+        check_address(email)
+        cleaned: str = super().clean_email(email)
+        return cleaned
 
     def get_login_redirect_url(self, request: HttpRequest) -> str:
         """Home; or the invitation by which the person came, also once a mail was confirmed."""

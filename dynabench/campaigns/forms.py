@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from django import forms
-from django.core.validators import validate_email
 from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext
@@ -15,6 +14,7 @@ from dynabench.campaigns.before.tour import named_items
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.rules.questionnaire import Questionnaire
 from dynabench.campaigns.rules.tour import named_in, steps_of
+from dynabench.lib.addresses import is_address
 from tasks.config.components import Component
 from tasks.config.values import missing_message
 from tasks.models import Task
@@ -300,15 +300,6 @@ class InviteForm(forms.Form):
             said = gettext("These are no e-mail addresses: %(wrong)s")
             raise forms.ValidationError(said % {"wrong": ", ".join(wrong)})
         return found
-
-
-def is_address(text: str) -> bool:
-    """Whether it may be an e-mail address."""
-    try:
-        validate_email(text)
-    except forms.ValidationError:
-        return False
-    return True
 
 
 class PlaceForm(forms.Form):

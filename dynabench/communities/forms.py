@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from dynabench.communities.joint_services import KINDS
 from dynabench.communities.models import Community, CommunityTask, Post
 from dynabench.communities.rules import MOST
+from dynabench.lib.addresses import AddressField
 from evaluation.models import Submission
 from tasks.media.decoding import MAX_BYTES, TOO_MANY_BYTES
 from tasks.models import Task
@@ -112,7 +113,7 @@ class LogoForm(forms.Form):
 class OwnerForm(forms.Form):
     """A new owner, by address, so that nobody's address is offered."""
 
-    email = forms.EmailField(label=_("E-mail address of the account"))
+    email = AddressField(label=_("E-mail address of the account"))
 
 
 class PostForm(forms.ModelForm):

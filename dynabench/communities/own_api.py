@@ -25,6 +25,7 @@ from dynabench.communities.permissions import can_run
 from dynabench.communities.proposal_services import decide_community, propose_community
 from dynabench.communities.rules import MOST
 from dynabench.communities.selectors import owned_tasks
+from dynabench.lib.addresses import AddressInRequest
 from dynabench.lib.api import NewestFirst, read
 from tasks.permissions import can_own, can_see, look_up_roles
 from tasks.proposal import CODE
@@ -72,7 +73,7 @@ class CommunityOwnerSerializer(serializers.Serializer[Any]):
 class NewCommunityOwnerSerializer(serializers.Serializer[Any]):
     """Who shall be one."""
 
-    email = serializers.EmailField(help_text="Of an account, confirmed.")
+    email = AddressInRequest(help_text="Of an account, confirmed.")
 
 
 class NewPostSerializer(serializers.Serializer[Any]):

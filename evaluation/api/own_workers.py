@@ -19,6 +19,7 @@ from rest_framework.views import APIView
 from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken
 from dynabench.accounts.people import person
+from dynabench.lib.addresses import AddressInRequest
 from dynabench.lib.api import JSON_LINES, Pages, read
 from dynabench.lib.downloads import OCTETS, lines
 from dynabench.lib.storage.disk import scratch
@@ -66,7 +67,7 @@ class OwnWorkerSerializer(serializers.ModelSerializer[OwnWorker]):
 class NewOwnWorkerSerializer(serializers.Serializer[Any]):
     """Who may, and what: all of theirs, or one model, or what they have on one set."""
 
-    email = serializers.EmailField(help_text="Of an account.")
+    email = AddressInRequest(help_text="Of an account.")
     model = serializers.UUIDField(allow_null=True, default=None)
     evaluation_set = serializers.CharField(allow_null=True, default=None, help_text="Its name.")
     takes_sealed = serializers.BooleanField(

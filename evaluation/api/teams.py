@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.people import person, public_name
+from dynabench.lib.addresses import AddressInRequest
 from dynabench.lib.api import read
 from evaluation.api.models import Models
 from evaluation.models import Submission, Team, TeamMember
@@ -59,7 +60,7 @@ class NewTeamSerializer(serializers.Serializer[Any]):
 class InvitedSerializer(serializers.Serializer[Any]):
     """Whom to invite."""
 
-    email = serializers.EmailField(help_text="They accept it with this address confirmed.")
+    email = AddressInRequest(help_text="They accept it with this address confirmed.")
 
 
 class OwnerSerializer(serializers.Serializer[Any]):

@@ -6,6 +6,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext as _
 
+from dynabench.lib.addresses import AddressField
 from evaluation.models import EvaluationSet, Second, Submission
 from evaluation.own_workers.selectors import own_models, own_sets
 from tasks.models import Task
@@ -16,7 +17,7 @@ class OwnWorkerForm(forms.Form):
 
     def __init__(self, task: Task, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(data, use_required_attribute=False)
-        self.fields["email"] = forms.EmailField(label=_("E-mail address of the account"))
+        self.fields["email"] = AddressField(label=_("E-mail address of the account"))
         self.fields["model"] = forms.ModelChoiceField(
             own_models(task),
             required=False,

@@ -3,6 +3,8 @@
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from dynabench.lib.addresses import AddressField
+
 
 class TeamForm(forms.Form):
     """A new team."""
@@ -17,7 +19,7 @@ class TeamForm(forms.Form):
 class InvitationForm(forms.Form):
     """Whom to invite."""
 
-    email = forms.EmailField(
+    email = AddressField(
         label=_("E-mail address"),
         help_text=_("Of the account. Tell them: they find the invitation under “Teams”."),
     )

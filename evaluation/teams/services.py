@@ -1,7 +1,5 @@
 """Writes about teams. Each change of members locks the team, so that owners do not cross."""
 
-from django.core.exceptions import ValidationError
-from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.utils import timezone
@@ -9,6 +7,7 @@ from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import annotator_of, log
+from dynabench.lib.addresses import is_address
 from dynabench.lib.errors import Invalid, Refused
 from evaluation.models import Submission, Team, TeamMember
 from evaluation.teams.selectors import invitations_of, place_of
@@ -44,10 +43,8 @@ def invite(*, team: Team, actor: User, email: str) -> TeamMember:
     """
     _lock_owned(team, actor)
     address = email.strip().lower()
-    try:
-        validate_email(address)
-    except ValidationError:
-        raise Invalid(_("Enter an e-mail address."), field="email") from None
+    if not is_address(address):
+        raise Invalid(_("Enter an e-mail address."), field="email")
     if team.members.filter(Q(address=address) | Q(user__email__iexact=address)).exists():
         raise Invalid(_("This address is invited already."), field="email")
     if team.members.count() >= MOST_MEMBERS:

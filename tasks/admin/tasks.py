@@ -12,6 +12,7 @@ from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest, QueryDict
 
 from dynabench.accounts.models import User
+from dynabench.lib.addresses import AddressField
 from dynabench.lib.errors import Refused
 from dynabench.lib.refusals import as_form_error
 from tasks.admin.roles import (
@@ -83,7 +84,7 @@ class MemberForm(forms.ModelForm):
     """A member, named by e-mail address, so that nobody's address is offered."""
 
     person: User | AnonymousUser = AnonymousUser()
-    email = forms.EmailField(label="E-mail address of the account")
+    email = AddressField(label="E-mail address of the account")
 
     class Meta:
         model = TaskMember

@@ -13,6 +13,7 @@ from rest_framework.views import APIView
 from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken
 from dynabench.accounts.people import person
+from dynabench.lib.addresses import AddressInRequest
 from dynabench.lib.api import NewestFirst, read
 from tasks.access import ANY, find_task
 from tasks.api.members import NewMemberSerializer
@@ -40,7 +41,7 @@ class InvitationSerializer(serializers.ModelSerializer[Invitation]):
 class NewInvitationSerializer(NewMemberSerializer):
     """Whom to mail a link."""
 
-    email = serializers.EmailField(help_text="It need not have an account.")
+    email = AddressInRequest(help_text="It need not have an account.")
     days = serializers.IntegerField(min_value=1, max_value=LONGEST_DAYS, default=14)
 
 

@@ -13,6 +13,7 @@ from rest_framework.views import APIView
 from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken
 from dynabench.accounts.people import person
+from dynabench.lib.addresses import AddressInRequest
 from dynabench.lib.api import read
 from tasks.access import ANY, find_task
 from tasks.models import Task, TaskMember
@@ -42,7 +43,7 @@ class RoleSerializer(serializers.Serializer[Any]):
 class NewMemberSerializer(RoleSerializer):
     """Who shall be what."""
 
-    email = serializers.EmailField(help_text="Of an account.")
+    email = AddressInRequest(help_text="Of an account.")
 
 
 class _OfMembers(APIView):

@@ -12,6 +12,7 @@ from rest_framework.views import APIView
 from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken
 from dynabench.accounts.people import person
+from dynabench.lib.addresses import AddressInRequest
 from dynabench.lib.api import check_query, read
 from dynabench.lib.errors import Invalid
 from tasks.access import ANY, find_task
@@ -80,7 +81,7 @@ class NewDutySerializer(DutyChangeSerializer):
 
     kind = serializers.ChoiceField(Duty.Kind.choices)
     emails = serializers.ListField(
-        child=serializers.EmailField(), max_length=500, help_text="Of members; empty: everybody."
+        child=AddressInRequest(), max_length=500, help_text="Of members; empty: everybody."
     )
     round = serializers.IntegerField(allow_null=True, default=None, help_text="null: all rounds.")
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
-from django.core.validators import validate_email
 
 from dynabench.accounts.access_services import end_access, set_suspended
 from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.tokens import LONGEST, create_token
 from dynabench.env import ROLES
+from dynabench.lib.addresses import check_address
 from dynabench.lib.errors import Refused
 from tasks.models import Task
 from tasks.services import set_role
@@ -63,7 +63,7 @@ class Command(BaseCommand):
     def _add(self, options: dict[str, Any]) -> None:
         email, password = options["email"], secrets.token_urlsafe(12)
         try:
-            validate_email(email)
+            check_address(email)
         except ValidationError as error:
             raise CommandError(f"{email}: {error.message}") from None
         if User.objects.filter(email__iexact=email).exists():

@@ -13,10 +13,10 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
-from django.core.validators import validate_email
 
 from dynabench.accounts.models import User
 from dynabench.env import env_secret
+from dynabench.lib.addresses import check_address
 from dynabench.lib.versions import version
 from dynabench.management.installing import alone, first_rounds, install, open_round
 from tasks.models import Round
@@ -93,7 +93,7 @@ class Command(BaseCommand):
             self.stdout.write("There is no administrator: manage.py createsuperuser makes one.")
             return
         try:
-            validate_email(email)
+            check_address(email)
         except ValidationError as error:
             raise CommandError(f"ADMIN_EMAIL={email!r}: {error.message}") from None
         given = env_secret("ADMIN_PASSWORD")

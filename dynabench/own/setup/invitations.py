@@ -5,7 +5,6 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import ValidationError
-from django.core.validators import validate_email
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -14,6 +13,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dynabench.accounts.people import person
+from dynabench.lib.addresses import is_address
 from dynabench.lib.errors import Refused
 from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.lib.throttles import is_used_up
@@ -50,7 +50,7 @@ class MailForm(InvitationForm):
         if len(found) > MOST_ADDRESSES:
             said = _("Invite at most %(most)d people at a time.")
             raise ValidationError(said % {"most": MOST_ADDRESSES})
-        wrong = [one for one in found if not _is_address(one)]
+        wrong = [one for one in found if not is_address(one)]
         if wrong:
             said = _("These are no e-mail addresses: %(wrong)s")
             raise ValidationError(said % {"wrong": ", ".join(wrong)})
@@ -68,14 +68,6 @@ class LinkForm(InvitationForm):
         label=gettext_lazy("Most people"), min_value=1, max_value=MOST_USES, initial=20
     )
     field_order = ("role", "most", "days")
-
-
-def _is_address(text: str) -> bool:
-    try:
-        validate_email(text)
-    except ValidationError:
-        return False
-    return True
 
 
 @never_cache

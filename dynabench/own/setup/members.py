@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dynabench.accounts.people import person
+from dynabench.lib.addresses import AddressField
 from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.own.access import owned_task
 from tasks.models import Task, TaskMember
@@ -51,7 +52,7 @@ class RoleForm(forms.Form):
 class MemberForm(RoleForm):
     """A new member, by address, so that nobody's address is offered."""
 
-    email = forms.EmailField(label=gettext_lazy("E-mail address of the account"))
+    email = AddressField(label=gettext_lazy("E-mail address of the account"))
     field_order = ("email", "role")
 
 
