@@ -5,6 +5,7 @@ from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from django.db import transaction
 
+from dynabench.accounts.administrators import keep_one
 from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.services import log
 from dynabench.accounts.tokens import revoke_token
@@ -12,12 +13,13 @@ from dynabench.accounts.tokens import revoke_token
 
 @transaction.atomic
 def set_suspended(*, user: User, suspended: bool, actor: User | None) -> None:
-    """Let a person in no more, or again; suspending ends their sessions and tokens. No lock.
+    """Let a person in no more, or again; suspending ends their sessions and tokens.
 
     What they made stays, and so do their roles, which count again when they may come in again.
-    actor: None for a command.
+    actor: None for a command. Locks all administrators. Raises LastAdministrator.
     """
     if suspended:
+        keep_one(without=[user.pk])
         end_access(user=user, actor=actor)
     User.objects.filter(pk=user.pk).update(is_active=not suspended)
     action = "person.suspended" if suspended else "person.admitted"
@@ -26,7 +28,12 @@ def set_suspended(*, user: User, suspended: bool, actor: User | None) -> None:
 
 @transaction.atomic
 def set_administrator(*, user: User, administers: bool, actor: User | None) -> None:
-    """Make a person an administrator of the site, or no longer. No lock."""
+    """Make a person an administrator of the site, or no longer.
+
+    Locks all administrators. Raises LastAdministrator.
+    """
+    if not administers:
+        keep_one(without=[user.pk])
     user.is_superuser = administers
     user.save(update_fields=["is_superuser"])
     action = "person.administrator" if administers else "person.no_administrator"

@@ -1,20 +1,50 @@
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin as BaseUserAdmin
+from django.contrib.auth.forms import AdminUserCreationForm, UserChangeForm
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from dynabench.accounts.access_services import end_access, set_suspended
+from dynabench.accounts.administrators import are_all, keep_one
 from dynabench.accounts.erasures import name_of, note_erasure
 from dynabench.accounts.models import ApiToken, Erasure, User
 from dynabench.accounts.people import person
 from dynabench.accounts.tokens import revoke_token
+from dynabench.lib.addresses import AddressField
+from dynabench.lib.refusals import as_form_error, as_message
+
+
+class NewAccountForm(AdminUserCreationForm):
+    """Django's, for an address that mail reaches."""
+
+    class Meta(AdminUserCreationForm.Meta):
+        model = User
+        fields = ("email",)
+        field_classes: ClassVar = {"email": AddressField}
+
+
+class AccountForm(UserChangeForm):
+    """Django's, which leaves the site an administrator."""
+
+    class Meta(UserChangeForm.Meta):
+        model = User
+        field_classes: ClassVar = {"email": AddressField}
+
+    def clean(self) -> dict[str, Any]:
+        told: dict[str, Any] = super().clean() or self.cleaned_data
+        if not (told.get("is_active") and told.get("is_superuser")):
+            with as_form_error(self):  # the admin saves in the same transaction
+                keep_one(without=[self.instance.pk])
+        return told
 
 
 @admin.register(User)
 class UserAdmin(BaseUserAdmin):
+    form = AccountForm
+    add_form = NewAccountForm
     ordering = ["email"]
     actions = ["suspend", "end_access"]
     list_display = ["email", "is_superuser", "is_active", "date_joined"]
@@ -33,13 +63,22 @@ class UserAdmin(BaseUserAdmin):
         )
     ]
 
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """With the last administrators as what keeps them from being deleted."""
+        found, counts, lacking, protected = super().get_deleted_objects(objs, request)
+        if are_all([user.pk for user in objs]):
+            protected = [*protected, "The site would have no administrator."]
+        return found, counts, lacking, protected
+
     @transaction.atomic
     def delete_model(self, request: HttpRequest, obj: User) -> None:
+        keep_one(without=[obj.pk])
         note_erasure(Erasure.Kind.PERSON, name_of(obj))
         super().delete_model(request, obj)
 
     @transaction.atomic
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        keep_one(without=[user.pk for user in queryset])
         for user in queryset:
             note_erasure(Erasure.Kind.PERSON, name_of(user))
         super().delete_queryset(request, queryset)
@@ -53,7 +92,8 @@ class UserAdmin(BaseUserAdmin):
     @admin.action(description="Suspend: sign out, revoke tokens, let in no more")
     def suspend(self, request: HttpRequest, users: QuerySet[User]) -> None:
         for user in users.exclude(pk=person(request).pk):
-            set_suspended(user=user, suspended=True, actor=person(request))
+            with as_message(request):
+                set_suspended(user=user, suspended=True, actor=person(request))
 
     @admin.action(description="Sign out everywhere and revoke tokens")
     def end_access(self, request: HttpRequest, users: QuerySet[User]) -> None:

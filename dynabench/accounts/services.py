@@ -11,6 +11,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
+from dynabench.accounts.administrators import keep_one
 from dynabench.accounts.erasures import name_of, note_erasure
 from dynabench.accounts.models import Annotator, Erasure, LogEntry, User, new_pseudonym
 
@@ -45,13 +46,18 @@ def set_in_ranking(*, annotator: Annotator, on: bool) -> None:
     annotator.save(update_fields=["in_ranking"])
 
 
-def leave(*, user: User) -> Annotator | None:
+def leave(*, user: User, is_repeated: bool = False) -> Annotator | None:
     """Delete a user with everything that names them; returns the annotator that is left, if any.
 
+    is_repeated: they had left before a backup brought them back, so they go in any case.
+
     What they made keeps an annotator under a new pseudonym, so that nobody who knew the old one
-    finds it. No lock: a request that has begun may still write, and `purge_deleted` finds it.
+    finds it. Locks all administrators. A request that has begun may still write, and
+    `purge_deleted` finds it. Raises LastAdministrator.
     """
     with transaction.atomic():
+        if not is_repeated:
+            keep_one(without=[user.pk])
         annotator = Annotator.objects.filter(user=user).first()
         for session in UserSession.objects.filter(user=user):
             session.end()

@@ -184,7 +184,7 @@ def _erase(key: str, erased: Mapping[str, set[str]]) -> Iterator[tuple[str, int]
     if Kind.PERSON in erased:
         people = [one for one in User.objects.all() if is_erased(Kind.PERSON, name_of(one))]
         for user in people:
-            delete_person(user=user)
+            delete_person(user=user, is_repeated=True)
         yield "people", len(people)
 
 

@@ -15,6 +15,7 @@ from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.people import person
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.downloads import lines
+from dynabench.lib.refusals import as_message
 from dynabench.me.export import export
 from dynabench.me.services import delete_person
 from tasks.models import TaskMember
@@ -55,7 +56,8 @@ def delete(request: HttpRequest) -> HttpResponse:
         return render(request, "me/delete.html", {"owned": links})
     if request.POST.get("sure") != "yes":
         return redirect("me:delete")
-    logout(request)
-    delete_person(user=user)
-    messages.success(request, _("Your account is deleted."))
+    with as_message(request):
+        delete_person(user=user)
+        logout(request)
+        messages.success(request, _("Your account is deleted."))
     return redirect("home")

@@ -1,6 +1,7 @@
 """Leaving: the person at once, then their texts."""
 
 from annotation.erasure import erase_drafts, erase_examples
+from dynabench.accounts.administrators import LastAdministrator, are_all
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import leave
 from dynabench.campaigns.before.questionnaire_services import forget_answers
@@ -11,17 +12,20 @@ from leaderboard.people.services import forget_goals
 from validation.erasure import erase_words
 
 
-def delete_person(*, user: User) -> None:
+def delete_person(*, user: User, is_repeated: bool = False) -> None:
     """Withdraw the person's models, delete the account, then what they wrote, some at a time.
 
     Accepted models of a team stay with it.
 
     Should the last step be cut short, `manage.py purge_deleted` finishes it.
+    is_repeated: as in `leave`. Raises LastAdministrator.
     """
+    if not is_repeated and are_all([user.pk]):
+        raise LastAdministrator
     pass_on(owner=user)
     withdraw_all(owner=user)
     leave_all(user=user)
-    if annotator := leave(user=user):
+    if annotator := leave(user=user, is_repeated=is_repeated):
         erase_work(annotator)
 
 

@@ -1,0 +1,35 @@
+"""Administrators leave at the same time."""
+
+import pytest
+
+from dynabench.accounts.access_services import set_administrator, set_suspended
+from dynabench.accounts.administrators import LastAdministrator
+from dynabench.accounts.models import User
+from dynabench.accounts.services import leave
+from tests.support.factories import UserFactory
+from tests.support.races import races
+
+pytestmark = pytest.mark.django_db(transaction=True)
+REPEATS = races(10)
+WAYS = (
+    lambda user: leave(user=user),
+    lambda user: set_suspended(user=user, suspended=True, actor=None),
+    lambda user: set_administrator(user=user, administers=False, actor=None),
+)
+
+
+@pytest.mark.parametrize("time", REPEATS)
+def test_of_two_administrators_who_leave_one_stays(at_once, time):
+    """Lock: all administrators, in `keep_one`."""
+    pairs = [(UserFactory(is_superuser=True), WAYS[(time + n) % 3]) for n in range(2)]
+
+    def go(pair):
+        user, way = pair
+        try:
+            way(user)
+        except LastAdministrator:
+            return 0
+        return 1
+
+    assert sum(at_once(go, pairs)) == 1
+    assert User.objects.filter(is_superuser=True, is_active=True).count() == 1
