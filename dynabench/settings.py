@@ -191,6 +191,7 @@ PASSWORD_SIGN_IN = env_choice("PASSWORD_SIGN_IN", "everybody", "administrators")
 SOCIALACCOUNT_LOGIN_ON_GET = True
 SOCIALACCOUNT_PROVIDERS = {
     "openid_connect": {
+        "provider_class": "dynabench.accounts.openid.Provider",
         "OAUTH_PKCE_ENABLED": True,
         "SCOPE": env_list("OIDC_SCOPES") or ["openid", "profile", "email"],
         # Who has an account with an address that the provider confirms has it from now on by both.

@@ -5,7 +5,7 @@ that it tells at each sign-in alone decide the roles of who comes by it.
 """
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, NoReturn
 
 from allauth.core.exceptions import ImmediateHttpResponse
@@ -20,6 +20,7 @@ from requests import RequestException
 
 from dynabench.accounts.access_services import has_confirmed, set_administrator, take_over
 from dynabench.accounts.adapter import Adapter as AccountAdapter
+from dynabench.accounts.administrators import LastAdministrator
 from dynabench.accounts.models import User
 from dynabench.env import ADMINISTRATOR, ROLES
 from tasks.models import Task
@@ -46,7 +47,7 @@ class Adapter(AccountAdapter):
 
     def post_login(self, request: HttpRequest, user: User, **named: Any) -> HttpResponse:
         if login := (named.get("signal_kwargs") or {}).get("sociallogin"):
-            follow_groups(user=user, groups=groups_of(login.account.extra_data))
+            follow_groups(user=user, told=login.account.extra_data)
         response: HttpResponse = super().post_login(request, user, **named)
         return response
 
@@ -89,26 +90,39 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         raise ImmediateHttpResponse(redirect("account_login"))
 
 
-def groups_of(claims: dict[str, Any]) -> set[str]:
-    """The groups that the provider tells, as userinfo or in its token; none where it tells none."""
-    told = claims.get("userinfo", claims), claims.get("id_token", {})
-    for part in told:
-        found = part.get(settings.OIDC_GROUPS_CLAIM)
-        if isinstance(found, list):
-            return {str(group) for group in found}
-    return set()
+def follow_groups(*, user: User, told: Mapping[str, Any]) -> None:
+    """Give the account the roles of its groups, as the provider told them at this sign-in.
+
+    Where it told none, or only where to ask for them, everything stays as it is. The last
+    administrator stays one.
+    """
+    if not settings.OIDC_ROLES:
+        return
+    if told.get("groups") is None:
+        where = "points elsewhere for" if told.get("groups_are_elsewhere") else "did not tell"
+        claim = settings.OIDC_GROUPS_CLAIM
+        logger.warning(
+            "The provider %s the groups (claim %r) of account %d, whose roles stay as they are.",
+            *(where, claim, user.pk),
+        )
+        return
+    give_roles(user=user, groups=told["groups"])
 
 
 @transaction.atomic
-def follow_groups(*, user: User, groups: Collection[str]) -> None:
+def give_roles(*, user: User, groups: Collection[str]) -> None:
     """Give the account what OIDC_ROLES says of its groups, and take what they no longer give.
 
-    Of several roles in a task it has the strongest. Locks each task in which a role changes.
+    Of several roles in a task it has the strongest. Locks each task in which a role changes, then
+    the administrators.
     """
     named = {pair for pairs in settings.OIDC_ROLES.values() for pair in pairs}
     given = {pair for group in groups for pair in settings.OIDC_ROLES.get(group, ())}
-    if ADMINISTRATOR in named and user.is_superuser != (ADMINISTRATOR in given):
-        set_administrator(user=user, administers=not user.is_superuser, actor=None)
     for task in Task.objects.filter(code__in={pair[0] for pair in named}).order_by("pk"):
         roles = (role for role in ROLES if (task.code, role) in given)
         set_role(task=task, user=user, role=next(roles, None))
+    if ADMINISTRATOR in named and user.is_superuser != (ADMINISTRATOR in given):
+        try:
+            set_administrator(user=user, administers=not user.is_superuser, actor=None)
+        except LastAdministrator:
+            logger.warning("Account %d stays an administrator, as the last one.", user.pk)

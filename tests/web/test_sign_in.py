@@ -48,6 +48,7 @@ def come(client, provider, email, *groups, verified=True):
 
 
 def test_who_comes_by_the_provider_gets_an_account_and_the_roles_of_their_groups(client, oidc):
+    UserFactory(email="boss@example.org", is_superuser=True)  # the last one would stay
     page = client.get("/accounts/login/?next=/t/nli/").text
     assert f'href="{LOGIN}?next=%2Ft%2Fnli%2F"' in page
     assert come(client, oidc, "mo@example.org", "linguists", "leads").status_code == 302
