@@ -21,7 +21,8 @@ from leaderboard.people.goals import WEEK, active_seconds, monday
 from tasks.config.schema import CORRECTION, TaskConfig
 from tasks.media.markup import shown_media
 from tasks.models import Round
-from validation.judging.page import author_said, verdict_words
+from validation.judging.page import author_said
+from validation.judging.wording import verdict_words
 from validation.models import Choice, Consensus, GoldAnswer, OwnerDecision, Validation
 from validation.rewards.points import day_total
 from validation.rewards.scores import points_of, written

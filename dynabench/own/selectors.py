@@ -15,7 +15,7 @@ from tasks.config.schema import TaskConfig
 from tasks.media.markup import shown_value
 from tasks.models import Task
 from validation.decisions.replay import ExampleStatus
-from validation.judging.page import verdict_words
+from validation.judging.wording import verdict_words
 from validation.models import Choice, Consensus, Gold, Validation
 
 VERDICTS = {

@@ -37,6 +37,7 @@ def findings(config: TaskConfig) -> tuple[Finding, ...]:
         *group_terms(config),
         *groups(config),
         *_validation(config),
+        *_judges(config),
         *_support(config),
     )
     # These make sense only of sound fields.
@@ -308,6 +309,25 @@ def _validation(config: TaskConfig) -> Iterator[Finding]:
     if config.validation.mode == "label" and "multiclass" not in types:
         message = "there is no target field with labels for validators to choose"
         yield Finding(("validation", "mode"), message, "write `mode: verdict`")
+
+
+def _judges(config: TaskConfig) -> Iterator[Finding]:
+    """What judges would read too much, or too little."""
+    is_label = config.validation.mode == "label"
+    if config.validation.answers and is_label:
+        at = ("validation", "answers")
+        yield Finding(at, "judges choose among labels", "remove answers, or write `mode: verdict`")
+    is_text = is_label or config.talk is not None
+    judged = (config.text_field,) if is_text else config.target_fields
+    for loc, field in _each(config):
+        if loc[0] != "input":
+            for key in field.model_fields_set & {"judges_see", "judges_label"}:
+                yield Finding((*loc, key), "this is of the input only", f"remove {key}")
+        elif field.judges_see and is_label and (field.when or field.name in config.target_fields):
+            message = "it would tell the label that judges choose"
+            yield Finding((*loc, "judges_see"), message, "remove judges_see")
+        elif field.judges_see is False and field.name in judged:
+            yield Finding((*loc, "judges_see"), "this is what judges judge", "remove judges_see")
 
 
 def _corrections(config: TaskConfig) -> Iterator[Finding]:

@@ -27,7 +27,7 @@ PLACES: tuple[Place, ...] = get_args(Place)
 Colour = Literal["blue", "teal", "orange", "pink", "olive", "sky"]
 COLOURS: tuple[Colour, ...] = get_args(Colour)
 """Each is readable on light and on dark pages; the words always stand beside it."""
-COMMON_KEYS = ("name", "type", "label", "help", "required", "when")
+COMMON_KEYS = ("name", "type", "label", "help", "required", "when", "judges_see", "judges_label")
 OUTCOMES = ("fooled", "not_fooled", "undecided", "no_model")
 FIELD_TYPES: dict[str, "FieldType"] = {}
 """By name; the modules of `tasks.config.field_types` fill it."""
@@ -147,6 +147,10 @@ class Component(Part):
     """prob: one probability instead of one a label."""
     when: When | None = None
     """The field is asked only if this holds."""
+    judges_see: bool | None = None
+    """Of the input: whether judges read it; null: if the model reads it, or it is judged itself."""
+    judges_label: Words | None = None
+    """Of the input: what judges read above it; null: the label, or for a chat "Conversation"."""
 
     def __hash__(self) -> int:
         return hash((self.name, self.type, self.label))  # a mapping, as of colours, has no hash

@@ -11,7 +11,8 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass
 from pydantic_core import PydanticKnownError
 
-from tasks.config.components import Component, Label, Many, Name, Part, Share, When, Words
+from tasks.config.components import Component, Label, Many, Name, Part, When, Words
+from tasks.config.judging import ValidationPolicy
 from tasks.config.verdicts import VerdictRule
 
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
@@ -181,40 +182,6 @@ class Leaderboard(Part):
     interval of an accuracy is below 5 points."""
 
 
-class Votes(Part):
-    """When validations decide."""
-
-    rule: Literal["n-equal", "at-least", "strict", "plurality"] = "n-equal"
-    needed: int = Field(default=3, ge=1)
-    """Equal votes that decide; for strict and plurality it follows from `of`."""
-    of: int | None = Field(default=None, ge=1)
-    """Most votes; n-equal needs none."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _majority(cls, data: Any) -> Any:
-        """More than half of the votes decide; ties and pluralities are the consensus's business."""
-        if isinstance(data, dict) and data.get("rule") in ("strict", "plurality"):
-            of = data.get("of")
-            if isinstance(of, int) and "needed" not in data:
-                return {**data, "needed": of // 2 + 1}
-        return data
-
-
-class ValidationPolicy(Part):
-    """How others judge an example."""
-
-    mode: Literal["label", "verdict"] = "verdict"
-    """label: their own label, chosen blindly; verdict: correct, incorrect or flagged."""
-    votes: Votes = Votes()
-    judge_not_fooled: Share = 0.2
-    """Share of the examples that did not fool the model which are judged too."""
-    reveal: bool = False
-    """Whether validators see the author's label and the model's answer after their vote."""
-    corrections: bool = False
-    """Whether validators who say that a free answer is incorrect may type the right one."""
-
-
 class Limits(Part):
     """Caps for each person, and how much of the model's confidence people see."""
 
@@ -373,6 +340,21 @@ class TaskConfig:
             if component.kind.is_read and component.when is None and self.talk in (None, component)
         )
         return tuple(c.name for c in (*self.context, *from_input) if c.name not in hidden)
+
+    @property
+    def judged_fields(self) -> tuple[str, ...]:
+        """What judges see of the input before they vote.
+
+        Where a field does not say so: what the model reads, and the author's answer where that is
+        judged. The rest, such as why an answer is wrong, tells what the author claims.
+        """
+        own = self.target_fields if self.validation.mode == "verdict" else ()
+        shown = {*self.model_fields, *own}
+        return tuple(
+            one.name
+            for one in self.input
+            if (one.name in shown if one.judges_see is None else one.judges_see)
+        )
 
     @property
     def media_fields(self) -> Mapping[str, str]:

@@ -234,6 +234,33 @@ def test_every_step_of_every_template_keeps_what_it_says(code):
     assert load_config(text_of(completed(data))) == templates()[code].config
 
 
+def test_what_judges_see_of_a_field_is_said_in_its_form_and_goes_when_it_moves(as_ada):
+    steps = begin(as_ada)
+    steps.post("fields/", label="Why", type="text", place="input")
+    said = {"was": "why", "name": "why", "label": "Why", "type": "text", "place": "input"}
+    steps.post("fields/input/0/", **said, judges_see="no", judges_label="Reason")
+    assert data_of(steps.text)["input"][0].items() >= {
+        ("judges_see", False),
+        ("judges_label", "Reason"),
+    }
+    assert 'value="no" selected' in steps.get("fields/input/0/").text
+    steps.post("fields/input/0/", **said | {"place": "create"}, judges_see="no", judges_label="R")
+    assert not {"judges_see", "judges_label"} & data_of(steps.text)["metadata"]["create"][0].keys()
+
+
+def test_both_answers_of_judges_have_words_or_none(as_ada):
+    steps = begin(as_ada)
+    sent = {"mode": "verdict", "rule": "n-equal", "needed": 2, "judge_not_fooled": 0.2}
+    sent |= {"question": "Was it told?", "correct": "No"}
+    assert steps.post("judging/", **sent).status_code == 422
+    assert steps.post("judging/", **sent, incorrect="Yes").status_code == 302
+    said = data_of(steps.text)["validation"]
+    assert (said["question"], said["answers"]) == (
+        "Was it told?",
+        {"correct": "No", "incorrect": "Yes"},
+    )
+
+
 def test_an_arena_has_fewer_steps(as_ada):
     as_ada.post("/new/template/arena/", {"name": "Mine", "code": "mine", "steps": "1"})
     steps = Steps(as_ada)

@@ -23,17 +23,11 @@ class NotBlind(NotAllowed):
 
 
 def blind_inputs(config: TaskConfig, example: Example) -> dict[str, Any]:
-    """What the author wrote, by field.
-
-    For a blind label it lacks the labels that the author chose, and the fields that depend on them.
-    """
-    hidden = set(config.target_fields) if label_field(config) else set()
+    """Return what the author wrote, by field, without what tells their claim."""
     return {
-        component.name: value
-        for component in config.input
-        if component.name not in hidden
-        and not (label_field(config) and component.when)
-        and (value := example.inputs.get(component.name)) is not None
+        name: value
+        for name in config.judged_fields
+        if (value := example.inputs.get(name)) is not None
     }
 
 

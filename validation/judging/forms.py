@@ -11,35 +11,9 @@ from annotation.models import Example
 from annotation.writing.forms import ComponentForm
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
-from validation.models import Validation, Verdict
-from validation.rules.claims import is_about_model, label_field
+from validation.judging.wording import choices, decision_legend
+from validation.models import Validation
 from validation.rules.consensus import Vote
-
-FLAG = f"verdict:{Verdict.FLAGGED}"
-
-
-def choices(
-    config: TaskConfig, about_model: bool = False, *, with_flag: bool = False
-) -> list[tuple[str, str]]:
-    """What a validator can answer; `label:` or `verdict:` says which kind it is.
-
-    about_model: the verdict is about the model's answer (`claims.is_about_model`).
-    """
-    field = label_field(config)
-    if about_model:
-        own = [
-            (f"verdict:{Verdict.CORRECT}", gettext("Yes, the model is right")),
-            (f"verdict:{Verdict.INCORRECT}", gettext("No, the model is wrong")),
-        ]
-    elif field is None:
-        own = [
-            (f"verdict:{Verdict.CORRECT}", gettext("Correct")),
-            (f"verdict:{Verdict.INCORRECT}", gettext("Incorrect")),
-        ]
-    else:
-        own = [(f"label:{label.value}", label.words) for label in config.labels(field)]
-    flag = [(FLAG, gettext("Not usable: flag it"))] if with_flag else []
-    return [*own, (f"verdict:{Verdict.CANNOT_TELL}", gettext("Unclear")), *flag]
 
 
 class KeyedRadios(forms.RadioSelect):
@@ -66,12 +40,12 @@ class VoteForm(forms.Form):
         *args: Any,
         config: TaskConfig,
         legend: str,
-        about_model: bool = False,
+        outcome: str,
         with_flag: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        offered = choices(config, about_model, with_flag=with_flag)
+        offered = choices(config, outcome, with_flag=with_flag)
         self.fields["answer"].choices = offered  # type: ignore[attr-defined]
         self.fields["answer"].label = legend
 
@@ -95,17 +69,15 @@ class DecisionForm(VoteForm):
     )
 
     def __init__(self, *args: Any, decides: Example) -> None:
-        config = decides.round.task.config
-        about_model = is_about_model(config, decides.outcome)
-        asks = gettext("Is the model's answer correct?") if about_model else ""
+        config, outcome = decides.round.task.config, decides.outcome
         super().__init__(
             *args,
             config=config,
-            legend=asks or gettext("What is right?"),
-            about_model=about_model,
+            legend=decision_legend(config, outcome),
+            outcome=outcome,
             with_flag=True,
         )
-        named = ", ".join(answer for answer, _ in choices(config, about_model, with_flag=True))
+        named = ", ".join(answer for answer, _ in choices(config, outcome, with_flag=True))
         words = gettext("Choose one of: %(answers)s") % {"answers": named}
         self.fields["answer"].error_messages["invalid_choice"] = words
 
@@ -173,7 +145,7 @@ class AfterForm(QuestionForm):
         *,
         config: TaskConfig,
         reveal: bool,
-        about_model: bool = False,
+        outcome: str,
         context: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(components, data, context=context)
@@ -186,7 +158,7 @@ class AfterForm(QuestionForm):
                 error_messages={"required": _("Choose one")},
             )
             self.fields["reveal_choice"] = forms.ChoiceField(
-                choices=[("", _("No change")), *choices(config, about_model)],
+                choices=[("", _("No change")), *choices(config, outcome)],
                 required=False,
                 label=_("If you change it: to what?"),
             )

@@ -10,8 +10,7 @@ from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
-from django.utils.translation import get_language, gettext_noop, ngettext, override
-from django.utils.translation import gettext as _
+from django.utils.translation import get_language, ngettext, override
 
 from annotation.models import Example
 from annotation.writing import result_panel
@@ -23,42 +22,19 @@ from tasks.models import Task, parsed_config
 from tasks.permissions import can_review
 from validation.judging import blind, queue, vote_caps
 from validation.judging.duties import is_asked_no_more, parts_of
-from validation.judging.forms import AfterForm, FlagForm, VoteForm, choices
+from validation.judging.forms import AfterForm, FlagForm, VoteForm
 from validation.judging.services import JudgeSession
+from validation.judging.wording import choices, judges_title, legend, verdict_words
 from validation.models import Choice, GoldAnswer, Validation
 from validation.rules.claims import confirming, is_about_model, label_field
-
-OF_MODEL = {
-    "correct": gettext_noop("the model is right"),
-    "incorrect": gettext_noop("the model is wrong"),
-}
 
 
 def shown_inputs(config: TaskConfig, example: Example) -> list[tuple[str, str]]:
     """(label, words) of what the author wrote, as far as `blind_inputs` shows it."""
     return [
-        (
-            config.component(name).title.removeprefix("Your ").capitalize(),
-            shown_value(config, name, value),
-        )
+        (judges_title(config.component(name)), shown_value(config, name, value))
         for name, value in blind.blind_inputs(config, example).items()
     ]
-
-
-def legend(config: TaskConfig, outcome: str) -> str:
-    """The question above the answers."""
-    if is_about_model(config, outcome):
-        return _("Is the model's answer correct?")
-    texts = [c.title.lower() for c in config.context if c.kind.is_text]
-    prompt = config.support.prompt_field if config.support else None
-    has_labels = label_field(config) is not None
-    if not config.target_fields:  # no model was asked, and the author gave no answer
-        return _("Is this example correct?")
-    if not texts or prompt:
-        return _("Which one is right?") if has_labels else _("Is the answer correct?")
-    if has_labels:
-        return _("Given the %(text)s, which one is right?") % {"text": texts[0]}
-    return _("Given the %(text)s, is the answer correct?") % {"text": texts[0]}
 
 
 def fields_of(form: FlagForm) -> SafeString:
@@ -74,9 +50,7 @@ def fields_of(form: FlagForm) -> SafeString:
 
 def vote_form(config: TaskConfig, outcome: str, data: Any) -> VoteForm:
     """The answer to an example with this outcome."""
-    about_model = is_about_model(config, outcome)
-    asks = legend(config, outcome)
-    return VoteForm(data, config=config, legend=asks, about_model=about_model)
+    return VoteForm(data, config=config, legend=legend(config, outcome), outcome=outcome)
 
 
 @lru_cache(256)
@@ -138,7 +112,7 @@ def _example_values(
         "shown_inputs": shown_inputs(config, example),
         "form": form,
         "asks": legend(config, example.outcome),
-        "answers": coloured(config, choices(config, is_about_model(config, example.outcome))),
+        "answers": coloured(config, choices(config, example.outcome)),
         "model_said": model_said(config, example),
         "flag_form": flag_form,
         "flag_fields": fields_of(flag_form) if flag_form else blank_flag(text, asked, spoken),
@@ -207,13 +181,8 @@ def choice_words(config: TaskConfig, choice: Choice, outcome: str) -> str:
         return config.display(field, choice.label)
     if words := verdict_words(config, choice.verdict, outcome):
         return words
-    offered = dict(choices(config)).get(f"verdict:{choice.verdict}")
+    offered = dict(choices(config, outcome)).get(f"verdict:{choice.verdict}")
     return offered or choice.get_verdict_display()  # type: ignore[attr-defined, no-any-return]
-
-
-def verdict_words(config: TaskConfig, verdict: str, outcome: str) -> str:
-    """A verdict on a model's answer; empty where it is about the author's."""
-    return _(OF_MODEL.get(verdict, "")) if is_about_model(config, outcome) else ""
 
 
 def author_said(config: TaskConfig, example: Example) -> str:
@@ -261,6 +230,6 @@ def after_form(vote: Validation | GoldAnswer, data: Any = None) -> AfterForm:
         data,
         config=config,
         reveal=blind.asks_reveal(config, vote),
-        about_model=is_about_model(config, vote.example.outcome),
+        outcome=vote.example.outcome,
         context=vote.example.context.fields,
     )

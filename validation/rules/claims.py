@@ -31,6 +31,15 @@ def is_about_model(config: TaskConfig, outcome: str) -> bool:
     return is_claimed and outcome in ASKED
 
 
+def has_own_words(config: TaskConfig, outcome: str) -> bool:
+    """Whether the question and the answers that the configuration words are those that are asked.
+
+    Where they are about a model's answer, they say nothing of an example that no model answered.
+    """
+    is_about_author = config.verdict.type not in ABOUT_MODEL or label_field(config) is not None
+    return is_about_author or is_about_model(config, outcome)
+
+
 def confirming(config: TaskConfig, outcome: str) -> Literal["correct", "incorrect"] | None:
     """The verdict that agrees with the author; None: the author has not said yet."""
     if not is_about_model(config, outcome):

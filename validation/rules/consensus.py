@@ -12,7 +12,7 @@ from itertools import count
 from typing import Literal, Self, cast, get_args
 
 from dynabench.lib.words import gettext_noop
-from tasks.config.schema import Votes
+from tasks.config.judging import Votes
 
 Verdict = Literal["correct", "incorrect", "flagged", "cannot_tell"]
 Rule = Literal["n-equal", "at-least", "strict", "plurality", "dawid-skene"]

@@ -7,10 +7,9 @@ from annotation.models import Example
 from annotation.writing import result_panel
 from dynabench.campaigns.before.tour import gold_in
 from dynabench.campaigns.models import Place
-from validation.judging.forms import choices
-from validation.judging.page import legend, shown_inputs
+from validation.judging.page import shown_inputs
+from validation.judging.wording import choices, legend
 from validation.models import Gold
-from validation.rules.claims import is_about_model
 
 
 @dataclass(frozen=True)
@@ -42,12 +41,11 @@ def items_of(place: Place, tries: int) -> list[Gold]:
 def shown(place: Place, gold: Gold, said: str = "") -> Item:
     """An item as the judge page shows it, blind; said: what was answered before."""
     config, example = place.campaign.task.config, gold.example
-    about_model = is_about_model(config, example.outcome)
     return Item(
         example,
         list(result_panel.shown_context(config, example.context)),
         shown_inputs(config, example),
         legend(config, example.outcome),
-        choices(config, about_model),
+        choices(config, example.outcome),
         said,
     )

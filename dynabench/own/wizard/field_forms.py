@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy
 
 from dynabench.own.wizard.forms import text_area
 from tasks.config.checks import types_of
-from tasks.config.components import COLOURS, FIELD_TYPES, OUTCOMES
+from tasks.config.components import COLOURS, COMMON_KEYS, FIELD_TYPES, OUTCOMES
 from tasks.making.outline import (
     PLACES,
     Data,
@@ -92,6 +92,8 @@ KEY_FIELDS: Mapping[str, Callable[[], forms.Field]] = {
 }
 """How the keys are asked for that a type of field has besides those of all; labels have rows."""
 ROWS = ("labels", "tags", "colours")
+SEEN: Mapping[Any, str] = {True: "yes", False: "no"}
+LAST = ("required", "is_answer", "when", "judges_see", "judges_label", "place", "name")
 
 
 def places_of(kind: str) -> list[str]:
@@ -188,6 +190,21 @@ class FieldForm(forms.Form):
         required=False,
     )
     when = forms.ChoiceField(label=gettext_lazy("Asked if"), required=False)
+    judges_see = forms.ChoiceField(
+        label=gettext_lazy("Judges see it"),
+        required=False,
+        choices=[
+            ("", gettext_lazy("If the model reads it, or if they judge it")),
+            ("yes", gettext_lazy("Always")),
+            ("no", gettext_lazy("Never, because it says what the writer claims")),
+        ],
+    )
+    judges_label = forms.CharField(
+        label=gettext_lazy("Label for judges"),
+        max_length=200,
+        required=False,
+        help_text=gettext_lazy("If the label would tell them what the writer claims."),
+    )
     name = forms.RegexField(
         r"^[A-Za-z][A-Za-z0-9_]{0,59}$",
         label=gettext_lazy("Name in files"),
@@ -203,13 +220,14 @@ class FieldForm(forms.Form):
         when = json.dumps(self.field["when"]) if self.field.get("when") else ""
         about: dict[str, Any] = {**self.field, "when": when, "was": self.field.get("name", "")}
         about |= {"required": self.field.get("required", True)}
+        about |= {"judges_see": SEEN.get(self.field.get("judges_see"), "")}
         about |= {"is_answer": self.field.get("name") in outputs, "place": place}
         super().__init__(sent, initial=about)
         for key in self.kind.keys:
             if key in KEY_FIELDS:
                 self.fields[key] = KEY_FIELDS[key]()
         self._arrange(draft, when)
-        self.order_fields([*_first(self.fields), "required", "is_answer", "when", "place", "name"])
+        self.order_fields([*_first(self.fields), *LAST])
 
     def _arrange(self, draft: Data, when: str) -> None:
         fields: dict[str, Any] = self.fields
@@ -217,6 +235,9 @@ class FieldForm(forms.Form):
         fields["place"].choices = [(one, PLACE_WORDS[one]) for one in places_of(self.kind.name)]
         if self.at != "input" or "output" not in self.kind.places:
             del fields["is_answer"]
+        if self.at != "input":
+            del fields["judges_see"]
+            del fields["judges_label"]
         if self.at in ("context", "output"):
             del fields["when"]
         else:
@@ -253,14 +274,22 @@ class FieldForm(forms.Form):
         if "is_answer" in said and _is_alone(data, said["name"]):
             _answer_too(data, said["name"], said["is_answer"])
         if said["type"] != field["type"]:
-            kept = {"name", "label", "help", "required", "when", *FIELD_TYPES[said["type"]].keys}
+            kept = {*COMMON_KEYS, *FIELD_TYPES[said["type"]].keys}
             field["type"] = said["type"]
-            for key in field.keys() - kept - {"type"}:
+            for key in field.keys() - kept:
                 del field[key]
+        self._write_for_judges(field)
         if said["place"] != self.at:
             at = len(fields_in(data, said["place"]))
             move_field(data, self.at, self.index, said["place"], at)
         tidy(data)
+
+    def _write_for_judges(self, field: Data) -> None:
+        """Write what judges see of the field; in another place that says nothing."""
+        said, is_moved = self.cleaned_data, self.cleaned_data["place"] != self.at
+        seen = "" if is_moved else said.get("judges_see", "")
+        put(field, ("judges_see",), {"yes": True, "no": False}.get(seen))
+        put(field, ("judges_label",), None if is_moved else said.get("judges_label"))
 
 
 def _is_alone(data: Data, name: str) -> bool:
@@ -273,9 +302,8 @@ def _is_alone(data: Data, name: str) -> bool:
 
 
 def _first(fields: Mapping[str, Any]) -> list[str]:
-    last = ("required", "is_answer", "when", "place", "name")
     begin = ["was", "label", "type", "help"]
-    return [*begin, *(name for name in fields if name not in (*begin, *last))]
+    return [*begin, *(name for name in fields if name not in (*begin, *LAST))]
 
 
 def _answer_too(data: Data, name: str, wanted: bool) -> None:

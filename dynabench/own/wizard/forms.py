@@ -8,14 +8,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from tasks.config.components import Part
-from tasks.config.schema import (
-    METRICS,
-    Limits,
-    Programs,
-    Support,
-    ValidationPolicy,
-    Votes,
-)
+from tasks.config.judging import ValidationPolicy, Votes
+from tasks.config.schema import METRICS, Limits, Programs, Support
 from tasks.making.outline import (
     SHOWN,
     Data,
@@ -278,6 +272,9 @@ class JudgingForm(StepForm):
 
     PATHS = {
         "mode": ("validation", "mode"),
+        "question": ("validation", "question"),
+        "correct": ("validation", "answers", "correct"),
+        "incorrect": ("validation", "answers", "incorrect"),
         "rule": ("validation", "votes", "rule"),
         "needed": ("validation", "votes", "needed"),
         "of": ("validation", "votes", "of"),
@@ -292,6 +289,18 @@ class JudgingForm(StepForm):
             ("verdict", gettext_lazy("Correct, incorrect or flagged")),
         ],
         widget=forms.RadioSelect,
+    )
+    question = forms.CharField(
+        label=gettext_lazy("Question for judges"),
+        max_length=200,
+        required=False,
+        help_text=gettext_lazy("Leave empty for: Is the model's answer correct?"),
+    )
+    correct = forms.CharField(
+        label=gettext_lazy("Words for “correct”"), max_length=100, required=False
+    )
+    incorrect = forms.CharField(
+        label=gettext_lazy("Words for “incorrect”"), max_length=100, required=False
     )
     rule = forms.ChoiceField(
         label=gettext_lazy("Policy"), choices=list(POLICIES.items()), widget=forms.RadioSelect
@@ -316,6 +325,13 @@ class JudgingForm(StepForm):
         label=gettext_lazy("After their vote judges see the label and the model's answer"),
         required=False,
     )
+
+    def clean(self) -> dict[str, Any]:
+        said = self.cleaned_data
+        for name, other in (("correct", "incorrect"), ("incorrect", "correct")):
+            if said.get(other) and not said.get(name):
+                self.add_error(name, _("Fill in both answers, or neither"))
+        return said
 
     def write(self, data: Data) -> None:
         super().write(data)

@@ -8,6 +8,7 @@ from validation.rules.claims import (
     accepting,
     check_claim,
     confirming,
+    has_own_words,
     is_about_model,
     label_field,
     rejecting,
@@ -23,6 +24,21 @@ LABELS = load_config(FULL)
 def test_the_field_whose_labels_are_chosen_from():
     assert label_field(ASKS) is None
     assert label_field(LABELS) == "label"
+
+
+def test_judges_see_what_the_model_reads_and_what_they_judge():
+    """A choice such as "kind" depends on the label, and no model reads the slider."""
+    assert LABELS.judged_fields == ("text",)
+    verdict = load_config(FULL.replace("mode: label", "mode: verdict"))
+    assert verdict.judged_fields == ("text", "label", "answer")
+    shown = FULL.replace("step: 0.25,", "step: 0.25, judges_see: true,")
+    assert load_config(shown).judged_fields == ("text", "sure")
+
+
+def test_the_words_of_a_task_are_asked_where_they_fit():
+    assert has_own_words(ASKS, "fooled")
+    assert not has_own_words(ASKS, "no_model")  # there is no answer that they could be about
+    assert has_own_words(LABELS, "no_model")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tasks.config.schema import Votes
+from tasks.config.judging import Votes
 from validation.rules.consensus import (
     Decision,
     Policy,

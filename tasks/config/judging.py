@@ -1,0 +1,52 @@
+"""How others judge an example: a configuration's `validation`."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from tasks.config.components import Part, Share, Words
+
+
+class Votes(Part):
+    """When validations decide."""
+
+    rule: Literal["n-equal", "at-least", "strict", "plurality"] = "n-equal"
+    needed: int = Field(default=3, ge=1)
+    """Equal votes that decide; for strict and plurality it follows from `of`."""
+    of: int | None = Field(default=None, ge=1)
+    """Most votes; n-equal needs none."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _majority(cls, data: Any) -> Any:
+        """More than half of the votes decide; ties and pluralities are the consensus's business."""
+        if isinstance(data, dict) and data.get("rule") in ("strict", "plurality"):
+            of = data.get("of")
+            if isinstance(of, int) and "needed" not in data:
+                return {**data, "needed": of // 2 + 1}
+        return data
+
+
+class JudgeAnswers(Part):
+    """A verdict on an answer in the task's own words."""
+
+    correct: Annotated[Words, Field(max_length=100)]
+    incorrect: Annotated[Words, Field(max_length=100)]
+
+
+class ValidationPolicy(Part):
+    """How others judge an example."""
+
+    mode: Literal["label", "verdict"] = "verdict"
+    """label: their own label, chosen blindly; verdict: correct, incorrect or flagged."""
+    question: Annotated[Words, Field(max_length=200)] | None = None
+    """What judges are asked; null: whether the answer is correct, or which label is right."""
+    answers: JudgeAnswers | None = None
+    """Of mode verdict: the words of its two answers to that question."""
+    votes: Votes = Votes()
+    judge_not_fooled: Share = 0.2
+    """Share of the examples that did not fool the model which are judged too."""
+    reveal: bool = False
+    """Whether validators see the author's label and the model's answer after their vote."""
+    corrections: bool = False
+    """Whether validators who say that a free answer is incorrect may type the right one."""
