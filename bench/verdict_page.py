@@ -6,6 +6,7 @@ the task list is fetched, alone and while people wait for a target that takes ei
 `python bench/verdict_page.py MODEL_FOLDER [COUNT]` prints one JSON object, times in milliseconds.
 """
 
+import hashlib
 import http.client
 import json
 import os
@@ -23,6 +24,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tasks.targets.proofs import Prover  # noqa: E402
+
+SECRET_KEY = "of-the-measured-site"
 TOKEN = "b" * 32  # the CSRF cookie and its header
 WAITING = 24  # people; more than the server has threads
 SETUP = """
@@ -38,6 +44,7 @@ from tasks.services import install_official_tasks
 from tasks.rounds.loop import register_target
 install_official_tasks()
 task = Task.objects.get(code="sentiment")
+print(task.pk)
 text = re.sub(r"^limits:.*?(?=^[a-z]|\\Z)", "", task.config_text, flags=re.S | re.M)
 task.config_text = text + "\\nlimits: {tries_per_context: 1000000, tries_per_day: 1000000}\\n"
 task.save()
@@ -100,6 +107,7 @@ def verdict_page(model: Path, count: int, free_port: Callable[[], int]) -> dict[
             "DATABASE_URL": "",
             "DJANGO_SETTINGS_MODULE": "dynabench.settings",
             "MODEL_SERVER_URL": f"http://127.0.0.1:{served}",
+            "SECRET_KEY": SECRET_KEY,
             "LOG_LEVEL": "ERROR",
         }
         run = [sys.executable, "manage.py"]
@@ -110,14 +118,14 @@ def verdict_page(model: Path, count: int, free_port: Callable[[], int]) -> dict[
             [sys.executable, "-c", code, str(model)],
             cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
-        *people, slow = [tuple(line.split()) for line in made.stdout.splitlines()]
+        (task,), *people, slow = [tuple(line.split()) for line in made.stdout.splitlines()]
         serve = [*run, "serve_model", "--registered", "--port", str(served)]
         site = [sys.executable, "-m", "gunicorn", "dynabench.wsgi", "--bind", f"127.0.0.1:{web}"]
         site += ["--worker-class", "gthread", "--threads", "16", "--no-control-socket"]
         url = f"http://127.0.0.1:{served}/models/bench/health"
         stack.enter_context(process(serve, environment, url))
         stack.enter_context(process(site, environment, f"http://127.0.0.1:{web}/healthz/"))
-        results = _measure(web, served, people, count)
+        results = _measure(web, served, people, count, int(task))
         return results | _while_slow(web, *slow, count)
 
 
@@ -170,18 +178,21 @@ def _while_slow(web: int, session: str, assignment: str, goal: str, count: int) 
     return {"home_ms": home, "home_while_slow_ms": slow, "home_while_slow / home": slow / home}
 
 
-def _measure(web: int, served: int, people: list[tuple[str, ...]], count: int) -> dict[str, float]:
+def _measure(
+    web: int, served: int, people: list[tuple[str, ...]], count: int, task: int
+) -> dict[str, float]:
     site = http.client.HTTPConnection("127.0.0.1", web, timeout=30)
     model = http.client.HTTPConnection("127.0.0.1", served, timeout=30)
     pages, bare = [], []
     lines = (ROOT / "tasks" / "official" / "sentiment" / "seed.jsonl").read_text().splitlines()
     lines = [line for line in lines if len(json.loads(line)["text"]) > 20]
+    prover = Prover(hashlib.sha256(f"dynabench.model-server:{SECRET_KEY}".encode()).digest(), task)
     for number in range(count + 10):
+        name, proof = prover.header()
+        headers = {"Content-Type": "application/json", name.decode(): proof.decode()}
         text = json.loads(lines[7 * number % len(lines)])["text"]
         asked = json.dumps({"inputs": {"text": text}})
-        seconds, status = timed(
-            model, "POST", "/models/bench/predict", asked, {"Content-Type": "application/json"}
-        )
+        seconds, status = timed(model, "POST", "/models/bench/predict", asked, headers)
         session, assignment, goal = people[number % len(people)]
         whole, answered = _submit(site, session, "sentiment", "text", text, assignment, goal)
         if status != 200 or answered != 200:

@@ -169,6 +169,14 @@ class TargetModel(AtAddress):
         blank=True,
         help_text="A folder, a hub id with a pinned revision, or package:NAME.",
     )
+    allowed_folder = models.CharField(
+        max_length=500,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="The source, where an administrator allowed a folder outside the models' folder.",
+    )
     revision = models.CharField(max_length=64, blank=True)
     options = models.JSONField(default=dict, blank=True, help_text="Of the adapter.")
     serving = models.JSONField(

@@ -12,10 +12,16 @@ class Unreadable(Exception):
     """A stored secret was encrypted with a SECRET_KEY that is not known any more."""
 
 
+def derived_keys(purpose: str) -> list[bytes]:
+    """Return 32 bytes of SECRET_KEY for one purpose, then of each of SECRET_KEY_FALLBACKS."""
+    keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+    prefix = f"dynabench.{purpose}:".encode()
+    return [hashlib.sha256(prefix + force_bytes(key)).digest() for key in keys]
+
+
 def _keys() -> MultiFernet:
     """The current key first; those of SECRET_KEY_FALLBACKS can still read."""
-    keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
-    digests = [hashlib.sha256(b"dynabench.encryption:" + force_bytes(k)).digest() for k in keys]
+    digests = derived_keys("encryption")
     return MultiFernet([Fernet(base64.urlsafe_b64encode(digest)) for digest in digests])
 
 

@@ -78,7 +78,8 @@ def replied(
 @lru_cache(1)
 def _serving(spec: ModelSpec, folder: Path | None) -> Application:
     """A model server of one model. folder: where its files lie here."""
-    here = replace(spec, source=str(folder), revision=None) if folder else spec
+    # Our machine has checked where the files lie; here they are a copy.
+    here = replace(spec, source=str(folder), revision=None, below=None) if folder else spec
     registry = ModelRegistry({spec.name: here}.get, lambda: [spec.name], cache_of() / "serving")
     while True:
         try:

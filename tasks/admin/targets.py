@@ -7,6 +7,8 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext
 
+from dynabench.accounts.models import User
+from dynabench.lib.refusals import as_form_error
 from dynabench.lib.throttles import is_used_up
 from tasks.admin.roles import EDITORS, REVIEWERS, CountColumn, RoleAdmin, person
 from tasks.models import Generator, TargetModel
@@ -20,11 +22,27 @@ from tasks.targets.services import (
     remove_generator,
     set_generator,
 )
+from tasks.targets.sources import with_allowed_folder
+
+
+class OwnTargetForm(TargetForm):
+    """A target whose source the person who saves it may name."""
+
+    actor: User
+
+    def check_endpoint(self) -> None:
+        super().check_endpoint()
+        before = TargetModel.objects.filter(pk=self.instance.pk).first()
+        task = before.task if before else self.instance.task
+        with as_form_error(self):
+            with_allowed_folder(
+                self.actor, task, self.cleaned_data, before=before.source if before else ""
+            )
 
 
 @admin.register(TargetModel)
 class TargetAdmin(RoleAdmin):
-    form = TargetForm
+    form = OwnTargetForm
     list_display = ["name", "task", "adapter", "address", CountColumn("rounds"), "created_at"]
     list_filter = ["adapter", ("task", admin.RelatedOnlyFieldListFilter)]
     search_fields = ["name"]
@@ -46,6 +64,11 @@ class TargetAdmin(RoleAdmin):
         self, request: HttpRequest, obj: TargetModel | None = None
     ) -> list[str]:
         return fixed_settings(request.user, obj)
+
+    def get_form(self, request: HttpRequest, *args: Any, **options: Any) -> Any:
+        form: Any = super().get_form(request, *args, **options)
+        form.actor = person(request)
+        return form
 
     def save_model(self, request: HttpRequest, obj: TargetModel, form: Any, change: bool) -> None:
         fields = {name: form.cleaned_data[name] for name in form.changed_data}

@@ -14,6 +14,7 @@ from tasks.models import Round, RoundTarget, TargetModel, Task
 from tasks.rounds.fixed import lifted
 from tasks.targets.ask_before_opening import Silent, ask_targets
 from tasks.targets.services import changed_target
+from tasks.targets.sources import outside_folder
 
 State = Round.State
 
@@ -84,8 +85,11 @@ def register_target(
 ) -> TargetModel:
     """Create or update the task's target `name` and put it into a round's loop.
 
+    The site's own commands and jobs call it: a folder that they name is allowed wherever it lies.
     Locks the round, then the target. Raises Refused.
     """
+    if "source" in fields:
+        fields["allowed_folder"] = outside_folder(fields["source"])
     if round is not None:
         round = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
     target, created = TargetModel.objects.get_or_create(

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
-from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.cache import cache
 from django.db import connection
 from django.db.models import QuerySet
 
-from dynabench.lib.encryption import Unreadable, decrypt
+from dynabench.lib.encryption import Unreadable, decrypt, derived_keys
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
 from tasks.models import Generator, TargetModel, TargetVersion
@@ -28,11 +27,14 @@ from tasks.targets.endpoints.base import (
 )
 from tasks.targets.endpoints.openai_chat import OpenAIChatEndpoint
 from tasks.targets.endpoints.registry import build
-from tasks.targets.endpoints.transport import Transport
+from tasks.targets.endpoints.transport import Transport, origin, parse_url
+from tasks.targets.proofs import Prover
 from tasks.targets.services import note_version
 from tasks.targets.serving.spec import PACKAGE, ModelSpec
 
 INFO_SECONDS = 3.0
+SERVER_KEY = "model-server"
+"""The purpose of the key that proves to our model server who asks."""
 CHAT_OPTIONS = ("model", "max_tokens", "seed", "structured")
 """What of a chat target's options holds whatever it is asked."""
 _built = lru_cache(maxsize=256)(build)
@@ -66,7 +68,7 @@ def endpoint_of(target: TargetModel) -> Endpoint:
             **target.options,
             **({"passage_field": answer.reference} if is_span else {}),
         },
-        **_reached(target.base_url),
+        **_reached(target, target.base_url),
     )
     return _built(target.adapter, how)
 
@@ -124,7 +126,7 @@ def _asked_otherwise(
         fields=fields,
         secret=None if by else secret_of(target),
         options={**own, **kept, "instructions": prompt, "temperature": 0},
-        **_reached(target.base_url),
+        **_reached(target, target.base_url),
         **answer,
     )
     if by:
@@ -150,7 +152,7 @@ def generator_endpoint(generator: Generator) -> Endpoint:
         kind=GENERATOR,
         secret=secret_of(generator),
         options={**generator.options},
-        **_reached(generator.url),
+        **_reached(generator, generator.url),
     )
     return _built(generator.adapter, how)
 
@@ -168,12 +170,18 @@ def secret_of(target: TargetModel | Generator) -> str | None:
         raise misconfigured("Its secret cannot be read any more. Enter it again.") from None
 
 
-def _reached(url: str) -> dict[str, Any]:
-    """Which private hosts the operator allows, with our own model server where the URL names it."""
-    own = urlsplit(settings.MODEL_SERVER_URL)
-    is_ours = urlsplit(url)[:2] == own[:2]
-    hosts = (*settings.TARGET_PRIVATE_HOSTS, *([own.hostname or ""] if is_ours else []))
-    return {"allow_private_hosts": hosts, "is_ours": is_ours}
+def _reached(asked: TargetModel | Generator, url: str) -> dict[str, Any]:
+    """Which private hosts the operator allows, and what proves to our model server who asks.
+
+    The proof names the task, so that whatever address an owner enters reaches only its own targets.
+    Raises EndpointError(misconfigured).
+    """
+    hosts = tuple(settings.TARGET_PRIVATE_HOSTS)
+    own = origin(parse_url(settings.MODEL_SERVER_URL))
+    if origin(parse_url(url)) != own:
+        return {"allow_private_hosts": hosts}
+    prover = Prover(derived_keys(SERVER_KEY)[0], asked.task_id or 0)  # 0: it is not stored
+    return {"allow_private_hosts": (*hosts, own[1]), "prover": prover}
 
 
 def version_of(target: TargetModel, fingerprint: Mapping[str, Any]) -> int:
@@ -205,8 +213,14 @@ def spec_of(target: TargetModel) -> ModelSpec:
         name: tuple(value) if isinstance(value, list) else value
         for name, value in target.serving.items()
     }
+    is_allowed = target.source == target.allowed_folder
     return ModelSpec(
-        name=target.name, source=target.source, revision=target.revision or None, **serving
+        name=target.name,
+        source=target.source,
+        revision=target.revision or None,
+        below=None if is_allowed else str(settings.MODELS_HOME),
+        task=target.task_id,
+        **serving,
     )
 
 

@@ -25,6 +25,7 @@ from tasks.models import (
 )
 from tasks.permissions import fixed_settings
 from tasks.targets.endpoints.openai_chat import SPENDING
+from tasks.targets.sources import with_allowed_folder
 
 IDENTITY = (
     "adapter",
@@ -47,7 +48,8 @@ def add_target(*, task: Task, actor: User, fields: Mapping[str, Any]) -> TargetM
     Raises Refused.
     """
     _check_settings(actor, None, fields, "target")
-    values = {**_sealed(TargetModel(), fields), "task": task}
+    checked = with_allowed_folder(actor, task, fields)
+    values = {**_sealed(TargetModel(), checked), "task": task}
     target, created = TargetModel.objects.get_or_create(name=fields["name"], defaults=values)
     if not created:
         raise Refused(_("Another target has this name. Take another one."), code="target")
@@ -63,8 +65,10 @@ def change_target(*, target: TargetModel, actor: User, fields: Mapping[str, Any]
     otherwise without it being given again: else an editor could send it elsewhere. Locks the
     target, so that it is not sent elsewhere while it gets a secret.
     """
-    _check_settings(actor, _locked_target(target), fields, "target")
-    changed, noted = changed_target(target, fields)
+    locked = _locked_target(target)
+    _check_settings(actor, locked, fields, "target")
+    checked = with_allowed_folder(actor, target.task, fields, before=locked.source)
+    changed, noted = changed_target(target, checked)
     log(actor, "target.changed", changed, **noted)
     return changed
 

@@ -17,7 +17,8 @@ from django.utils import timezone
 
 from evaluation import jobs
 from evaluation.models import TrainingRun
-from tasks.models import TaskMember
+from tasks.models import TargetModel, TaskMember
+from tasks.targets.connect import endpoint_of
 from tests.support.factories import UserFactory
 from tests.support.programs import ROOT, Process
 from tests.support.training_data import nli_task, release
@@ -114,7 +115,7 @@ def trainers(run: TrainingRun) -> list[int]:
     return found
 
 
-def test_from_the_button_to_a_served_target(owner, task, queue, home):
+def test_from_the_button_to_a_served_target(owner, task, queue, home, monkeypatch):
     with Process(home, "--registered") as server:  # it runs before there is a new target
         run = ask(owner, epochs=1)
         until(lambda: now(run).is_over, run, home)
@@ -124,11 +125,13 @@ def test_from_the_button_to_a_served_target(owner, task, queue, home):
         assert task.rounds.get(number=2).target_names == ["stronger"]
         server.wait_for("/models/stronger/health")
         row = {"premise": "It rained all day.", "hypothesis": "The sun shone."}
-        status, answer = server.call("/models/stronger/predict", {"inputs": row})
-        assert (status, set(answer["prob"])) == (200, set(run.report["labels"]))
+        assert server.call("/models/stronger/predict", {"inputs": row})[0] == 403
+        monkeypatch.setattr(settings, "MODEL_SERVER_URL", f"http://127.0.0.1:{server.port}")
+        endpoint = endpoint_of(TargetModel.objects.get(name="stronger"))
+        (answer,) = endpoint.predict([row], deadline_seconds=60)
+        assert set(answer.prob) == set(run.report["labels"])
+        assert endpoint.info(deadline_seconds=60).name == "stronger"
         assert Path(run.report["folder"]).is_relative_to(home / "var" / "models")
-        info = server.call("/models/stronger/info")[1]
-        assert info["labels"] == run.report["labels"]
         assert json.loads((Path(run.report["folder"]) / "report.json").read_text()) == run.report
 
 

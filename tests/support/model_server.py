@@ -5,7 +5,7 @@ import fcntl
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
@@ -26,11 +26,11 @@ PREPARED = ROOT / "var" / "prepared"
 
 
 @contextmanager
-def serving(registry: ModelRegistry) -> Iterator[int]:
-    """The port that it answers at."""
+def serving(registry: ModelRegistry, keys: Sequence[bytes] = ()) -> Iterator[int]:
+    """The port that it answers at. keys: of a site, which alone may ask."""
     config, loop = Config(), uvloop.new_event_loop()
     worker = ASGIWorker(0, os.getpid(), [], None, 0, config, Logger(config))
-    worker.loop, worker.asgi = loop, Application(registry)
+    worker.loop, worker.asgi = loop, Application(registry, keys)
     running = threading.Thread(target=loop.run_forever)
     running.start()
     listening = loop.create_server(lambda: ASGIProtocol(worker), "127.0.0.1", 0)

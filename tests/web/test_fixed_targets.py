@@ -1,6 +1,7 @@
 """What a round asks is fixed once it was opened, through every door and in the database itself."""
 
 import re
+from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -180,7 +181,8 @@ def test_a_target_may_move_and_the_log_says_from_where(opened, target, alice):
     assert noted["fields"] == ["url", "secret_env"]
 
 
-def test_a_folder_may_lie_elsewhere(opened, target, alice):
+def test_a_folder_may_lie_elsewhere(opened, target, alice, settings):
+    settings.MODELS_HOME = Path("/new/home/models")
     TargetModel.objects.update(url="", source="/old/home/models/3fa9")
     fields = {"source": "/new/home/models/3fa9"}
     assert change_target(target=target, actor=alice, fields=fields).source == fields["source"]

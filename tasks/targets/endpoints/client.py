@@ -82,6 +82,7 @@ class JsonEndpoint(ABC):
         heard: Callable[[bytes], None] | None = None,
     ) -> Reply:
         """The reply below the base URL, whose status is 2xx; heard: as `Transport.request`."""
+        prover = self._config.prover
         reply = self._transport.request(
             method,
             below(self._url, path),
@@ -91,7 +92,7 @@ class JsonEndpoint(ABC):
             secret=self._config.secret,
             payload=payload,
             retry=self.RETRY,
-            headers=carried() if self._config.is_ours else (),
+            headers=[*carried(), prover.header()] if prover else (),
             heard=heard,
         )
         if not 200 <= reply.status < 300:

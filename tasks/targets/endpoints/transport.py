@@ -286,7 +286,7 @@ class Transport:
                 raise misconfigured("The target redirects from https to http.")
             if origin(there) != origin(call.url):
                 listed = call.allowed if isinstance(call.allowed, tuple) else False
-                call = replace(call, secret=None, allowed=listed)
+                call = replace(call, secret=None, allowed=listed, headers=())
             call = replace(call, url=there)
         raise misconfigured(f"The target redirects more than {MAX_REDIRECTS} times.")
 

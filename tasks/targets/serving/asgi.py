@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -11,6 +11,7 @@ import orjson
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from dynabench.lib.telemetry.tracing import answering
+from tasks.targets.proofs import proven_task
 
 from .bodies import (
     MAX_BODY_BYTES,
@@ -28,6 +29,7 @@ from .codecs import Answer
 from .errors import (
     BadRequestError,
     DeadlineError,
+    ForbiddenError,
     ServingError,
     TooLargeError,
     TryLaterError,
@@ -49,11 +51,12 @@ class Application:
     """Routes: /health, /metrics, /models, /models/<name>/{health,info,predict}, OpenAI's below /v1.
 
     The event loop reads requests and cuts texts into tokens; the registry's own threads run the
-    models and make their answers.
+    models and make their answers. keys: of the site, whose proof each call then carries; none:
+    anybody may ask.
     """
 
-    def __init__(self, registry: ModelRegistry) -> None:
-        self.registry = registry
+    def __init__(self, registry: ModelRegistry, keys: Sequence[bytes] = ()) -> None:
+        self.registry, self._keys = registry, keys
         self._openai = OpenAIRoutes(registry)
         self.running = 0
         """Requests that are not answered yet."""
@@ -104,18 +107,21 @@ class Application:
             only(method, "GET")
             return {"status": "ok"}
         if path.startswith("/v1/"):
-            return await self._openai.answer(scope, body, receive)
+            return await self._openai.answer(scope, body, receive, self._asker(scope))
         if path == "/models":
             only(method, "GET")
-            return {"models": sorted(await asyncio.to_thread(self.registry.names))}
+            names = await asyncio.to_thread(self.registry.known_names, self._asker(scope))
+            return {"models": names}
         match path.split("/"):
             case ["", "models", name, ("health" | "info" | "predict") as action]:
                 only(method, "POST" if action == "predict" else "GET")
             case _:
                 raise UnknownError("There is no such route. A model's base is /models/<name>.")
-        model = self.registry.recent(name)
+        # Programs that wait for a model have no proof; its health tells no more than its name.
+        asker = None if action == "health" else self._asker(scope)
+        model = self.registry.recent(name, asker)
         if model is None:  # a thread, because the database may be asked
-            model = await asyncio.to_thread(self.registry.get, name)
+            model = await asyncio.to_thread(self.registry.get, name, asker)
         if action == "health":
             return {"status": "ok"}
         if action == "info":
@@ -127,6 +133,16 @@ class Application:
         answers, single = await _predicted(model, body, deadline)
         said = _said(answers[0]) if single else {"predictions": [_said(a) for a in answers]}
         return said | {"seconds": time.monotonic() - started, "fingerprint": model.digest}
+
+    def _asker(self, scope: Message) -> int | None:
+        """The task that a call is made for; None where anybody may ask. Raises ForbiddenError."""
+        if not self._keys:
+            return None
+        task = proven_task(self._keys, scope["headers"])
+        if task is None:
+            logger.warning("%s: no proof by this site's SECRET_KEY", scope["path"])
+            raise ForbiddenError("Only the site of this server may ask its models.")
+        return task
 
 
 async def _predicted(

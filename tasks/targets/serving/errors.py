@@ -26,6 +26,13 @@ def wrong_field(name: str, message: str) -> BadRequestError:
     return BadRequestError(f"{name} {message}", fields={name: message})
 
 
+class ForbiddenError(ServingError):
+    """Nothing proves that the site asks, where only the site may."""
+
+    status = 403
+    code = "forbidden"
+
+
 class UnknownError(ServingError):
     """No such model or route."""
 

@@ -23,7 +23,7 @@ from .errors import (
 )
 from .fingerprint import FileHashes, fingerprint
 from .generation.model import LanguageModel
-from .spec import WRITES, ModelFolder, ModelSpec, open_folder
+from .spec import WRITES, ModelFolder, ModelSpec, open_folder, shown_error
 
 logger = logging.getLogger(__name__)
 
@@ -137,16 +137,21 @@ class ModelRegistry:
         self._language_models: dict[Path, LanguageModel] = {}
         self._lock = threading.Lock()
 
-    def recent(self, name: str) -> ServedModel | LanguageModel | None:
+    def recent(self, name: str, task: int | None = None) -> ServedModel | LanguageModel | None:
         """The model that `get` gave within REMEMBER_SECONDS. Never waits: event loops call it."""
         entry = self._entries.get(name)
-        is_recent = entry and time.monotonic() - entry.looked_up_at < REMEMBER_SECONDS
-        return entry.model if entry and is_recent else None
+        if entry is None or not _may_ask(task, entry.spec):
+            return None
+        is_recent = time.monotonic() - entry.looked_up_at < REMEMBER_SECONDS
+        return entry.model if is_recent else None
 
-    def get(self, name: str) -> ServedModel | LanguageModel:
-        """The loaded model. Raises UnknownError, LoadingError (and starts loading), its error."""
+    def get(self, name: str, task: int | None = None) -> ServedModel | LanguageModel:
+        """The loaded model. Raises UnknownError, LoadingError (and starts loading), its error.
+
+        task: the one that asks, to which a model of another task is unknown. None: any model.
+        """
         spec = self._resolve(name)
-        if spec is None:
+        if spec is None or not _may_ask(task, spec):
             raise UnknownError(f"There is no model {name!r} here. GET /models lists them.")
         with self._lock:
             entry = self._entries.get(name)
@@ -172,16 +177,17 @@ class ModelRegistry:
                 with suppress(ServingError):
                     self.get(name)
 
-    def writers(self) -> list[str]:
-        """The names of the language models; folders are looked at, so it is no work of a loop."""
-        return [name for name in sorted(self.names()) if self._writes(name)]
+    def known_names(self, task: int | None = None) -> list[str]:
+        """The names of the models that a task may ask, in order. None: all of them."""
+        return [spec.name for spec in self._known(task)]
 
-    def _writes(self, name: str) -> bool:
-        spec = self._resolve(name)
-        try:
-            return spec is not None and open_folder(spec).kind == WRITES
-        except MisconfiguredError:
-            return False
+    def writers(self, task: int | None = None) -> list[str]:
+        """The names of the language models; folders are looked at, so it is no work of a loop."""
+        return [spec.name for spec in self._known(task) if _writes(spec)]
+
+    def _known(self, task: int | None) -> list[ModelSpec]:
+        specs = [self._resolve(name) for name in sorted(self.names())]
+        return [spec for spec in specs if spec is not None and _may_ask(task, spec)]
 
     def close(self) -> None:
         """Stop every model."""
@@ -220,13 +226,20 @@ class ModelRegistry:
         except Exception as error:
             logger.exception("%s: not loaded", entry.spec.name)
             entry.failed_at = time.monotonic()
-            entry.error = (
-                error
-                if isinstance(error, ServingError)
-                else MisconfiguredError(f"{entry.spec.name}: cannot be loaded: {error!r}")
-            )
+            entry.error = shown_error(entry.spec, error)
         else:
             seconds = time.monotonic() - started
             gc.collect()
             gc.freeze()  # the garbage collector skips a model and its libraries from now on
             logger.info("%s: ready after %.1f s", entry.spec.name, seconds)
+
+
+def _may_ask(task: int | None, spec: ModelSpec) -> bool:
+    return task is None or spec.task == task
+
+
+def _writes(spec: ModelSpec) -> bool:
+    try:
+        return open_folder(spec).kind == WRITES
+    except MisconfiguredError:
+        return False

@@ -5,7 +5,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from gunicorn.app.base import BaseApplication
@@ -24,11 +24,18 @@ class ModelServer(BaseApplication):  # type: ignore[misc]
     """Serves a registry until SIGTERM or SIGINT.
 
     The registry is made and its models are loaded in the worker, after the fork, so that no
-    thread and no model crosses it.
+    thread and no model crosses it. keys: see `Application`.
     """
 
-    def __init__(self, make_registry: Callable[[], ModelRegistry], *, host: str, port: int) -> None:
-        self._make_registry, self._bind = make_registry, f"{host}:{port}"
+    def __init__(
+        self,
+        make_registry: Callable[[], ModelRegistry],
+        *,
+        host: str,
+        port: int,
+        keys: Sequence[bytes] = (),
+    ) -> None:
+        self._make_registry, self._bind, self._keys = make_registry, f"{host}:{port}", keys
         super().__init__()
 
     def load_config(self) -> None:
@@ -56,7 +63,7 @@ class ModelServer(BaseApplication):  # type: ignore[misc]
             # Requests that come in wait for a turn rather than push the models aside one by one.
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
         registry = self._make_registry()
-        application = Application(registry)
+        application = Application(registry, self._keys)
 
         def start(worker: ASGIWorker) -> None:
             self._ending = worker.loop.create_task(_end(worker, application))

@@ -1,6 +1,7 @@
 """Which model is served and how: from the caller, the folder's dynabench.json and config.json."""
 
 import json
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +9,10 @@ from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Any
 
-from .errors import MisconfiguredError
+from .errors import MisconfiguredError, ServingError
+from .folders import resolve_below
+
+logger = logging.getLogger(__name__)
 
 SEQUENCE, PAIR, SPAN = "sequence-classification", "pair-classification", "extractive-qa"
 PICTURE, WRITES = "visual-question-answering", "text-generation"
@@ -28,6 +32,7 @@ PACKAGE = "package:"
 PICKLE = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 # Weights without code in them, and what a tokenizer needs; nothing else is fetched from a hub.
 HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
+HUB_ID = re.compile(r"[\w-][\w.-]*/[\w.-]+")
 LARGEST_JSON = 8 * 2**20  # of a model's configuration, settings or list of weights
 
 
@@ -36,7 +41,8 @@ class ModelSpec:
     """A model to serve; None means: read it from dynabench.json in the model's folder.
 
     `source` is a local folder, a hub id (`org/name`) with the full commit as `revision`, or
-    `package:NAME`. `precision` "": int8 of a package, else fp32.
+    `package:NAME`. `precision` "": int8 of a package, else fp32. `below`: the folder in which a
+    local one must lie, None: anywhere. `task`: the one that may ask it, by id, None: anybody.
     """
 
     name: str
@@ -49,10 +55,17 @@ class ModelSpec:
     backend: str = "onnx"
     precision: str = ""
     max_length: int | None = None
+    below: str | None = None
+    task: int | None = None
 
     def __post_init__(self) -> None:
         default = "int8" if self.source.startswith(PACKAGE) else "fp32"
         object.__setattr__(self, "precision", self.precision or default)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether an error would tell an owner what is on this machine."""
+        return self.below is not None and not HUB_ID.fullmatch(self.source)
 
 
 @dataclass(frozen=True)
@@ -83,11 +96,33 @@ class ModelFolder:
     pictures: PictureSettings | None = None
 
 
+def shown_error(spec: ModelSpec, error: Exception) -> ServingError:
+    """Return what a caller reads of an error while a model loads; the log has the error itself.
+
+    One sentence for whatever is wrong with a folder or a package of this machine.
+    """
+    if spec.is_private:
+        logger.warning("%s is not loaded from %s: %s", spec.name, spec.source, error)
+        return MisconfiguredError(
+            f"{spec.name}: the model cannot be loaded. The site's log says why."
+        )
+    if isinstance(error, ServingError):
+        return error
+    return MisconfiguredError(f"{spec.name}: cannot be loaded: {error!r}")
+
+
 def open_folder(spec: ModelSpec) -> ModelFolder:
     """The folder of a spec, fetched first when it lives on a hub. Raises MisconfiguredError."""
+    try:
+        return _opened(spec)
+    except MisconfiguredError as error:
+        raise shown_error(spec, error) from None
+
+
+def _opened(spec: ModelSpec) -> ModelFolder:
     if spec.source.startswith(PACKAGE):
         return _writes(spec, *_packaged(spec), {})
-    path, weights = find_weights(spec)
+    path, weights = _found(spec)
     config = _read(spec, path / "config.json", needed=True)
     settings = _read(spec, path / "dynabench.json", needed=False)
     kind = spec.kind or settings.get("kind") or _kind_of(spec, config)
@@ -152,7 +187,14 @@ def find_weights(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
 
     Raises MisconfiguredError, also for pickled weights.
     """
-    path = Path(spec.source) if Path(spec.source).is_dir() else fetch(spec)
+    try:
+        return _found(spec)
+    except MisconfiguredError as error:
+        raise shown_error(spec, error) from None
+
+
+def _found(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
+    path = _local_folder(spec) or fetch(spec)
     weights = tuple(sorted(path.glob("*.safetensors")))
     if not weights:
         pickled = [file.name for pattern in PICKLE for file in path.glob(pattern)]
@@ -162,6 +204,12 @@ def find_weights(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
             "(save_pretrained does); pickled weights can run code and are refused."
         )
     return path, weights
+
+
+def _local_folder(spec: ModelSpec) -> Path | None:
+    """The folder on this machine that a spec names, if it may be read from there."""
+    path = Path(spec.source) if spec.below is None else resolve_below(spec.source, spec.below)
+    return path if path and path.is_dir() else None
 
 
 def fetch(spec: ModelSpec) -> Path:
@@ -179,7 +227,7 @@ def fetch(spec: ModelSpec) -> Path:
 
 def check_pinned(spec: ModelSpec) -> None:
     """The source is a hub id, at a full commit. Raises MisconfiguredError."""
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", spec.source) or spec.source.startswith("."):
+    if not HUB_ID.fullmatch(spec.source):
         raise MisconfiguredError(f"{spec.name}: there is no folder {spec.source}.")
     if not re.fullmatch(r"[0-9a-f]{40}", spec.revision or ""):
         raise MisconfiguredError(

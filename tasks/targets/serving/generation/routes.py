@@ -30,9 +30,9 @@ Answer = dict[str, Any] | AsyncIterator[bytes]
 class Models(Protocol):
     """What the routes need of the registry."""
 
-    def recent(self, name: str) -> Any: ...
-    def get(self, name: str) -> Any: ...
-    def writers(self) -> list[str]: ...
+    def recent(self, name: str, task: int | None = None) -> Any: ...
+    def get(self, name: str, task: int | None = None) -> Any: ...
+    def writers(self, task: int | None = None) -> list[str]: ...
 
 
 class OpenAIRoutes:
@@ -41,27 +41,32 @@ class OpenAIRoutes:
     def __init__(self, registry: Models) -> None:
         self._registry = registry
 
-    async def answer(self, scope: Message, body: bytearray, receive: Receive) -> Answer:
-        """The body of the answer, or the events of a stream. Raises ServingError."""
+    async def answer(
+        self, scope: Message, body: bytearray, receive: Receive, task: int | None = None
+    ) -> Answer:
+        """The body of the answer, or the events of a stream. Raises ServingError.
+
+        task: the one that asks; None: whoever it is.
+        """
         match scope["path"].split("/"):
             case ["", "v1", "models"]:
                 only(scope["method"], "GET")
-                names = await asyncio.to_thread(self._registry.writers)
+                names = await asyncio.to_thread(self._registry.writers, task)
                 return {"object": "list", "data": [_model(name) for name in names]}
             case ["", "v1", "models", name]:
                 only(scope["method"], "GET")
-                await self._find(name)
+                await self._find(name, task)
                 return _model(name)
             case ["", "v1", "chat", "completions"]:
-                return await self._chat(scope, body, receive)
+                return await self._chat(scope, body, receive, task)
             case ["", "v1", "completions"]:
-                return await self._complete(scope, body, receive)
+                return await self._complete(scope, body, receive, task)
         raise UnknownError("There is no such route. /v1/models lists the language models.")
 
-    async def _find(self, name: str) -> LanguageModel:
-        model = self._registry.recent(name)
+    async def _find(self, name: str, task: int | None) -> LanguageModel:
+        model = self._registry.recent(name, task)
         if model is None:  # a thread, because the database may be asked
-            model = await asyncio.to_thread(self._registry.get, name)
+            model = await asyncio.to_thread(self._registry.get, name, task)
         if not isinstance(model, LanguageModel):
             raise BadRequestError(
                 f"{name} writes no texts. Ask it at /models/{name}/predict.",
@@ -69,23 +74,27 @@ class OpenAIRoutes:
             )
         return model
 
-    async def _chat(self, scope: Message, body: bytearray, receive: Receive) -> Answer:
+    async def _chat(
+        self, scope: Message, body: bytearray, receive: Receive, task: int | None
+    ) -> Answer:
         only(scope["method"], "POST")
         check_size(body, MAX_BODY_BYTES)
         deadline = time.monotonic() + deadline_seconds(scope, WAIT_SECONDS)
         request = read(ChatRequest, parse(body))
-        model = await self._find(request.model)
+        model = await self._find(request.model, task)
         messages, sampling = [m.plain for m in request.messages], request.sampling()
         listener = _Listener([lambda tell: model.chat(messages, sampling, tell, deadline)], receive)
         reply = Reply("chat.completion", request.model, model.digest, model.tokenizer)
         return await listener.answer(reply, stream=request.stream, usage=request.with_usage)
 
-    async def _complete(self, scope: Message, body: bytearray, receive: Receive) -> Answer:
+    async def _complete(
+        self, scope: Message, body: bytearray, receive: Receive, task: int | None
+    ) -> Answer:
         only(scope["method"], "POST")
         check_size(body, MAX_BODY_BYTES)
         deadline = time.monotonic() + deadline_seconds(scope, WAIT_SECONDS)
         request = read(CompletionRequest, parse(body))
-        model = await self._find(request.model)
+        model = await self._find(request.model, task)
         sampling, echo, prompts = request.sampling(), bool(request.echo), request.prompts
 
         def begin(prompt: str | list[int], tell: Tell) -> Conversation:

@@ -1,0 +1,84 @@
+"""Which sources a target may name, and the folders that administrators have allowed.
+
+Whatever a source names is loaded by the model server, which runs as the site does. So an owner
+names a model of a hub, an installed package, or a folder of a model that they may know.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+
+from dynabench.accounts.models import User
+from dynabench.lib.errors import Refused
+from tasks.models import TargetModel, Task
+from tasks.permissions import can_review
+from tasks.targets.serving.folders import resolve_below
+from tasks.targets.serving.spec import HUB_ID, PACKAGE
+
+TRAINED = "targets"
+"""The folder below MODELS_HOME in which each task's trained models lie."""
+
+
+def may_copy(user: User, target: TargetModel) -> bool:
+    """Whether a person may know a target, and its options, which may hold what it is told to do."""
+    return can_review(user, target.task) or (target.task.is_visible and not target.options)
+
+
+def with_allowed_folder(
+    actor: User, task: Task, fields: Mapping[str, Any], before: str = ""
+) -> dict[str, Any]:
+    """Return the settings of a target with `allowed_folder`, where they name another source.
+
+    before: the source that it has. Raises Refused, with one sentence for all folders that are not
+    to be had, whether they exist or not.
+    """
+    source = fields.get("source", before)
+    if source == before:
+        return {**fields}
+    if actor.is_superuser:
+        return {**fields, "allowed_folder": outside_folder(source)}
+    copied = _copied(actor, source)
+    if copied is None and not _is_open(task, source):
+        words = _(
+            "Enter a hub id such as org/name, or package:NAME. Only an administrator registers "
+            "another folder."
+        )
+        raise Refused(words, code="target", field="source")
+    return {**fields, "allowed_folder": copied.allowed_folder if copied else ""}
+
+
+def outside_folder(source: str) -> str:
+    """Return a source that an operator names if it lies elsewhere than in the models' folder."""
+    is_elsewhere = os.path.isabs(source) and resolve_below(source, _home()) is None
+    return source if is_elsewhere else ""
+
+
+def _home() -> str:
+    return str(settings.MODELS_HOME)
+
+
+def _copied(actor: User, source: str) -> TargetModel | None:
+    """The target that a person may know and whose source this is."""
+    rows = TargetModel.objects.filter(url="", source=source).exclude(source="")
+    found = rows.select_related("task").order_by("-allowed_folder", "pk")
+    return next((one for one in found if may_copy(actor, one)), None)
+
+
+def _is_open(task: Task, source: str) -> bool:
+    """Whether the owners of a task may name a source that no target has which they know."""
+    if not source or source.startswith(PACKAGE) or HUB_ID.fullmatch(source):
+        return True
+    found, home = resolve_below(source, _home()), Path(os.path.realpath(_home()))
+    if found is None:
+        return False
+    first, *rest = found.relative_to(home).parts
+    if first == TRAINED and rest[:1] != [task.code]:
+        return False
+    others = TargetModel.objects.filter(url="", source__startswith="/").exclude(task=task)
+    return all(
+        os.path.realpath(one) != str(found) for one in others.values_list("source", flat=True)
+    )
