@@ -7,11 +7,14 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation import selectors
+from annotation.refusals import NotAllowed
 from dynabench.accounts.models import Annotator
 from tasks.models import Round, Task
 from tasks.rounds.states import close_if_due
 
 LIVE = (Round.State.OPEN, Round.State.PAUSED)
+WORKING = ("working", "lapsed")
+"""The states of a place in a study in which its person works."""
 
 
 def live_round(task: Task) -> Round | None:
@@ -33,10 +36,38 @@ def round_to_write(task: Task, annotator: Annotator) -> Round | None:
     return next((round for round in rounds if round.state in LIVE), None)
 
 
+def round_to_begin(task: Task, annotator: Annotator) -> Round | None:
+    """The live round, unless the person's study chose others."""
+    round = live_round(task)
+    return round if round and offered(annotator, task)(round.pk) else None
+
+
+def at_work(annotator: Annotator, task: Task) -> bool:
+    """Whether the person may work in the task now.
+
+    Who came from a panel may while a study of the task has them work, and not before its test or
+    after its end. One query for them, and none for everybody else.
+    """
+    if annotator.user is None or not annotator.user.is_of_panel:
+        return True
+    return annotator.places.filter(campaign__task=task, state__in=WORKING).exists()
+
+
+def check_at_work(annotator: Annotator, task: Task) -> None:
+    """Raises NotAllowed for who may not work in the task now, as `at_work` says."""
+    if not at_work(annotator, task):
+        raise NotAllowed(_("No study asks you to work here now."), code="study")
+
+
 def offered(annotator: Annotator, task: Task) -> Callable[[int], bool]:
-    """Whether a round, by its id, is offered to the person: in a study, those that it chose."""
+    """Whether a round, by its id, is offered to the person: in a study, those that it chose.
+
+    Who came from a panel is offered nothing where they are not at work.
+    """
+    if not at_work(annotator, task):
+        return lambda _round: False
     going = Q(campaigns__all_places__annotator=annotator)
-    going &= Q(campaigns__all_places__state__in=("testing", "working", "lapsed"))
+    going &= Q(campaigns__all_places__state__in=("testing", *WORKING))
     asked = set(task.rounds.filter(going).values_list("pk", flat=True))
     return lambda round: not asked or round in asked
 

@@ -10,7 +10,15 @@ from dynabench.accounts.models import User
 from dynabench.accounts.people import has_confirmed_address
 from dynabench.lib.errors import Refused
 from tasks.models import Generator, TargetModel, Task, TaskMember
-from tasks.roles import ADMINISTRATOR, PERSON, VISITOR, May, allowed, roles_that
+from tasks.roles import (
+    ADMINISTRATOR,
+    PERSON,
+    VISITOR,
+    May,
+    allowed,
+    allowed_to_participant,
+    roles_that,
+)
 
 Person = User | AnonymousUser
 JUDGES = roles_that(May.JUDGE)
@@ -49,6 +57,8 @@ def _may(user: Person, task: Task, what: May) -> bool:
         who = VISITOR
     elif user.is_superuser:
         who = ADMINISTRATOR
+    elif isinstance(user, User) and user.is_of_panel:
+        return what in allowed_to_participant(role_of(user, task))
     elif what in allowed(VISITOR, is_visible=task.is_visible):
         return True
     else:

@@ -63,6 +63,18 @@ def allowed(who: str, *, is_visible: bool) -> frozenset[May]:
     return TABLE.get(who, frozenset()) | (_PUBLIC if is_visible and who != VISITOR else frozenset())
 
 
+_PARTICIPANT = _SEES | {May.WRITE, May.JUDGE}
+
+
+def allowed_to_participant(role: str | None) -> frozenset[May]:
+    """What somebody may do who came to a study from a panel, by their role in the task.
+
+    Nothing without a role, in a task that everybody sees either, and never more than to take part:
+    nobody knows who they are.
+    """
+    return TABLE.get(role or "", frozenset()) & _PARTICIPANT
+
+
 def roles_that(may: May) -> frozenset[str]:
     """The roles of members who may do this in every task."""
     members = TABLE.keys() - {ADMINISTRATOR, PERSON, VISITOR}

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import Prefetch, Q, QuerySet, Sum, prefetch_related_objects
 
+from dynabench.accounts.models import User
 from tasks.budgets import Used
 from tasks.models import Round, RoundTarget, Task, TaskMember
 from tasks.permissions import READERS, Person
@@ -61,6 +62,8 @@ def listed_tasks(user: Person) -> QuerySet[Task]:
     if user.is_superuser:
         return Task.objects.all()
     mine = TaskMember.objects.standing().filter(user=user.pk).values("task")
+    if isinstance(user, User) and user.is_of_panel:
+        return Task.objects.filter(pk__in=mine)
     return Task.objects.filter(Q(is_visible=True) | Q(pk__in=mine))
 
 

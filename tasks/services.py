@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
+from dynabench.accounts.models import PANEL_PEOPLE, User
 from dynabench.accounts.services import log
 from dynabench.lib.errors import Invalid, Refused
 from dynabench.lib.rows import changed_fields
@@ -164,7 +164,8 @@ def _next_version(locked: Task, text: str, actor: User) -> None:
 
 def account_of(email: str) -> User:
     """The account with this address. Raises Refused."""
-    user = User.objects.filter(email__iexact=email, is_active=True).first()
+    named = User.objects.exclude(email__endswith=PANEL_PEOPLE)
+    user = named.filter(email__iexact=email, is_active=True).first()
     if user is None:
         raise Invalid(_("Nobody has this address here. Ask them to sign up."), field="email")
     return user

@@ -30,7 +30,7 @@ from annotation.attempts.failures import FAILED_STATUS, FAILURES, NO_ANSWER
 from annotation.attempts.services import settle
 from annotation.care.services import note_answered
 from annotation.models import Assignment, Attempt, Example
-from annotation.open_round import live_round, round_to_write
+from annotation.open_round import round_to_begin, round_to_write
 from annotation.selectors import with_outputs
 from annotation.writing.forms import UNCHANGED, unchanged_fields
 from annotation.writing.page import WritePage
@@ -72,7 +72,11 @@ class AssignmentView(APIView):
         annotator = enter(request, task, services.check_programs_write)
         asked = read(WantSerializer, request)
         want = asked["want"]
-        round = round_to_write(task, annotator) if want == "current" else live_round(task)
+        round = (
+            round_to_write(task, annotator)
+            if want == "current"
+            else round_to_begin(task, annotator)
+        )
         assignment = assign_next(annotator=annotator, round=round, want=want)
         return Response(AssignmentSerializer(assignment).data)
 

@@ -42,7 +42,7 @@ from annotation.models import (
     TextKey,
 )
 from annotation.moderation import retract
-from annotation.open_round import not_open
+from annotation.open_round import check_at_work, not_open
 from annotation.refusals import CapReached, Duplicate, ForPeople, NotAllowed, RoundClosed, Stale
 from annotation.rules.near_duplicates import are_alike, band_keys, compared, written_text
 from annotation.rules.outcome import Ensemble, Outcome, TargetVerdict, judge, resolve
@@ -80,7 +80,7 @@ def begin_attempt(
     A near duplicate of the author's own text on the same context counts as an edit of it; on
     another context it is refused. Locks the annotator, so that caps hold for two tabs. A repeated
     key returns the first attempt; a failed one may be asked again. A round whose end has come is
-    closed first. Raises RoundClosed, Stale, CapReached, Duplicate, ForPeople, Invalid.
+    closed first. Raises RoundClosed, Stale, CapReached, Duplicate, ForPeople, NotAllowed, Invalid.
     """
     if by_program:
         check_programs_write(assignment.round.task)
@@ -93,7 +93,7 @@ def begin_attempt(
         if attempt and attempt.state != State.FAILED and not attempt.is_lost:
             return attempt, False
         text = written_text(assignment.round.task.config, inputs)
-        _check_may_write(assignment, used, inputs)
+        _check_may_write(annotator, assignment, used, inputs)
         own, other = selectors.resembling(assignment, inputs)
         if own and own.context_id != assignment.context_id:
             raise _written_before(own)
@@ -142,9 +142,10 @@ def check_programs_write(task: Task) -> None:
 
 
 def _check_may_write(
-    assignment: Assignment, used: selectors.Used, inputs: Mapping[str, Any]
+    annotator: Annotator, assignment: Assignment, used: selectors.Used, inputs: Mapping[str, Any]
 ) -> None:
     round, limits = assignment.round, assignment.round.task.config.limits
+    check_at_work(annotator, round.task)
     check_can_be_asked(round.task.config)
     if not selectors.may_send(assignment):  # `finish_attempt` looks again, under the lock
         raise RoundClosed(not_open(round))

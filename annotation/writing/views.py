@@ -19,7 +19,7 @@ from annotation.care.services import care_of, check_rested, note_answered, note_
 from annotation.care.views import show_care
 from annotation.models import Assignment, Attempt, Example
 from annotation.moderation import report_context
-from annotation.open_round import live_round, round_to_write
+from annotation.open_round import round_to_begin, round_to_write
 from annotation.refusals import CapReached, NoContext, Stale
 from annotation.rules.care import STOPS
 from annotation.rules.near_duplicates import written_text
@@ -155,7 +155,7 @@ def _own_example(annotator: Annotator, uuid: UUID | None) -> Example | None:
 def write_next(request: HttpRequest, code: str) -> HttpResponse:
     """Another passage, another goal, or somebody's example to change, as the person asks."""
     task = find_task(request, code)
-    annotator, round = participant(request, task), live_round(task)
+    annotator = participant(request, task)
     if gate_is_shut(request, task):
         return redirect("annotation:gate", code=code)
     note_answered(annotator=annotator, task=task)
@@ -163,6 +163,7 @@ def write_next(request: HttpRequest, code: str) -> HttpResponse:
         return show_care(request, task, care)
     asked = request.POST.get("want", "")
     want = asked if asked in ("goal", "edit") else "context"
+    round = round_to_begin(task, annotator)
     try:
         assignment = assign_next(annotator=annotator, round=round, want=want)
     except Refused as error:

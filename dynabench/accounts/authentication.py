@@ -35,6 +35,8 @@ class TokenAuthentication(BaseAuthentication):
             )
         if not token.user.is_active:
             raise exceptions.AuthenticationFailed("This account is switched off.")
+        if token.user.is_of_panel:
+            raise exceptions.AuthenticationFailed("People of a panel work on the site's pages.")
         return token.user, token
 
     def authenticate_header(self, request: Request) -> str:

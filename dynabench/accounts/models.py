@@ -14,6 +14,8 @@ from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext_lazy as _
 
 TOKEN_WARNING = timedelta(days=14)
+PANEL_PEOPLE = "@panel.invalid"
+"""How addresses end of accounts that a panel's people have without knowing."""
 
 
 class UserManager(BaseUserManager["User"]):
@@ -52,6 +54,14 @@ class User(AbstractUser):
 
     class Meta:
         constraints = [models.UniqueConstraint(Lower("email"), name="user_one_email")]
+
+    @property
+    def is_of_panel(self) -> bool:
+        """Whether the person came to a study without an account of their own.
+
+        They gave no address and no password, so they reach the tasks of their studies alone.
+        """
+        return self.email.endswith(PANEL_PEOPLE)
 
     def has_perm(self, perm: str, obj: Any = None) -> bool:
         """Django's own permissions: superusers have them all, and nobody else has one."""

@@ -15,8 +15,6 @@ from dynabench.campaigns.validators import check_questionnaire, check_rules
 from tasks.models import Round, Task
 from tasks.proposal import CODE
 
-PANEL_PEOPLE = "@panel.invalid"
-"""How addresses end of accounts that a panel's people have without knowing."""
 APPROVES_AFTER = {"prolific": 21, "mturk": 30}
 """Days, by way in, where an owner states no others; the last is a task's AutoApprovalDelay."""
 

@@ -15,12 +15,11 @@ from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext as _
 
 from annotation.models import Assignment, Conversation
-from dynabench.accounts.models import Annotator, User
+from dynabench.accounts.models import PANEL_PEOPLE, Annotator, User
 from dynabench.accounts.services import annotator_of
 from dynabench.accounts.tokens import digest_of
 from dynabench.campaigns.models import (
     GOING,
-    PANEL_PEOPLE,
     Campaign,
     ConsentText,
     LedgerRow,

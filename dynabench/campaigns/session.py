@@ -14,23 +14,19 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.deprecation import MiddlewareMixin
 
-from dynabench.campaigns.models import PANEL_PEOPLE, Campaign, Pause, Place
+from dynabench.accounts.people import person
+from dynabench.campaigns.doors import is_open
+from dynabench.campaigns.models import Campaign, Pause, Place
 from dynabench.campaigns.place_services import come_in
 from dynabench.campaigns.ways.panels import MTURK_HOSTS, Arrival
 from dynabench.lib.encryption import Unreadable, decrypt, encrypt
+from dynabench.lib.outages import api_error
 from dynabench.middleware import policy
 
 COOKIE = "arrival"
 KEPT_SECONDS = 3600
 FRAMED = "campaign-framed"
 SLUG = "campaign"
-RESTS = "campaign-rests"
-"""Whether the person does no work now: before the test, or after the end."""
-OPEN_TO_PANELS = (
-    *("annotation:", "validation:", "campaigns:", "leaderboard:battle", "personal"),
-    *("set_language", "media", "help", "privacy", "news"),
-)
-"""How the names of the pages begin that people of a panel reach."""
 WORK = ("annotation:", "validation:", "leaderboard:battle")
 Morsel._reserved.setdefault("partitioned", "Partitioned")  # type: ignore[attr-defined]  # till 3.14
 Morsel._flags.add("partitioned")  # type: ignore[attr-defined]
@@ -78,24 +74,15 @@ def enter(request: HttpRequest, place: Place, *, back: str = "") -> None:
         login(request, user, backend=settings.AUTHENTICATION_BACKENDS[0])
         come_in(user=user)
     request.session[SLUG] = place.campaign.slug
-    keep_up(request, place)
     request.is_narrow = is_of_panel(request)  # type: ignore[attr-defined]
     if back:
         request.session[FRAMED] = back
 
 
-def keep_up(request: HttpRequest, place: Place) -> None:
-    """Let the session know whether the person works; in another browser they may have gone on."""
-    rests = place.state not in (Place.State.WORKING, Place.State.LAPSED)
-    is_here = request.session.get(SLUG) == place.campaign.slug
-    if is_here and request.session.get(RESTS) != rests:
-        request.session[RESTS] = rests
-
-
 def is_of_panel(request: HttpRequest) -> bool:
     """Whether the person came without an account of their own."""
     user = request.user
-    return user.is_authenticated and user.email.endswith(PANEL_PEOPLE)
+    return user.is_authenticated and user.is_of_panel
 
 
 class PanelPeople(MiddlewareMixin):
@@ -121,11 +108,11 @@ class PanelPeople(MiddlewareMixin):
                 return redirect("campaigns:progress", found)
         if not is_of_panel(request):
             return None
-        if match.view_name.startswith(WORK) and request.session.get(RESTS):
-            return redirect("campaigns:progress", slug)
         request.is_narrow = True  # type: ignore[attr-defined]  # the layout leaves other pages out
-        if match.view_name.startswith(OPEN_TO_PANELS):
+        if is_open(match.view_name, kwargs, person(request)):
             return None
+        if match.namespace == "v1":
+            return api_error("study", "People of a panel work on the site's pages.", 403)
         return redirect("campaigns:progress", slug) if slug else redirect("help")
 
 

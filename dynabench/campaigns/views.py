@@ -31,7 +31,6 @@ from dynabench.campaigns.session import (
     forget_arrival,
     is_of_panel,
     keep_arrival,
-    keep_up,
 )
 from dynabench.campaigns.ways.panels import PANELS, Arrival, is_preview
 from dynabench.lib.errors import Refused
@@ -239,7 +238,6 @@ def _mine(request: HttpRequest, slug: str) -> Place:
 def progress(request: HttpRequest, slug: str) -> HttpResponse:
     """What is done and what is left; once all is submitted, the way back to the panel."""
     place = _mine(request, slug)
-    keep_up(request, place)
     campaign = place.campaign
     newest = campaign.consents.first()
     if place.consent != newest and place.state in (State.WORKING, State.LAPSED):

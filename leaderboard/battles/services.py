@@ -9,6 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from annotation.open_round import check_at_work
 from annotation.refusals import CapReached, NotAllowed, Stale
 from dynabench.accounts.models import Annotator
 from leaderboard.arena.style import style_of
@@ -88,6 +89,7 @@ def cast_vote(*, battle: Battle, winner: str, turns: int) -> Battle:
     vote counts and no message enters meanwhile. Raises NotAllowed, Stale.
     """
     locked = _locked(battle)
+    check_at_work(locked.voter, locked.task)
     if locked.winner:
         raise NotAllowed(_("You have chosen in this conversation before."), code="voted")
     done = [turn for turn in locked.turns.all() if turn.state == Turn.State.DONE]
@@ -109,7 +111,7 @@ def cast_vote(*, battle: Battle, winner: str, turns: int) -> Battle:
 
 def _locked(battle: Battle) -> Battle:
     rows = Battle.objects.select_for_update(of=("self",)).prefetch_related("turns__replies")
-    found = rows.select_related("left__target", "right__target", "voter").get(pk=battle.pk)
+    found = rows.select_related("left__target", "right__target", "voter__user").get(pk=battle.pk)
     found.task = battle.task
     return found
 

@@ -25,6 +25,7 @@ from annotation.attempts.live_targets import (
     waited,
 )
 from annotation.attempts.partial_answers import keeper
+from annotation.open_round import check_at_work
 from annotation.refusals import CapReached, Stale
 from dynabench.accounts.models import Annotator
 from leaderboard.battles import selectors
@@ -54,8 +55,10 @@ def begin_turn(
     """The turn with this key, and whether the caller must ask the models.
 
     battle, number: what the page showed; None begins a battle with the pair `drawn`. A failed or
-    lost turn is asked again. Locks the annotator, then the battle. Raises Stale, CapReached.
+    lost turn is asked again. Locks the annotator, then the battle. Raises Stale, CapReached,
+    NotAllowed.
     """
+    check_at_work(voter, task)
     Annotator.objects.select_for_update(no_key=True).values_list("pk").get(pk=voter.pk)
     known = Turn.objects.filter(battle__voter=voter, battle__task=task, key=key).first()
     if known and known.state != State.FAILED and not known.is_lost:

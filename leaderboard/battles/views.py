@@ -153,7 +153,10 @@ def battle_over(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
 @require_POST
 def leave(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
     """End a conversation without a vote, and begin another one."""
-    services.leave_battle(battle=_own_battle(request, uuid)[0])
+    mine, _voter = _own_battle(request, uuid)
+    if mine.task.code != code:
+        raise Http404
+    services.leave_battle(battle=mine)
     return redirect("leaderboard:battle", code)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from annotation.models import Example
+from annotation.open_round import at_work, check_at_work
 from annotation.refusals import NotAllowed
 from dynabench.accounts.models import Annotator
 from tasks.config.components import Component
@@ -94,13 +95,19 @@ def reads_labels(validator: Annotator, task: Task) -> bool:
 
 
 def may_judge(validator: Annotator, task: Task) -> bool:
-    """Whether the person's role lets them judge the task, blindly."""
-    return validator.user is None or can_judge(validator.user, task)
+    """Whether the person's role, and of a panel their study, lets them judge the task, blindly."""
+    if validator.user is None:
+        return True
+    return can_judge(validator.user, task) and at_work(validator, task)
 
 
 def check_may_judge(validator: Annotator, task: Task) -> None:
-    """Raises NotBlind for those who may read the task's labels, NotAllowed by other roles."""
+    """Raises NotBlind for those who may read the task's labels, NotAllowed by other roles.
+
+    NotAllowed also for people of a panel who are not at work in a study of the task.
+    """
     if reads_labels(validator, task):
         raise NotBlind(_("You may read this task's labels, so others judge it."))
-    if not may_judge(validator, task):
+    if validator.user is not None and not can_judge(validator.user, task):
         raise NotAllowed(_("Your role in this task is not to judge."))
+    check_at_work(validator, task)

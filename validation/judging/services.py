@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.models import Example
-from annotation.open_round import offered
+from annotation.open_round import check_at_work, offered
 from annotation.refusals import CapReached, ForPeople, NotAllowed
 from dynabench.accounts.models import Annotator
 from dynabench.lib.errors import Refused
@@ -282,8 +282,9 @@ def skip_example(*, validator: Annotator, example: Example) -> None:
     """Skip an example for good and free its place.
 
     No lock: a unique constraint and one update. Many tabs pass by no more than the cap: the next
-    example is handed out only afterwards. Raises NotHandedOut, CapReached.
+    example is handed out only afterwards. Raises NotAllowed, NotHandedOut, CapReached.
     """
+    check_at_work(validator, example.round.task)
     lease = _lease_of(validator, example)
     _check_may_pass(validator, example.round.task)
     with transaction.atomic():

@@ -2,7 +2,16 @@
 
 from pathlib import Path
 
-from tasks.roles import ADMINISTRATOR, PERSON, TABLE, VISITOR, May, allowed, roles_that
+from tasks.roles import (
+    ADMINISTRATOR,
+    PERSON,
+    TABLE,
+    VISITOR,
+    May,
+    allowed,
+    allowed_to_participant,
+    roles_that,
+)
 
 OWNERS = Path(__file__).parents[3] / "docs/owners.md"
 
@@ -33,3 +42,10 @@ def test_the_roles_of_members():
     assert roles_that(May.READ) == {"owner", "editor", "reviewer", "viewer"}
     assert roles_that(May.JUDGE) == {"annotator", "judge"}
     assert roles_that(May.SEE) == TABLE.keys() - {ADMINISTRATOR, PERSON, VISITOR}
+
+
+def test_people_of_panels_take_part_and_no_more():
+    assert allowed_to_participant(None) == frozenset()
+    assert allowed_to_participant(PERSON) == {May.SEE, May.TRY, May.WRITE, May.JUDGE}
+    assert allowed_to_participant("judge") == {May.SEE, May.TRY, May.JUDGE}
+    assert not {May.READ, May.TAKE, May.OWN, May.SUBMIT} & allowed_to_participant("owner")

@@ -1,0 +1,83 @@
+"""The pages that people of a panel reach, and how the task of each is found.
+
+What is not named here is closed to them, so a new page is until somebody thinks of it. Services ask
+`annotation.open_round.at_work` again.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from django.db.models import Exists, Model, OuterRef
+
+from annotation.models import Assignment, Attempt, Example
+from annotation.open_round import WORKING
+from dynabench.accounts.models import User
+from dynabench.campaigns.models import Pause, Place
+from leaderboard.models import Battle
+from tasks.models import Context, Task
+
+
+class Door(NamedTuple):
+    """How the task of a page is found: a row by the parameter of its address, then a path."""
+
+    model: type[Model]
+    key: str
+    path: str
+
+
+CODE = Door(Task, "code", "pk")
+ATTEMPT = Door(Attempt, "uuid", "assignment__round__task")
+ASSIGNMENT = Door(Assignment, "pk", "round__task")
+CONTEXT = Door(Context, "pk", "round__task")
+EXAMPLE = Door(Example, "uuid", "round__task")
+BATTLE = Door(Battle, "uuid", "task")
+OF_NO_TASK = frozenset(
+    ["set_language", "help", "privacy", "news", "personal", "personal-download", "media"]
+)
+"""A file of `media` is for those who may see its task."""
+OF_A_TASK = {
+    "annotation:gate": CODE,
+    "annotation:care": CODE,
+    "annotation:seen": CODE,
+    "annotation:write": CODE,
+    "annotation:write-next": CODE,
+    "annotation:talk": CODE,
+    "annotation:support": CODE,
+    "annotation:try-out": CODE,
+    "annotation:talk-stream": ASSIGNMENT,
+    "annotation:draft": ASSIGNMENT,
+    "annotation:attempt": ATTEMPT,
+    "annotation:attempt-answer": ATTEMPT,
+    "annotation:attempt-why": ATTEMPT,
+    "annotation:attempt-saliency": ATTEMPT,
+    "annotation:attempt-retract": ATTEMPT,
+    "annotation:context-report": CONTEXT,
+    "validation:judge": CODE,
+    "validation:skip": CODE,
+    "validation:flag": CODE,
+    "validation:refresher": CODE,
+    "validation:undo": EXAMPLE,
+    "validation:after": EXAMPLE,
+    "leaderboard:battle": CODE,
+    "leaderboard:battle-stream": CODE,
+    "leaderboard:battle-vote": CODE,
+    "leaderboard:battle-consent": CODE,
+    "leaderboard:battle-over": BATTLE,
+    "leaderboard:battle-leave": BATTLE,
+}
+
+
+def is_open(name: str, found: Mapping[str, Any], user: User) -> bool:
+    """Whether somebody of a panel reaches the page of this name; one query where it is of a task.
+
+    found: the parameters of its address. Of a task, while a study has them work there and they are
+    not paused.
+    """
+    if name in OF_NO_TASK or name.startswith("campaigns:"):
+        return True
+    if (door := OF_A_TASK.get(name)) is None:
+        return False
+    rows = door.model._default_manager.filter(**{door.key: found[door.key]})
+    paused = Pause.objects.filter(place=OuterRef("pk"), lifted_at=None)
+    mine = Place.objects.filter(annotator__user=user, state__in=WORKING)
+    return mine.filter(~Exists(paused), campaign__task__in=rows.values(door.path)).exists()
