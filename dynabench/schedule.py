@@ -10,6 +10,7 @@ from dynabench.accounts.tidying import claim
 from dynabench.campaigns.findings.vector_jobs import ask_for_vectors
 from dynabench.campaigns.jobs import renew_campaigns, settle_all
 from dynabench.campaigns.retention_services import apply_retention
+from dynabench.campaigns.stray_vote_services import take_back_stray_votes
 from dynabench.lib.keeper import is_at_work
 from dynabench.me.services import purge_deleted
 from dynabench.notices.tokens import remind_of_tokens
@@ -59,6 +60,7 @@ MINUTELY: Mapping[str, Callable[[], int]] = {
 }
 DAILY: Mapping[str, Callable[[], int]] = {
     "people reminded of tokens": remind_of_tokens,
+    "votes taken back": take_back_stray_votes,
     "examples of people who left emptied": purge_deleted,
     "examples decided otherwise": refit_second_opinions,
     "rows emptied by their age": apply_retention,

@@ -28,7 +28,11 @@ from tests.support.racing_votes import (
     round,  # noqa: F401
 )
 from validation.decisions.bulk_services import Action, Wish, act_on
-from validation.decisions.services import override_consensus, withdraw_override
+from validation.decisions.services import (
+    override_consensus,
+    take_back_votes,
+    withdraw_override,
+)
 from validation.judging.services import cast_validation, lease_next, skip_example, undo_validation
 from validation.models import (
     Consensus,
@@ -173,6 +177,28 @@ def test_an_owner_decides_during_voting(round, people, at_once):
         at_once(lambda step: step(), [*steps, decide_and_withdraw])
         assert Validation.objects.count() == len(cast)
         assert Consensus.objects.filter(decided_by="owner", label="entailment").count() == 5
+        check_all()
+        forget()
+
+
+def test_votes_are_taken_back_during_voting(round, people, at_once):
+    """Lock: the example, in `take_back_votes`."""
+    strays = people[:3]
+    for repeat in REPEATS:
+        made = examples(round, people[16:], 10)
+        cast: list[tuple[int, int, str]] = []
+
+        def take_back(made=made):
+            for example in [*made, *made]:
+                take_back_votes(example=example.pk, validators=[one.pk for one in strays])
+
+        steps = [
+            lambda n=n, repeat=repeat, cast=cast: work(round.task, people[n], repeat * 10 + n, cast)
+            for n in range(6)
+        ]
+        at_once(lambda step: step(), [*steps, take_back])
+        take_back()
+        assert not Validation.objects.filter(validator__in=strays).exists()
         check_all()
         forget()
 

@@ -1,5 +1,6 @@
 """Writes about decisions: a round's policy, and what owners decide. Locks: docs/locking.md."""
 
+from collections.abc import Collection
 from dataclasses import asdict
 
 from django.db import transaction
@@ -116,3 +117,20 @@ def withdraw_override(*, example: Example, owner: User) -> None:
             raise NoDecision(_("No owner has decided this example."))
         derive_all([locked])
         log(owner, "consensus.override_withdrawn", locked)
+
+
+@transaction.atomic
+def take_back_votes(*, example: int, validators: Collection[int]) -> int:
+    """Delete the votes of these people on an example, and count again; returns how many.
+
+    For votes that nobody may have cast. What is released stays. Locks the example, as a vote does.
+    """
+    about = Example.objects.select_related("round__task")
+    locked = lock_example(about.get(pk=example))
+    if locked.round.state == Round.State.RELEASED:
+        return 0
+    taken, _rows = locked.validations.filter(validator__in=validators, is_imported=False).delete()
+    if taken:
+        derive_all([locked])
+        log(None, "votes.taken-back", locked, n=taken)
+    return taken
