@@ -1,0 +1,249 @@
+"""What a language model wrote, read as an answer."""
+
+import json
+import time
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from tasks.targets.endpoints.answer_reader import (
+    LONGEST_SENTENCE,
+    equal_label,
+    fold,
+    read_label,
+    read_span,
+    read_text,
+    without_thoughts,
+)
+
+MOODS = ("positive", "negative", "neutral")
+LABEL_SETS = [
+    MOODS,
+    ("entailment", "not_entailment"),
+    ("yes", "no"),
+    ("A", "B", "C"),
+    ("0", "1"),
+    ("very good", "good", "bad"),
+    ("US", "us", "Great Britain"),
+    ("正面", "负面", "中性"),
+    ("긍정", "부정"),
+    ("ポジティブ", "ネガティブ"),
+    ("บวก", "ลบ"),
+    ("सकारात्मक", "नकारात्मक"),
+    ("إيجابي", "سلبي"),
+    ("חיובי", "שלילי"),
+    ("θετικός", "αρνητικός"),
+    ("tích cực", "tiêu cực"),
+    ("olumlu", "olumsuz"),
+]
+LABELED = st.sampled_from(LABEL_SETS).flatmap(
+    lambda labels: st.tuples(st.just(labels), st.sampled_from(labels))
+)
+
+
+def label_in(text: str, labels: tuple[str, ...] = MOODS) -> str | None:
+    reading = read_label(text, labels, "label")
+    return reading and reading.label
+
+
+WRAPPED = [
+    "{}",
+    " {} \n",
+    "{}.",
+    "{}!",
+    "{}。",
+    "**{}**",
+    "`{}`",
+    '"{}"',
+    "“{}”",
+    "„{}“",
+    "«{}»",
+    "「{}」",
+    "({})",
+    "Answer: {}",
+    "Label = {}",
+    "**Answer:** {}",
+    "<answer>{}</answer>",
+    "\\boxed{{{}}}",
+    "```\n{}\n```",
+    "```text\n{}\n```",
+    '{{"label": "{}"}}',
+    '{{"Label": "{}."}}',
+    '```json\n{{"label": "{}"}}\n```',
+    'Here you are:\n```json\n{{"label": "{}", "why": "so"}}\n```\nGood luck!',
+    '{{"label": "{}"}}\n\nThe tone is clear.',
+]
+
+
+@given(labeled=LABELED, wrapping=st.sampled_from(WRAPPED))
+def test_a_label_is_read_in_every_wrapping(labeled, wrapping):
+    labels, label = labeled
+    reading = read_label(wrapping.format(label), labels, "label")
+    assert reading is not None
+    assert (reading.label, reading.is_named) == (label, False)
+
+
+@given(labeled=LABELED, wrapping=st.sampled_from(WRAPPED), thoughts=st.sampled_from(LABEL_SETS))
+@pytest.mark.parametrize(
+    "thinking",
+    [
+        "<think>\n{}\n</think>\n\n",
+        "<thinking>{}</thinking>",
+        "{}</think>",
+        "<Thought>{}</Thought>\n",
+        "[THINK]{}[/THINK]",
+        "◁think▷{}◁/think▷",
+        "<|START_THINKING|>{}<|END_THINKING|>",
+        "<|channel|>analysis<|message|>{}<|end|><|start|>assistant<|channel|>final<|message|>",
+    ],
+)
+def test_thoughts_are_no_answer(thinking, labeled, wrapping, thoughts):
+    labels, label = labeled
+    text = thinking.format(f"It may be {' or '.join(thoughts)}.") + wrapping.format(label)
+    written = without_thoughts(text)
+    assert label_in(written.text, labels) == label
+    assert thoughts[0] in written.thoughts
+    assert not written.is_unfinished
+
+
+@pytest.mark.parametrize("text", ["<think>It is positive", "<think>", "a</think><think>positive"])
+def test_thoughts_without_an_end_hold_no_answer(text):
+    assert without_thoughts(text) == without_thoughts(text)._replace(text="", is_unfinished=True)
+
+
+@given(st.text())
+def test_a_text_without_thoughts_is_itself(text):
+    assume(not any(mark in text for mark in ("<", "[", "◁")))
+    assert without_thoughts(text) == (text.strip(), "", False)
+
+
+@given(text=st.text())
+def test_what_is_left_has_no_thoughts(text):
+    once = without_thoughts(f"<think>{text}</think>{text}").text
+    assert without_thoughts(once).text == once
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("The text is positive.", "positive"),
+        ("The text is a negative example of a product review.", "negative"),
+        ("I think it is positive", "positive"),
+        ('{"answer": "positive"}', "positive"),
+        ('{"label": ["positive"]}', "positive"),
+        ("It is not positive, it is negative.", "negative"),
+        ("positive positive", "positive"),
+        ("positive or negative", None),
+        ("It is not positive.", None),
+        ("This is neither positive nor negative.", None),
+        ("It isn't clearly positive", None),
+        ("positivity", None),
+        ("unpositive", None),
+        ("", None),
+        ("mixed", None),
+        ("{", None),
+        ('{"label": {"label": 7}}', None),
+        ("positive " + "so " * LONGEST_SENTENCE, None),
+    ],
+)
+def test_one_label_that_a_sentence_names_counts_and_two_do_not(text, label):
+    assert label_in(text) == label
+
+
+@pytest.mark.parametrize(
+    ("labels", "text", "label"),
+    [
+        (("yes", "no"), "No, it isn't.", "no"),
+        (("yes", "no"), "There is no evidence for that", None),
+        (("yes", "no"), "The answer is yes", "yes"),
+        (("yes", "no"), "The answer is **no**, as it says so.", "no"),
+        (("A", "B"), "B) because a thing", "B"),
+        (("A", "B"), "A thing that I like", None),
+        (("A", "B"), "The answer is B.", "B"),
+        (("entailment", "not_entailment"), "not entailment", "not_entailment"),
+        (("entailment", "not_entailment"), "It is entailment.", "entailment"),
+        (("very good", "good"), "That is very good work", "very good"),
+        (("正面", "负面"), "这条评论是正面的。", "正面"),
+        (("正面", "负面"), "不是正面", None),
+        (("긍정", "부정"), "긍정입니다", "긍정"),
+        (("บวก", "ลบ"), "ข้อความนี้เป็นบวกมาก", "บวก"),
+        (("0", "1"), '{"label": 1.0}', "1"),
+        (("0", "1"), '{"label": 1}', "1"),
+        (("0", "1"), "10", None),
+        (("true", "false"), '{"label": true}', "true"),
+        (("US", "us"), "us", "us"),
+        (("US", "us"), "US", "US"),
+        (("US", "us"), "Us", None),
+        (("STRASSE", "WEG"), "Straße", "STRASSE"),
+        (("ﬁne", "bad"), "FINE", "ﬁne"),
+        (('"quoted"', "quoted"), '"quoted"', '"quoted"'),
+    ],
+)
+def test_labels_of_every_kind(labels, text, label):
+    assert label_in(text, labels) == label
+
+
+@given(st.lists(st.text(min_size=1), min_size=1, unique=True), st.data())
+def test_any_label_alone_is_that_label(labels, data):
+    label = data.draw(st.sampled_from(labels))
+    assert label_in(label, tuple(labels)) == label
+
+
+@given(labeled=LABELED, other=st.sampled_from([str.upper, str.title, str.swapcase, str.casefold]))
+def test_a_label_in_other_letters_is_that_label_where_it_is_the_only_one(labeled, other):
+    labels, label = labeled
+    alike = [one for one in labels if fold(one) == fold(label)]
+    expected = label if len(alike) == 1 else equal_label(other(label), labels)
+    assert equal_label(other(label), labels) == expected
+
+
+@given(text=st.text(), labels=st.lists(st.text(min_size=1), min_size=1, unique=True))
+def test_whatever_is_read_is_a_label(text, labels):
+    assert label_in(text, tuple(labels)) in (None, *labels)
+
+
+@pytest.mark.parametrize(
+    ("text", "span"),
+    [
+        ("a rose", "a rose"),
+        ('{"answer": "a rose"}', "a rose"),
+        ('```json\n{"answer": "a rose"}\n```', "a rose"),
+        ("“a rose”", "a rose"),
+        ("Answer: a rose.", "a rose"),
+        ("a rose is a rose.", "a rose is a rose."),
+        ("tulip", "tulip"),
+        ("", ""),
+    ],
+)
+def test_a_span_is_the_least_changed_part_that_the_passage_has(text, span):
+    assert read_span(text, "It says: a rose is a rose.", "answer") == span
+
+
+def test_a_text_may_be_json_of_its_field():
+    assert read_text('{"text": "A new one."}', "text") == "A new one."
+    assert read_text("A new one.", "text") == "A new one."
+    assert read_text('He said {"text": "x"}', "text") == 'He said {"text": "x"}'
+    assert read_text('{"other": "x"}', "text") == '{"other": "x"}'
+
+
+@pytest.mark.parametrize(
+    "piece", ['{"a":', "{", "<answer>", "```\n", "<think>", "\\boxed{", "not ", "((", "[", '"']
+)
+def test_hostile_texts_are_read_in_time_that_grows_with_them(piece):
+    """Compare a text with one of ten times its length: quadratic work would take a hundredfold."""
+
+    def seconds(count: int) -> float:
+        text = piece * (count // len(piece))
+        began = time.process_time()
+        without_thoughts(text)
+        label_in(text)
+        return time.process_time() - began
+
+    short = max(min(seconds(30_000) for _ in range(3)), 1e-3)
+    assert seconds(300_000) < 60 * short
+
+
+def test_deep_json_is_no_answer():
+    assert label_in('{"a":' * 100_000) is None
+    assert label_in(json.dumps({"label": "positive"}) + "{" * 1000) == "positive"
