@@ -14,7 +14,15 @@ from evaluation.task_shape import Shape, Untrainable, runnable_shape_of
 from evaluation.uploads.safetensors_headers import BadTensors, check_tensors
 from tasks.config.schema import TaskConfig
 from tasks.targets.serving.errors import MisconfiguredError
-from tasks.targets.serving.spec import LARGEST_JSON, LOOKS, PICTURE, SPAN, ModelSpec, open_folder
+from tasks.targets.serving.spec import (
+    CAUSAL,
+    LARGEST_JSON,
+    LOOKS,
+    PICTURE,
+    SPAN,
+    ModelSpec,
+    open_folder,
+)
 
 MOST_BYTES = 20 * GIB
 PICKLED = (
@@ -59,7 +67,7 @@ def check_folder(folder: Path, config: TaskConfig) -> Path:
 def check_base(folder: Path) -> Path:
     """The own folder of a language model that adapters are added to: as `check_folder`."""
     root, about = _looked_through(folder)
-    _check_head(about, "ForCausalLM")
+    _check_head(about, *CAUSAL)
     return root
 
 
@@ -203,12 +211,14 @@ def _check_weights(root: Path) -> None:
             ) from None
 
 
-def _check_head(about: Mapping[str, Any], head: str) -> None:
-    architectures = about.get("architectures")
-    if not isinstance(architectures, list) or not any(str(a).endswith(head) for a in architectures):
+def _check_head(about: Mapping[str, Any], *heads: str) -> None:
+    """Raise MisconfiguredError unless the model's class ends with one of the names."""
+    named = about.get("architectures")
+    architectures = named if isinstance(named, list) else []
+    if not any(str(architecture).endswith(heads) for architecture in architectures):
         raise MisconfiguredError(
-            f"config.json: `architectures` names {architectures}; the task needs a model with "
-            f"…{head}. Load it as {_loader(head)} and train or save it so."
+            f"config.json: `architectures` names {named}; the task needs a model with "
+            f"…{heads[0]}. Load it as {_loader(heads[0])} and train or save it so."
         )
 
 

@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any
 
 from tasks.targets.serving.errors import BadRequestError, ServingError
+from tasks.targets.serving.generation.system_text import Messages, render_whole
 
 from .batches import Example, batches
 
 STOP_TOKENS = 160  # in which the longest text to stop at lies, whatever its letters
-Messages = Sequence[dict[str, Any]]
 
 
 class Writer:
@@ -41,22 +41,18 @@ class Writer:
     def prompt(self, messages: Messages) -> str:
         """The text that the answer follows, by the tokenizer's chat template.
 
-        No text can end a turn or begin another. A template that knows no system message gets it
-        before the first question. Raises BadRequestError.
+        No text can end a turn or begin another. What a template drops or refuses of a system
+        message goes before the first question. Raises BadRequestError.
         """
         turns = [{**one, "content": self._harmless(one["content"])} for one in messages]
         try:
-            try:
-                return self._rendered(turns)
-            except Exception:  # whatever a template may do
-                return self._rendered(_without_system(turns))
-        except Exception as error:
+            return render_whole(self._rendered, turns)
+        except Exception as error:  # whatever a template may do
             raise BadRequestError(f"the chat template takes no such messages ({error}).") from None
 
     def _rendered(self, turns: Messages) -> str:
-        return str(
-            self._tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
-        )
+        how = {"tokenize": False, "add_generation_prompt": True}
+        return str(self._tokenizer.apply_chat_template(list(turns), **how))
 
     def _harmless(self, text: str) -> str:
         for token in self._tokenizer.all_special_tokens:
@@ -138,15 +134,6 @@ class _Chances:
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         self.steps.append(scores.float().log_softmax(-1).amax(-1).tolist())
         return scores
-
-
-def _without_system(turns: Messages) -> Messages:
-    """The same, with the system message at the head of the first question."""
-    first, *others = turns
-    if first["role"] != "system" or not others:
-        return turns
-    content = f"{first['content']}\n\n{others[0]['content']}"
-    return [{**others[0], "content": content}, *others[1:]]
 
 
 def _ends(model: Any, tokenizer: Any) -> set[int]:

@@ -23,7 +23,13 @@ TOKENIZER_FILES = (
     "merges.txt",
     "spiece.model",
     "sentencepiece.bpe.model",
+    "tokenizer.model",
+    "chat_template.jinja",
+    "chat_template.json",
+    "generation_config.json",
 )
+"""What decides, with the weights, which tokens a model reads and writes: the end of an answer
+stands in the generation settings, and transformers 5 saves chat templates in files of their own."""
 
 
 class FileHashes:

@@ -252,6 +252,10 @@ def _read(spec: ModelSpec, path: Path, *, needed: bool) -> Mapping[str, Any]:
     return value
 
 
+CAUSAL = ("ForCausalLM", "GPT2LMHeadModel", "OpenAIGPTLMHeadModel")
+"""Parts of the names of language models; the two oldest are named otherwise."""
+
+
 def _kind_of(spec: ModelSpec, config: Mapping[str, Any]) -> str:
     """The kind by the architecture; a pair classifier's config does not show its kind."""
     architecture = " ".join(config.get("architectures") or [])
@@ -263,7 +267,7 @@ def _kind_of(spec: ModelSpec, config: Mapping[str, Any]) -> str:
         return SPAN
     if "ForSequenceClassification" in architecture:
         return PAIR if spec.fields and len(spec.fields) == 2 else SEQUENCE
-    if "ForCausalLM" in architecture:
+    if any(name in architecture for name in CAUSAL):
         return WRITES
     raise MisconfiguredError(
         f"{spec.name}: architecture {architecture or 'unknown'!r} is no classifier of texts or "

@@ -13,8 +13,9 @@ from tasks.targets.serving.generation.batch import Batch
 from tasks.targets.serving.generation.build import build_decoder
 from tasks.targets.serving.generation.conversation import Conversation, Tell, conversation
 from tasks.targets.serving.generation.decoder import Decoder
-from tasks.targets.serving.generation.prompts import ChatTemplate, Messages
+from tasks.targets.serving.generation.prompts import ChatTemplate
 from tasks.targets.serving.generation.sampling import Sampling
+from tasks.targets.serving.generation.system_text import Messages
 from tasks.targets.serving.spec import ModelFolder, ModelSpec
 
 logger = logging.getLogger(__name__)

@@ -1,14 +1,13 @@
 """Conversations as the text that a model was trained on, by the template that came with it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from jinja2 import TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from tasks.targets.serving.errors import BadRequestError, MisconfiguredError
-
-Messages = Sequence[Mapping[str, str]]
+from tasks.targets.serving.generation.system_text import Messages, render_whole
 
 
 class ChatTemplate:
@@ -28,13 +27,20 @@ class ChatTemplate:
         self._special, self._tokens = [text for text in special if len(text) > 1], dict(tokens)
 
     def render(self, messages: Messages) -> str:
-        """The prompt that the answer follows. Raises BadRequestError."""
+        """Return the prompt that the answer follows, with the system text. Raises BadRequestError.
+
+        See `render_whole`.
+        """
         shown = [{**m, "content": self._harmless(m["content"])} for m in messages]
-        values: dict[str, Any] = {"messages": shown, "add_generation_prompt": True, **self._tokens}
         try:
-            return self._template.render(values)
+            return render_whole(self._rendered, shown)
         except TemplateError as error:
             raise BadRequestError(f"The model takes no such conversation: {error}") from None
+
+    def _rendered(self, messages: Messages) -> str:
+        return self._template.render(
+            {"messages": messages, "add_generation_prompt": True, **self._tokens}
+        )
 
     def _harmless(self, text: str) -> str:
         """A text in which nothing ends a turn or begins another."""

@@ -1,0 +1,55 @@
+"""One rule for system messages: no template and no server loses them.
+
+Gemma's template refuses a system message, Phi-3's drops it without a word. Where a rendered prompt
+lacks the system text, it goes before the first question.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+Messages = Sequence[Mapping[str, Any]]
+
+
+def fold_system(messages: Messages) -> list[Mapping[str, Any]]:
+    """Return messages with the system text at the head of the first question.
+
+    Content may be a text or parts. Without a question the system text becomes one.
+    """
+    system = _system_of(messages)
+    others = [message for message in messages if message["role"] != "system"]
+    if not system:
+        return others
+    first = next((place for place, m in enumerate(others) if m["role"] == "user"), None)
+    if first is None:
+        return [{"role": "user", "content": system}, *others]
+    question = others[first]
+    content = question["content"]
+    if isinstance(content, str):
+        joined: Any = f"{system}\n\n{content}"
+    else:
+        joined = [{"type": "text", "text": system}, *content]
+    return [*others[:first], {**question, "content": joined}, *others[first + 1 :]]
+
+
+def render_whole(render: Callable[[Messages], str], messages: Messages) -> str:
+    """Return the prompt of a chat template that holds the system text, whatever the template does.
+
+    Raises what `render` raises of the messages in both forms.
+    """
+    system = _system_of(messages)
+    if not system:
+        return render(messages)
+    try:
+        prompt = render(messages)
+    except Exception:  # a template may raise anything
+        return render(fold_system(messages))
+    return prompt if _holds(prompt, system) else render(fold_system(messages))
+
+
+def _system_of(messages: Messages) -> str:
+    return "\n\n".join(str(m["content"]) for m in messages if m["role"] == "system")
+
+
+def _holds(prompt: str, text: str) -> bool:
+    """Whether a prompt holds a text; templates trim and indent."""
+    return " ".join(text.split()) in " ".join(prompt.split())
