@@ -43,7 +43,8 @@ class Usage:
     Seconds are of the wall clock: `seconds` from start to end, `start_seconds` until the first
     answer, `answer_seconds` from the first answer to the last. Bytes are of the whole sandbox.
     Tokens are those of prompts and answers, `cost` is in the currency of the owner's prices, and
-    latency is the time of one example asked alone: its median and 95th percentile.
+    latency is the time of one example asked alone: its median and 95th percentile. `unanswered`
+    counts the examples without an answer by the reason, a key of `UNANSWERED`.
     """
 
     seconds: float
@@ -59,6 +60,7 @@ class Usage:
     cost: float | None = None
     latency_seconds: float | None = None
     latency_p95_seconds: float | None = None
+    unanswered: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True)

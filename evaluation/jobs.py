@@ -2,8 +2,8 @@
 
 import logging
 import shutil
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -251,12 +251,16 @@ def tidy_daily() -> int:
 
 @dataclass(frozen=True)
 class Arrived:
-    """What was submitted, looked through. file: what is kept of it; model: what can be asked."""
+    """What was submitted, looked through. file: what is kept of it; model: what can be asked.
+
+    warnings: of the check, as examples that have no answer; its owner reads them in the log.
+    """
 
     digest: str
     size: int | None = None
     file: Path | None = None
     model: Runnable | None = None
+    warnings: Sequence[str] = ()
 
 
 def check(submission: Submission) -> None:
@@ -273,7 +277,8 @@ def check(submission: Submission) -> None:
                 there = has_cluster()
                 with equipped(submission, arrived.model, watch.beat, is_elsewhere=there) as model:
                     watch.begin(0.5, gettext_noop("answering five examples"))
-                    _answer_five(submission, model, folder, watch)
+                    warnings = _answer_five(submission, model, folder, watch)
+                    arrived = replace(arrived, warnings=warnings)
             watch.begin(0.9, gettext_noop("storing it"))
             _accept(submission, arrived, watch)
     except leases.LeaseLost:
@@ -305,6 +310,7 @@ def _accept(submission: Submission, arrived: Arrived, watch: Heartbeat) -> None:
             kept = File(BeatingFile(file, watch.beat), arrived.file.name)  # type: ignore[arg-type]
             submission.file.save(arrived.file.name, kept, save=False)
     results = {"digest": arrived.digest, "size": arrived.size, "file": submission.file.name}
+    results["log"] = "\n".join(arrived.warnings)
     try:
         with transaction.atomic():
             if arrived.file and submission.owner:
@@ -440,11 +446,16 @@ RECEIVE: Mapping[str, Callable[[Submission, Path, Heartbeat], Arrived]] = {
 }
 
 
-def _answer_five(submission: Submission, model: Runnable, folder: Path, watch: Heartbeat) -> None:
-    """Have the model answer five examples that may be shown. Raises Refused and NotNow."""
+def _answer_five(
+    submission: Submission, model: Runnable, folder: Path, watch: Heartbeat
+) -> Sequence[str]:
+    """Have the model answer five examples that may be shown, and return the warnings.
+
+    Raises Refused and NotNow.
+    """
     if is_remote(submission):
         note_shown(submission.task, FIVE)
-    answer_five(
+    ending, _answers = answer_five(
         submission.task.config,
         model,
         _runner(submission, model),
@@ -453,6 +464,7 @@ def _answer_five(submission: Submission, model: Runnable, folder: Path, watch: H
         folder,
         watch.beat,
     )
+    return ending.warnings
 
 
 def _runner(submission: Submission, model: Runnable) -> Runner:

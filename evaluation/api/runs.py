@@ -68,6 +68,12 @@ class UsageSerializer(serializers.Serializer[Any]):
         allow_null=True, default=None, help_text="Of one call; the median."
     )
     latency_p95_seconds = serializers.FloatField(allow_null=True, default=None)
+    unanswered = serializers.DictField(
+        child=serializers.IntegerField(),
+        allow_null=True,
+        default=None,
+        help_text="Examples without an answer, by the reason; they count as wrong.",
+    )
 
 
 class RunSerializer(serializers.ModelSerializer[EvaluationRun]):

@@ -17,6 +17,7 @@ from evaluation.sandbox.limits import Limits
 from evaluation.task_shape import labels_of
 from evaluation.uploads import eval_logs
 from tasks.config.schema import TaskConfig
+from tasks.targets.endpoints.answer_reader import read_label, without_thoughts
 
 LINE_BYTES = Limits.line_bytes
 HARNESS_BYTES = 16 * MIB  # of a line that holds a prompt for each choice
@@ -99,13 +100,11 @@ def _chosen(
 
 def _of_text(config: TaskConfig, text: str) -> str | None:
     """What was written as an answer; None where it is not one of the labels."""
-    labels = labels_of(config)
+    labels, written = labels_of(config), without_thoughts(text).text
     if labels is None:
-        return text.strip() or None
-    if text.strip() in labels:  # which may have quotes of their own
-        return text.strip()
-    bare = text.strip(" \n\t.\"'`").casefold()
-    return next((label for label in labels if label.casefold() == bare), None)
+        return written or None
+    reading = read_label(written, labels, config.answer_field)
+    return reading.label if reading else None
 
 
 def _of_inspect(config: TaskConfig, path: Path) -> Iterator[bytes]:
@@ -147,6 +146,10 @@ def _line(
     logprob: float | None = None,
 ) -> bytes:
     """A line of a predictions file; an answer that is none has no output."""
-    output = None if answer is None else {config.answer_field: answer}
+    if answer is None:
+        return orjson.dumps({"id": uid, "output": None, "unanswered": "unmatched"}) + b"\n"
     told = {} if logprob is None else {"logprob": logprob}
-    return orjson.dumps({"id": uid, "output": output, "prob": prob, **told}) + b"\n"
+    return (
+        orjson.dumps({"id": uid, "output": {config.answer_field: answer}, "prob": prob, **told})
+        + b"\n"
+    )

@@ -105,7 +105,9 @@ def score_file(question: Question, lines: Iterable[bytes], tell: Tell, folder: P
     began = time.monotonic()
     answers = answers_for(question.config, (row.uid for row in question.rows()))
     ending = taken(answers, lines, Ending(Outcome.OK), tell)
-    usage = Usage(seconds=time.monotonic() - began, answers=answers.answered)
+    unanswered = dict(answers.unanswered) or None
+    seconds = time.monotonic() - began
+    usage = Usage(seconds, answers=answers.answered, unanswered=unanswered)
     found = Evaluated(replace(ending, usage=usage), "file")
     return scored(found, question, answers, tell, folder)
 
@@ -122,6 +124,9 @@ def taken(answers: Answers, lines: Iterable[bytes], ending: Ending, tell: Tell) 
 
 def _completed(ending: Ending, answers: Answers) -> Ending:
     """With the rule about missing answers, which is the same for everybody."""
+    if answers.unanswered:
+        usage = replace(ending.usage, unanswered=dict(answers.unanswered))
+        ending = replace(ending, usage=usage)
     if ending.outcome != Outcome.OK:
         return ending
     try:

@@ -10,6 +10,7 @@ import random
 import secrets
 import tempfile
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
@@ -23,11 +24,12 @@ from evaluation.task_shape import labels_of
 from tasks.config.field_types.chat import as_told
 from tasks.config.schema import TaskConfig
 from tasks.config.values import check_answer
+from tasks.targets.endpoints.base import UNANSWERED
 
 MISSING_SHARE = 0.01  # fewer than this may be missing; they count as wrong
 SUM_TOLERANCE = 1e-3  # of probabilities, as docs/targets.md
 DIGITS = 4  # of a probability; more could carry a hidden message out
-KEYS = ("id", "output", "prob", "logprob", "tokens")
+KEYS = ("id", "output", "prob", "logprob", "tokens", "unanswered")
 MOST_TOKENS = 10_000_000
 SHOWN = 40  # characters of what the model wrote that a message repeats
 EVERY = 500  # examples between two looks at the clock
@@ -137,7 +139,7 @@ class Answers:
         self._end = 0
         self.lines = 0
         self.answered = 0
-        self.useless = 0  # answers without an output
+        self.unanswered: Counter[str] = Counter()  # lines without an output, by their reason
 
     def take(self, line: bytes) -> None:
         """Keep the answer in a line (without its line break).
@@ -148,7 +150,6 @@ class Answers:
         position, said = self._read(line)
         if said is None:
             self._starts[position] = _NO_USE
-            self.useless += 1
             return
         try:
             kept = orjson.dumps([said.value, said.prob, said.logprob, said.tokens])
@@ -164,18 +165,19 @@ class Answers:
         return len(self._position) - self.answered
 
     def end(self) -> str:
-        """The warning about missing answers, empty without one; the same rule for everybody.
+        """Return the warning about missing answers, empty without one; one rule for everybody.
 
-        What the model said to be of no use is an answer, and wrong. Raises InvalidOutput when as
-        much as MISSING_SHARE of the answers are missing, or none is of use.
+        A line without an output is an answer, and wrong. Raises InvalidOutput when as much as
+        MISSING_SHARE of the answers are missing, or no example has an answer.
         """
-        missing, size = self.missing() - self.useless, len(self._position)
-        if self.useless and not self.answered:
-            raise InvalidOutput("No answer is of use: each was declined or of another form.")
-        if self.useless and missing < MISSING_SHARE * size:
+        unanswered = self.unanswered.total()
+        missing, size = self.missing() - unanswered, len(self._position)
+        if unanswered and not self.answered:
+            raise InvalidOutput(f"No example has an answer: {_counted(self.unanswered)}.")
+        if unanswered and missing < MISSING_SHARE * size:
             return (
-                f"{self.useless} of {size} answers were declined or not of the form that was asked "
-                "for; they count as wrong."
+                f"{unanswered} of {size} examples have no answer and count as wrong: "
+                f"{_counted(self.unanswered)}."
             )
         if not missing:
             return ""
@@ -201,8 +203,14 @@ class Answers:
             self._refuse(f"it is longer than {self.line_bytes} bytes. Answer more briefly.")
         answer = self._object(self._json(line), KEYS, "the line")
         position = self._example(answer.get("id"))
+        reason = answer.get("unanswered")
+        if reason not in (None, *UNANSWERED):
+            self._refuse(f'"unanswered" must be one of {", ".join(UNANSWERED)}.')
         if "output" in answer and answer["output"] is None:
+            self.unanswered[reason or "declined"] += 1
             return position, None
+        if reason is not None:
+            self._refuse('"unanswered" goes with an output that is null. Leave it out.')
         allowed = (self.output,) if self.labels else (self.output, "start", "end")
         output = self._object(answer.get("output"), allowed, '"output"')
         if self.output not in output:
@@ -349,6 +357,12 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         raise ValueError("a key stands twice in one object")
     return found
+
+
+def _counted(unanswered: Counter[str]) -> str:
+    """How many examples have no answer, by the reason in words."""
+    words = {str(reason): told for reason, told in UNANSWERED.items()}
+    return ", ".join(f"{count} {words[why]}" for why, count in sorted(unanswered.items()))
 
 
 def _kind(value: Any) -> str:

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -124,10 +125,17 @@ def answer_five(
     if ending.outcome != Outcome.OK:
         hit = f" Limit: {ending.limit}; measured: {ending.measured}." if ending.limit else ""
         raise Refused(f"{ending.sentence}{hit}", ending.outcome, ending.log)
-    if missing := answers.missing():
+    warning = ""
+    if missing := answers.missing() - answers.unanswered.total():
         problems.add(f"{missing} of {len(inputs)} examples have no answer.")
+    else:
+        try:
+            warning = answers.end()  # odd answers are wrong ones, and no reason to refuse a model
+        except InvalidOutput as error:
+            problems.add(str(error))
     problems.check(ending.log)
-    return ending, [*answers.in_order()]
+    warnings = (*ending.warnings, warning) if warning else ending.warnings
+    return replace(ending, warnings=warnings), [*answers.in_order()]
 
 
 def check_predictions(config: TaskConfig, uids: Sequence[str], lines: Iterable[bytes]) -> str:

@@ -18,7 +18,14 @@ from evaluation.contract import LEAST_LOGPROB, Beat, Ending, Outcome, Runnable, 
 from evaluation.sandbox.limits import CALLS, Calls, Exceeded, Limits
 from evaluation.sandbox.meter import Meter
 from evaluation.sandbox.monitor import LOOK_SECONDS, Monitor
-from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction, rubbish
+from tasks.targets.endpoints.base import (
+    UNANSWERED,
+    Endpoint,
+    EndpointError,
+    Prediction,
+    Reason,
+    rubbish,
+)
 
 HOPELESS = 20  # answers of which none could be used: more would cost and teach nothing
 ENDED_BY = {"slow": Outcome.TIMEOUT, "rubbish": Outcome.INVALID_OUTPUT}
@@ -62,11 +69,15 @@ class EndpointRunner:
 
 @dataclass(frozen=True)
 class _Ended:
-    """What came of one call: lines of answers, and notes for the log."""
+    """What came of one call: lines of answers, notes for the log, examples without an answer.
+
+    named: answers that a sentence named.
+    """
 
     answers: bytes
     notes: bytes
-    unusable: int
+    unanswered: int
+    named: int
 
 
 class _OpenCalls:
@@ -81,23 +92,26 @@ class _OpenCalls:
 
     def watch(self, monitor: Monitor, lines: Iterator[bytes]) -> Ending:
         """Have all lines answered. Raises EndpointError, and what the monitor does."""
-        answered = unusable = 0
+        answered = unanswered = named = 0
         while True:
             while len(self._open) < self._how.at_once and (
                 batch := list(islice(lines, self._how.examples))
             ):
                 self._open.add(self._pool.submit(self._answered, batch))
             if not self._open:
+                if named:
+                    monitor.tail.add(named_note(named).encode())
                 return Ending(Outcome.OK)
             monitor.look()
             for call in self._ended():
                 monitor.tail.add(call.notes)
                 monitor.wrote(call.answers)
-                answered += call.answers.count(b"\n") - call.unusable
-                unusable += call.unusable
+                answered += call.answers.count(b"\n") - call.unanswered
+                unanswered += call.unanswered
+                named += call.named
             self._meter.settle()
-            if unusable >= HOPELESS and not answered:
-                raise rubbish(f"None of the first {unusable} answers could be used.")
+            if unanswered >= HOPELESS and not answered:
+                raise rubbish(f"None of the first {unanswered} examples was answered.")
 
     def _ended(self) -> Iterator[_Ended]:
         """Calls that ended within a moment. Raises EndpointError."""
@@ -118,19 +132,21 @@ class _OpenCalls:
         examples = [json.loads(line) for line in lines]
         notes: list[str] = []
         predictions = self._predictions([example["inputs"] for example in examples], notes)
-        found = zip(examples, predictions, strict=True)
-        answers = [
-            answer_line(example["id"], said)
-            for example, said in found
-            if said or self._how.takes_unusable
-        ]
-        unusable = predictions.count(None) if self._how.takes_unusable else 0
-        return _Ended(b"".join(answers), _text(notes), unusable)
+        lines_of_answers, unanswered, named = [], 0, 0
+        for example, answer in zip(examples, predictions, strict=True):
+            if isinstance(answer, Prediction):
+                named += answer.is_named
+            elif self._how.takes_unanswered:
+                unanswered += 1
+            else:
+                continue  # it is missing
+            lines_of_answers.append(answer_line(example["id"], answer))
+        return _Ended(b"".join(lines_of_answers), _text(notes), unanswered, named)
 
     def _predictions(
         self, inputs: Sequence[Mapping[str, Any]], notes: list[str]
-    ) -> list[Prediction | None]:
-        """One for each example, None where that very one was declined. Raises EndpointError."""
+    ) -> list[Prediction | Reason]:
+        """One for each example, or why that one alone has none. Raises EndpointError."""
         failures = tries = 0
         while True:
             try:
@@ -139,11 +155,10 @@ class _OpenCalls:
                 notes.append(str(error))
                 if error.usage is not None:
                     self._meter.note(error.usage)
-                if error.reason == "refused" and len(inputs) > 1:
+                if error.reason in UNANSWERED and len(inputs) > 1:
                     return [one for each in inputs for one in self._predictions([each], notes)]
-                is_unusable = error.reason == "rubbish" and self._how.takes_unusable
-                if error.reason == "refused" or is_unusable:
-                    return [None]
+                if error.reason in UNANSWERED:
+                    return [error.reason]
                 tries = min(tries + 1, self._how.doublings)
                 failures += error.reason != "busy"
                 if error.permanent or error.reason == "rubbish" or failures == self._how.attempts:
@@ -165,10 +180,17 @@ class _OpenCalls:
         return found
 
 
-def answer_line(id: str, said: Prediction | None) -> bytes:
-    """The line of an answer; None is an output that is null, which counts as a wrong answer."""
+def named_note(count: int) -> str:
+    """Return the line of the log about answers that were read out of a sentence."""
+    return f"{count} answers were sentences that name one label; that label counts.\n"
+
+
+def answer_line(id: str, said: Prediction | Reason) -> bytes:
+    """Return the line of an answer; without one its output is null, which counts as wrong."""
     told: dict[str, Any] = {"output": None}
-    if said is not None:
+    if isinstance(said, str):
+        told["unanswered"] = said
+    else:
         told = {"output": dict(said.output), "prob": said.prob and dict(said.prob)}
         if said.logprob is not None:
             told["logprob"] = max(said.logprob, LEAST_LOGPROB)

@@ -2,17 +2,16 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from evaluation.contract import Beat, Ending, InvalidOutput, Runnable, Take
-from evaluation.sandbox.endpoint import HOPELESS, answer_line
+from evaluation.sandbox.endpoint import HOPELESS, answer_line, named_note
 from evaluation.sandbox.limits import Limits
 from evaluation.sandbox.meter import Meter
 from evaluation.sandbox.monitor import Runner
-from tasks.targets.endpoints.base import EndpointError, Prediction
+from tasks.targets.endpoints.base import EndpointError, Prediction, Reason
 
 
 class Reads(Protocol):
@@ -40,7 +39,8 @@ class WritingRunner:
             with prompts.open("wb") as file:
                 file.writelines(reading.prompts())
             ending = self._runner.run(model, prompts, limits, take=reading.take, beat=beat)
-        log = "\n".join(filter(None, (ending.log, *reading.notes)))
+        named = named_note(reading.named).strip() if reading.named else ""
+        log = "\n".join(filter(None, (ending.log, *reading.notes, named)))
         usage = reading.meter.usage(ending.usage)
         return replace(ending, usage=usage, log=log[-limits.log_bytes :])
 
@@ -52,7 +52,7 @@ class _Reading:
         self.meter, self.notes = Meter(), list[str]()
         self._reads, self._lines, self._answer = reads, lines, take
         self._places: dict[str, int] = {}
-        self._usable = 0
+        self._usable = self.named = 0
 
     def prompts(self) -> Iterator[bytes]:
         """What the model is asked about each example, a line each, in their order."""
@@ -69,12 +69,14 @@ class _Reading:
         told = json.loads(line)
         self._lines.seek(self._places[told["id"]])
         item = json.loads(self._lines.readline())["inputs"]
-        said = None
+        said: Prediction | Reason
         try:
             said = self._reads.read(item, _as_reply(told))
             self.meter.note(said.usage)
+            self.named += said.is_named
             self._usable += 1
         except EndpointError as error:
+            said = error.reason
             self.meter.note(error.usage)
             if len(self.notes) < HOPELESS:
                 self.notes.append(str(error))
@@ -87,9 +89,12 @@ class _Reading:
 
 def answer_in(reads: Reads, item: Mapping[str, Any], line: bytes) -> bytes:
     """The line of the answer that the text of one line holds; of none where it holds none."""
-    told, said = json.loads(line), None
-    with suppress(EndpointError):
+    told = json.loads(line)
+    said: Prediction | Reason
+    try:
         said = reads.read(item, _as_reply(told))
+    except EndpointError as error:
+        said = error.reason
     return answer_line(told["id"], said).rstrip()
 
 

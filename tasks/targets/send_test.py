@@ -18,7 +18,13 @@ REASONS: Mapping[Reason, str] = {
     "slow": f"The target did not answer within {TEST_SECONDS:g} seconds.",
     "busy": "The target is busy and asked to be left alone for a moment.",
     "rubbish": "The target answered, but not with a valid prediction.",
-    "refused": "The target declined this very input.",
+    "refused": "The server refused this input.",
+    "too_long": "This input is too long for the model.",
+    "filtered": "A content filter stopped the answer.",
+    "declined": "The model declined to answer this input.",
+    "empty": "The model answered nothing.",
+    "unmatched": "The model's answer is none of the possible answers.",
+    "unfinished": "The model did not finish its answer within max_tokens.",
     "misconfigured": "Something in the target's settings must be changed.",
 }
 

@@ -2,6 +2,7 @@
 
 # ruff: noqa: F811  (fixtures are named where they are used)
 
+import itertools
 import json
 
 import pytest
@@ -30,6 +31,7 @@ from tests.support.chat_models import (  # noqa: F401
     version,
     worked,
 )
+from tests.support.chat_server import chat_server
 from tests.support.made_sets import make_set
 from tests.support.releases import closed, people, released  # noqa: F401
 from tests.support.submissions import url_of
@@ -70,6 +72,36 @@ def test_log_probabilities_are_kept_where_they_are_asked_for(task, alice, versio
     reply = client.get(f"/api/v1/models/{submission.pk}/predictions/open/")
     rows = [json.loads(line) for line in reply.getvalue().splitlines()]
     assert [(row["logprob"], row["tokens"]) for row in rows] == [(-0.75, [*TOKENS])] * 6
+
+
+def test_odd_answers_are_counted_apart_and_refuse_no_model(task, alice, version, client):
+    """The model answers two in three; of the rest it says each in its own way that it does not."""
+    odd = ["It may be any.", "<think>Hm.</think>", "<think>neutral</think>**Neutral**", "neutral."]
+    calls = itertools.count()
+
+    def answer(messages):
+        number = next(calls)
+        return odd[number % 4] if number >= 5 or number == 1 else "The label is neutral."
+
+    with chat_server({"m": answer}) as server:
+        submission = worked(hand_in(task, alice, server))
+    run = plain_run(submission)
+    assert (submission.state, run.outcome) == (State.DONE, Outcome.OK)
+    unanswered = run.usage["unanswered"]
+    assert unanswered.keys() <= {"unmatched", "empty"}
+    assert 2 <= sum(unanswered.values()) <= 4
+    right = 1 - sum(unanswered.values()) / 6
+    assert run.scores.get(metric="accuracy", slice="").value == pytest.approx(right)
+    client.force_login(alice)
+    assert "check-warnings" in client.get(url_of(submission)).text
+    (told,) = client.get(f"/api/v1/models/{submission.pk}/runs/").json()["results"]
+    assert told["usage"]["unanswered"] == unanswered
+
+
+def test_a_model_that_answers_none_of_five_is_refused(task, alice, version):
+    with chat_server({"m": lambda messages: "It may be any."}) as server:
+        submission = worked(hand_in(task, alice, server))
+    assert (submission.state, submission.outcome) == (State.FAILED, Outcome.INVALID_OUTPUT)
 
 
 def test_the_ready_prompt_asks_for_the_label_whatever_people_read(task):

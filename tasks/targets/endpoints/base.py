@@ -9,7 +9,30 @@ from tasks.config.components import Component
 from tasks.config.field_types.chat import as_told
 from tasks.targets.proofs import Prover
 
-Reason = Literal["down", "slow", "busy", "rubbish", "refused", "misconfigured"]
+Reason = Literal[
+    "down",
+    "slow",
+    "busy",
+    "rubbish",
+    "misconfigured",
+    "refused",
+    "too_long",
+    "filtered",
+    "declined",
+    "empty",
+    "unmatched",
+    "unfinished",
+]
+UNANSWERED: Mapping[Reason, str] = {
+    "refused": "refused by the server",
+    "too_long": "too long for the model",
+    "filtered": "stopped by a content filter",
+    "declined": "declined by the model",
+    "empty": "answered with nothing",
+    "unmatched": "answered with none of the possible answers",
+    "unfinished": "not finished",
+}
+"""Reasons of one example alone, in words: the model was there, and gave nothing to score."""
 QA_KIND = "extractive-qa"
 GENERATOR = "generator"  # generates text
 CHAT = "chat"  # answers the last of the messages in the field `messages`
@@ -34,7 +57,8 @@ class Prediction:
     """One answer: output by field name, probability by label, seconds for this one example.
 
     usage: what the call came to, where the target may cost money. logprob: natural logarithm of
-    the probability of all that was written, where it is told.
+    the probability of all that was written, where it is told. is_named: whether a sentence named
+    the answer, which otherwise stood there by itself.
     """
 
     output: Mapping[str, Any]
@@ -43,6 +67,7 @@ class Prediction:
     fingerprint: Mapping[str, Any]
     usage: Usage | None = None
     logprob: float | None = None
+    is_named: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,9 +82,11 @@ class EndpointInfo:
 class EndpointError(Exception):
     """A target gave no usable answer.
 
-    reason: down (no connection, server error), slow (deadline passed), busy (asked us to wait),
-    rubbish (answered, but not with a valid prediction), refused (declined this very input),
-    misconfigured (the owner has to change something).
+    reason: of the target, down (no connection, server error), slow (deadline passed), busy (asked
+    us to wait), rubbish (an answer that breaks the protocol), misconfigured (the owner has to
+    change something). Of this input, refused (the server does not take it), too_long (for the
+    model), filtered (by a content filter), declined (by the model), empty (no word), unmatched
+    (words that are none of the possible answers), unfinished (`max_tokens` ended it).
     permanent: the same call will fail again; retry_after: seconds to wait, where known.
     usage: what was spent before it failed.
     """
@@ -82,6 +109,11 @@ class EndpointError(Exception):
 def misconfigured(message: str) -> EndpointError:
     """The error for what only the owner of the target can mend."""
     return EndpointError(message, reason="misconfigured", permanent=True)
+
+
+def unmatched(message: str) -> EndpointError:
+    """Return the error for words that are none of the possible answers."""
+    return EndpointError(message, reason="unmatched")
 
 
 def rubbish(message: str) -> EndpointError:

@@ -96,8 +96,12 @@ class JsonEndpoint(ABC):
             heard=heard,
         )
         if not 200 <= reply.status < 300:
-            raise _status_error(reply)
+            raise self.failure_of(reply)
         return reply
+
+    def failure_of(self, reply: Reply) -> EndpointError:
+        """Return what a reply of another status than 2xx means."""
+        return _status_error(reply)
 
 
 def below(url: httpx.URL, path: str) -> httpx.URL:

@@ -58,8 +58,8 @@ class Breaker:
 
     Closed: asked freely. Open, after 3 counted failures in a row: not asked for a second. Then
     half-open: one probe is let through; its success closes the breaker, its failure opens it again
-    for twice as long, up to 30 s. Who probes and says nothing for 10 s lets another probe. `busy`
-    (asked us to wait) and `refused` (this input) say nothing about the target.
+    for twice as long, up to 30 s. Who probes and says nothing for 10 s lets another probe. What is
+    not COUNTED (`busy`, and what concerns one input) says nothing about the target.
     """
 
     def __init__(self, cache: Cache, key: str, now: Callable[[], float] = time.time) -> None:

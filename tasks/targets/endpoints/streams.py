@@ -3,19 +3,27 @@
 from collections.abc import Callable
 from typing import Any
 
+from tasks.targets.endpoints.answer_reader import without_thoughts
 from tasks.targets.endpoints.answers import members, strict_json
-from tasks.targets.endpoints.base import EndpointError, rubbish
+from tasks.targets.endpoints.base import EndpointError
+from tasks.targets.endpoints.completions import THOUGHTS, error_told, text_of
 
 Heard = Callable[[str], None]
 """Called with the text so far, each time that there is more of it."""
 
 
 class Deltas:
-    """Puts together what arrives; `answer` is then what a server answers that does not stream."""
+    """Puts together what arrives; `answer` is then what a server answers that does not stream.
+
+    Thoughts are not heard, and comments and events of other kinds are passed over.
+    """
 
     def __init__(self, heard: Heard) -> None:
         self._heard, self._rest, self.text = heard, b"", ""
+        self._heard_text = ""
         self._finish: Any = None
+        self._refusal = ""
+        self._has_thought = self._is_done = False
         self.told: dict[str, Any] = {}
         self.has_begun = False
 
@@ -24,13 +32,17 @@ class Deltas:
         *lines, self._rest = (self._rest + part).split(b"\n")
         for line in lines:
             data = line.strip().removeprefix(b"data:").strip()
-            if line.startswith(b"data:") and data != b"[DONE]":
+            if not line.startswith(b"data:") or not data:
+                continue
+            if data == b"[DONE]":
+                self._is_done = True
+            else:
                 self._take(members(strict_json(data), "An event"))
 
     def _take(self, event: dict[str, Any]) -> None:
         self.has_begun = True
         if event.get("error"):
-            raise EndpointError("The target failed while it answered.", reason="down")
+            raise error_told(event["error"], 200)
         told = ("model", "system_fingerprint", "usage")  # the last event alone tells the tokens
         self.told |= {key: event[key] for key in told if event.get(key) is not None}
         choices = event.get("choices")
@@ -38,17 +50,31 @@ class Deltas:
             return
         choice = members(choices[0], "A choice")
         self._finish = choice.get("finish_reason") or self._finish
-        more = members(choice.get("delta") or {}, "A delta").get("content")
-        if more is not None and not isinstance(more, str):
-            raise rubbish("A delta has no text.")
-        if more:
+        delta = members(choice.get("delta") or {}, "A delta")
+        self._has_thought = self._has_thought or any(delta.get(name) for name in THOUGHTS)
+        if isinstance(delta.get("refusal"), str):
+            self._refusal += delta["refusal"]
+        if more := text_of(delta.get("content")):
             self.text += more
-            self._heard(self.text)
+            self._tell()
+
+    def _tell(self) -> None:
+        """Let what is no thought be heard, where there is more of it."""
+        text = without_thoughts(self.text).text
+        if text != self._heard_text:
+            self._heard_text = text
+            self._heard(text)
 
     @property
     def answer(self) -> dict[str, Any]:
-        """The answer in one piece. Raises EndpointError when it broke off."""
-        if self._finish is None:
+        """The answer in one piece. Raises EndpointError when it broke off.
+
+        Some servers tell no reason at the end, only that it is the end.
+        """
+        if self._finish is None and not self._is_done:
             raise EndpointError("The target's answer broke off.", reason="down")
-        choice = {"message": {"content": self.text}, "finish_reason": self._finish}
+        message = {"content": self.text, "refusal": self._refusal}
+        if self._has_thought:
+            message["reasoning"] = "…"
+        choice = {"message": message, "finish_reason": self._finish or "stop"}
         return {**self.told, "choices": [choice]}

@@ -9,9 +9,11 @@ import functools
 import ipaddress
 import json
 import logging
+import re
 import socket
 import ssl
 import time
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
@@ -339,16 +341,40 @@ def _read(
     length = headers.get("content-length", "")
     if length.isdecimal() and int(length[:20]) > max_bytes:
         raise _too_large(max_bytes)
-    if headers.get("content-encoding", "identity").lower() != "identity":
-        raise rubbish("The target compressed its answer though it was asked not to.")
+    expand = _expander(headers, max_bytes)
     body = bytearray()
-    for part in response.iter_stream():
+    for sent in response.iter_stream():
+        part = expand(sent)
         body += part
         if len(body) > max_bytes:
             raise _too_large(max_bytes)
         if heard and 200 <= response.status < 300:
             heard(part)
     return Reply(response.status, headers, bytes(body))
+
+
+def _expander(headers: Mapping[str, str], max_bytes: int) -> Callable[[bytes], bytes]:
+    """How the parts of a body are read: some servers compress though they were asked not to.
+
+    Raises EndpointError, and the function that it returns does: no part grows beyond `max_bytes`.
+    """
+    encoding = headers.get("content-encoding", "identity").strip().lower()
+    if encoding in ("identity", ""):
+        return bytes
+    if encoding not in ("gzip", "x-gzip", "deflate"):
+        raise rubbish(f"The target compressed its answer by {encoding:.20}, unasked.")
+    expanding = zlib.decompressobj(wbits=47)  # 32 + 15: gzip or zlib, as the first bytes say
+
+    def expand(part: bytes) -> bytes:
+        try:
+            expanded = expanding.decompress(part, max_bytes + 1)
+        except zlib.error as error:
+            raise rubbish(f"The target's compressed answer is damaged: {error}.") from None
+        if expanding.unconsumed_tail:
+            raise _too_large(max_bytes)
+        return expanded
+
+    return expand
 
 
 def _too_large(max_bytes: int) -> EndpointError:
@@ -409,10 +435,13 @@ def parse_url(text: str) -> httpx.URL:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds of a Retry-After header, which is a number or an HTTP date; None without one."""
+    """Return the seconds of a Retry-After header, a number or an HTTP date; None without one.
+
+    Gateways send fractions, too, which the standard does not know.
+    """
     text = headers.get("retry-after", "").strip()
-    if text.isdecimal():
-        return float(text[:9])
+    if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text):
+        return float(text)
     try:
         return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
     except (ValueError, OverflowError):

@@ -49,20 +49,29 @@ def test_log_probabilities_and_tokens_are_kept_and_bounded():
             labelled().take(line("e0", **{key: bad}))
 
 
-def test_an_answer_of_no_use_is_given_once_and_counts_as_wrong():
-    answers, useless = labelled(size=3), b'{"id": "e1", "output": null}'
+def test_an_example_without_an_answer_is_told_once_and_counts_as_wrong():
+    answers, useless = labelled(size=3), b'{"id": "e1", "output": null, "unanswered": "empty"}'
     answers.take(useless)
     for again in (useless, line("e1")):
         with pytest.raises(InvalidOutput, match="answered before"):
             answers.take(again)
-    with pytest.raises(InvalidOutput, match="No answer is of use"):
+    with pytest.raises(InvalidOutput, match="No example has an answer"):
         answers.end()
     answers.take(line("e0"))
     with pytest.raises(InvalidOutput, match="1 of 3 answers are missing"):
         answers.end()
     answers.take(line("e2"))
     assert "1 of 3" in answers.end()
+    assert answers.unanswered == {"empty": 1}
     assert list(answers.in_order()) == [Answer("yes"), None, Answer("yes")]
+
+
+@pytest.mark.parametrize(
+    "told", [{"output": None, "unanswered": "lazy"}, {"unanswered": "empty"}, {"unanswered": ""}]
+)
+def test_a_reason_goes_with_no_output_and_is_one_of_the_known(told):
+    with pytest.raises(InvalidOutput, match="unanswered"):
+        labelled().take(line("e0", **told))
 
 
 REFUSED = {

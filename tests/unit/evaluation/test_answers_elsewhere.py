@@ -190,5 +190,5 @@ def test_what_names_no_label_counts_as_wrong_and_all_of_it_is_refused(tmp_path):
     some = inspect_log(tmp_path, sample("a", "neutral"), sample("b", None))
     assert "1 of 2" in check_predictions(NLI, ["a", "b"], answer_lines(NLI, some))
     none = inspect_log(tmp_path, sample("a", None), sample("b", None))
-    with pytest.raises(Refused, match="No answer is of use"):
+    with pytest.raises(Refused, match="2 answered with none"):
         check_predictions(NLI, ["a", "b"], answer_lines(NLI, none))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from evaluation.contract import Ending, InvalidOutput, Outcome, Runnable, Usage
 from evaluation.sandbox import endpoint
-from evaluation.sandbox.endpoint import EndpointRunner
+from evaluation.sandbox.endpoint import EndpointRunner, named_note
 from evaluation.sandbox.limits import Calls, Limits
 from evaluation.sandbox.meter import Meter
 from tasks.targets.endpoints.base import EndpointError, Prediction
@@ -196,7 +196,7 @@ def test_tokens_prices_and_times_are_counted(examples: Path) -> None:
         return True
 
     meter = Meter(1.0, 10.0, pay)
-    calls = Calls(examples=1, at_once=2, takes_unusable=True)
+    calls = Calls(examples=1, at_once=2, takes_unanswered=True)
     ending = EndpointRunner(Telling(lambda batch: None), calls, meter).run(
         MODEL, examples, Limits(), take=lambda line: None, beat=lambda: None
     )
@@ -227,21 +227,36 @@ def test_a_paid_run_that_failed_waits_for_no_call_that_never_began(
 def test_answers_of_no_use_are_counted_and_end_a_hopeless_run(examples: Path) -> None:
     def every_fourth(batch: Sequence[Mapping[str, Any]]) -> None:
         if int(batch[0]["text"].split()[1]) % 4 == 0:
-            raise EndpointError("no label", "rubbish")
+            raise EndpointError("no label", "unmatched")
 
-    calls = Calls(examples=1, at_once=2, takes_unusable=True)
+    calls = Calls(examples=1, at_once=2, takes_unanswered=True)
 
     def ran(before: Callable[[Any], None]) -> tuple[Ending, list[Any]]:
         lines: list[bytes] = []
         runner = EndpointRunner(Remote(before), calls)
         ending = runner.run(MODEL, examples, Limits(), take=lines.append, beat=lambda: None)
-        return ending, [json.loads(line)["output"] for line in lines]
+        return ending, [json.loads(line) for line in lines]
 
-    _, outputs = ran(every_fourth)
-    assert (len(outputs), outputs.count(None)) == (40, 10)
-    hopeless, _ = ran(always(EndpointError("no label", "rubbish")))
+    _, answers = ran(every_fourth)
+    reasons = [answer.get("unanswered") for answer in answers if answer["output"] is None]
+    assert (len(answers), reasons) == (40, ["unmatched"] * 10)
+    hopeless, _ = ran(always(EndpointError("no label", "unmatched")))
     assert hopeless.outcome == Outcome.INVALID_OUTPUT
-    assert "first" in hopeless.sentence
+    broken, _ = ran(always(EndpointError("no choices", "rubbish")))
+    assert broken.outcome == Outcome.INVALID_OUTPUT
+
+
+def test_the_log_counts_labels_that_sentences_named(examples: Path) -> None:
+    class Naming(Remote):
+        def predict(self, batch: Any, *, deadline_seconds: float) -> list[Prediction]:
+            found = super().predict(batch, deadline_seconds=deadline_seconds)
+            return [replace(one, is_named=True) for one in found]
+
+    calls = Calls(examples=1, at_once=2, takes_unanswered=True)
+    ending = EndpointRunner(Naming(lambda batch: None), calls).run(
+        MODEL, examples, Limits(), take=lambda line: None, beat=lambda: None
+    )
+    assert named_note(40).strip() in ending.log
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=60))

@@ -19,7 +19,7 @@ Serve = Callable[[Callable[[Handler, Seen], None]], Server]
 @pytest.fixture(autouse=True)
 def forget_servers() -> Iterator[None]:
     yield
-    openai_chat._plain_servers.clear()
+    openai_chat._habits.clear()
 
 
 def said(content: Any, **changes: Any) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def test_an_answer_is_heard_as_it_comes(serve: Serve) -> None:
     heard: list[str] = []
     prediction = writer(server).write(TALK, heard.append, deadline_seconds=5)
     assert server.seen[0].body["stream"] is True
-    assert heard == ["Half ", "Half päst"]
+    assert heard == ["Half", "Half päst"]
     assert prediction.output == {"reply": "Half päst"}
     assert prediction.fingerprint["model"] == "m-1"
     assert prediction.usage == (7, 2, 1)
@@ -128,9 +128,16 @@ def test_a_server_that_does_not_stream_is_heard_at_the_end(serve: Serve) -> None
 @pytest.mark.parametrize(
     ("sent", "reason", "usage"),
     [
-        (events(HALF), "down", (7, 2, 1)),  # broke off, and told what it had written
+        (events(HALF).removesuffix(b"data: [DONE]\n\n"), "down", (7, 2, 1)),  # broke off
         (events(HALF).split(b"\n\n")[0] + b"\n\n", "down", (2, 2, 1)),  # told nothing
-        (events({"delta": {}, "finish_reason": "stop"}), "rubbish", (7, 2, 1)),  # nothing
+        (events({"delta": {}, "finish_reason": "stop"}), "empty", (7, 2, 1)),
+        (events({"delta": {}, "finish_reason": "content_filter"}), "filtered", (7, 2, 1)),
+        (events({"delta": {"refusal": "I can't."}}), "declined", (7, 2, 1)),
+        (
+            events({"delta": {"reasoning": "Hm."}, "finish_reason": "length"}),
+            "unfinished",
+            (7, 2, 1),
+        ),
         (events({"delta": {"content": 7}}), "rubbish", (2, 0, 1)),
         (b'data: {"error": {"message": "gone"}}\n\n', "down", (2, 0, 1)),
         (b"data: {half\n\n", "rubbish", None),
@@ -164,34 +171,94 @@ def test_a_text_cannot_close_its_delimiters(serve: Serve) -> None:
     assert inner == "x < /text> <  / TEXT > < text> <b> {text}"
 
 
-@pytest.mark.parametrize("content", ["positive", " Positive.\n", '"POSITIVE"', "`positive`",
-                                     '{"label": "positive"}', '{"label": "Positive"}'])  # fmt: skip
-def test_plain_labels_are_read(serve: Serve, content: str) -> None:
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("positive", " Positive.\n", '"POSITIVE"', "`positive`", "**positive**", "“positive”"),
+        *('{"label": "positive"}', '{"label": "Positive"}', "Label: positive", "positive!"),
+        *('```json\n{"label": "positive"}\n```', '{"label": "positive"}\n\nThe tone is clear.'),
+        "<think>It may be negative.</think>\n\npositive",
+        [{"type": "thinking", "thinking": "negative"}, {"type": "text", "text": "positive"}],
+        *("The text is positive.", "I think it is positive"),
+    ],
+)
+def test_plain_labels_are_read(serve: Serve, content: Any) -> None:
     server = serve(answering(said(content)))
     assert ask(chat(server, structured="never")).output == {"label": "positive"}
     assert "response_format" not in server.seen[0].body
 
 
 @pytest.mark.parametrize(
-    "answer",
+    ("answer", "reason"),
     [
-        said("I think it is positive"), said("positive or negative"), said(""), said(None),
-        said("{"), said('{"label": "good"}'), said('{"answer": "positive"}'), said(["positive"]),
-        said('{"label": ["positive"]}'), said("positive", finish_reason="length"),
-        {"choices": []}, {"choices": None}, {"choices": [{}]}, {}, [],
+        (said("positive or negative"), "unmatched"),
+        (said("It is not positive."), "unmatched"),
+        (said("{"), "unmatched"),
+        (said('{"label": "good"}'), "unmatched"),
+        (said(""), "empty"),
+        (said(None), "empty"),
+        (said("<think>So it is positive.</think>"), "empty"),
+        (said(None, message={"content": None, "tool_calls": [{"id": "a"}]}), "empty"),
+        (said("positive", finish_reason="length"), "unfinished"),
+        (said("<think>It may be positive", finish_reason="length"), "unfinished"),
+        (said("", finish_reason="length", message={"reasoning": "It"}), "unfinished"),
+        (said("positive", finish_reason="content_filter"), "filtered"),
+        (said("positive", finish_reason="SAFETY"), "filtered"),
+        (said("", finish_reason="refusal"), "declined"),
+        (said([{"type": "refusal", "refusal": "No."}]), "declined"),
+        (said("positive", finish_reason="abort"), "down"),
+        (said({"text": "positive"}), "rubbish"),
+        ({"choices": []}, "rubbish"),
+        ({"choices": None}, "rubbish"),
+        ({"choices": [{}]}, "rubbish"),
+        ({}, "rubbish"),
+        ([], "rubbish"),
+        ({"error": {"code": 429, "message": "slow down"}}, "busy"),
+        ({"error": {"code": "429"}, "choices": None}, "busy"),
+        ({"error": "the worker died"}, "down"),
     ],
-)  # fmt: skip
-def test_free_answers_are_rubbish(serve: Serve, answer: Any) -> None:
+)
+def test_each_failure_has_its_own_word(serve: Serve, answer: Any, reason: str) -> None:
     with pytest.raises(EndpointError) as caught:
         ask(chat(serve(answering(answer))))
-    assert caught.value.reason == "rubbish"
+    assert caught.value.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "reason"),
+    [
+        (400, "Invalid model name passed in model=odd.", "misconfigured"),
+        (400, "Authentication Error, Invalid proxy server token passed.", "misconfigured"),
+        (401, "", "misconfigured"),
+        (404, "The model `odd` does not exist", "misconfigured"),
+        (
+            429,
+            "You exceeded your current quota, check billing: insufficient_quota",
+            "misconfigured",
+        ),
+        (429, "Rate limit reached for model", "busy"),
+        (529, "Overloaded", "busy"),
+        (400, "This model's maximum context length is 512 tokens.", "too_long"),
+        (413, "", "too_long"),
+        (400, "The response was filtered by the content management policy", "filtered"),
+        (400, "No.", "refused"),
+        (500, "No.", "down"),
+        (504, "", "slow"),
+    ],
+)
+def test_a_refusal_is_read_by_its_words(serve: Serve, status: int, words: str, reason: str) -> None:
+    server = serve(lambda handler, seen: handler.send({"error": {"message": words}}, status))
+    with pytest.raises(EndpointError) as caught:
+        ask(chat(server, structured="never"))
+    assert caught.value.reason == reason
+    assert words[:20] in str(caught.value)
 
 
 def test_a_refusal_is_no_answer(serve: Serve) -> None:
     refused = said(None, message={"content": None, "refusal": "I cannot help with that."})
     with pytest.raises(EndpointError) as caught:
         ask(chat(serve(answering(refused))))
-    assert (caught.value.reason, caught.value.permanent) == ("refused", True)
+    assert (caught.value.reason, caught.value.permanent) == ("declined", True)
 
 
 def without_schemas(handler: Handler, seen: Seen) -> None:
@@ -209,6 +276,95 @@ def test_a_server_without_schemas_is_asked_plainly_from_then_on(serve: Serve) ->
     with pytest.raises(EndpointError) as caught:
         ask(chat(server, structured="always"))
     assert caught.value.reason == "refused"
+
+
+def refusing(names: str, words: str, status: int) -> Callable[[Handler, Seen], None]:
+    """A server that refuses requests with the parameter, or with a message of the role."""
+
+    def behave(handler: Handler, seen: Seen) -> None:
+        roles = [message["role"] for message in seen.body["messages"]]
+        if names in seen.body or names in roles:
+            handler.send({"error": {"message": words}}, status)
+        else:
+            handler.send(said("negative"))
+
+    return behave
+
+
+@pytest.mark.parametrize("status", [400, 422, 500])
+@pytest.mark.parametrize(
+    ("name", "words", "lacks"),
+    [
+        ("max_tokens", "Use max_completion_tokens: max_tokens is not supported.", "max_tokens"),
+        ("temperature", "temperature: only the default (1) is supported.", "temperature"),
+        ("system", "System role not supported", ""),
+        ("response_format", "response_format.type: Input should be 'text'", "response_format"),
+        ("response_format", "unsupported grammar", "response_format"),
+        ("seed", "Unsupported parameter: 'seed'", "seed"),
+        ("stop", "Unsupported parameter: 'stop'", "stop"),
+        ("logprobs", "logprobs is not available", "logprobs"),
+    ],
+)
+def test_what_a_server_does_not_take_is_learnt_once(
+    serve: Serve, name: str, words: str, lacks: str, status: int
+) -> None:
+    server = serve(refusing(name, words, status))
+    endpoint = chat(server, seed=3, stop=["."], logprobs=True, instructions="Judge.")
+    for _ in range(2):
+        assert ask(endpoint).output == {"label": "negative"}
+    first, second, third = (seen.body for seen in server.seen)
+    assert second == third
+    assert lacks not in second
+    if name == "max_tokens":
+        assert second["max_completion_tokens"] == first["max_tokens"]
+    if name == "system":
+        (question,) = second["messages"]
+        assert question["content"].startswith("Judge.")
+        assert question["content"].endswith("<text>\nfine\n</text>")
+
+
+def test_a_server_may_have_several_habits(serve: Serve) -> None:
+    def behave(handler: Handler, seen: Seen) -> None:
+        refusals = {"max_tokens": "max_completion_tokens", "temperature": "temperature"}
+        words = next((words for name, words in refusals.items() if name in seen.body), "")
+        handler.send(
+            {"error": {"message": words}} if words else said("negative"), 400 if words else 200
+        )
+
+    server = serve(behave)
+    prediction = ask(chat(server))
+    assert prediction.output == {"label": "negative"}
+    assert len(server.seen) == 3
+    assert prediction.fingerprint["temperature"] == "the server's own"
+
+
+def test_a_stream_without_options_is_asked_for_again(serve: Serve) -> None:
+    def behave(handler: Handler, seen: Seen) -> None:
+        if "stream_options" in seen.body:
+            handler.send({"error": {"message": "stream_options is not supported"}}, 400)
+        else:
+            handler.send(events(HALF, REST))
+
+    server = serve(behave)
+    prediction = writer(server).write(TALK, lambda text: None, deadline_seconds=5)
+    assert prediction.output == {"reply": "Half päst"}
+    assert len(server.seen) == 2
+
+
+def test_an_end_without_a_reason_is_an_end(serve: Serve) -> None:
+    lines = b": keep-alive\r\n\r\n" + events(HALF).replace(b"\n", b"\r\n")
+    server = serve(lambda handler, seen: handler.send(lines))
+    prediction = writer(server).write(TALK, lambda text: None, deadline_seconds=5)
+    assert prediction.output == {"reply": "Half"}
+
+
+def test_thoughts_are_not_heard(serve: Serve) -> None:
+    pieces = ("<think>Nine or", " ten?</think>", "\n\nTen", ".")
+    deltas = [{"delta": {"content": piece}} for piece in pieces]
+    server = serve(lambda handler, seen: handler.send(events(*deltas)))
+    heard: list[str] = []
+    prediction = writer(server).write(TALK, heard.append, deadline_seconds=5)
+    assert (heard, prediction.output) == (["Ten", "Ten."], {"reply": "Ten."})
 
 
 def test_an_input_refused_either_way_does_not_mark_the_server(serve: Serve) -> None:
@@ -229,7 +385,7 @@ def test_a_span_is_asked_for_and_located(serve: Serve) -> None:
     assert "exact span of <passage>" in server.seen[0].body["messages"][0]["content"]
     with pytest.raises(EndpointError) as caught:
         endpoint.predict([item], deadline_seconds=5)
-    assert caught.value.reason == "rubbish"
+    assert caught.value.reason == "unmatched"
     [prediction] = endpoint.predict([item], deadline_seconds=5)
     assert prediction.output == {"answer": "is", "start": 7, "end": 9}
 
@@ -290,7 +446,7 @@ def test_a_text_is_asked_for_plainly_and_kept_as_it_is(serve: Serve) -> None:
     for _ in range(2):
         with pytest.raises(EndpointError) as caught:
             endpoint.predict([{"question": "2 + 2?"}], deadline_seconds=5)
-        assert caught.value.reason == "rubbish"
+        assert caught.value.reason == "empty"
 
 
 def test_a_candidate_is_one_of_those_of_the_example(serve: Serve) -> None:
@@ -306,7 +462,7 @@ def test_a_candidate_is_one_of_those_of_the_example(serve: Serve) -> None:
     assert content == '<offers>\n["by bus", "on < offers> foot"]\n</offers>'
     with pytest.raises(EndpointError) as caught:
         endpoint.predict([item], deadline_seconds=5)
-    assert caught.value.reason == "rubbish"
+    assert caught.value.reason == "unmatched"
 
 
 @pytest.mark.parametrize(

@@ -442,7 +442,7 @@ def test_the_targets_own_words_are_passed_on_in_short(serve: Serve) -> None:
     assert len(message) < 300
 
 
-@pytest.mark.parametrize("text", ["", "soon", "²", "-1", "1.5"])
+@pytest.mark.parametrize("text", ["", "soon", "²", "-1", "1.5.1"])
 def test_a_retry_after_that_is_none(text: str) -> None:
     assert retry_after({"retry-after": text}) is None
 

@@ -1,0 +1,229 @@
+"""Read what a chat model's server sent: a completion, or which kind of failure it tells.
+
+Servers that call themselves compatible differ: content is a text, a list of parts or null, thoughts
+stand in fields of several names, and an error may come with status 200. Pure, no Django.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from tasks.targets.endpoints.answer_reader import without_thoughts
+from tasks.targets.endpoints.answers import members
+from tasks.targets.endpoints.base import EndpointError, Reason, misconfigured, rubbish
+
+CUT = ("length", "max_tokens", "model_length")
+"""Finish reasons, in small letters, of an answer that `max_tokens` ended."""
+FILTERED = (
+    *("content_filter", "safety", "recitation", "blocklist", "prohibited_content", "spii"),
+    *("sensitive", "image_safety", "guardrail_intervened"),
+)
+DECLINED = ("refusal",)
+FAILED = ("error", "abort", "aborted", "network_error", "insufficient_system_resource")
+THOUGHTS = ("reasoning_content", "reasoning", "thinking")
+"""Fields of a message, and types of a part, that hold thoughts."""
+LONGEST_QUOTE = 200
+
+
+class Completion(NamedTuple):
+    """What a model wrote, without thoughts; is_cut: `max_tokens` ended it."""
+
+    text: str
+    is_cut: bool
+
+
+def read_completion(answer: Mapping[str, Any]) -> Completion:
+    """Return the first choice of a server's answer.
+
+    Raises EndpointError: of an error within the answer as `error_told` says, `filtered`,
+    `declined`, `unfinished` (thoughts that `max_tokens` ended), `empty`, else `rubbish`.
+    """
+    choices = answer.get("choices")
+    if answer.get("error") and not choices:
+        raise error_told(answer["error"], 200)
+    if not isinstance(choices, list) or not choices:
+        raise rubbish("The answer has no choices.")
+    choice = members(choices[0], "A choice")
+    message = members(choice.get("message"), "The message")
+    finish = str(choice.get("finish_reason") or "").lower()
+    _check_finish(finish, message, choice)
+    whole = text_of(message.get("content"))
+    written = without_thoughts(whole)
+    is_cut = finish in CUT
+    if written.text:
+        return Completion(written.text, is_cut)
+    if is_cut:
+        raise EndpointError(
+            "The model's thoughts did not end within 'max_tokens'. Allow more, or switch thinking "
+            "off.",
+            reason="unfinished",
+        )
+    raise EndpointError(_why_empty(message, written.thoughts), reason="empty")
+
+
+def _check_finish(finish: str, message: Mapping[str, Any], choice: Mapping[str, Any]) -> None:
+    """Raise EndpointError where the end of an answer tells that it is none."""
+    refusal = message.get("refusal") or _refusal_in(message.get("content"))
+    if finish in FILTERED:
+        raise EndpointError("A content filter stopped the answer.", "filtered", permanent=True)
+    if refusal or finish in DECLINED:
+        quote = f": {shortened(refusal)}" if isinstance(refusal, str) and refusal else "."
+        raise EndpointError(f"The model declined to answer{quote}", "declined", permanent=True)
+    if finish in FAILED or choice.get("error"):
+        raise error_told(choice.get("error") or finish, 200)
+
+
+def _why_empty(message: Mapping[str, Any], thoughts: str) -> str:
+    if message.get("tool_calls") or message.get("function_call"):
+        return "The model called a tool in place of an answer."
+    if thoughts or any(message.get(name) for name in THOUGHTS):
+        return "The model thought and then answered nothing."
+    return "The model answered nothing."
+
+
+def text_of(content: Any) -> str:
+    """Return the text of a message's or a delta's content: a text, parts of it, or null.
+
+    Parts that hold thoughts or a refusal are left out. Raises EndpointError(rubbish).
+    """
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        raise rubbish("The content of the message is neither a text nor a list of parts.")
+    return "".join(_texts_in(content))
+
+
+def _texts_in(parts: list[Any]) -> Iterable[str]:
+    for part in parts:
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, Mapping) and part.get("type", "text") in ("text", "output_text"):
+            text = part.get("text")
+            if not isinstance(text, str):
+                raise rubbish("A part of the message has no text.")
+            yield text
+
+
+def _refusal_in(content: Any) -> str:
+    parts = content if isinstance(content, list) else ()
+    refusals = (part.get("refusal") for part in parts if isinstance(part, Mapping))
+    return next((one for one in refusals if isinstance(one, str) and one), "")
+
+
+# Failures: by the status, and by words where servers use the wrong status for them.
+
+_KINDS: tuple[tuple[Reason, re.Pattern[str]], ...] = (
+    (
+        "too_long",
+        re.compile(
+            r"context[ _]length|context[ _]window|context size|maximum context|too many tokens"
+            r"|prompt is too long|input is too long|input length|max_model_len"
+            r"|longer than the model|exceeds? the (?:maximum|model)|reduce the length"
+        ),
+    ),
+    (
+        "filtered",
+        re.compile(
+            r"content[ _]?filter|content management policy|responsibleai|content policy"
+            r"|flagged (?:by|as)|moderation|safety (?:system|filter|setting)|prohibited content"
+        ),
+    ),
+    (
+        "misconfigured",
+        re.compile(
+            r"api[ _-]?key|authentication|unauthori[sz]ed|invalid.{0,20}token passed|credential"
+            r"|permission|insufficient[ _]quota|billing|payment|balance|credit"
+            r"|(?:invalid|unknown|unsupported|no such) model|model.{0,120}(?:not found|not exist"
+            r"|does not exist|no longer|not available|not supported|is not loaded)"
+        ),
+    ),
+    ("busy", re.compile(r"rate[ _-]?limit|too many requests|overloaded|over capacity|throttl")),
+)
+
+
+def error_told(error: Any, status: int) -> EndpointError:
+    """Return the failure that a server tells in `error`, with its words.
+
+    error: its `error` object, or a text. status: of the response; an error within a good one
+    counts by its own code, and is `down` where nothing tells more.
+    """
+    words, code = _words(error), _code(error)
+    if status < 400:
+        status = code or 502
+    reason = _reason(words, status)
+    quote = f": {shortened(words)}" if words else "."
+    is_permanent = reason in ("too_long", "filtered", "misconfigured", "refused")
+    return EndpointError(f"{_SENTENCES[reason]} ({status}){quote}", reason, permanent=is_permanent)
+
+
+def _reason(words: str, status: int) -> Reason:
+    """The kind of a failure: what its words name, else what its status means."""
+    folded = words.casefold()
+    named = next((reason for reason, pattern in _KINDS if pattern.search(folded)), None)
+    if named == "misconfigured" and status == 429 and not re.search("quota|bill|credit", folded):
+        named = "busy"
+    if named and (status < 500 or named in ("too_long", "busy", "filtered")):
+        return named
+    if status == 429 or status == 529:
+        return "busy"
+    if status in (408, 504):
+        return "slow"
+    if status >= 500:
+        return "down"
+    if status == 413:
+        return "too_long"
+    return "refused" if status in (400, 422) else "misconfigured"
+
+
+_SENTENCES: Mapping[Reason, str] = {
+    "too_long": "The text is too long for the model",
+    "filtered": "A content filter refused the text",
+    "misconfigured": "The server did not accept how it is asked",
+    "busy": "The server is busy",
+    "slow": "The server took too long",
+    "down": "The server failed",
+    "refused": "The server refused this input",
+}
+
+
+def _words(error: Any) -> str:
+    """The words of an `error`: a text, or the member of an object that holds one."""
+    if isinstance(error, str):
+        return error
+    if isinstance(error, Mapping):
+        for name in ("message", "detail", "msg", "error", "code", "type"):
+            if found := _words(error.get(name)):
+                return found
+    return ""
+
+
+def _code(error: Any) -> int:
+    """The HTTP status that an error within an answer names; 0: none."""
+    for name in ("code", "status", "status_code"):
+        code = error.get(name) if isinstance(error, Mapping) else None
+        text = str(code) if isinstance(code, int | str) else ""
+        if re.fullmatch(r"[45]\d\d", text):
+            return int(text)
+    return 0
+
+
+def shortened(words: str) -> str:
+    """Return a server's words as an ending of our sentence: one line, cut."""
+    return " ".join(words.split())[:LONGEST_QUOTE]
+
+
+def told_error(body: Any) -> Any:
+    """Return the error in a failed response's body: OpenAI's `error`, or FastAPI's `detail`."""
+    if not isinstance(body, Mapping):
+        return body if isinstance(body, str) else ""
+    detail = body.get("detail")
+    if isinstance(detail, list) and detail:
+        detail = detail[0]
+    return body.get("error") or detail or body.get("message") or ""
+
+
+def misconfigured_server(words: str) -> EndpointError:
+    """Return the error of a server that must be asked otherwise."""
+    return misconfigured(f"{_SENTENCES['misconfigured']}: {shortened(words)}")
