@@ -95,6 +95,7 @@ class ToldChatSerializer(serializers.Serializer[Any]):
     max_tokens = serializers.IntegerField()
     stop: Any = serializers.ListField(child=serializers.CharField())
     logprobs = serializers.BooleanField()
+    reader = serializers.CharField(help_text="The version of the rules that read its answers.")
     price_in = serializers.FloatField()
     price_out = serializers.FloatField()
     most_cost = serializers.FloatField(allow_null=True, help_text="For those inside.")

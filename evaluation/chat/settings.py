@@ -10,6 +10,7 @@ from typing import Any
 
 from dynabench.lib.words import gettext_noop
 from tasks.config.schema import TaskConfig
+from tasks.targets.endpoints.answer_reader import READER
 
 MOST_SHOTS = 32
 MOST_TEXT = 20_000
@@ -82,8 +83,11 @@ class ChatSettings:
         }
 
     def digest(self, url: str, shots: Sequence[Mapping[str, Any]]) -> str:
-        """The model's identity: its address and all that it is asked with, not what it costs."""
-        asked = [url, self.options(shots)]
+        """The model's identity: its address, all that it is asked with, how its answers are read.
+
+        What it costs is no part of that.
+        """
+        asked = [url, self.options(shots), READER]
         return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 

@@ -6,6 +6,7 @@ from evaluation.chat.settings import MOST_SHOTS, ChatSettings
 from evaluation.chat.shots import uids_of
 from evaluation.models import Submission
 from evaluation.submissions.visibility import Viewer
+from tasks.targets.endpoints.answer_reader import READER
 
 
 def told_chat(submission: Submission, viewer: Viewer) -> dict[str, Any] | None:
@@ -20,6 +21,7 @@ def told_chat(submission: Submission, viewer: Viewer) -> dict[str, Any] | None:
     return {
         **vars(chat),
         "model": chat.model if is_inside or not submission.is_anonymous else "",
+        "reader": READER,
         "shot_uids": uids_of(chat, MOST_SHOTS),
         "base": submission.base,
         "most_cost": chat.most_cost if is_inside else None,

@@ -1,6 +1,6 @@
 """What lets others evaluate on a release: tasks for lm-evaluation-harness and for Inspect.
 
-The two Python files are the same in every release. What people wrote goes into `task.json`, which
+The Python files are the same in every release. What people wrote goes into `task.json`, which
 they read as data; the YAML names nothing but the task.
 """
 
@@ -9,9 +9,15 @@ from pathlib import Path
 from string import Template
 
 from tasks.config.schema import TaskConfig
+from tasks.targets.endpoints import answer_reader
 
-SHIPPED = ("dynabench_task.py", "inspect_task.py")
 FOLDER = Path(__file__).parent
+SHIPPED = (
+    FOLDER / "dynabench_task.py",
+    FOLDER / "inspect_task.py",
+    Path(str(answer_reader.__file__)),
+)
+"""Python files of a release; the last one reads answers here and there by the same rules."""
 
 
 def task_files(config: TaskConfig, code: str, round: int, version: int) -> dict[str, str]:
@@ -36,7 +42,7 @@ def task_files(config: TaskConfig, code: str, round: int, version: int) -> dict[
     return {
         "task.json": json.dumps(about, ensure_ascii=False, indent=1) + "\n",
         "dynabench_task.yaml": kind.substitute(name=name, version=version),
-        **{shipped: (FOLDER / shipped).read_text() for shipped in SHIPPED},
+        **{shipped.name: shipped.read_text() for shipped in SHIPPED},
     }
 
 

@@ -121,13 +121,3 @@ def macro_f1(pairs: Iterable[tuple[Any, Any]]) -> float:
     seen = Counter(label for pair in pairs for label in pair if label is not None)
     f1 = [2 * both[label] / times for label, times in seen.items()]
     return sum(f1) / len(f1) if f1 else math.nan
-
-
-def label_in(text: str, labels: Sequence[str]) -> str | None:
-    """The first label that a text names, as words of their own, in any case; None: it has none."""
-    longest_first = sorted(labels, key=len, reverse=True)
-    names = "|".join(re.escape(label) for label in longest_first)
-    found = re.search(rf"(?<!\w)(?:{names})(?!\w)", text, re.IGNORECASE)
-    if found is None or found[0] in labels:
-        return found and found[0]
-    return {label.casefold(): label for label in labels}.get(found[0].casefold())

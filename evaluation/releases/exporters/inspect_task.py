@@ -5,7 +5,8 @@ This file is the same in every release; task.json and the JSON lines next to it 
 
 from pathlib import Path
 
-from dynabench_task import evaluated, label_in, macro_f1, read_task, text_scores
+from answer_reader import read_label, without_thoughts
+from dynabench_task import evaluated, macro_f1, read_task, text_scores
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
@@ -42,7 +43,7 @@ def dynabench() -> Task:
     return Task(
         dataset=MemoryDataset(samples, name=about["name"]),
         solver=generate(),
-        scorer=label_scorer(labels) if labels else text_scorer(),
+        scorer=label_scorer(labels, about["answer"]) if labels else text_scorer(),
         config=GenerateConfig(max_tokens=64),  # models that think aloud need --max-tokens
         name=about["name"],
     )
@@ -60,11 +61,12 @@ def f1_of_labels() -> Metric:
 
 
 @scorer(metrics=[accuracy(), stderr(), f1_of_labels()])
-def label_scorer(labels: list[str]) -> Scorer:
-    """Whether the first label that the model names is the right one."""
+def label_scorer(labels: list[str], field: str) -> Scorer:
+    """Whether the label that the model gives is the right one; read as Dynabench reads it."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        said = label_in(state.output.completion, labels)
+        reading = read_label(without_thoughts(state.output.completion).text, labels, field)
+        said = reading.label if reading else None
         return Score(value=float(said == target.text), answer=said, metadata={"right": target.text})
 
     return score
@@ -72,10 +74,10 @@ def label_scorer(labels: list[str]) -> Scorer:
 
 @scorer(metrics={"squad_f1": [mean(), stderr()], "exact_match": [mean(), stderr()]})
 def text_scorer() -> Scorer:
-    """SQuAD's F1 and EM of the first line that the model writes."""
+    """SQuAD's F1 and EM of the first line that the model writes after its thoughts."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        said = next(iter(state.output.completion.strip().splitlines()), "")
+        said = next(iter(without_thoughts(state.output.completion).text.splitlines()), "")
         return Score(value=text_scores(said, target.text), answer=said)
 
     return score
