@@ -304,7 +304,7 @@ def test_a_round_whose_target_does_not_answer_stays_closed(nli, target):
     TargetModel.objects.update(options={"fail": "refused"})
     for state in ("ready", "paused", "closed"):
         Round.objects.update(state=state)
-        with pytest.raises(Refused, match=r"scripted: .*declined"):
+        with pytest.raises(Refused, match=r"scripted: .*refused"):
             set_round_state(round=nli, state="open", actor=None)
         assert Round.objects.get().state == state
 
