@@ -1,7 +1,7 @@
 """Stage 5: rankings of models and of people, and what people set themselves to do."""
 
 import uuid
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.core.validators import RegexValidator
@@ -313,6 +313,12 @@ class Turn(models.Model):
         """Whether the process that asked is gone: the answers would have been here by now."""
         longest = timedelta(seconds=settings.LIVE_DEADLINE_SECONDS + 10)
         return self.state == self.State.ASKING and timezone.now() > self.asked_at + longest
+
+    @property
+    def answered_at(self) -> datetime:
+        """When both answers were there; a gold pair's are there at once."""
+        took = max((reply.seconds or 0 for reply in self.replies.all()), default=0)
+        return self.asked_at + timedelta(seconds=took)
 
 
 class Reply(models.Model):

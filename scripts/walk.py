@@ -63,6 +63,7 @@ def main(site: str, email: str, password_file: str) -> None:
         writer.submit(f"{TASK}/write/", hypothesis=f"There is something here, number {number}.")
         page = judge.get(f"{TASK}/judge/")
         if found := re.search(r'name="example" value="([0-9a-f-]+)"', page):
+            time.sleep(1)  # earlier than a person can look, a vote is refused
             judge.submit(f"{TASK}/judge/", example=found[1], answer="label:neutral")
             print(f"Written, fooled at try {number + 1}, judged.")
             return

@@ -20,6 +20,7 @@ from hypothesis import settings
 from dynabench.lib.frames import with_room
 from tests.support import buckets, migrated, parts
 from tests.support.own_process import Loaded
+from validation.rules import reading
 
 DATA = Path(os.environ.get("DYNABENCH_DATA") or Path(__file__).parents[2] / "shared" / "data")
 REQUIRE_ALL = os.environ.get("REQUIRE_ALL") == "1"
@@ -83,6 +84,13 @@ def _seeded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(os, "urandom", drawn.randbytes)  # uuid4
     monkeypatch.setattr(random, "_urandom", drawn.randbytes)  # secrets
     random.seed(drawn.random())
+
+
+@pytest.fixture(autouse=True)
+def _nobody_waits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Votes may follow at once on what was handed out, unless a test is about just that."""
+    if not request.node.get_closest_marker("own_pace"):
+        monkeypatch.setattr(reading, "LEAST_SECONDS", 0)
 
 
 @pytest.hookimpl(trylast=True)  # what -m leaves out on purpose is not missed

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from annotation.models import Assignment, Attempt, Example, Report
@@ -36,8 +36,6 @@ def date_back(round: Round, weeks: int) -> None:
     for one in examples:
         one.shown_at = one.created_at - (one.created_at - one.shown_at) / AWAY  # type: ignore[operator]
     Example.objects.bulk_update(examples, ["shown_at"], batch_size=100)
-    for answers in (Validation.objects.filter(example__round=round), _gold_answers(round)):
-        answers.update(seconds=F("seconds") * factor / AWAY)
 
 
 def _dated(round: Round) -> Iterator[tuple[QuerySet[Any], Sequence[str]]]:

@@ -27,6 +27,7 @@ from leaderboard.models import (
     Turn,
 )
 from tasks.models import Task
+from validation.judging.pace import check_was_seen
 
 Release = Battle.Release
 VOTED = ("winner", "ended_at", "names_itself", "release", "consent_version", "personal")
@@ -86,7 +87,7 @@ def cast_vote(*, battle: Battle, winner: str, turns: int) -> Battle:
     """End a battle with a vote, which counts as a comparison unless it is kept apart.
 
     winner: of Comparison.Winner. turns: how many the page showed. Locks the battle, so that one
-    vote counts and no message enters meanwhile. Raises NotAllowed, Stale.
+    vote counts and no message enters meanwhile. Raises NotAllowed, Stale, TooSoon.
     """
     locked = _locked(battle)
     check_at_work(locked.voter, locked.task)
@@ -96,6 +97,7 @@ def cast_vote(*, battle: Battle, winner: str, turns: int) -> Battle:
     waiting = any(t.state == Turn.State.ASKING and not t.is_lost for t in locked.turns.all())
     if locked.ended_at or waiting or not done or len(done) != turns:
         raise Stale(_("The conversation changed in another window. Look again, then choose."))
+    check_was_seen(done[-1].answered_at)
     locked.winner, locked.ended_at = winner, timezone.now()
     if locked.gold_id is None:
         answers = _answers(done)

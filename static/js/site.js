@@ -145,6 +145,22 @@ const localTimes = () => document.querySelectorAll("time[data-local]").forEach((
 document.addEventListener("DOMContentLoaded", localTimes);
 document.addEventListener("htmx:afterSettle", localTimes);
 
+// What appears new is deaf for a moment: a tap or key was meant for what stood there before.
+let shown, shownSince = 0;
+const noteFresh = () => {
+  const fresh = document.querySelector("[data-fresh]")?.dataset.fresh;
+  if (fresh !== shown) shownSince = performance.now();
+  shown = fresh;
+};
+document.addEventListener("DOMContentLoaded", noteFresh);
+document.addEventListener("htmx:afterSwap", noteFresh);
+for (const kind of ["click", "submit"]) document.addEventListener(kind, (event) => {
+  const pressed = event.target.closest?.("button, summary, form"), part = pressed?.closest("[data-fresh]");
+  if (!part || (part.dataset.fresh === shown && performance.now() - shownSince >= Number(part.dataset.deaf))) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+}, true);
+
 // Keys. One that is held down presses no button twice: the next one has the focus by then.
 document.addEventListener("keydown", (event) => {
   const submits = event.key === "Enter" && (event.ctrlKey || event.metaKey), inside = event.target.closest("form");

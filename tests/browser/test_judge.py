@@ -1,15 +1,20 @@
 """Judging in a browser: by mouse, by single keys, without JavaScript; each state read by axe."""
 
+from datetime import timedelta
+
 import pytest
+from django.db.models import F
 from playwright.sync_api import expect
 
 from annotation import selectors as writing
 from annotation.assignments.services import pass_gate
+from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
 from tests.browser.conftest import assign, audit, make_round, submit, visit
 from tests.support.factories import UserFactory
 from tests.support.judging import answered, with_reveal, write
-from validation.models import Gold, GoldAnswer, Validation
+from validation.models import Gold, GoldAnswer, JudgeLease, Validation
+from validation.rules import reading
 
 
 @pytest.fixture
@@ -58,6 +63,36 @@ def test_the_judge_page_in_all_its_states(page, round):
     audit(page)
     page.locator("#undo").click()
     expect(title(page)).to_have_id("judge-title")
+    assert Validation.objects.count() == 1
+
+
+def test_what_appears_new_is_deaf_for_a_moment(page, alice, round, monkeypatch):
+    """A double tap, and a key pressed twice, are one vote: the second one met an unread example."""
+    monkeypatch.setattr(reading, "LEAST_SECONDS", 3600)  # a moment that no test outlasts
+    sent = []
+    page.on("request", lambda request: sent.append(request.url) if request.post_data else None)
+
+    def press_all():
+        answer_buttons(page).nth(1).dblclick()
+        page.keyboard.press("2")
+        page.keyboard.press("s")
+        page.get_by_role("button", name="Skip").click()
+        page.locator("#flag summary").click()
+        page.locator("#judge-form").evaluate("form => form.requestSubmit()")
+
+    Annotator.objects.filter(user=alice).update(keyboard_mode=True)
+    visit(page, "/t/nli/judge/")
+    press_all()
+    assert not sent
+    expect(page.locator("#flag")).not_to_have_attribute("open", "")
+    first = page.locator("#judge-form [name=example]").input_value()
+    JudgeLease.objects.update(leased_at=F("leased_at") - timedelta(hours=2))
+    page.locator("#work").evaluate("part => { part.dataset.deaf = 0 }")  # the moment is over
+    answer_buttons(page).nth(1).click()
+    expect(page.get_by_role("status")).to_have_text("Saved. 1 judged.")
+    expect(page.locator("#judge-form [name=example]")).not_to_have_value(first)
+    press_all()
+    assert len(sent) == 1
     assert Validation.objects.count() == 1
 
 

@@ -20,7 +20,7 @@ from dynabench.lib.errors import Refused
 from tasks.models import Round, Task
 from tasks.rounds.states import close_if_due
 from validation.decisions.consensus_rows import derive_one, lock_example, round_policy_of
-from validation.judging import blind, gold, queue, vote_caps
+from validation.judging import blind, gold, pace, queue, vote_caps
 from validation.judging.duties import Part, Parts, parts_of
 from validation.judging.queue import Held, Place
 from validation.models import GoldAnswer, JudgeLease, QueueItem, RoundPolicy, Skip, Validation
@@ -282,10 +282,11 @@ def skip_example(*, validator: Annotator, example: Example) -> None:
     """Skip an example for good and free its place.
 
     No lock: a unique constraint and one update. Many tabs pass by no more than the cap: the next
-    example is handed out only afterwards. Raises NotAllowed, NotHandedOut, CapReached.
+    example is handed out only afterwards. Raises NotAllowed, NotHandedOut, TooSoon, CapReached.
     """
     check_at_work(validator, example.round.task)
     lease = _lease_of(validator, example)
+    pace.check_was_seen(lease.leased_at)
     _check_may_pass(validator, example.round.task)
     with transaction.atomic():
         Skip.objects.bulk_create(
@@ -334,8 +335,8 @@ def cast_validation(
     For a gold item only the answer is stored.
 
     Locks the example, as retracting it does; for gold the validator too, whose other answers tell
-    whether this one can be taken back. Raises NotHandedOut, TooLate, CapReached, ForPeople,
-    NotBlind, NotAllowed.
+    whether this one can be taken back. Raises NotHandedOut, TooSoon, TooLate, CapReached,
+    ForPeople, NotBlind, NotAllowed.
     """
     blind.check_may_judge(validator, example.round.task)
     if by_program:
@@ -411,6 +412,7 @@ def _check_may_vote(
         raise TooLate(_("The round was released while you judged. Nothing is lost for you."))
     if any(vote.validator_id == validator.pk for vote in votes):
         raise TooLate(_("You have judged this example already. Your first answer counts."))
+    pace.check_was_seen(lease.leased_at)
     if lease.until <= timezone.now():
         if not QueueItem.objects.filter(pk=example.pk, still_needed__gt=0).exists():
             raise TooLate(_("Others have decided this example since your 15 minutes ran out."))

@@ -25,7 +25,7 @@ from dynabench.lib.htmx import htmx_partial, render_page
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_enter_judging
-from validation.judging import blind, gold, page, services
+from validation.judging import blind, gold, pace, page, services
 from validation.judging.forms import AfterForm
 from validation.models import GoldAnswer, Validation
 
@@ -156,7 +156,11 @@ def flag(request: HttpRequest, task: Task, validator: Annotator) -> HttpResponse
     form = page.flag_form(example, request.POST)
     if not form.is_valid():
         return _show_next(request, task, validator, flag_form=form, status=422)
-    services.cast_validation(validator=validator, example=example, **form.said)
+    try:
+        services.cast_validation(validator=validator, example=example, **form.said)
+    except pace.TooSoon as error:
+        kept, status = page.flag_form(example, request.POST), error.status
+        return _show_next(request, task, validator, str(error), flag_form=kept, status=status)
     note_answered(annotator=validator, task=task)
     return _go_on(request, task, validator, _("Thank you. The task owner will look at it."))
 

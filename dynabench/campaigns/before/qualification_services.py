@@ -12,6 +12,7 @@ from dynabench.campaigns.before.qualification_items import items_of, shown
 from dynabench.campaigns.models import LedgerRow, Place, Qualification
 from dynabench.campaigns.place_services import enter_in_ledger, free_places
 from dynabench.lib.errors import Refused
+from validation.judging.pace import check_was_seen
 from validation.models import GoldAnswer
 
 State = Place.State
@@ -34,7 +35,7 @@ def take_test(*, place: Place, answers: Mapping[str, str]) -> Qualification:
 
     Who fails is owed what was promised for the time; who may try again keeps the place till then.
     Locks the campaign, then the place and the annotator, so that two tabs make one try. Raises
-    Refused where something is unanswered, or it is too early or too late.
+    Refused where something is unanswered, or it is too early or too late, and TooSoon.
     """
     free_places(campaign=place.campaign)
     found = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
@@ -48,6 +49,8 @@ def take_test(*, place: Place, answers: Mapping[str, str]) -> Qualification:
     if golds and row.tries and now < row.tried_at + timedelta(hours=campaign.test_hours):
         raise Refused(_("Wait before you try again."), code="early")
     said = {gold: answers.get(str(gold.example.uuid), "") for gold in golds}
+    if golds:
+        check_was_seen(row.tried_at, items=len(golds))
     if any(answer not in dict(shown(found, gold).answers) for gold, answer in said.items()):
         raise Refused(_("Answer every item."), code="unfinished")
     right = 0

@@ -1,0 +1,24 @@
+"""What a page tells the browser about the pace of verdicts."""
+
+from typing import Any
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from validation.rules import reading
+
+register = template.Library()
+
+
+@register.simple_tag
+def fresh(*names: Any) -> SafeString:
+    """Give the attributes of an element that is deaf for a moment after it appears.
+
+    names: what is shown in it; the same names again are not new.
+    """
+    return format_html(
+        'data-fresh="{}" data-deaf="{}"',
+        " ".join(map(str, names)),
+        round(reading.LEAST_SECONDS * 1000),
+    )
