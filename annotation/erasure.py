@@ -12,6 +12,7 @@ from annotation.models import (
     Example,
     GatePass,
     Report,
+    ShownExample,
     Suggestion,
     TargetOutput,
     TextKey,
@@ -28,7 +29,8 @@ CHUNK = 100
 
 @transaction.atomic
 def erase_drafts(*, annotator: Annotator) -> None:
-    """Remove drafts with files, conversations, suggestions, attempts, consents, reports' comments.
+    """Remove drafts with files, conversations, suggestions, attempts, consents, reports' comments,
+    and what was shown to the person.
 
     No lock but that of `delete_media`.
 
@@ -40,6 +42,7 @@ def erase_drafts(*, annotator: Annotator) -> None:
     Assignment.objects.filter(annotator=annotator).update(draft={}, draft_saved_at=None)
     Report.objects.filter(annotator=annotator).update(comment="")
     GatePass.objects.filter(annotator=annotator).delete()
+    ShownExample.objects.filter(annotator=annotator).delete()
     delete_media(Media.objects.filter(sent_by=annotator, is_used=False))
 
 

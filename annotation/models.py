@@ -236,6 +236,36 @@ class Example(Supported):
         }[self.Outcome(self.outcome)]
 
 
+class ShownExample(models.Model):
+    """An example by somebody else that the site has shown to a person, and how.
+
+    Whoever has read an example outside the queue is not blind to it, and never judges it.
+    """
+
+    class Way(models.TextChoices):
+        EDIT = "edit"  # as the one to change as little as possible
+        GALLERY = "gallery"  # among the examples that worked
+        TOUR = "tour"  # in a campaign's tour
+        TEST = "test"  # in a campaign's test, whose answers are explained
+        DISCUSSION = "discussion"
+
+    example = models.ForeignKey(  # its index is that of shown_once
+        Example, on_delete=models.CASCADE, related_name="shown_to", db_index=False
+    )
+    annotator = models.ForeignKey(Annotator, on_delete=models.CASCADE, related_name="+")
+    way = models.CharField(max_length=10, choices=Way)
+    shown_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            # Also the index by which the queue passes by what a person has seen.
+            models.UniqueConstraint(fields=["example", "annotator"], name="shown_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.example_id} to {self.annotator_id} ({self.way})"
+
+
 class TextKey(models.Model):
     """One of the keys by which nearly equal texts of a round are found; of examples written here.
 

@@ -21,6 +21,7 @@ from annotation.models import (
     Example,
     GatePass,
     Report,
+    ShownExample,
     Suggestion,
     TargetOutput,
 )
@@ -235,6 +236,9 @@ def _done(me: Annotator) -> dict[str, Section]:
         .values("leased_at", **example)
         .iterator(),
         "skips": Skip.objects.filter(validator=me).values("created_at", **example).iterator(),
+        "shown": ShownExample.objects.filter(annotator=me)
+        .values("way", "shown_at", **example)
+        .iterator(),
         "comments": Comment.objects.filter(author=me).values(
             "text", "created_at", "edited_at", "removed_at", **example
         ),

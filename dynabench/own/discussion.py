@@ -12,7 +12,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from annotation.models import Example
+from annotation.models import Example, ShownExample
+from annotation.shown_services import note_shown_examples
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.people import person
 from dynabench.accounts.services import annotator_of
@@ -87,6 +88,9 @@ def discussion(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
         "owns": can_own(request.user, task),
     }
     services.see(person=annotator_of(reader), example=example)
+    note_shown_examples(  # for the day when the person's role does not read labels any more
+        annotator=annotator_of(reader), examples=[example.pk], way=ShownExample.Way.DISCUSSION
+    )
     status = 422 if form.errors else 200
     return render(request, "own/discussion.html", values, status=status)
 

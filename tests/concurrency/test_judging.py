@@ -13,7 +13,8 @@ from django.utils import timezone
 
 from annotation.assignments.services import assign, begin_mending
 from annotation.attempts.services import begin_attempt, finish_attempt, retract_example
-from annotation.models import Attempt, Example
+from annotation.models import Attempt, Example, ShownExample
+from annotation.shown_services import note_shown_examples
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.errors import Refused
@@ -294,6 +295,27 @@ def test_a_vote_and_a_retraction_never_both_win(round, people, at_once):
         at_once(lambda step: step(), [vote, retract])
         example.refresh_from_db()
         assert (example.retracted_at is None) == Validation.objects.exists()
+        forget()
+
+
+def test_what_is_shown_during_voting_is_leased_to_nobody_afterwards(round, people, at_once):
+    """No lock: a vote is refused, or was cast before the person could read the answer."""
+    for repeat in REPEATS:
+        made = examples(round, people[16:], 12)
+        cast: list[tuple[int, int, str]] = []
+
+        def show(made=made):
+            for example in made:
+                note_shown_examples(annotator=people[0], examples=[example.pk], way="edit")
+
+        def vote(n=0, repeat=repeat, cast=cast):
+            work(round.task, people[n], repeat * 10 + n, cast)
+
+        at_once(lambda step: step(), [show, show, vote, lambda: vote(1), lambda: vote(2)])
+        assert lease_next(validator=people[0], task=round.task) is None
+        assert ShownExample.objects.count() == 12
+        assert Validation.objects.filter(validator=people[1]).count() == 12
+        check_all()
         forget()
 
 

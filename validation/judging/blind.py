@@ -23,6 +23,12 @@ class NotBlind(NotAllowed):
     code = "not_blind"
 
 
+class AlreadyShown(NotAllowed):
+    """The site has shown the person this example outside the queue, so they are not blind to it."""
+
+    code = "already_shown"
+
+
 def blind_inputs(config: TaskConfig, example: Example) -> dict[str, Any]:
     """Return what the author wrote, by field, without what tells their claim."""
     return {

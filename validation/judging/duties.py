@@ -14,7 +14,7 @@ from django.db.models import Count, Exists, F, Func, OuterRef, Q, QuerySet, Subq
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from annotation.models import Example
+from annotation.models import Example, ShownExample
 from dynabench.accounts.models import Annotator, User
 from tasks.duties.rules import EVERY, Span, Standing, spans
 from tasks.duties.selectors import MAY, applying, progress_words, standing_of, within
@@ -231,11 +231,13 @@ def _left(shares: Sequence[Duty]) -> dict[int, int]:
 
 
 def _not_by(person: int | None) -> Q:
-    """Items that the person neither wrote, judged nor passed by."""
+    """Items that the person neither wrote, saw elsewhere, judged nor passed by."""
     mine = {"example": OuterRef("pk"), "validator__user": person}
+    shown = ShownExample.objects.filter(example=OuterRef("pk"), annotator__user=person)
     return Q(
         ~Exists(Validation.objects.filter(**mine)),
         ~Exists(Skip.objects.filter(**mine)),
+        ~Exists(shown),
         ~Q(author__user=person) | Q(author=None),
     )
 

@@ -14,7 +14,7 @@ from django.db.models import Exists, OuterRef
 from django.utils import timezone
 from django.utils.translation import gettext
 
-from annotation.models import Example
+from annotation.models import Example, ShownExample
 from annotation.refusals import NotAllowed
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import log
@@ -99,6 +99,7 @@ def lease_gold(
     unseen = (
         Gold.objects.filter(
             ~Exists(left.filter(example=OuterRef("example"))),
+            ~Exists(ShownExample.objects.filter(example=OuterRef("example"), annotator=validator)),
             example__round__task=task,
             example__round__state__in=JUDGED_STATES,
             example__retracted_at__isnull=True,

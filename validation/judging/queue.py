@@ -12,7 +12,7 @@ from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from annotation.models import Example
+from annotation.models import Example, ShownExample
 from dynabench.accounts.models import Annotator
 from dynabench.lib.days import midnight
 from tasks.duties.rules import EVERY, Span
@@ -57,7 +57,10 @@ def judged_rounds(task: Task) -> QuerySet[Round]:
 # In SQL, as each vote needs them: Django takes ten times as long to build one as the database takes
 # to answer it.
 LATEST_LEASE = """
-SELECT lease.id, lease.until > %(now)s AND example.retracted_at IS NULL, example.annotator_id,
+SELECT lease.id, lease.until > %(now)s AND example.retracted_at IS NULL AND NOT EXISTS (
+    SELECT 1 FROM annotation_shownexample AS shown
+    WHERE shown.example_id = lease.example_id AND shown.annotator_id = lease.validator_id
+  ), example.annotator_id,
   example.uuid, example.round_id, round.state
 FROM validation_judgelease AS lease JOIN annotation_example AS example
   ON example.id = lease.example_id JOIN tasks_round AS round ON round.id = example.round_id
@@ -93,9 +96,11 @@ WHERE item.round_id = %(round)s AND item.still_needed = (SELECT MIN(level.still_
     WHERE vote.example_id = item.example_id AND vote.validator_id = %(validator)s)
   AND NOT EXISTS (SELECT 1 FROM validation_skip AS skip
     WHERE skip.example_id = item.example_id AND skip.validator_id = %(validator)s)
+  AND NOT EXISTS (SELECT 1 FROM annotation_shownexample AS shown
+    WHERE shown.example_id = item.example_id AND shown.annotator_id = %(validator)s)
 ORDER BY item.key LIMIT 1
 """
-# How many of the others for whom an item is kept have neither written, judged nor passed it by.
+# How many of the others for whom an item is kept have neither written, seen, judged nor passed it.
 KEPT = """(SELECT COUNT(*) FROM (VALUES {rows}) AS kept
   WHERE item.key BETWEEN kept.column2 AND kept.column3
   AND kept.column1 <> COALESCE(item.author_id, -1)
@@ -103,6 +108,8 @@ KEPT = """(SELECT COUNT(*) FROM (VALUES {rows}) AS kept
     WHERE vote.example_id = item.example_id AND vote.validator_id = kept.column1)
   AND NOT EXISTS (SELECT 1 FROM validation_skip AS skip
     WHERE skip.example_id = item.example_id AND skip.validator_id = kept.column1)
+  AND NOT EXISTS (SELECT 1 FROM annotation_shownexample AS shown
+    WHERE shown.example_id = item.example_id AND shown.annotator_id = kept.column1)
   AND NOT EXISTS (SELECT 1 FROM validation_judgelease AS taken
     WHERE taken.example_id = item.example_id AND taken.validator_id = kept.column1
     AND taken.takes_place))"""
@@ -140,9 +147,9 @@ def next_place(
     """The next place for the validator: nearly decided examples first, then by chance.
 
     Walks the index queue_order from one key of the span to the other: a row of it is looked at, and
-    taken, unless the validator wrote, judged or skipped that example, it is by the author `avoid`,
-    or all that is free is kept for others. With `lock` it locks the item of the queue, and passes
-    by those that others are taking.
+    taken, unless the validator wrote, judged or skipped that example or has seen it elsewhere, it
+    is by the author `avoid`, or all that is free is kept for others. With `lock` it locks the item
+    of the queue, and passes by those that others are taking.
     """
     rows = ", ".join(str(tuple(map(int, one))) for one in kept)
     sql = NEXT_PLACE.format(kept=KEPT.format(rows=rows) if kept else "0")
@@ -256,6 +263,7 @@ def other_queues(validator: Annotator, task: Task) -> Sequence[Task]:
     waiting = QueueItem.objects.filter(
         ~Exists(Validation.objects.filter(**mine)),
         ~Exists(Skip.objects.filter(**mine)),
+        ~Exists(ShownExample.objects.filter(example=OuterRef("pk"), annotator=validator)),
         ~Q(author=validator),
         round__task=OuterRef("pk"),
         round__state__in=JUDGED_STATES,

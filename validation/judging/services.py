@@ -8,11 +8,11 @@ from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import Exists, F, OuterRef
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from annotation.models import Example
+from annotation.models import Example, ShownExample
 from annotation.open_round import check_at_work, offered
 from annotation.refusals import CapReached, ForPeople, NotAllowed
 from dynabench.accounts.models import Annotator
@@ -308,9 +308,14 @@ def _check_may_pass(validator: Annotator, task: Task) -> None:
         raise CapReached(said % {"number": PASSES})
 
 
-def _lease_of(validator: Annotator, example: Example) -> JudgeLease:
+def _lease_of(validator: Annotator, example: Example) -> Any:
+    """Return the lease with `was_shown`: the person has seen the example outside the queue."""
+    shown = ShownExample.objects.filter(
+        example=OuterRef("example"), annotator=OuterRef("validator")
+    )
+    leases = JudgeLease.objects.annotate(was_shown=Exists(shown))
     try:
-        return JudgeLease.objects.get(validator=validator, example=example)
+        return leases.get(validator=validator, example=example)
     except JudgeLease.DoesNotExist:
         said = _("This example was not given to you to judge.")
         raise NotHandedOut(said) from None
@@ -336,7 +341,7 @@ def cast_validation(
 
     Locks the example, as retracting it does; for gold the validator too, whose other answers tell
     whether this one can be taken back. Raises NotHandedOut, TooSoon, TooLate, CapReached,
-    ForPeople, NotBlind, NotAllowed.
+    ForPeople, NotBlind, AlreadyShown, NotAllowed.
     """
     blind.check_may_judge(validator, example.round.task)
     if by_program:
@@ -401,11 +406,15 @@ def _said_before(
 def _check_may_vote(
     example: Example,
     validator: Annotator,
-    lease: JudgeLease,
+    lease: Any,
     votes: Sequence[Validation] | Sequence[GoldAnswer],
 ) -> None:
     if example.annotator_id == validator.pk:
         raise NotAllowed(_("You wrote this example. Others judge it."))
+    if lease.was_shown:
+        raise blind.AlreadyShown(
+            _("You have already seen this example with its answer, so others judge it.")
+        )
     if example.retracted_at is not None:
         raise TooLate(_("The author has taken this example back. Nothing is lost for you."))
     if example.round.state not in queue.JUDGED_STATES:
