@@ -8,6 +8,7 @@ from django.db import connection
 from django.db.models import Count, Prefetch, QuerySet
 from django.utils import timezone
 
+from annotation.answers import may_see_answer, with_open_answers
 from annotation.models import Assignment, Attempt, Example, GatePass, TargetOutput, TextKey
 from annotation.rules.near_duplicates import (
     ALIKE,
@@ -227,12 +228,28 @@ def votes_on(example: Example) -> Votes:
 
 
 def parent_candidates(annotator: Annotator, round: Round) -> QuerySet[Example]:
-    """Others' examples that may be changed minimally, least changed first."""
-    return (
-        Example.objects.filter(round=round, retracted_at__isnull=True, parent__isnull=True)
-        .exclude(annotator=annotator)
-        .annotate(changes=Count("retries"))
-        .order_by("changes", "?")
+    """Return others' examples of earlier rounds that may be changed minimally, least changed first.
+
+    Their answers are public: what people write in this round may be sealed later.
+    """
+    written = {f"inputs__{round.task.config.text_field}__isnull": False}
+    earlier = Example.objects.filter(
+        round__in=released_before(round), parent__isnull=True, **written
+    ).exclude(annotator=annotator)
+    return with_open_answers(earlier).annotate(changes=Count("retries")).order_by("changes", "?")
+
+
+def open_parent(assignment: Assignment) -> Example | None:
+    """Return the example to change, if it may still be shown. No query where there is none."""
+    parent = assignment.parent
+    is_shown = parent is not None and may_see_answer(assignment.annotator.user, parent)
+    return parent if is_shown else None
+
+
+def released_before(round: Round) -> QuerySet[Round]:
+    """Return the task's released rounds before this one."""
+    return Round.objects.filter(
+        task=round.task_id, number__lt=round.number, state=Round.State.RELEASED
     )
 
 

@@ -1,4 +1,4 @@
-"""Examples that worked: verified ones by others that fooled a model, shown to an author."""
+"""Examples that worked: released ones by others that fooled a model, shown to an author."""
 
 import random
 from collections.abc import Sequence
@@ -6,9 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Prefetch, QuerySet
+from django.utils.translation import gettext as _
 
-from annotation.models import Assignment, Example, TargetOutput
+from annotation.answers import with_open_answers
+from annotation.models import Assignment, Example, ShownExample, TargetOutput
+from annotation.refusals import CapReached
 from annotation.rules.prompt import fields_to_read
+from annotation.selectors import released_before
+from annotation.shown_services import note_shown_examples
+from dynabench.lib.days import midnight
 from tasks.media.markup import shown_value
 from tasks.models import Round
 
@@ -16,7 +22,9 @@ SHOWN = 5
 CANDIDATES = 50
 """Read of each round; of these the gallery shows some with different contexts."""
 ROUNDS = 3
-"""Rounds that are searched: the assignment's and those before it."""
+"""Released rounds that are searched: the newest before the assignment's."""
+MOST_A_DAY = 50
+"""New examples that the gallery shows a person in a day."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +40,27 @@ class Worked:
 def open_worked(assignment: Assignment) -> None:
     """Choose the examples for this assignment when they are first asked for; no lock.
 
-    A reload shows the same ones. While there are none, each request looks again.
+    A reload shows the same ones. While there are none, each request looks again. Raises CapReached.
     """
     if assignment.worked:
         return
+    _check_may_see_more(assignment)
     assignment.worked = _choose(assignment)
+    note_shown_examples(
+        annotator=assignment.annotator, examples=assignment.worked, way=ShownExample.Way.GALLERY
+    )
     assignment.save(update_fields=["worked"])
+
+
+def _check_may_see_more(assignment: Assignment) -> None:
+    seen = ShownExample.objects.filter(
+        annotator=assignment.annotator_id, way=ShownExample.Way.GALLERY, shown_at__gte=midnight()
+    )
+    if seen.count() >= MOST_A_DAY:
+        raise CapReached(
+            _("You have seen %(number)d examples today, which is the maximum. Try again tomorrow.")
+            % {"number": MOST_A_DAY}
+        )
 
 
 def shown_examples(assignment: Assignment) -> Sequence[Worked]:
@@ -72,26 +95,19 @@ def shown_examples(assignment: Assignment) -> Sequence[Worked]:
 
 
 def _showable(assignment: Assignment) -> QuerySet[Example]:
-    """Examples that this person may see: written by others about other contexts, and no gold.
+    """Return examples by others with public answers that worked, about other contexts.
 
-    Consensus and gold are later stages' rows; these are the names that they give their links here.
+    Consensus is a later stage's row; this is the name that it gives its link here.
     """
-    return (
-        Example.objects.filter(
-            consensus__is_validated_error=True,
-            gold__isnull=True,
-            retracted_at__isnull=True,
-            by_program=False,
-        )
-        .exclude(annotator=assignment.annotator_id)
-        .exclude(context=assignment.context_id)
-    )
+    worked = Example.objects.filter(consensus__is_validated_error=True, by_program=False)
+    others = worked.exclude(annotator=assignment.annotator_id)
+    return with_open_answers(others).exclude(context__digest=assignment.context.digest)
 
 
 def _choose(assignment: Assignment) -> list[int]:
     """Ids by chance, each about another context where there are enough; newer rounds first."""
     chance, round = random.Random(assignment.pk), assignment.round
-    rounds = round.task.rounds.filter(number__lte=round.number).order_by("-number")[:ROUNDS]
+    rounds = released_before(round).order_by("-number")[:ROUNDS]
     chosen: list[int] = []
     for one in rounds:
         context_of = _some(_showable(assignment), one, chance)

@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from annotation.attempts.failures import FAILURES, NO_ANSWER
 from annotation.models import Assignment, Attempt, Example
 from annotation.rules.prompt import goal_parts
+from annotation.selectors import open_parent
 from annotation.writing.result_panel import shown_chances
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
@@ -83,7 +84,7 @@ class AssignmentSerializer(serializers.ModelSerializer[Assignment]):
     context: Any = serializers.SerializerMethodField()
     goal = serializers.CharField(help_text="The label to write for; empty where there is none.")
     goal_text = serializers.SerializerMethodField(help_text="The goal in a sentence.")
-    parent = ParentSerializer(allow_null=True)
+    parent: Any = serializers.SerializerMethodField()
     draft = serializers.DictField(help_text="What was typed so far, or could not be stored.")
 
     class Meta:
@@ -98,6 +99,11 @@ class AssignmentSerializer(serializers.ModelSerializer[Assignment]):
 
     def get_goal_text(self, assignment: Assignment) -> str:
         return "".join(goal_parts(assignment.round.task.config, assignment.goal))
+
+    @extend_schema_field(ParentSerializer(allow_null=True))
+    def get_parent(self, assignment: Assignment) -> dict[str, Any] | None:
+        parent = open_parent(assignment)
+        return ParentSerializer(parent).data if parent else None
 
 
 class NewExampleSerializer(serializers.Serializer[Any]):

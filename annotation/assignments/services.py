@@ -10,9 +10,10 @@ from django.utils.translation import gettext as _
 
 from annotation import selectors
 from annotation.assignments.challenges import next_challenge
-from annotation.models import Assignment, Example, GatePass
+from annotation.models import Assignment, Example, GatePass, ShownExample
 from annotation.open_round import not_open
 from annotation.refusals import NoContext, NotAllowed, RoundClosed, Unfinished
+from annotation.shown_services import note_shown_examples
 from dynabench.accounts.models import Annotator
 from tasks.config.schema import TaskConfig
 from tasks.media.services import digests_in, touch
@@ -91,17 +92,32 @@ def _next_goal(round: Round, after: str = "") -> str:
 
 
 def _assign_edit(annotator: Annotator, round: Round) -> Assignment:
+    """An example of an earlier round to change, in the locked round. Raises NoContext."""
     parent = selectors.parent_candidates(annotator, round).select_related("context").first()
     if parent is None:
-        raise NoContext(_("Nobody else has written an example here yet that you could change."))
+        raise NoContext(
+            _("Examples to change appear once an earlier round is released. Write your own.")
+        )
+    note_shown_examples(annotator=annotator, examples=[parent.pk], way=ShownExample.Way.EDIT)
     return Assignment.objects.create(
         annotator=annotator,
         round=round,
-        context=parent.context,
+        context=_same_context(parent.context, round),
         goal=_next_goal(round, after=parent.goal),
         parent=parent,
         challenge=next_challenge(round),
     )
+
+
+def _same_context(context: Context, round: Round) -> Context:
+    """Return the locked round's own copy of an earlier round's context.
+
+    It is retired from the start: only those who change its example are given it.
+    """
+    copied = {name: getattr(context, name) for name in ("fields", "tag", "metadata")}
+    return Context.objects.get_or_create(
+        round=round, digest=context.digest, defaults={**copied, "is_retired": True}
+    )[0]
 
 
 def assign_next(*, annotator: Annotator, round: Round | None, want: str) -> Assignment:

@@ -45,6 +45,7 @@ class WritePage:
     context: Context
     goal: str
     assignment: Assignment | None = None  # None: a try-out
+    parent: Example | None = None  # of others, to change as little as possible
     given: Mapping[str, Any] = field(default_factory=dict)
     retry_of: Example | None = None
     opened: str = ""  # the help with writing that is open
@@ -58,14 +59,22 @@ class WritePage:
         cls, assignment: Assignment, retry_of: Example | None = None, opened: str = ""
     ) -> "WritePage":
         """The page of an assignment: a draft goes before a retry, a retry before the prompt."""
-        task, context = assignment.round.task, assignment.context
+        parent = selectors.open_parent(assignment)
         given = (
             assignment.draft
             or (retry_of.inputs if retry_of else {})
-            or (assignment.parent.inputs if assignment.parent else {})
+            or (parent.inputs if parent else {})
         )
         return cls(
-            task, assignment.round, context, assignment.goal, assignment, given, retry_of, opened
+            task=assignment.round.task,
+            round=assignment.round,
+            context=assignment.context,
+            goal=assignment.goal,
+            assignment=assignment,
+            parent=parent,
+            given=given,
+            retry_of=retry_of,
+            opened=opened,
         )
 
     def showing(self, attempt: Attempt) -> "WritePage":
@@ -91,8 +100,7 @@ class WritePage:
 
     @property
     def _parent_text(self) -> str:
-        parent = self.assignment.parent if self.assignment else None
-        return str(parent.inputs.get(self.text_field, "")) if parent else ""
+        return str(self.parent.inputs.get(self.text_field, "")) if self.parent else ""
 
     @property
     def text_field(self) -> str:
@@ -113,6 +121,13 @@ class WritePage:
         if self.is_past:  # it may have become an example, which begins no other one
             return Conversation.objects.filter(assignment=self.assignment).first()
         return conversation_of(self.assignment)
+
+    @property
+    def _offers_edit(self) -> bool:
+        """Whether an earlier round is released, whose examples may be changed."""
+        support = self.task.config.support
+        is_allowed = bool(support and support.minimal_edit)
+        return is_allowed and selectors.released_before(self.round).exists()
 
     def form(
         self, data: Mapping[str, Any] | None = None, refused: Mapping[str, str] | None = None
@@ -230,7 +245,8 @@ class WritePage:
             "is_newcomer": SimpleLazyObject(
                 lambda: selectors.is_newcomer(assignment.annotator, self.task)
             ),
-            "parent_verdict": result(assignment.parent) if assignment.parent else None,
+            "parent_verdict": result(self.parent) if self.parent else None,
+            "offers_edit": SimpleLazyObject(lambda: self._offers_edit),
             "worked": SimpleLazyObject(lambda: shown_examples(assignment)),
             "suggestion": SimpleLazyObject(assignment.suggestions.last),
         }

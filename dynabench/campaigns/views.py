@@ -332,9 +332,11 @@ def test(request: HttpRequest, slug: str) -> HttpResponse:
         return redirect("campaigns:questions", slug)
     row = qualification_services.begin(place=place)
     golds = [] if row.passed_at else items_of(place, row.tries)
+    tour = tour_of(place.campaign)
+    qualification_services.note_tour(place=place, tour=tour)
     values: dict[str, Any] = {
         "row": row,
-        "steps": tour_of(place.campaign),
+        "steps": tour,
         "items": [
             shown(place, gold, request.POST.get(str(gold.example.uuid), "")) for gold in golds
         ],

@@ -9,6 +9,7 @@ from django.db.models import Max, Prefetch, prefetch_related_objects
 from django.http import Http404, HttpRequest
 from rest_framework.request import Request
 
+from annotation.answers import with_open_answers
 from annotation.models import Example
 from evaluation.models import Dataset, DatasetFile, DatasetItem
 from evaluation.releases.rows import Freezer, Frozen, to_json
@@ -35,7 +36,10 @@ def public_datasets(rounds: Iterable[Round]) -> list[Dataset]:
 
 
 def released_failures(tasks: Iterable[Task]) -> list[Example]:
-    """Of each task's newest dataset a row of `train` that fooled a model. At most four queries."""
+    """Return of each task's newest dataset a row of `train` that fooled a model and may be shown.
+
+    At most four queries.
+    """
     newest = {
         task: pk
         for pk, task in Dataset.objects.filter(round__task__in=tasks, state=Dataset.State.DONE)
@@ -47,7 +51,7 @@ def released_failures(tasks: Iterable[Task]) -> list[Example]:
         split=DatasetItem.Split.TRAIN,
         is_withdrawn=False,
         example__consensus__is_validated_error=True,
-        example__retracted_at__isnull=True,
+        example__in=with_open_answers(Example.objects.all()),
     )
     chosen = rows.order_by().values("dataset").annotate(last=Max("example"))
     found = Example.objects.filter(pk__in=[row["last"] for row in chosen])

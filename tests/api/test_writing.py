@@ -11,6 +11,7 @@ from tasks.models import Round
 from tests.support.api_writing import configure, error
 from tests.support.factories import scripted_target
 from tests.support.writing import NLI_PROB
+from tests.support.writing_aids import next_round, publish
 
 TAKE = "/api/v1/tasks/nli/assignment/"
 TEXT = {"inputs": {"hypothesis": "The shop was open at ten."}}
@@ -306,6 +307,9 @@ def test_the_author_decides_what_is_too_close(api, nli):
 def test_somebodys_example_is_changed_minimally(api, api_of, bob, nli):
     error(api.post(TAKE, {"want": "edit"}), 409, "no_context")
     first = sent(api_of(bob)).json()
+    error(api.post(TAKE, {"want": "edit"}), 409, "no_context")
+    next_round(nli)
+    publish(Example.objects.get(uuid=first["id"]))
     parent = taken(api, want="edit")["parent"]
     assert parent == {"id": first["id"], "inputs": first["inputs"]}
     fields = error(sent(api), 422, "invalid")["fields"]

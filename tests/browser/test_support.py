@@ -23,7 +23,14 @@ from tests.browser.conftest import (
 )
 from tests.support.factories import scripted_target
 from tests.support.programs import press_on
-from tests.support.writing_aids import MUSE, allow, generator, worked_example
+from tests.support.writing_aids import (
+    MUSE,
+    allow,
+    earlier_round,
+    generator,
+    publish,
+    worked_example,
+)
 
 BUTTON = "See examples that worked"
 
@@ -35,8 +42,10 @@ def start(alice):
     def start(code: str, **inputs) -> Assignment:
         round = make_round(code, contexts=4)
         scripted_target(round, **ANSWERS[code])
-        for number, context in enumerate(round.contexts.order_by("pk")[1:]):
-            example = worked_example(round, context=context)
+        earlier = earlier_round(round)
+        for number, context in enumerate(earlier.contexts.order_by("pk")[1:]):
+            example = worked_example(earlier, context=context)
+            publish(example)
             written = {name: f"{text} {number}" for name, text in inputs.items()}
             Example.objects.filter(pk=example.pk).update(inputs=written)
         return assign(alice, round)

@@ -28,6 +28,7 @@ from tests.support import media
 from tests.support.evaluations import accepted_model, queued_run
 from tests.support.factories import ContextFactory, UserFactory, scripted_target
 from tests.support.writing import ok, signed_in
+from tests.support.writing_aids import next_round
 from tests.web.conftest import HTMX
 from validation.models import Gold, Validation
 
@@ -397,7 +398,9 @@ def review_and_numbers(walk):
 
 
 def minimal_edit(walk):
-    """Somebody else changes it: their form begins with what was written."""
+    """Somebody else changes it in the next round: their form begins with what was written."""
+    Gold.objects.all().delete()
+    next_round(walk.round)
     ok(walk.judge.post("/t/walk/write/next/", {"want": "edit"}, follow=True))
     form = ok(walk.judge.get("/t/walk/write/")).context["form"]
     assert form["text"].value() == TEXT
@@ -468,8 +471,8 @@ def evaluation(walk):
 
 STAGES = (
     *(configuration, import_of_contexts, preview, draft, try_out, write, verdict, near_duplicates),
-    *(api, judging, my_work, review_and_numbers, minimal_edit, gold, export_of_a_round),
-    *(import_of_history, release, evaluation),
+    *(api, judging, my_work, review_and_numbers, gold, export_of_a_round),
+    *(import_of_history, release, evaluation, minimal_edit),
 )
 
 

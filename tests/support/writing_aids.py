@@ -2,7 +2,8 @@
 
 from annotation.models import Example
 from dynabench.accounts.models import Annotator
-from tasks.models import Generator
+from evaluation.models import Dataset, DatasetItem
+from tasks.models import Generator, Round
 from validation.models import Consensus
 
 MUSE = "A muse has written this."
@@ -49,4 +50,50 @@ def worked_example(round, author=None, context=None, text="Bob's idea.", **field
         is_verified=True,
         is_validated_error=True,
     )
+    return example
+
+
+def earlier_round(round, before=1):
+    """A round of the same task with the same contexts, to be released by `publish`."""
+    earlier, is_new = Round.objects.get_or_create(task=round.task, number=round.number - before)
+    if is_new:
+        for context in round.contexts.order_by("pk"):
+            earlier.contexts.create(fields=context.fields, digest=context.digest)
+    return earlier
+
+
+def next_round(round):
+    """The round after this one, which closes; it is open, with the same contexts and targets."""
+    Round.objects.filter(pk=round.pk).exclude(state="released").update(state="closed")
+    later = Round.objects.create(task=round.task, number=round.number + 1, state="draft")
+    for context in round.contexts.order_by("pk"):
+        later.contexts.create(fields=context.fields, digest=context.digest)
+    for one in round.round_targets.all():
+        later.round_targets.create(target=one.target, position=one.position)
+    Round.objects.filter(pk=later.pk).update(state="open")
+    later.refresh_from_db()
+    return later
+
+
+def publish(example, split="train", **options):
+    """The example as a row of its round's first release."""
+    Round.objects.filter(pk=example.round_id).update(state="released")
+    dataset, _ = Dataset.objects.get_or_create(
+        round=example.round, version=1, defaults={"state": "done", "options": options}
+    )
+    position = dataset.items.count()
+    return DatasetItem.objects.create(
+        dataset=dataset,
+        position=position,
+        split=split,
+        uid=example.uuid,
+        example=example,
+        line="{}",
+    )
+
+
+def released_example(round, split="train", before=1, **fields):
+    """One that worked in an earlier round, whose release has put it into this split."""
+    example = worked_example(earlier_round(round, before), **fields)
+    publish(example, split)
     return example

@@ -6,12 +6,12 @@ import pytest
 from django.core.cache import cache
 from django.utils import timezone
 
+from annotation.models import ShownExample
 from dynabench.campaigns.before.tour import tour_of
 from dynabench.campaigns.jobs import renew_campaigns
 from dynabench.campaigns.models import Campaign, LedgerRow, Place, Qualification
 from dynabench.campaigns.selectors import done_of, numbers_of, rows_of
 from dynabench.me.services import delete_person
-from evaluation.models import Dataset, DatasetItem
 from tasks.models import TaskMember
 from tests.support.campaigns import (
     YES,
@@ -22,6 +22,7 @@ from tests.support.campaigns import (
 )
 from tests.support.factories import TaskFactory
 from tests.support.judging import write_many
+from tests.support.writing_aids import earlier_round, publish
 from validation.models import Gold, GoldAnswer
 
 pytestmark = pytest.mark.django_db
@@ -185,18 +186,19 @@ def test_an_owner_s_rule_proposes_and_pauses_where_that_is_on(nli, as_alice, ali
 
 def test_a_tour_shows_items_without_their_labels(nli, alice):
     """The task page's own, released rows to train on, named gold; nothing that models face."""
-    gold, trained, tested, fresh = write_many(nli, alice, ["fooled"] * 4)
+    gold, fresh = write_many(nli, alice, ["fooled"] * 2)
+    earlier = earlier_round(nli)
+    trained, tested, known = write_many(earlier, alice, ["fooled"] * 3)
     Gold.objects.create(example=gold, label="neutral")
+    Gold.objects.create(example=known, label="neutral")  # and models are tested on it
     for example, text in zip((trained, tested, fresh), ("Trained", "Tested", "Fresh"), strict=True):
         example.inputs["hypothesis"] = f"{text} on it."
         example.save()
-    data = Dataset.objects.create(round=nli, version=1, state="done")
-    for number, (example, split) in enumerate([(trained, "train"), (tested, "test")]):
-        row = {"position": number, "uid": str(number), "line": "{}"}
-        DatasetItem.objects.create(dataset=data, example=example, split=split, **row)
+    for example, split in ((trained, "train"), (tested, "test"), (known, "held")):
+        publish(example, split)
     context = nli.contexts.first()
     shown = len(nli.task.config.examples.good) + len(nli.task.config.examples.bad)
-    named = [f"{{item {one.uuid}}}" for one in (gold, tested, fresh)]
+    named = [f"{{item {one.uuid}}}" for one in (gold, tested, fresh, known)]
     tour = "\n".join(["{item}"] * (shown + 2) + [*named, f"{{context {context.pk}}}"])
     campaign = open_campaign(nli.task, tour=f"Look:\n{tour}", test_items=5)
     [parts] = tour_of(campaign)
@@ -209,3 +211,5 @@ def test_a_tour_shows_items_without_their_labels(nli, alice):
     titles = {label for item in items for label, _words in item.inputs}
     assert titles == {"Statement"}  # no label
     assert str(gold.uuid) not in page.text  # who saw it is not tested with it
+    shown = ShownExample.objects.filter(way="tour").values_list("example", flat=True)
+    assert {*shown} == {gold.pk, trained.pk}  # nor given it to judge

@@ -5,9 +5,11 @@ import pytest
 from annotation.models import Example
 from dynabench.cards import cards_of
 from evaluation.models import Dataset, DatasetItem
+from tasks.models import Round
 from tests.support.factories import UserFactory
 from tests.support.judging import answered, write
 from validation.decisions.services import override_consensus
+from validation.judging.gold import mark_gold
 from validation.rules.consensus import Vote
 
 TEXT = "Nobody waits for the ferry."
@@ -20,6 +22,7 @@ def released(nli, alice):
     answered(example)
     override_consensus(example=example, owner=UserFactory(), choice=Vote(label="neutral"))
     dataset = Dataset.objects.create(round=nli, version=1, state=Dataset.State.DONE)
+    Round.objects.filter(pk=nli.pk).update(state="released")
     return DatasetItem.objects.create(
         dataset=dataset, position=0, split="train", uid="1", example=example, line="{}"
     )
@@ -40,6 +43,11 @@ def test_a_card_shows_a_failure_that_was_released(nli, released):
 def test_it_shows_no_text_that_is_held_back(nli, released, change):
     DatasetItem.objects.update(**change)
     assert (shown(nli).text != TEXT, shown(nli).said) == (True, "")
+
+
+def test_it_shows_no_gold_item(nli, released):
+    mark_gold(example=released.example, owner=UserFactory())
+    assert shown(nli).text != TEXT
 
 
 def test_it_shows_no_text_before_the_release(nli, released):

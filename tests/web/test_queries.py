@@ -22,14 +22,20 @@ from evaluation.releases.services import request_release
 from evaluation.sets.services import create_set_of, make_version
 from evaluation.teams.services import accept, invite, make_team
 from leaderboard.snapshots.services import take_snapshot
-from tasks.models import TaskMember
+from tasks.models import Round, TaskMember
 from tests.support.boards import fill_board
 from tests.support.evaluations import accepted_model
 from tests.support.factories import ContextFactory, UserFactory, scripted_target
 from tests.support.judging import answered, write
 from tests.support.query_counts import check, count, fill, fill_review
 from tests.support.writing import open_form
-from tests.support.writing_aids import allow, generator, worked_example
+from tests.support.writing_aids import (
+    allow,
+    earlier_round,
+    generator,
+    publish,
+    worked_example,
+)
 from validation.decisions.services import override_consensus
 from validation.judging import gold, services
 from validation.models import JudgeLease, Validation
@@ -95,9 +101,16 @@ def test_query_count_of_a_submit(as_alice, nli):
 
 def test_query_count_of_examples_that_worked(as_alice, bob, nli):
     def fill_worked(rows):
-        for number in range(rows):
-            context = ContextFactory(round=nli)
-            answered(worked_example(nli, context=context, text=f"Idea {number}."))
+        earlier = earlier_round(nli)
+        Round.objects.filter(pk=earlier.pk).update(state="draft")  # its targets may change
+        made = [
+            worked_example(earlier, context=ContextFactory(round=earlier), text=f"Idea {number}.")
+            for number in range(rows)
+        ]
+        for example in made:
+            answered(example)
+        for example in made:
+            publish(example)
 
     fill_worked(6)
     form = open_form(as_alice) | {"want": "examples"}

@@ -11,10 +11,12 @@ from annotation.aids import example_gallery
 from annotation.aids.example_gallery import open_worked, shown_examples
 from annotation.assignments import challenges
 from annotation.assignments.services import assign
-from annotation.models import Assignment, Attempt, Example
+from annotation.models import Assignment, Attempt, Example, ShownExample
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
 from dynabench.lib import adaptive_cache
+from evaluation.models import Dataset, DatasetItem
+from tasks.models import Round
 from tests.support.factories import (
     ContextFactory,
     RoundFactory,
@@ -24,7 +26,7 @@ from tests.support.factories import (
 )
 from tests.support.judging import answered
 from tests.support.writing import open_form
-from tests.support.writing_aids import worked_example
+from tests.support.writing_aids import earlier_round, publish, released_example, worked_example
 from tests.web.conftest import HTMX
 from validation.judging import gold
 from validation.models import Consensus
@@ -49,7 +51,9 @@ def texts(assignment):
 
 
 def test_examples_come_when_they_are_asked_for(as_alice, mine, nli):
-    answered(worked_example(nli))
+    example = worked_example(earlier_round(nli))
+    answered(example)
+    publish(example)
     assert 'value="examples"' in as_alice.get("/t/nli/write/").text
     assert "idea." not in as_alice.get("/t/nli/write/?support=examples").text
     form = open_form(as_alice, text="Half a text")
@@ -70,51 +74,78 @@ def test_examples_come_when_they_are_asked_for(as_alice, mine, nli):
     assert "Half a text</textarea>" in page.text  # what was typed is there still
     mine.refresh_from_db()
     assert mine.worked == [Example.objects.get().pk]
+    shown = ShownExample.objects.get()
+    assert (shown.annotator, shown.example, shown.way) == (
+        mine.annotator,
+        Example.objects.get(),
+        "gallery",
+    )
 
 
 def test_only_valid_ones_of_others_about_other_contexts(mine, nli, alice, bob):
-    worked_example(nli, text="It may be shown.")
-    worked_example(nli, author=annotator_of(alice), text="My own.")
-    worked_example(nli, context=mine.context, text="About this context.")
-    worked_example(nli, text="A program's.", by_program=True)
-    worked_example(nli, text="Retracted.", retracted_at=timezone.now())
-    known = worked_example(nli, text="Gold.")
+    same = earlier_round(nli).contexts.get(digest=mine.context.digest)
+    released_example(nli, text="It may be shown.")
+    released_example(nli, author=annotator_of(alice), text="My own.")
+    released_example(nli, context=same, text="About this context.")
+    released_example(nli, text="A program's.", by_program=True)
+    released_example(nli, text="Retracted.", retracted_at=timezone.now())
+    known = released_example(nli, text="Gold.")
     gold.mark_gold(example=known, owner=bob)
-    right = worked_example(nli, text="The model was right.")
+    right = released_example(nli, text="The model was right.")
     Consensus.objects.filter(pk=right.pk).update(is_validated_error=False)
     elsewhere = RoundFactory(task=TaskFactory(code="qa"))
-    worked_example(elsewhere, context=ContextFactory(round=elsewhere), text="Another task's.")
+    released_example(elsewhere, context=ContextFactory(round=elsewhere), text="Another task's.")
     assert texts(mine) == {"It may be shown."}
 
 
 def test_what_an_unknown_author_wrote_may_be_shown(mine, nli):
-    example = worked_example(nli, text="From a paper.")
+    example = released_example(nli, text="From a paper.")
     Example.objects.filter(pk=example.pk).update(annotator=None)
     assert texts(mine) == {"From a paper."}
 
 
-def test_earlier_rounds_help_out_and_later_ones_do_not(mine, nli):
-    nli.number = 3
+def test_only_released_rounds_before_this_one_help(mine, nli):
+    worked_example(nli, text="This round's.")
+    nli.number = 9
     nli.save()
     mine.round = nli
-    worked_example(nli, text="This round's.")
-    for number in (2, 4):
-        round = RoundFactory(task=nli.task, number=number, state="draft")
-        worked_example(round, context=ContextFactory(round=round), text=f"Round {number}'s.")
-    assert texts(mine) == {"This round's.", "Round 2's."}
+    for before in (1, 3, 4, 5):
+        released_example(nli, before=before, text=f"{before} before.")
+    worked_example(earlier_round(nli, 1), text="In no release.")
+    for before, state in ((-1, "released"), (2, "closed")):
+        example = released_example(nli, before=before, text=f"{state}.")
+        Round.objects.filter(pk=example.round_id).update(state=state)
+    assert texts(mine) == {"1 before.", "3 before.", "4 before."}
+
+
+@pytest.mark.parametrize("split", ["dev", "test", "held", "program"])
+def test_a_row_of_another_part_is_sealed_whatever_versions_follow(mine, nli, split):
+    example = released_example(nli, text="Also elsewhere.")
+    assert texts(mine) == {"Also elsewhere."}
+    again = Dataset.objects.create(round=example.round, version=2, state="queued")
+    DatasetItem.objects.create(
+        dataset=again, position=0, split=split, uid="x", example=example, line="{}"
+    )
+    assert texts(mine) == set()
+
+
+def test_a_release_that_failed_publishes_nothing(mine, nli):
+    released_example(nli, text="It failed.")
+    Dataset.objects.update(state="failed")
+    assert texts(mine) == set()
 
 
 def test_at_most_five_about_as_many_contexts_and_the_same_again(mine, nli):
-    contexts = ContextFactory.create_batch(example_gallery.SHOWN, round=nli)
+    contexts = ContextFactory.create_batch(example_gallery.SHOWN, round=earlier_round(nli))
     for number in range(20):
-        worked_example(nli, context=contexts[number % 5], text=f"Idea {number}.")
+        released_example(nli, context=contexts[number % 5], text=f"Idea {number}.")
     open_worked(mine)
     chosen = list(mine.worked)
     assert (
         len(Example.objects.filter(pk__in=chosen).values("context").distinct())
         == example_gallery.SHOWN
     )
-    worked_example(nli, text="A new one.")
+    released_example(nli, text="A new one.")
     open_worked(mine)
     assert mine.worked == chosen
     Example.objects.filter(pk=chosen[0]).update(retracted_at=timezone.now())
@@ -123,7 +154,7 @@ def test_at_most_five_about_as_many_contexts_and_the_same_again(mine, nli):
 
 def test_every_example_has_its_turn(nli):
     for number in range(12):
-        worked_example(nli, text=f"Idea {number}.")
+        released_example(nli, text=f"Idea {number}.")
     found = set()
     for number in range(60):
         person = Annotator.objects.create(pseudonym=f"w-turn{number}")
@@ -133,16 +164,34 @@ def test_every_example_has_its_turn(nli):
     assert len(found) == 12
 
 
+def test_a_person_sees_only_so_many_new_ones_in_a_day(as_alice, mine, nli, monkeypatch):
+    monkeypatch.setattr(example_gallery, "MOST_A_DAY", 7)
+    for number in range(12):
+        released_example(nli, text=f"Idea {number}.")
+    form = open_form(as_alice) | WANT
+
+    def see(status):
+        Assignment.objects.update(worked=None)
+        assert as_alice.post(URL, form, **HTMX).status_code == status
+
+    see(200)
+    monkeypatch.setattr(example_gallery, "MOST_A_DAY", 5)
+    see(429)
+    assert ShownExample.objects.count() == 5
+    ShownExample.objects.update(shown_at=timezone.now() - timedelta(days=1))
+    see(200)
+
+
 def test_without_any_the_page_says_so_and_looks_again_later(as_alice, mine, nli):
     response = as_alice.post(URL, open_form(as_alice) | WANT, **HTMX)
     assert "No examples yet" in response.text
-    worked_example(nli)
+    released_example(nli)
     assert "Bob&#x27;s idea." in as_alice.post(URL, open_form(as_alice) | WANT, **HTMX).text
 
 
 def test_a_sensitive_task_shows_them_behind_the_gate_and_the_shield(as_alice, hate):
-    other = ContextFactory(round=hate, fields={"prompt": "The bread was fresh."})
-    example = worked_example(hate, context=other)
+    other = ContextFactory(round=earlier_round(hate), fields={"prompt": "The bread was fresh."})
+    example = released_example(hate, context=other)
     inputs = {"text": "A hateful idea.", "label": "hate"}
     Example.objects.filter(pk=example.pk).update(inputs=inputs)
     url = "/t/hate-speech/write/support/"
@@ -186,7 +235,7 @@ def test_looking_at_examples_is_kept_with_what_is_written_next(as_alice, mine, n
     as_alice.post("/t/nli/write/", open_form(as_alice), **HTMX)
     assert Example.objects.get().support is None
     for number in range(2):
-        worked_example(nli, text=f"Idea {number}.")
+        released_example(nli, text=f"Idea {number}.")
     as_alice.post(URL, open_form(as_alice) | WANT, **HTMX)
     as_alice.post("/t/nli/write/", open_form(as_alice, text="With help I wrote it."), **HTMX)
     written = Example.objects.latest("pk")
@@ -267,7 +316,7 @@ def test_a_challenge_stays_with_the_passage_and_comes_in_every_way_of_writing(as
     as_alice.get("/t/nli/write/")
     as_alice.post("/t/nli/write/next/", {"want": "goal"})
     assert Assignment.objects.get().challenge == first.challenge
-    worked_example(nli, author=annotator_of(bob))
+    released_example(nli, author=annotator_of(bob))
     as_alice.post("/t/nli/write/next/", {"want": "edit"})
     current = Assignment.objects.get(left_at__isnull=True)
     assert current.parent

@@ -8,6 +8,7 @@ from django.test import Client
 from annotation.models import Assignment, Example
 from tests.support.factories import ContextFactory, TaskFactory, scripted_target
 from tests.support.writing import goal_is, open_form, stored
+from tests.support.writing_aids import next_round, publish
 from tests.web.conftest import HTMX
 
 PASSAGE = "Ada built the mill in 1840. The mill burned down. Ada left Tarn in 1850."
@@ -167,18 +168,25 @@ def test_the_history_of_a_sensitive_task_is_shielded(inside):
     assert any("good bread" in text for text in shielded)
 
 
-def test_minimal_edit_flips_somebody_elses_example(inside, client, bob):
+def test_minimal_edit_flips_somebody_elses_example(inside, client, bob, hate):
     goal_is(inside, "not-hate", HATE)
     form = open_form(inside, HATE) | {"text": "Zorbians make good bread."}
     inside.post(HATE, form, **HTMX)
     parent = Example.objects.get()
     client.force_login(bob)
     client.post("/t/hate-speech/gate/")
+    refused = client.post("/t/hate-speech/write/next/", {"want": "edit"})
+    assert refused.context["code"] == "no_context"  # the round may be sealed one day
+    assert 'value="edit"' not in client.get(HATE).text
+    second = next_round(hate)
+    second.contexts.update(fields={"prompt": "Another one."}, digest="another")
+    publish(parent)
+    assert 'value="edit"' in client.get(HATE).text
     client.post("/t/hate-speech/write/next/", {"want": "edit"})
     page = client.get(HATE).text
     assert 'class="context parent"' in page
     assert "80% sure" in page
-    assignment = Assignment.objects.get(annotator__user=bob, left_at__isnull=True)
+    assignment = Assignment.objects.get(annotator__user=bob, round=second, left_at=None)
     assert assignment.goal == "hate"
     kind = re.search(r'name="hate_type" value="([^"]+)"', page).group(1)
     target = re.search(r'name="hate_target" value="([^"]+)"', page).group(1)
@@ -186,7 +194,10 @@ def test_minimal_edit_flips_somebody_elses_example(inside, client, bob):
     unchanged = form | {"text": "Zorbians make good bread."}
     assert client.post(HATE, unchanged, **HTMX).status_code == 422
     client.post(HATE, form | {"text": "Zorbians make foul bread."}, **HTMX)
-    assert Example.objects.latest("pk").parent == parent
+    written = Example.objects.latest("pk")
+    assert (written.parent, written.round, written.context.round) == (parent, second, second)
+    assert written.context.fields == parent.context.fields
+    assert written.context.is_retired  # for who changes its example alone
 
 
 def test_an_ask_user_task_waits_for_the_author(as_alice, nli):

@@ -15,6 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from annotation.answers import reads_answer
 from annotation.models import Example
 from annotation.selectors import with_outputs
 from dynabench.accounts.models import Annotator
@@ -86,10 +87,9 @@ class ExampleView(APIView):
         """For its author, and for members of its task, who read the targets' names too."""
         rows = shown(Example.objects.all()).select_related("round__task", "annotator")
         example = get_object_or_404(rows, uuid=uuid)
-        is_member = can_read(request.user, example.round.task)
-        is_own = example.annotator is not None and example.annotator.user_id == request.user.pk
-        if not (is_member or is_own):
+        if not reads_answer(request.user, example):
             raise Http404
+        is_member = can_read(request.user, example.round.task)
         return Response(JudgedExampleSerializer(example, context={"full": is_member}).data)
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from random import Random
 
+from annotation.answers import not_sealed
 from annotation.models import Example
 from annotation.writing import result_panel
 from dynabench.campaigns.before.tour import gold_in
@@ -25,11 +26,16 @@ class Item:
 
 
 def items_of(place: Place, tries: int) -> list[Gold]:
-    """The gold items of a try: always the same until they are answered."""
+    """The gold items of a try: always the same until they are answered.
+
+    None that the person has seen elsewhere, and none that models are tested on: answers are told.
+    """
     campaign, seen = place.campaign, {"answers__validator": place.annotator_id}
-    rows = Gold.objects.filter(example__round__task=campaign.task_id, example__retracted_at=None)
+    known = not_sealed(Example.objects.filter(round__task=campaign.task_id, retracted_at=None))
+    known = known.exclude(shown_to__annotator=place.annotator_id)
     left = list(
-        rows.exclude(**seen)
+        Gold.objects.filter(example__in=known)
+        .exclude(**seen)
         .exclude(example__uuid__in=gold_in(campaign))
         .select_related("example__context", "example__round")
         .order_by("pk")

@@ -1,14 +1,17 @@
 """Writes about a campaign's test: answers to gold items, and who passed or leaves kindly."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from annotation.models import ShownExample
+from annotation.shown_services import note_shown_examples
 from dynabench.accounts.models import Annotator
 from dynabench.campaigns.before.qualification_items import items_of, shown
+from dynabench.campaigns.before.tour import Part, examples_in
 from dynabench.campaigns.models import LedgerRow, Place, Qualification
 from dynabench.campaigns.place_services import enter_in_ledger, free_places
 from dynabench.lib.errors import Refused
@@ -27,6 +30,14 @@ def begin(*, place: Place) -> Qualification:
         defaults={"tried_at": timezone.now()},
     )
     return row
+
+
+def note_tour(*, place: Place, tour: Sequence[Sequence[Part]]) -> None:
+    """Store that the person sees the items of this tour, which they then never judge; no lock."""
+    assert place.annotator
+    note_shown_examples(
+        annotator=place.annotator, examples=examples_in(tour), way=ShownExample.Way.TOUR
+    )
 
 
 @transaction.atomic
@@ -62,6 +73,9 @@ def take_test(*, place: Place, answers: Mapping[str, str]) -> Qualification:
         GoldAnswer.objects.create(
             gold=gold, validator=found.annotator, is_correct=is_right, counts=False, **told
         )
+    note_shown_examples(
+        annotator=found.annotator, examples=[gold.pk for gold in golds], way=ShownExample.Way.TEST
+    )
     minutes = timedelta(minutes=campaign.minutes)
     if golds:  # who only read the tour was not tested
         row.tries, row.right, row.asked, row.tried_at = row.tries + 1, right, len(golds), now

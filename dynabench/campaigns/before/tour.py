@@ -13,12 +13,12 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 from django.utils.safestring import SafeString
 
+from annotation.answers import not_sealed, with_open_answers
 from annotation.models import Example
 from annotation.writing.result_panel import shown_context
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.rules.tour import Named, named_in, steps_of
 from dynabench.lib.markdown import render_markdown
-from evaluation.models import Dataset, DatasetItem
 from tasks.models import Context, Task
 from validation.judging.page import shown_inputs
 
@@ -32,6 +32,7 @@ class Shown:
 
     context: Sequence[tuple[str, str]]
     inputs: Sequence[tuple[str, str]] = ()
+    example: int | None = None
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,12 @@ def named_items(task: Task, places: Sequence[Named]) -> dict[Named, Shown]:
     return found
 
 
+def examples_in(tour: Sequence[Sequence[Part]]) -> list[int]:
+    """Return the ids of the stored examples among the items of a tour."""
+    items = [part.item for step in tour for part in step if part.item]
+    return [item.example for item in items if item.example]
+
+
 def gold_in(campaign: Campaign) -> list[UUID]:
     """The examples that the tour names: who saw one is not tested with it."""
     places = named_in(steps_of(campaign.tour))
@@ -80,27 +87,22 @@ def gold_in(campaign: Campaign) -> list[UUID]:
 
 
 def _showable(task: Task) -> QuerySet[Example]:
-    """Examples of a public training split, and gold items."""
+    """Examples of a public training split, and gold items that no model is tested on."""
     rows = Example.objects.filter(round__task=task, retracted_at=None)
     may = Q(pk__in=_released(task)) | Q(gold__isnull=False)
-    return rows.filter(may).select_related("context")
+    return not_sealed(rows).filter(may).select_related("context")
 
 
 def _released(task: Task) -> QuerySet[Example]:
-    """Rows to train on that no version of a release tests by, or holds back."""
-    split = DatasetItem.Split
-    done = Dataset.objects.filter(round__task=task, state=Dataset.State.DONE)
-    rows = DatasetItem.objects.filter(dataset__in=done, is_withdrawn=False, split=split.TRAIN)
-    tested = DatasetItem.objects.filter(dataset__round__task=task).exclude(split=split.TRAIN)
-    found = Example.objects.filter(retracted_at=None, dataset_items__in=rows)
-    return found.exclude(dataset_items__in=tested).distinct()
+    """Rows to train on that are no gold items."""
+    return with_open_answers(Example.objects.filter(round__task=task))
 
 
 def _drawn(campaign: Campaign) -> list[Shown]:
     """The task page's own examples, then released ones that are no gold, each in an own order."""
     task, random = campaign.task, Random(campaign.slug)  # chance, no secret
     told = [*task.config.examples.good, *task.config.examples.bad]
-    rows = _released(task).filter(gold=None).select_related("context")
+    rows = _released(task).select_related("context")
     later = list(rows.order_by("-pk")[:MOST])
     made = [
         Example(inputs=dict(one.input), context=Context(fields=dict(one.context))) for one in told
@@ -112,4 +114,4 @@ def _drawn(campaign: Campaign) -> list[Shown]:
 
 def _shown(task: Task, example: Example) -> Shown:
     config = task.config
-    return Shown(shown_context(config, example.context), shown_inputs(config, example))
+    return Shown(shown_context(config, example.context), shown_inputs(config, example), example.pk)
