@@ -18,11 +18,13 @@ from annotation.rules.near_duplicates import (
     grams,
     overlap,
 )
+from dynabench.accounts.counting import SPENT_SQL, quota_name, today
 from dynabench.accounts.models import Annotator
 from dynabench.lib.days import midnight
 from tasks.models import Context, Round, Task
 from tasks.selectors import writers
 
+TRIES = "tries"
 LARGE = 400
 """Examples of a round from which on one person may write only a share of it."""
 MOST_ALIKE = 100
@@ -74,9 +76,17 @@ def goal_uses(round: Round) -> dict[str, int]:
     return dict(rows)
 
 
+def tries_today(annotator: Annotator) -> dict[str, int]:
+    """Return how many examples an annotator has written since 00:00 UTC, by the task's quota."""
+    written = Example.objects.filter(annotator=annotator, created_at__gte=midnight())
+    counts = written.order_by().values_list("round__task").annotate(Count("pk"))
+    return {quota_name(TRIES, task): number for task, number in counts}
+
+
 class Used(NamedTuple):
     """What an annotator has written: on this context, in this task since 00:00 UTC, in this round.
 
+    `today` includes what the same person wrote today under accounts that are deleted.
     `in_round` leaves out retracted ones. `same_text`: the id of the same text on this context.
     `asking`: how many texts are being submitted at this moment, anywhere. `attempt`: the id of the
     earlier one with the same key.
@@ -92,27 +102,30 @@ class Used(NamedTuple):
 
 USED = """
 SELECT COUNT(CASE WHEN e.context_id = %s THEN 1 END),
-       COUNT(CASE WHEN r.task_id = %s AND e.created_at >= %s THEN 1 END),
+       COUNT(CASE WHEN r.task_id = %s AND e.created_at >= %s THEN 1 END) + spent_today,
        COUNT(CASE WHEN e.round_id = %s AND e.retracted_at IS NULL THEN 1 END),
        MAX(CASE WHEN e.context_id = %s AND e.digest = %s AND e.retracted_at IS NULL THEN e.id END),
        (SELECT COUNT(*) FROM annotation_attempt
         WHERE annotator_id = %s AND state = 'asking' AND held_until >= %s AND asked_at >= %s),
        (SELECT id FROM annotation_attempt WHERE annotator_id = %s AND key = %s)
 FROM annotation_example e JOIN tasks_round r ON r.id = e.round_id WHERE e.annotator_id = %s
-"""
+""".replace("spent_today", SPENT_SQL)
 
 
 def used(assignment: Assignment, digest: str = "", key: UUID | None = None) -> Used:
     """What the assignment's annotator has used up. In SQL, as each submit asks it twice."""
     annotator, context, round = assignment.annotator_id, assignment.context_id, assignment.round
     as_time = connection.ops.adapt_datetimefield_value
+    as_day = connection.ops.adapt_datefield_value
     now, oldest = as_time(timezone.now()), as_time(Attempt.oldest_alive())
     sent = Attempt._meta.get_field("key").get_db_prep_value(key, connection)
     with connection.cursor() as cursor:
         cursor.execute(
             USED,
             [
-                *(context, round.task_id, as_time(midnight()), round.pk, context, digest),
+                *(context, round.task_id, as_time(midnight())),
+                *(annotator, quota_name(TRIES, round.task_id), as_day(today())),
+                *(round.pk, context, digest),
                 *(annotator, now, oldest, annotator, sent, annotator),
             ],
         )

@@ -16,6 +16,7 @@ from django.utils.translation import gettext_noop
 
 from annotation.mails import tell_reports
 from annotation.tidying import tidy_assignments
+from dynabench.accounts.counting import tidy_counted_people
 from dynabench.accounts.erasures import write_log
 from dynabench.accounts.idempotency import purge_answers
 from dynabench.accounts.tidying import is_tidied, note_tidied, tidy_people
@@ -84,6 +85,7 @@ from evaluation.submissions.near_copy_services import note_near_copies
 from evaluation.submissions.retention_services import empty_old_models
 from evaluation.submissions.selectors import shown_inputs
 from evaluation.submissions.services import publish_due
+from evaluation.submissions.tidying import tidy_submitters
 from evaluation.submissions.training_data import facts_of, learn, training_rows
 from evaluation.task_shape import runnable
 from evaluation.training.row_files import read_rows
@@ -239,6 +241,8 @@ def tidy_daily() -> int:
             tidy_invitations,
             tidy_leases,
             empty_old_models,
+            tidy_submitters,
+            tidy_counted_people,
         )
     ]
     if max(deleted) < MOST_TIDIED:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from django.db.models import Count
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -13,12 +14,15 @@ from annotation.models import Assignment, Suggestion
 from annotation.open_round import not_open
 from annotation.refusals import CapReached, RoundClosed
 from annotation.rules.prompt import goal_parts
+from dynabench.accounts.counting import quota_name, spent_today
+from dynabench.accounts.models import Annotator
 from dynabench.lib.days import midnight
 from tasks.config.values import check_value
 from tasks.models import Generator
 from tasks.targets.connect import generator_endpoint, generator_fields
 from tasks.targets.endpoints.base import EndpointError, Prediction, rubbish
 
+SUGGESTIONS = "suggestions"
 A_PASSAGE = 3
 """Most suggestions for one context; no more in a day than tries."""
 SUGGEST_SECONDS = 10.0
@@ -67,13 +71,18 @@ def _check_may_ask(assignment: Assignment) -> None:
             A_PASSAGE,
         )
         raise CapReached(said % {"number": A_PASSAGE})
-    today = Suggestion.objects.filter(
-        assignment__annotator=assignment.annotator_id,
-        assignment__round__task=round.task_id,
-        asked_at__gte=midnight(),
-    )
-    if today.count() >= round.task.config.limits.tries_per_day:
+    quota = quota_name(SUGGESTIONS, round.task_id)
+    used = suggestions_today(assignment.annotator).get(quota, 0)
+    used += spent_today(assignment.annotator.user_id, quota)
+    if used >= round.task.config.limits.tries_per_day:
         raise CapReached(_("You have had today's suggestions (reset at 00:00 UTC)."))
+
+
+def suggestions_today(annotator: Annotator) -> dict[str, int]:
+    """Return how many suggestions somebody has had since 00:00 UTC, by the task's quota."""
+    had = Suggestion.objects.filter(assignment__annotator=annotator, asked_at__gte=midnight())
+    counts = had.order_by().values_list("assignment__round__task").annotate(Count("pk"))
+    return {quota_name(SUGGESTIONS, task): number for task, number in counts}
 
 
 def _text(assignment: Assignment, output: Mapping[str, Any]) -> str:

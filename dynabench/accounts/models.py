@@ -1,6 +1,7 @@
 """People: who signs in, who contributes, and what was done."""
 
 import secrets
+import uuid
 from datetime import timedelta
 from typing import Any
 
@@ -222,3 +223,61 @@ class Erasure(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.digest[:8]}"
+
+
+class CountedPerson(models.Model):
+    """Who results shown and quotas count for, also after an account is deleted and made again.
+
+    See `dynabench.accounts.counting`.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    created_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return f"person {self.pk}"
+
+
+class PersonAccount(models.Model):
+    """An account of a counted person. Beside `User`, so that its large table needs no index."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+"
+    )
+    person = models.ForeignKey(CountedPerson, on_delete=models.CASCADE, related_name="accounts")
+
+    def __str__(self) -> str:
+        return f"{self.user} of {self.person}"
+
+
+class AddressMark(models.Model):
+    """An address that a counted person has confirmed, as a keyed hash."""
+
+    digest = models.CharField(max_length=64, unique=True)
+    person = models.ForeignKey(CountedPerson, on_delete=models.CASCADE, related_name="marks")
+    marked_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return f"{self.digest[:8]} of {self.person}"
+
+
+class SpentQuota(models.Model):
+    """How much of a day's quota a person had used who deleted their account on that day."""
+
+    person = models.ForeignKey(CountedPerson, on_delete=models.CASCADE, related_name="spent")
+    quota = models.CharField(max_length=60)  # of `counting.quota_name`
+    number = models.PositiveIntegerField()
+    day = models.DateField()
+
+    def __str__(self) -> str:
+        return f"{self.number} {self.quota} of {self.person}"
+
+
+class SiteKey(models.Model):
+    """A random key of the site, encrypted: unlike SECRET_KEY it never changes."""
+
+    name = models.CharField(max_length=40, unique=True)
+    sealed = models.TextField()
+
+    def __str__(self) -> str:
+        return self.name

@@ -25,7 +25,14 @@ from annotation.models import (
     Suggestion,
     TargetOutput,
 )
-from dynabench.accounts.models import Annotator, ApiToken, LogEntry, User
+from dynabench.accounts.models import (
+    AddressMark,
+    Annotator,
+    ApiToken,
+    LogEntry,
+    SpentQuota,
+    User,
+)
 from dynabench.campaigns.models import Invited, LedgerRow, Place, Qualification
 from dynabench.communities.models import Community, CommunityProposal, JointSubmission, Post
 from dynabench.notices.models import Digest
@@ -81,8 +88,13 @@ def _list(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 def _sign_in(user: User) -> dict[str, Section]:
     """By what the person signs in, and where they are signed in."""
+    same_person = {"person__accounts__user": user}
     return {
         "email_addresses": EmailAddress.objects.filter(user=user).values("email", "verified"),
+        "address_hashes": AddressMark.objects.filter(**same_person).values("digest", "marked_at"),
+        "quotas_of_deleted_accounts": SpentQuota.objects.filter(**same_person).values(
+            "quota", "number", "day"
+        ),
         "sessions": UserSession.objects.filter(user=user).values(
             "ip", "user_agent", "created_at", "last_seen_at"
         ),

@@ -1,32 +1,54 @@
 """Leaving: the person at once, then their texts."""
 
+from django.db import transaction
+
+from annotation.aids.suggestions import suggestions_today
 from annotation.erasure import erase_drafts, erase_examples
+from annotation.selectors import tries_today
 from dynabench.accounts.administrators import LastAdministrator, are_all
+from dynabench.accounts.counting import keep_spent
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import leave
 from dynabench.campaigns.before.questionnaire_services import forget_answers
+from evaluation.sets.submitters import note_submitter
 from evaluation.submissions.services import pass_on, withdraw_all
 from evaluation.teams.services import leave_all, mend_teams
+from leaderboard.battles.selectors import battles_today
 from leaderboard.battles.services import erase_conversations
 from leaderboard.people.services import forget_goals
 from validation.erasure import erase_words
+from validation.judging.queue import passes_today
 
 
 def delete_person(*, user: User, is_repeated: bool = False) -> None:
     """Withdraw the person's models, delete the account, then what they wrote, some at a time.
 
-    Accepted models of a team stay with it.
+    Accepted models of a team stay with it. What was used of the day's quotas is kept by the hashes
+    of the person's addresses (`dynabench.accounts.counting`), without a way to the pseudonym.
 
     Should the last step be cut short, `manage.py purge_deleted` finishes it.
     is_repeated: as in `leave`. Raises LastAdministrator.
     """
     if not is_repeated and are_all([user.pk]):
         raise LastAdministrator
+    note_submitter(user)
     pass_on(owner=user)
     withdraw_all(owner=user)
     leave_all(user=user)
-    if annotator := leave(user=user, is_repeated=is_repeated):
+    with transaction.atomic():
+        keep_spent(user, _used_today(user))
+        annotator = leave(user=user, is_repeated=is_repeated)
+    if annotator:
         erase_work(annotator)
+
+
+def _used_today(user: User) -> dict[str, int]:
+    """Return what the person has used of the day's quotas with this account, by the quota."""
+    annotator = Annotator.objects.filter(user=user).first()
+    if annotator is None:
+        return {}
+    used_by = (tries_today, suggestions_today, passes_today, battles_today)
+    return {quota: number for used in used_by for quota, number in used(annotator).items()}
 
 
 def erase_work(annotator: Annotator) -> int:

@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from dynabench.accounts.models import CountedPerson
 from evaluation.models.evaluation_sets import EvaluationSetVersion
 from evaluation.models.jobs import Job
 from evaluation.models.teams import Team
@@ -88,6 +89,15 @@ class Submission(Job):
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="submissions")
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="submissions"
+    )
+    # Who submitted it and whom it counts for: `evaluation.sets.submitters`.
+    person = models.ForeignKey(
+        CountedPerson,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="submissions",
     )
     team = models.ForeignKey(
         Team, on_delete=models.SET_NULL, null=True, blank=True, related_name="submissions"

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 
 from django.db.models import Q
 
-from dynabench.accounts.models import User
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Score, Team
 from evaluation.scoring.worst import GROUP_GAP, WORST_GROUP, WORST_KIND, WORST_KIND_DROP
 from evaluation.sets.sealing import Shown, interval, rounded
+from evaluation.sets.submitters import lock_submitter
 from tasks.config.schema import CUSTOM_PREFIX
 from tasks.models import Task
 from tasks.permissions import can_edit
@@ -79,19 +79,20 @@ def scores_of(runs: Iterable[EvaluationRun], *, exact: bool) -> Iterator[Score]:
 
 
 def may_show(run: EvaluationRun) -> bool:
-    """Whether the result of a run that ends now is shown. Locks the owner's user, then the team.
+    """Whether the result of a run that ends now is shown. Locks its person, then the team.
 
-    On sealed sets as many are shown to a person as `Shown.results` says, and as many of all that
-    was submitted for a team; what was withdrawn counts. The platform's own models are always shown,
-    and those of the task's editors unless they are for a team that has had its number.
+    On sealed sets as many are shown to a person as `Shown.results` says, under all their accounts,
+    and as many of all that was submitted for a team; what was withdrawn counts. The platform's own
+    models are always shown, and those of the task's editors unless they are for a team that has had
+    its number.
     """
     submission, version = run.submission, run.version
     if not version.is_sealed or submission.kind == submission.Kind.TARGET:
         return True
-    if submission.owner_id is None:
+    owner, person = submission.owner, lock_submitter(submission)
+    if owner is None or person is None:
         return False
-    owner = User.objects.select_for_update(of=("self",), no_key=True).get(pk=submission.owner_id)
-    counted = [] if can_edit(owner, submission.task) else [Q(submission__owner=owner)]
+    counted = [] if can_edit(owner, submission.task) else [Q(submission__person=person)]
     if submission.team_id:
         Team.objects.select_for_update(of=("self",), no_key=True).get(pk=submission.team_id)
         counted.append(Q(submission__team=submission.team_id))

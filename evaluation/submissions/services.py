@@ -14,8 +14,9 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from dynabench.accounts.counting import lock_counted_person
 from dynabench.accounts.erasures import note_erasure
-from dynabench.accounts.models import Erasure, User
+from dynabench.accounts.models import CountedPerson, Erasure, User
 from dynabench.accounts.services import log
 from dynabench.lib.encryption import encrypt
 from dynabench.lib.errors import Invalid, Refused
@@ -32,6 +33,7 @@ from evaluation.models import (
 )
 from evaluation.practice import services as practice
 from evaluation.queue import leases
+from evaluation.sets.submitters import counted_for
 from evaluation.submissions.checks import check_sources, settled_chat
 from evaluation.submissions.quota import WINDOW, Caps, Charge, Entry, Quota, charge_of, quota_of
 from evaluation.teams.selectors import place_of
@@ -77,21 +79,23 @@ def submit_model(
     card: Card = Card(),
     team: Team | None = None,
 ) -> Submission:
-    """Take a model in and have a worker check it. Locks the owner's user, then the team: quotas.
+    """Take a model in and have a worker check it. Locks the owner, their person, then the team.
+
+    The locks keep the quotas.
 
     An upload that was submitted already gives its submission again. Predictions for a further set
     are a file of the model of that name (`files_of`). Raises Refused.
     """
     settled = settled_chat(task, kind, source, secret, chat)
-    _lock(owner, team)
+    person = _lock(owner, team)
     if task.config.kind == "arena":
         raise Refused(_("Nobody submits a model to an arena."), code="arena")
     if upload and (known := _of_upload(upload, task, owner)):
         return known
     submission = Submission(
-        task=task, owner=owner, team=team, requested_by=owner, kind=kind, name=name, upload=upload,
-        source=source, revision=revision, adapter=adapter, base=base, gpus=gpus, chat=settled,
-        evaluation_set=evaluation_set, secret=encrypt(secret), **vars(card),
+        task=task, owner=owner, person=person, team=team, requested_by=owner, kind=kind, name=name,
+        upload=upload, source=source, revision=revision, adapter=adapter, base=base, gpus=gpus,
+        chat=settled, evaluation_set=evaluation_set, secret=encrypt(secret), **vars(card),
     )  # fmt: skip
     _check(submission, owner)
     files = files_of(submission)  # of the same model
@@ -102,14 +106,16 @@ def submit_model(
     return submission
 
 
-def _lock(owner: User, team: Team | None) -> None:
-    """Raises Invalid where the person is not in the team any more."""
+def _lock(owner: User, team: Team | None) -> CountedPerson:
+    """Return whom the owner counts for. Raises Invalid where they are not in the team any more."""
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
+    person = lock_counted_person(owner)
     if team is None:
-        return
+        return person
     Team.objects.select_for_update(of=("self",), no_key=True).filter(pk=team.pk).first()
     if not place_of(owner, team):
         raise Invalid(_("You are not in this team."), field="team")
+    return person
 
 
 def _check(submission: Submission, owner: User) -> None:
@@ -226,7 +232,7 @@ def _scarcity(quota: Quota) -> tuple[int, float]:
 
 def _quota_of(whose: User | Team, task: Task) -> Quota:
     now = timezone.now()
-    theirs = Q(team=whose) if isinstance(whose, Team) else Q(owner=whose)
+    theirs = Q(team=whose) if isinstance(whose, Team) else counted_for(whose)
     rows = Submission.objects.filter(theirs, task=task, queued_at__gt=now - WINDOW)
     caps = Caps(most_a_day(task, whose), settings.REFUSED_SUBMISSIONS_PER_DAY)
     return quota_of(_entries(rows.prefetch_related("runs")), caps, now)

@@ -6,19 +6,21 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from django.conf import settings
-from django.db.models import Prefetch, QuerySet
-from django.utils import timezone
+from django.db.models import Count, Prefetch, Q, QuerySet, Value
 from django.utils.translation import gettext as _
 
 from annotation.refusals import NoContext
-from dynabench.accounts.models import Annotator
+from dynabench.accounts.counting import quota_name, today
+from dynabench.accounts.models import Annotator, SpentQuota
 from dynabench.lib.adaptive_cache import kept_many
+from dynabench.lib.days import midnight
 from leaderboard.arena.board import LARGE
 from leaderboard.models import Battle, Contestant, GoldPair, ReleaseConsent, Turn
 from tasks.models import Task
 from tasks.targets.spending_services import spent
 from validation.rules.sampling import draw
 
+BATTLES = "battles"
 CONSENT_VERSION = 1
 """Of the question whether conversations may be published; another number asks everybody again."""
 _chance = random.SystemRandom()
@@ -45,9 +47,21 @@ def open_battle(voter: Annotator, task: Task) -> Battle | None:
 
 
 def begun_today(voter: Annotator, task: Task) -> int:
-    """How many battles the person began since midnight (UTC)."""
-    midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
-    return Battle.objects.filter(voter=voter, task=task, began_at__gte=midnight).count()
+    """Return how many battles the person began since 00:00 UTC, also under deleted accounts."""
+    begun = Battle.objects.filter(voter=voter, task=task, began_at__gte=midnight())
+    spent = SpentQuota.objects.filter(
+        *(Q(person__accounts__user=voter.user_id), Q(day=today())),
+        quota=quota_name(BATTLES, task.pk),
+    )
+    numbers = begun.values_list(Value(1)).union(spent.values_list("number"), all=True)
+    return sum(number for (number,) in numbers)
+
+
+def battles_today(voter: Annotator) -> dict[str, int]:
+    """Return how many battles an annotator began since 00:00 UTC, by the task's quota."""
+    begun = Battle.objects.filter(voter=voter, began_at__gte=midnight())
+    counts = begun.order_by().values_list("task").annotate(Count("pk"))
+    return {quota_name(BATTLES, task): number for task, number in counts}
 
 
 def consent_of(voter: Annotator, task: Task) -> ReleaseConsent | None:

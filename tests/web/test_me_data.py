@@ -179,6 +179,7 @@ def test_the_export_goes_on_past_its_first_hundreds(as_alice, alice, nli, monkey
 
 EXPORTED = {
     "account.emailaddress.user", "accounts.annotator.user", "accounts.apitoken.user",
+    "accounts.personaccount.user",
     "accounts.logentry.actor",
     "annotation.assignment.annotator", "annotation.attempt.annotator",
     "annotation.example.annotator", "annotation.gatepass.annotator",

@@ -13,6 +13,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from annotation.models import Example, ShownExample
+from dynabench.accounts.counting import quota_name, spent_today
 from dynabench.accounts.models import Annotator
 from dynabench.lib.days import midnight
 from tasks.duties.rules import EVERY, Span
@@ -22,6 +23,7 @@ from tasks.selectors import listed_tasks
 from validation.models import Consensus, JudgeLease, QueueItem, Skip, Validation
 from validation.rules.sampling import is_judged
 
+PASSES = "passes"
 UNDO_TIME = timedelta(minutes=10)
 AUTHOR_TIME = timedelta(hours=1)
 """So long an author who is asked whether the model was fooled may answer before others judge."""
@@ -214,10 +216,24 @@ def judged_today(validator: Annotator, task: Task) -> int:
 
 
 def passed_today(validator: Annotator, task: Task) -> int:
-    """How many examples the validator has skipped, or answered and taken back, since 00:00 UTC."""
-    mine = {"validator": validator, "example__round__task": task}
-    skipped = Skip.objects.filter(**mine, created_at__gte=midnight())
-    return skipped.count() + JudgeLease.objects.filter(**mine, undone_at__gte=midnight()).count()
+    """Return how many examples a person skipped, or answered and took back, since 00:00 UTC.
+
+    Those of accounts that they deleted today count, too.
+    """
+    quota = quota_name(PASSES, task.pk)
+    return passes_today(validator).get(quota, 0) + spent_today(validator.user_id, quota)
+
+
+def passes_today(validator: Annotator) -> dict[str, int]:
+    """Return how many examples a validator passed by since 00:00 UTC, by the task's quota."""
+    skipped = Skip.objects.filter(validator=validator, created_at__gte=midnight())
+    undone = JudgeLease.objects.filter(validator=validator, undone_at__gte=midnight())
+    passed: Counter[str] = Counter()
+    for rows in (skipped, undone):
+        counts = rows.order_by().values_list("example__round__task").annotate(Count("pk"))
+        for task, number in counts:
+            passed[quota_name(PASSES, task)] += number
+    return dict(passed)
 
 
 def has_given(most: int, round: int, validator: Annotator) -> bool:

@@ -5,6 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db.models import Model
 
+from dynabench.accounts.models import SiteKey
 from dynabench.campaigns.models import Campaign, Place
 from dynabench.campaigns.place_services import renew_hashes
 from dynabench.lib.encryption import Unreadable, rotated
@@ -18,6 +19,7 @@ STORED: tuple[tuple[type[Model], str], ...] = (
     (Webhook, "secret"),
     (Campaign, "sealed_token"),
     (Place, "sealed_id"),
+    (SiteKey, "sealed"),
 )
 
 

@@ -1,0 +1,49 @@
+"""Whom a model's results and its place in the quota count for.
+
+A submission keeps its person (`dynabench.accounts.counting`) when the account is deleted or the
+model is passed on to another member of its team, for as long as what was shown of it counts.
+"""
+
+from django.db.models import Q
+
+from dynabench.accounts.counting import find_counted_person
+from dynabench.accounts.models import CountedPerson, PersonAccount, User
+from evaluation.models import Submission
+
+
+def counted_for(user: User) -> Q:
+    """Select the submissions that count for a person, also those of their deleted accounts.
+
+    Those without a person were stored by a release that knew none.
+    """
+    person = PersonAccount.objects.filter(user=user).values("person")
+    return Q(person__in=person) | Q(person=None, owner=user)
+
+
+def note_submitter(owner: User) -> None:
+    """Give the owner's submissions that have no person theirs; no lock, the same each time."""
+    unknown = Submission.objects.filter(owner=owner, person=None)
+    if unknown.exists():
+        unknown.update(person=find_counted_person(owner))
+
+
+def lock_submitter(submission: Submission) -> CountedPerson | None:
+    """Lock the person that a submission counts for; call it inside a transaction.
+
+    One without a person gets its owner's, if it has an owner.
+    """
+    if submission.owner:
+        note_submitter(submission.owner)
+    people = CountedPerson.objects.select_for_update(of=("self",), no_key=True)
+    while Submission.objects.filter(pk=submission.pk).exclude(person=None).exists():
+        if locked := people.filter(submissions=submission).first():
+            return locked
+        # The person was joined with another one, whose the submission is by now.
+    return None
+
+
+def note_submitters() -> None:
+    """Do `note_submitter` for whoever submitted to a release that knew no counted people."""
+    unknown = Submission.objects.filter(person=None).values("owner")
+    for owner in User.objects.filter(pk__in=unknown):
+        note_submitter(owner)

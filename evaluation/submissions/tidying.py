@@ -1,0 +1,29 @@
+"""Whose a submission was is forgotten once nothing of it counts any more."""
+
+from django.db.models import F
+from django.utils import timezone
+
+from evaluation.contract import Outcome
+from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission
+from evaluation.sets.submitters import note_submitters
+from evaluation.submissions.quota import WINDOW
+
+
+def tidy_submitters(most: int) -> int:
+    """Forget up to `most` submitters whose account is gone and for whom nothing counts; how many.
+
+    What counts is a place in today's quota, and a result that was shown on a set that is still
+    sealed. No lock: of two who tidy one finds nothing.
+    """
+    note_submitters()
+    left = Submission.objects.exclude(person=None).exclude(person__accounts__user=F("owner"))
+    over = left.filter(queued_at__lt=timezone.now() - WINDOW)
+    shown = EvaluationRun.objects.filter(
+        submission__in=over, suite=EvaluationRun.Suite.PLAIN, outcome=Outcome.OK, is_shown=True
+    )
+    versions = EvaluationSetVersion.objects.filter(pk__in=shown.values("version"))
+    versions = versions.select_related("evaluation_set", "dataset")
+    sealed = [version.pk for version in versions if version.is_sealed]
+    counting = shown.filter(version__in=sealed).values("submission")
+    idle = list(over.exclude(pk__in=counting).values_list("pk", flat=True)[:most])
+    return Submission.objects.filter(pk__in=idle).update(person=None)
