@@ -96,7 +96,6 @@ def web(env: dict[str, str], processes: int) -> Iterator[tuple[int, int]]:
     """The site as quickstart runs it: its port and the id of its main process."""
     port = free_port()
     command = [sys.executable, "-m", "gunicorn", "dynabench.wsgi", "--bind", f"127.0.0.1:{port}"]
-    command += ["--worker-class", "gthread", "--threads", "16", "--no-control-socket"]
     env = {**env, "WEB_CONCURRENCY": str(processes)}
     with process(command, env, f"http://127.0.0.1:{port}/healthz/") as server:
         yield port, server.pid

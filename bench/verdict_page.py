@@ -121,7 +121,6 @@ def verdict_page(model: Path, count: int, free_port: Callable[[], int]) -> dict[
         (task,), *people, slow = [tuple(line.split()) for line in made.stdout.splitlines()]
         serve = [*run, "serve_model", "--registered", "--port", str(served)]
         site = [sys.executable, "-m", "gunicorn", "dynabench.wsgi", "--bind", f"127.0.0.1:{web}"]
-        site += ["--worker-class", "gthread", "--threads", "16", "--no-control-socket"]
         url = f"http://127.0.0.1:{served}/models/bench/health"
         stack.enter_context(process(serve, environment, url))
         stack.enter_context(process(site, environment, f"http://127.0.0.1:{web}/healthz/"))

@@ -22,6 +22,7 @@ HOOKS = (
     "extract_*",  # allauth, of its providers
     *("delete_model", "history_view", "lookups", "save_*", "view_on_site"),  # its admin
     *("ignore_aliases", "initialize", "readinto", "seekable"),  # PyYAML, hatchling, io
+    *("_keepalive_after", "finish_request", "gettimeout"),  # gunicorn
 )
 DECORATORS = ("@model_validator*", "@register*")
 

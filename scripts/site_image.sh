@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 
 SERVICES=dynabench-services:latest
 BASE=dynabench-site-base:latest
-APP=(LICENSE manage.py pyproject.toml requirements*.txt scripts/{images,runtime_image}.sh
+APP=(LICENSE gunicorn.conf.py manage.py pyproject.toml requirements*.txt scripts/{images,runtime_image}.sh
   annotation dynabench evaluation leaderboard locale static tasks templates validation)
 
 copy_app() {  # FOLDER
@@ -56,7 +56,7 @@ COPY app /opt/dynabench/app
 RUN cd /opt/dynabench/app && \\
   export PYTHONPATH=/opt/dynabench/packages STATIC_ROOT=/opt/dynabench/static DYNABENCH_HOME=/tmp/home && \\
   python3 -m compileall -qq . && python3 manage.py check --verbosity 0 && \\
-  python3 -c "import dynabench.wsgi, gunicorn.workers.gthread, torch, transformers, onnxruntime, onnx, uvloop, docker" && \\
+  python3 -c "import dynabench.wsgi, dynabench.lib.web_server.worker, torch, transformers, onnxruntime, onnx, uvloop, docker" && \\
   python3 manage.py collectstatic --noinput --ignore redoc --verbosity 0
 
 FROM $BASE

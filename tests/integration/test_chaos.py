@@ -91,7 +91,7 @@ class Site:
         self.url = f"http://127.0.0.1:{port}"
         told = {"MODEL_SERVER_URL": f"http://127.0.0.1:{models}", "WEB_CONCURRENCY": "2"}
         gunicorn = ["-m", "gunicorn", "dynabench.wsgi", "--bind", f"127.0.0.1:{port}"]
-        gunicorn += ["--worker-class", "gthread", "--threads", "16", "--no-control-socket"]
+        gunicorn += ["--threads", "16"]
         serve = ["manage.py", "serve_model", "--registered", "--port", str(models)]
         self.web = Service("web", gunicorn, home, **told)
         self.models = Service("models", serve, home, **told)

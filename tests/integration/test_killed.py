@@ -43,7 +43,7 @@ class Site:
 
     def start(self) -> None:
         command = [sys.executable, "-m", "gunicorn", "dynabench.wsgi", "--no-control-socket"]
-        command += ["--bind", f"127.0.0.1:{self.port}", "--worker-class", "gthread"]
+        command += ["--bind", f"127.0.0.1:{self.port}"]
         self._server = subprocess.Popen(
             [*command, "--workers", "2", "--threads", "16"],
             cwd=ROOT,

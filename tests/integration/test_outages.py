@@ -54,7 +54,7 @@ def web(env: dict[str, str], log: Path):
     """The site's address, for as long as the context lasts."""
     port = free_port()
     command = [sys.executable, "-m", "gunicorn", "dynabench.wsgi", "--no-control-socket"]
-    command += ["--bind", f"127.0.0.1:{port}", "--worker-class", "gthread", "--threads", "8"]
+    command += ["--bind", f"127.0.0.1:{port}", "--threads", "8"]
     with log.open("wb") as out:
         server = subprocess.Popen(command, cwd=ROOT, env=env, stdout=out, stderr=out)
     url = f"http://127.0.0.1:{port}"

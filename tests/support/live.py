@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 import urllib.parse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -44,17 +44,19 @@ def environment(home: Path, database: str = "") -> dict[str, str]:
 
 
 @contextmanager
-def web_server(home: Path, root: Path = ROOT, database: str = "") -> Iterator[str]:
+def web_server(
+    home: Path, root: Path = ROOT, database: str = "", options: Sequence[str] = ()
+) -> Iterator[str]:
     """Gives its address when it answers. root: of the code, which a reload reads again.
 
-    database: the address of another one than the tests'.
+    database: the address of another one than the tests'. options: of gunicorn.
     """
     with ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         web = ["-m", "gunicorn", "dynabench.wsgi", "--bind", f"fd://{listener.fileno()}"]
-        web += ["--worker-class", "gthread", "--threads", "8", "--no-control-socket"]
-        web += ["--pid", str(home / "web.pid")]
+        web += ["--threads", "8", "--no-control-socket", "--pid", str(home / "web.pid")]
+        web += options
         files = (listener.fileno(),)
         stack.enter_context(_process("web", web, home, *files, root=root, database=database))
         _wait_for(url, home)

@@ -136,9 +136,7 @@ class Processes:
             "web": f"http://127.0.0.1:{port}/healthz/",
             "models": f"{settings.MODEL_SERVER_URL}/health",
         }
-        threads = str(2 * settings.LIVE_CALLS)
         web = [sys.executable, "-m", "gunicorn", "dynabench.wsgi", "--bind", f"127.0.0.1:{port}"]
-        web += ["--worker-class", "gthread", "--threads", threads, "--no-control-socket"]
         served = ["--host", model_url.hostname or "127.0.0.1", "--port", str(model_url.port or 80)]
         commands = {
             "models": [*MANAGE, "serve_model", "--registered", *served],

@@ -1,0 +1,57 @@
+"""How long the web server waits for a client, and how much of its data it keeps."""
+
+KIB = 2**10
+MIB = 2**20
+
+HEAD_SECONDS = 10.0
+HEAD_BYTES = 64 * KIB
+LINGER_SECONDS = 2.0
+"""How long, and for how many bytes, a client that is answered may still send before we close."""
+LINGER_BYTES = MIB
+
+BUFFERED_BYTES = 2560 * KIB
+"""Up to this size, Django's limit for strangers, a body is received before a thread is taken."""
+BODY_GRACE_SECONDS = 20.0
+BODY_RATE = 2 * KIB
+"""Bytes a second."""
+
+UPLOAD_GRACE_SECONDS = 30.0
+UPLOAD_RATE = 16 * KIB
+UPLOAD_SECONDS = 3600.0
+"""A larger body is read in a thread: it must arrive in an hour."""
+WAIT_SECONDS = 60.0
+"""How long a large body waits until one of the threads that read such bodies is free."""
+
+SEND_GRACE_SECONDS = 30.0
+SEND_RATE = 2 * KIB
+HELD_BYTES = 256 * KIB
+"""Of an answer that a client does not read yet: in memory, and beyond that in a file."""
+SPOOLED_BYTES = 64 * MIB
+
+MOST_OF_ONE_ADDRESS = 256
+"""Connections of one address at once, where clients connect directly."""
+MOST_RECEIVED_BYTES = 64 * MIB
+"""Of all unfinished requests of a worker."""
+MOST_SPOOLED_BYTES = 512 * MIB
+"""Of all unread answers of a worker."""
+
+
+def body_deadline(began: float, received: int) -> float:
+    """Return when a buffered body must be complete, given what has come of it."""
+    return began + BODY_GRACE_SECONDS + received / BODY_RATE
+
+
+def upload_deadline(began: float, received: int) -> float:
+    """Return until when more of a large body must come, given what has come of it."""
+    by_rate = UPLOAD_GRACE_SECONDS + received / UPLOAD_RATE
+    return began + min(by_rate, UPLOAD_SECONDS)
+
+
+def send_deadline(began: float, sent: int) -> float:
+    """Return until when the client must read more of an answer, given what it has read."""
+    return began + SEND_GRACE_SECONDS + sent / SEND_RATE
+
+
+def slots(threads: int) -> int:
+    """Return how many of the threads may wait for slow clients: for uploads, and for readers."""
+    return max(1, threads // 3)

@@ -1,0 +1,245 @@
+"""What is sent to one client: the thread that answers writes, the loop sends what is left."""
+
+import errno
+import os
+import select
+import socket
+import time
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass
+from tempfile import TemporaryFile
+from threading import Lock
+from typing import IO
+
+from .limits import HELD_BYTES, MIB, SPOOLED_BYTES, send_deadline
+
+AT_ONCE = 4 * MIB
+"""Bytes of a file that one call sends, so that others have their turn."""
+
+
+class TooSlow(ConnectionResetError):
+    """A client that is given up; gunicorn logs no more of it than of one that went away."""
+
+    def __init__(self) -> None:
+        super().__init__(errno.ECONNRESET, "The client is too slow")
+
+
+@dataclass
+class Part:
+    """What is left to send of a file."""
+
+    descriptor: int
+    offset: int
+    left: int
+    is_spool: bool = False
+
+
+class Readers:
+    """The threads that wait for clients to read; the slowest is given up when they are too many."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = Lock()
+        self._waiting: list[Outlet] = []
+
+    def enter(self, outlet: "Outlet") -> None:
+        with self._lock:
+            if len(self._waiting) >= self._most:
+                slowest = min(self._waiting, key=Outlet.rate)
+                self._waiting.remove(slowest)
+                slowest.give_up()
+            self._waiting.append(outlet)
+
+    def leave(self, outlet: "Outlet") -> None:
+        with self._lock:
+            if outlet in self._waiting:
+                self._waiting.remove(outlet)
+
+
+class Outlet:
+    """Stands in for the socket while gunicorn answers.
+
+    Nothing is written while another thread may write: the loop takes over once the request has
+    been handled. A thread waits only while SPOOLED_BYTES of its answer are unread.
+    """
+
+    def __init__(self, sock: socket.socket, readers: Readers) -> None:
+        self._sock = sock
+        self._readers = readers
+        self._pending: deque[bytes | Part] = deque()
+        self._held = 0
+        self._spool: IO[bytes] | None = None
+        self.spooled = 0
+        self.is_broken = False
+        self._count()
+
+    def _count(self) -> None:
+        """Count from when the client was first too slow for an answer."""
+        self._began = time.monotonic()
+        self._sent = 0
+
+    def rate(self) -> float:
+        """Return the bytes a second that the client has read since it was first too slow."""
+        return self._sent / (time.monotonic() - self._began + 1)
+
+    @property
+    def has_pending(self) -> bool:
+        return bool(self._pending)
+
+    @property
+    def deadline(self) -> float:
+        return send_deadline(self._began, self._sent)
+
+    # What gunicorn calls
+
+    def sendall(self, data: bytes) -> None:
+        """Send what the client takes at once, and keep the rest."""
+        self.flush()
+        if not self._pending:
+            data = data[self._send(data) :]
+        if data:
+            self._keep(data)
+
+    send = sendall
+
+    def sendfile(self, file: IO[bytes], offset: int = 0, count: int = 0) -> None:
+        """Send a part of a file, or leave it to the loop without holding the thread."""
+        if not self._pending:
+            self._count()
+        self._pending.append(Part(os.dup(file.fileno()), offset, count))
+        self.flush()
+
+    def gettimeout(self) -> float:
+        return 0.0
+
+    def setblocking(self, flag: bool) -> None:
+        """Stay as it is: this socket never blocks."""
+
+    settimeout = setblocking
+
+    def shutdown(self, how: int) -> None:
+        """End an answer that failed halfway; the loop closes the connection."""
+        self.is_broken = True
+
+    def recv(self, size: int) -> bytes:
+        return b""
+
+    def close(self) -> None:
+        """Leave the connection to the loop."""
+
+    # What the loop calls
+
+    def flush(self) -> None:
+        """Send what the client takes at once. Raises OSError where it is gone."""
+        if self.is_broken:
+            raise TooSlow
+        while self._pending:
+            first = self._pending[0]
+            if isinstance(first, Part):
+                if not self._flush_part(first):
+                    return
+            else:
+                sent = self._send(first)
+                self._held -= sent
+                if sent < len(first):
+                    self._pending[0] = first[sent:]
+                    return
+            self._pending.popleft()
+
+    def give_up(self) -> None:
+        """Wake the thread that waits for this client, and send nothing more."""
+        self.is_broken = True
+        with suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+
+    def drop(self) -> None:
+        """Forget what was not sent."""
+        self.is_broken = True
+        for part in self._pending:
+            if isinstance(part, Part) and not part.is_spool:
+                os.close(part.descriptor)
+        self._pending.clear()
+        if self._spool:
+            self._spool.close()
+            self._spool = None
+        self._held = self.spooled = 0
+
+    def _send(self, data: bytes) -> int:
+        """Return how many of the bytes the system took."""
+        try:
+            sent = self._sock.send(data)
+        except BlockingIOError:
+            return 0
+        self._sent += sent
+        return sent
+
+    def _flush_part(self, part: Part) -> bool:
+        """Say whether the part has been sent whole; a long one needs several calls."""
+        end = part.left - AT_ONCE
+        while part.left > max(0, end):
+            size = min(part.left, AT_ONCE)
+            try:
+                sent = os.sendfile(self._sock.fileno(), part.descriptor, part.offset, size)
+            except BlockingIOError:
+                return False
+            if not sent:
+                raise TooSlow  # the file became shorter: the length that was announced never comes
+            part.offset += sent
+            part.left -= sent
+            self._sent += sent
+        if part.left:
+            return False
+        self._close(part)
+        return True
+
+    def _close(self, part: Part) -> None:
+        if not part.is_spool:
+            os.close(part.descriptor)
+        elif self._spool and not any(
+            isinstance(other, Part) and other.is_spool and other is not part
+            for other in self._pending
+        ):
+            self._spool.truncate(0)
+            self.spooled = 0
+
+    def _keep(self, data: bytes) -> None:
+        if not self._pending:
+            self._count()
+        last = self._pending[-1] if self._pending else None
+        is_spooling = isinstance(last, Part) and last.is_spool
+        if not is_spooling and self._held + len(data) <= HELD_BYTES:
+            self._pending.append(bytes(data))
+            self._held += len(data)
+            return
+        self._write_to_spool(data)
+        if self.spooled > SPOOLED_BYTES:
+            self._wait_until_read()
+
+    def _write_to_spool(self, data: bytes) -> None:
+        if self._spool is None:
+            self._spool = TemporaryFile(buffering=0)  # noqa: SIM115 - as long as the connection
+        last = self._pending[-1] if self._pending else None
+        if not (isinstance(last, Part) and last.is_spool):
+            last = Part(self._spool.fileno(), self.spooled, 0, is_spool=True)
+            self._pending.append(last)
+        view = memoryview(data)
+        while view:
+            written = os.pwrite(self._spool.fileno(), view, self.spooled)
+            self.spooled += written
+            last.left += written
+            view = view[written:]
+
+    def _wait_until_read(self) -> None:
+        """Hold the thread until the client has read all; raises TooSlow."""
+        poll = select.poll()
+        poll.register(self._sock, select.POLLOUT)
+        self._readers.enter(self)
+        try:
+            while self._pending:
+                left = self.deadline - time.monotonic()
+                if left <= 0 or not poll.poll(left * 1000):
+                    raise TooSlow
+                self.flush()
+        finally:
+            self._readers.leave(self)
