@@ -1,18 +1,24 @@
-"""Files of one row a line, JSONL or CSV, read strictly; each wrong line says how to mend it."""
+"""Files of one row a line, read strictly; each wrong line says how to mend it.
 
-import csv
+Tables are read by `tasks.table_files`.
+"""
+
+import codecs
 import gzip
+import io
 import json
 import math
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from io import BufferedReader
+from itertools import chain
 from typing import Any
 
 from tasks.config.values import FORBIDDEN
 
 DEEPEST = 100
+PART = 2**16  # bytes that are read at once
 
 
 @dataclass(frozen=True)
@@ -40,23 +46,75 @@ class BadRow(ValueError):
 
 
 def unpacked_lines(file: BufferedReader, longest: int) -> Iterator[bytes]:
-    """The lines of a plain or gzip file, cut after `longest` bytes. Raises FileError."""
+    """Return the lines of a plain or gzip file, cut after `longest` bytes. Raises FileError.
+
+    They are in UTF-8 with LF line ends, also where the file has UTF-16's mark, CRLF or CR.
+    """
     is_gzip = file.peek(2)[:2] == b"\x1f\x8b"
-    unpacked = gzip.GzipFile(fileobj=file) if is_gzip else file
+    unpacked: Any = gzip.GzipFile(fileobj=file) if is_gzip else file
     number = 0
     try:
-        while line := unpacked.readline(longest):
+        for line in plain_lines(iter(lambda: unpacked.read1(PART), b""), longest):
             number += 1
             yield line
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise FileError(f"Damaged gzip after line {number} ({error}); pack it again.") from None
 
 
+def plain_lines(parts: Iterable[bytes], longest: int = -1) -> Iterator[bytes]:
+    """Return the lines of a file in UTF-8 with LF line ends, cut after `longest` bytes.
+
+    parts: the file's bytes, in parts of any size. Raises FileError.
+    """
+    plain = io.BufferedReader(_PlainText(iter(parts)))
+    return iter(lambda: plain.readline(longest), b"")
+
+
+UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+
+
+class _PlainText(io.RawIOBase):
+    """The bytes of a file with LF line ends, and in UTF-8 where it begins with UTF-16's mark."""
+
+    def __init__(self, parts: Iterator[bytes]) -> None:
+        beginning = b""
+        for part in parts:
+            beginning += part
+            if len(beginning) >= 2:
+                break
+        encoding = UTF16.get(beginning[:2])
+        self._parts = chain([beginning], parts)
+        self._rest, self._is_over = b"", False
+        # Bytes that are no UTF-16 pass through Latin-1, which has a character for each byte.
+        self._encoding = encoding or "latin-1"
+        decoder = codecs.getincrementaldecoder(self._encoding)("strict")
+        self._decoder = io.IncrementalNewlineDecoder(decoder, translate=True)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest and not self._is_over:
+            part = next(self._parts, None)
+            self._is_over = part is None
+            self._rest = self._translated(part or b"")
+        count = min(len(buffer), len(self._rest))
+        buffer[:count], self._rest = self._rest[:count], self._rest[count:]
+        return count
+
+    def _translated(self, part: bytes) -> bytes:
+        try:
+            text = self._decoder.decode(part, final=self._is_over)
+            return text.encode("latin-1" if self._encoding == "latin-1" else "utf-8")
+        except UnicodeError:
+            raise FileError("The file is damaged UTF-16. Save it as UTF-8.") from None
+
+
 def read_jsonl(lines: Iterable[bytes]) -> Iterator[Row | LineError]:
     """The object on each line; blank lines are left out."""
     for line, raw in enumerate(lines, 1):
         try:
-            text = _text(raw, first=line == 1)
+            text = line_text(raw, first=line == 1)
             if text.strip():
                 yield Row(line, _object(text))
         except BadRow as error:
@@ -67,7 +125,7 @@ def read_texts(lines: Iterable[bytes], name: str) -> Iterator[Row | LineError]:
     """The text on each line, as the value `name`; blank lines are left out."""
     for line, raw in enumerate(lines, 1):
         try:
-            text = _text(raw, first=line == 1).strip()
+            text = line_text(raw, first=line == 1).strip()
         except BadRow as error:
             yield LineError(line, str(error))
             continue
@@ -88,38 +146,6 @@ def strict_json(text: str) -> Any:
         raise BadRow("brackets within brackets too many times; nest less deeply") from None
 
 
-def read_csv(
-    lines: Iterable[bytes],
-    header_of: Callable[[list[str]], list[str]],
-    value_of: Callable[[str, str], Any],
-    delimiter: str = ",",
-) -> Iterator[Row | LineError]:
-    """Rows of a CSV file; what breaks the format itself is the last thing reported.
-
-    header_of: the names, from the cells of the first line. value_of: of a name and its filled
-    cell. Both raise BadRow.
-    """
-    bad: set[int] = set()
-    reader = csv.reader(_decoded(lines, bad), delimiter=delimiter, strict=True)
-    start = 1
-    header: list[str] | None = None
-    try:
-        for cells in reader:
-            line, start = start, reader.line_num + 1
-            if any(number in bad for number in range(line, start)):
-                yield LineError(line, "not UTF-8; save the file as UTF-8")
-                if header is None:
-                    return
-            elif header is None:
-                header = header_of(cells)
-            elif any(cells):
-                yield table_row(line, header, cells, value_of)
-    except BadRow as error:
-        yield LineError(1, str(error))
-    except csv.Error as error:
-        yield LineError(start, f"not CSV ({error}); is a quote left open? Nothing after it is read")
-
-
 def unstorable(value: Any, deepest: int = DEEPEST) -> str | None:
     """Why a database could not keep a value that JSON allows."""
     level = [value]
@@ -138,8 +164,8 @@ def unstorable(value: Any, deepest: int = DEEPEST) -> str | None:
     return f"values more than {deepest} levels deep; nest less deeply" if level else None
 
 
-def _text(raw: bytes, *, first: bool) -> str:
-    """A line as text, without the mark that some programs put first; raises BadRow."""
+def line_text(raw: bytes, *, first: bool) -> str:
+    """Return a line as text, without the mark that some programs put first. Raises BadRow."""
     try:
         return raw.decode("utf-8-sig" if first else "utf-8")
     except UnicodeDecodeError:
@@ -171,29 +197,3 @@ def _whole(digits: str) -> int:
 
 def _no_constant(word: str) -> Any:
     raise BadRow(f"{word} is no number in JSON; write a number or null")
-
-
-def _decoded(lines: Iterable[bytes], bad: set[int]) -> Iterator[str]:
-    for line, raw in enumerate(lines, 1):
-        try:
-            yield _text(raw, first=line == 1)
-        except BadRow:
-            bad.add(line)
-            yield raw.decode("utf-8", "replace")
-
-
-def table_row(
-    line: int, header: list[str], cells: list[str], value_of: Callable[[str, str], Any]
-) -> Row | LineError:
-    """A row of a table by its header; empty cells are left out. value_of: as in `read_csv`."""
-    if len(cells) != len(header):
-        counts = f"{len(cells)} cells, but the header has {len(header)}"
-        return LineError(line, f"{counts}; put texts with commas in quotes")
-    values = {}
-    for name, cell in zip(header, cells, strict=True):
-        if cell.strip():
-            try:
-                values[name] = value_of(name, cell)
-            except BadRow as error:
-                return LineError(line, f"`{name}`: {error}")
-    return Row(line, values)

@@ -24,12 +24,12 @@ from tasks.line_files import (
     FileError,
     LineError,
     Row,
-    read_csv,
     read_jsonl,
     strict_json,
     unpacked_lines,
     unstorable,
 )
+from tasks.table_files import DELIMITERS, read_table
 from validation.imports import rows as import_rows
 from validation.rules.consensus import Policy, Vote, decide
 from validation.rules.corrections import right_answers
@@ -276,13 +276,18 @@ def _rows(path: Path, name: str, maker: RowMaker) -> Iterator[Row | LineError]:
     ending = name.lower().removesuffix(".gz").rpartition(".")[2]
     if ending in ("jsonl", "ndjson"):
         return read_jsonl(_lines(path))
-    if ending == "csv":
-        return read_csv(
-            _lines(path), lambda cells: _header(cells, maker), lambda n, cell: _cell(n, cell, maker)
+    if ending in DELIMITERS:
+        return read_table(
+            _lines(path),
+            lambda cells: _header(cells, maker),
+            lambda name, cell: _cell(name, cell, maker),
+            ending,
         )
     if ending == "parquet":
         return _read_parquet(path)
-    raise FileError(f"{name}: name the file .jsonl, .jsonl.gz, .csv or .parquet, after its format.")
+    raise FileError(
+        f"{name}: name the file .jsonl, .jsonl.gz, .csv, .tsv or .parquet, after its format."
+    )
 
 
 def _lines(path: Path) -> Iterator[bytes]:
@@ -318,8 +323,6 @@ def _read_parquet(path: Path) -> Iterator[Row]:
 def _header(cells: list[str], maker: RowMaker) -> list[str]:
     """The names in the first line; raises BadRow."""
     names = [cell.strip() for cell in cells]
-    if len(names) == 1 and set(names[0]) & {";", "\t"}:
-        raise BadRow("the header is one single name; separate columns by commas")
     for name in names:
         if name not in maker.known:
             raise BadRow(f"there is no field `{name}`; {nearest(name, maker.known)}")

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tasks.config.values import FORBIDDEN
-from tasks.line_files import BadRow, LineError, read_csv
+from tasks.line_files import BadRow, LineError, plain_lines
+from tasks.table_files import read_table
 
 COLUMNS = ("id", "worker", "left", "right", "winner")
 WINNERS = ("left", "right", "tie", "both_bad")
@@ -25,7 +26,7 @@ class Line:
 
 def read_comparisons(lines: Iterable[bytes]) -> Iterator[Line | LineError]:
     """The comparisons of a file; other columns are ignored."""
-    for row in read_csv(lines, _header, _value):
+    for row in read_table(plain_lines(lines), _header, _value):
         yield row if isinstance(row, LineError) else _line(row.line, row.values)
 
 

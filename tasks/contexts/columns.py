@@ -2,15 +2,14 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from typing import Protocol
 
 from tasks.config.components import Component
 from tasks.contexts.spreadsheets import ENDINGS, first_sheet
-from tasks.line_files import FileError, Row, read_csv, read_jsonl
+from tasks.line_files import FileError, Row, plain_lines, read_jsonl
+from tasks.table_files import DELIMITERS, read_table
 
 EXTRA = ("tag", "metadata")
-DELIMITERS = {"csv": ",", "tsv": "\t"}
 MOST = 100
 
 Matching = Mapping[str, str]
@@ -71,11 +70,11 @@ def columns_of(data: bytes, name: str) -> list[str]:
 
     ending = ending_of(name)
     if ending in DELIMITERS:
-        next(read_csv(BytesIO(data), note, lambda name, cell: cell, DELIMITERS[ending]), None)
+        next(read_table(plain_lines([data]), note, lambda name, cell: cell, ending), None)
     elif ending in ENDINGS:
         note(next(iter(first_sheet(data)), []))
     elif ending in ("jsonl", "ndjson"):
-        for row in read_jsonl(BytesIO(data)):
+        for row in read_jsonl(plain_lines([data])):
             if isinstance(row, Row):
                 found.update(dict.fromkeys(row.values))
     if len(found) > MOST:

@@ -21,7 +21,6 @@ from tasks.config.components import FIELD_TYPES, Component, FieldType
 from tasks.config.parsing import nearest
 from tasks.config.values import check_value, is_empty
 from tasks.contexts.columns import (
-    DELIMITERS,
     Fields,
     Matching,
     alts,
@@ -36,12 +35,13 @@ from tasks.line_files import (
     FileError,
     LineError,
     Row,
-    read_csv,
+    plain_lines,
     read_jsonl,
     read_texts,
     strict_json,
     unstorable,
 )
+from tasks.table_files import DELIMITERS, read_table
 
 TAG_LENGTH = 100
 LISTED = 200  # errors and duplicates that are named one by one
@@ -114,11 +114,11 @@ def read_rows(
     """
     ending = ending_of(name)
     if ending in ("jsonl", "ndjson"):
-        rows = read_jsonl(lines)
+        rows = read_jsonl(plain_lines(lines))
     elif ending == "txt":
-        rows = read_texts(lines, _only_text(config))
+        rows = read_texts(plain_lines(lines), _only_text(config))
     elif ending in DELIMITERS:
-        read = partial(read_csv, lines, delimiter=DELIMITERS[ending])
+        read = partial(read_table, plain_lines(lines), ending=ending)
         rows = _read_table(read, config, matching)
     elif ending in ENDINGS:
         rows = _read_table(partial(read_sheet, first_sheet(b"".join(lines))), config, matching)
@@ -256,8 +256,6 @@ def _header(cells: list[str], config: Fields, matching: Matching | None) -> list
     """The names in the first line; raises BadRow."""
     names = [cell.strip() for cell in cells]
     known = fields_of(config) if matching is None else [*matching]
-    if len(names) == 1 and names[0] not in known and set(names[0]) & {";", "\t"}:
-        raise BadRow("the header is one single name; separate columns by commas")
     for name in names:
         if matching is None and name not in known:
             raise BadRow(_unknown(name, known))

@@ -7,7 +7,8 @@ from typing import Any
 
 from python_calamine import CalamineError, CalamineWorkbook
 
-from tasks.line_files import BadRow, FileError, LineError, Row, table_row
+from tasks.line_files import BadRow, FileError, LineError, Row
+from tasks.table_files import table_row
 
 ENDINGS = ("xlsx", "xls", "ods")
 MOST_CELLS = 5_000_000
@@ -38,7 +39,7 @@ def read_sheet(
     header_of: Callable[[list[str]], list[str]],
     value_of: Callable[[str, str], Any],
 ) -> Iterator[Row | LineError]:
-    """Rows of a sheet whose first row names the columns; callbacks as in `read_csv`."""
+    """Rows of a sheet whose first row names the columns; callbacks as in `read_table`."""
     if not rows:
         return
     width = max((place for place, cell in enumerate(rows[0], 1) if cell.strip()), default=0)

@@ -180,7 +180,7 @@ TEXTS = {
     "ndjson": _text(json_lines),
     "json": _text(json_items()),
     "csv": _text(table()),
-    "tsv": _text(table("\t")),
+    "tsv": _text(table("tsv")),
 }
 READERS = cast(
     "dict[str, Callable[[BufferedReader, Names], Iterator[Row]]]",

@@ -20,13 +20,15 @@ import ijson
 from tasks.formats.base import Format, Line, Numbered, Part, Record
 from tasks.line_files import (
     DEEPEST,
+    PART,
     BadRow,
     FileError,
     LineError,
-    read_csv,
+    plain_lines,
     strict_json,
     unstorable,
 )
+from tasks.table_files import read_table
 
 LONGEST_LINE = 16 * 2**20
 PEEKED = 2**12
@@ -101,11 +103,11 @@ def json_items(prefix: str = "item") -> Callable[[BufferedReader], Iterator[Numb
     return read
 
 
-def table(delimiter: str = ",") -> Callable[[BufferedReader], Iterator[Numbered]]:
+def table(ending: str = "csv") -> Callable[[BufferedReader], Iterator[Numbered]]:
     """A reader of rows under a header."""
 
     def read(file: BufferedReader) -> Iterator[Numbered]:
-        for row in read_csv(_lines(file), list, lambda name, cell: cell, delimiter):
+        for row in read_table(_lines(file), list, lambda name, cell: cell, ending):
             if isinstance(row, LineError):
                 raise FileError(f"line {row.line}: {row.message}.")
             yield row.line, json.dumps(row.values).encode()
@@ -241,7 +243,7 @@ def _unpacked(file: BufferedReader) -> BufferedReader:
 
 def _lines(file: BufferedReader) -> Iterator[bytes]:
     """The lines of a file; an endless one is cut."""
-    return iter(partial(file.readline, LONGEST_LINE), b"")
+    return plain_lines(iter(partial(file.read1, PART), b""), LONGEST_LINE)
 
 
 def _skip_mark(file: BufferedReader) -> None:

@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 READER = "2"
@@ -98,7 +99,7 @@ def without_thoughts(text: str) -> Written:
     )
 
 
-def read_label(text: str, labels: Sequence[str], field: str = "") -> Reading | None:
+def read_label(text: str, labels: Sequence[str], field: str) -> Reading | None:
     """Return the label that a text gives, or None: it gives none of them, or several.
 
     Exactly a label comes first, then a label in another form of letters, in JSON (as `field`), in
@@ -135,7 +136,7 @@ def fold(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
-def read_span(text: str, passage: str, field: str = "") -> str:
+def read_span(text: str, passage: str, field: str) -> str:
     """Return the part of a text that stands in the passage, or the text itself.
 
     text: without thoughts. The first of its parts, from the least changed on, that is in the
@@ -187,16 +188,10 @@ def _tagged(text: str) -> list[str]:
 
 def _values(text: str, field: str) -> Iterator[str]:
     """The answer in the JSON of a text: a string, or the member `field` of an object in it."""
-    if not field:
-        return
     decoder = json.JSONDecoder()
     if text.startswith('"'):
-        try:
-            value = json.loads(text)
-        except ValueError:
-            value = None
-        if isinstance(value, str):
-            yield value.strip()
+        with suppress(ValueError):
+            yield str(json.loads(text)).strip()
     place = text.find("{")
     for _object in range(MOST_OBJECTS):
         if place < 0:
@@ -206,8 +201,7 @@ def _values(text: str, field: str) -> Iterator[str]:
         except (ValueError, RecursionError):
             place = text.find("{", place + 1)
             continue
-        if isinstance(value, dict):
-            yield from _member(value, field)
+        yield from _member(value, field)
         place = text.find("{", place)
 
 

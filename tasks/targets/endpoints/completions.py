@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from tasks.targets.endpoints.answer_reader import without_thoughts
 from tasks.targets.endpoints.answers import members
-from tasks.targets.endpoints.base import EndpointError, Reason, misconfigured, rubbish
+from tasks.targets.endpoints.base import EndpointError, Reason, rubbish
 
 CUT = ("length", "max_tokens", "model_length")
 """Finish reasons, in small letters, of an answer that `max_tokens` ended."""
@@ -222,8 +222,3 @@ def told_error(body: Any) -> Any:
     if isinstance(detail, list) and detail:
         detail = detail[0]
     return body.get("error") or detail or body.get("message") or ""
-
-
-def misconfigured_server(words: str) -> EndpointError:
-    """Return the error of a server that must be asked otherwise."""
-    return misconfigured(f"{_SENTENCES['misconfigured']}: {shortened(words)}")

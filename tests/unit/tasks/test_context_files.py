@@ -139,7 +139,7 @@ def test_a_table_with_tabs():
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("premise;tag\nx;y\n", 1, "separate columns by commas"),
+        ("premise;tga\nx;y\n", 1, 'there is no field `tga`; did you mean "tag"?'),
         ("premise,tga\nx,y\n", 1, 'there is no field `tga`; did you mean "tag"?'),
         ("premise,premise\nx,y\n", 1, "the column `premise` is there twice"),
         ("tag\nx\n", 1, "the column `premise` is missing; add it"),

@@ -14,8 +14,9 @@ from django.db import IntegrityError, OperationalError
 from tasks.formats import FORMATS
 from tasks.formats.base import UNKNOWN, Line, Terms
 from tasks.formats.reading import lines_of
-from tasks.line_files import BadRow, FileError, LineError, read_csv, unpacked_lines
+from tasks.line_files import BadRow, FileError, LineError, unpacked_lines
 from tasks.management.datasets import SOURCES, add_dataset_arguments, dataset_of, is_dataset
+from tasks.table_files import DELIMITERS, read_table
 from validation.imports.load import Place, Summary, import_examples
 from validation.imports.task import ImportRefused, Options
 from validation.rules.consensus import Policy
@@ -23,7 +24,6 @@ from validation.rules.consensus import Policy
 LONGEST_LINE = 16 * 2**20
 MOST_NAMED = 50
 NO_HEADER = "the first row names the columns, each once; mend it"
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
 NAMES = ("task", "create", "owner", "round", "policy", "skip_bad", "judge", "labels")
 
 
@@ -99,7 +99,8 @@ class Command(BaseCommand):
         source = options["source"]
         if source and not options["task"]:
             raise CommandError("--from needs --task CODE: these files name no task.")
-        is_table = is_dataset(options) or (not source and _delimiter(Path(options["file"])))
+        is_plain_table = not source and _ending(Path(options["file"])) in DELIMITERS
+        is_table = is_plain_table or is_dataset(options)
         if is_table and not options["judge"]:
             raise CommandError("A table holds rows for --judge. History comes in as JSONL.")
 
@@ -154,17 +155,16 @@ def _lines(path: Path, file: BufferedReader) -> Iterator[tuple[int, bytes]]:
     Of a table each row, as JSON. Raises FileError.
     """
     lines = unpacked_lines(file, LONGEST_LINE)
-    if delimiter := _delimiter(path):
-        return _rows(lines, delimiter)
-    return enumerate(lines, 1)
+    ending = _ending(path)
+    return _rows(lines, ending) if ending in DELIMITERS else enumerate(lines, 1)
 
 
-def _delimiter(path: Path) -> str | None:
-    """What parts the cells of a table; None: the file is JSON lines."""
-    return DELIMITERS.get(Path(path.name.removesuffix(".gz")).suffix.lower())
+def _ending(path: Path) -> str:
+    """The ending of a file's name, such as csv."""
+    return Path(path.name.lower().removesuffix(".gz")).suffix.removeprefix(".")
 
 
-def _rows(lines: Iterator[bytes], delimiter: str) -> Iterator[tuple[int, bytes]]:
+def _rows(lines: Iterator[bytes], ending: str) -> Iterator[tuple[int, bytes]]:
     """Each row of a table under its header, as JSON. Raises FileError."""
     header: list[str] = []
 
@@ -174,7 +174,7 @@ def _rows(lines: Iterator[bytes], delimiter: str) -> Iterator[tuple[int, bytes]]
             raise BadRow(NO_HEADER)
         return header
 
-    for row in read_csv(lines, header_of, lambda name, cell: cell, delimiter):
+    for row in read_table(lines, header_of, lambda name, cell: cell, ending):
         if isinstance(row, LineError):
             raise FileError(f"line {row.line}: {row.message}.")
         yield row.line, json.dumps({**dict.fromkeys(header, ""), **row.values}).encode()

@@ -178,6 +178,11 @@ def test_one_label_that_a_sentence_names_counts_and_two_do_not(text, label):
         (("STRASSE", "WEG"), "Straße", "STRASSE"),
         (("ﬁne", "bad"), "FINE", "ﬁne"),
         (('"quoted"', "quoted"), '"quoted"', '"quoted"'),
+        (("a\nb", "c"), r'"a\nb"', "a\nb"),
+        (("Apple", "apple"), "It is an Apple, really", "Apple"),
+        (("Apple", "apple"), "It is an Apple, or an apple", None),
+        (("positive", "negative"), "{}" * 60 + '{"label": "positive"}', "positive"),
+        (("positive", "negative"), '{"label": null}', None),
     ],
 )
 def test_labels_of_every_kind(labels, text, label):

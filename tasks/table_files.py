@@ -1,0 +1,167 @@
+"""Read tables: CSV and TSV as programs and people really write them. Pure.
+
+One reader serves every door, so that a file means the same to contexts, rows, evaluation sets,
+comparisons and the command line. Rows never vanish or merge: what does not fit is an error with its
+line.
+"""
+
+import csv
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import Any
+
+from tasks.line_files import BadRow, LineError, Row, line_text
+
+DELIMITERS = {"csv": ",", "tsv": "\t"}
+"""What parts the cells, by the ending of a file's name; a .csv may use another of the OTHERS."""
+OTHERS = (";", "\t", "|")
+HeaderOf = Callable[[list[str]], list[str]]
+"""Return the names of columns for the cells of the first line. Raises BadRow."""
+ValueOf = Callable[[str, str], Any]
+"""Return the value of a filled cell, given its column's name. Raises BadRow."""
+csv.field_size_limit(2**31 - 1)  # a passage may be longer than the module's 128 KiB
+
+
+def read_table(
+    lines: Iterable[bytes], header_of: HeaderOf, value_of: ValueOf, ending: str = "csv"
+) -> Iterator[Row | LineError]:
+    """Return the rows of a table under its header; what breaks the format ends the reading.
+
+    A .csv has quotes; its cells are parted by commas, or where its first line has none by
+    semicolons, tabs or bars, or by what a line `sep=;` before it says. A .tsv has no quotes, but
+    cells that a program quoted are read (`_unquoted`). Empty cells are left out.
+
+    lines: in UTF-8, with LF line ends (`tasks.line_files.unpacked_lines`). ending: csv or tsv.
+    """
+    if ending == "tsv":
+        yield from _tsv_rows(lines, header_of, value_of)
+        return
+    bad: set[int] = set()
+    texts = _decoded(lines, bad)
+    first = next(texts, "")
+    skipped = 0
+    delimiter = _announced(first)
+    if delimiter:
+        first, skipped = next(texts, ""), 1
+    rows = csv.reader(
+        chain([first], texts) if first else (),
+        delimiter=delimiter or _delimiter_in(first),
+        strict=True,
+    )
+    yield from _csv_rows(rows, header_of, value_of, bad, skipped)
+
+
+def table_row(line: int, header: list[str], cells: list[str], value_of: ValueOf) -> Row | LineError:
+    """Return a row of a table by its header; empty cells, also behind the last column, go."""
+    extra = [cell for cell in cells[len(header) :] if cell.strip()]
+    if extra or len(cells) < len(header):
+        counts = f"{len(cells)} cells, but the header has {len(header)}"
+        cure = "put texts with the delimiter in quotes" if extra else "fill it, or add a delimiter"
+        return LineError(line, f"{counts}; {cure}")
+    values = {}
+    for name, cell in zip(header, cells, strict=False):
+        if cell.strip():
+            try:
+                values[name] = value_of(name, cell)
+            except BadRow as error:
+                return LineError(line, f"`{name}`: {error}")
+    return Row(line, values)
+
+
+def _csv_rows(
+    rows: Any, header_of: HeaderOf, value_of: ValueOf, bad: set[int], skipped: int
+) -> Iterator[Row | LineError]:
+    """The rows of a csv.reader. bad: lines that are not UTF-8; skipped: lines before the first."""
+    start = skipped + 1
+    header: list[str] | None = None
+    try:
+        for cells in rows:
+            line, start = start, skipped + rows.line_num + 1
+            if any(number in bad for number in range(line, start)):
+                yield LineError(line, NOT_UTF8)
+                if header is None:
+                    return
+            elif header is None:
+                header = header_of(_without_empty_end(cells))
+            elif any(cell.strip() for cell in cells):
+                yield table_row(line, header, cells, value_of)
+    except BadRow as error:
+        yield LineError(skipped + 1, str(error))
+    except csv.Error as error:
+        yield LineError(start, f"not CSV ({error}); is a quote left open? Nothing after it is read")
+
+
+def _tsv_rows(
+    lines: Iterable[bytes], header_of: HeaderOf, value_of: ValueOf
+) -> Iterator[Row | LineError]:
+    header: list[str] | None = None
+    for line, raw in enumerate(lines, 1):
+        try:
+            cells = _unquoted(line_text(raw, first=line == 1).rstrip("\n").split("\t"))
+            if header is None:
+                header = header_of(_without_empty_end(cells))
+                continue
+        except BadRow as error:
+            yield LineError(line, str(error))
+            if header is None:
+                return
+            continue
+        if any(cell.strip() for cell in cells):
+            yield table_row(line, header, cells, value_of)
+
+
+NOT_UTF8 = "not UTF-8; save the file as UTF-8"
+
+
+def _decoded(lines: Iterable[bytes], bad: set[int]) -> Iterator[str]:
+    for line, raw in enumerate(lines, 1):
+        try:
+            yield line_text(raw, first=line == 1)
+        except BadRow:
+            bad.add(line)
+            yield raw.decode("utf-8", "replace")
+
+
+def _announced(line: str) -> str:
+    """The delimiter of a first line such as `sep=;`, which Excel writes and reads; "" without."""
+    name, _, delimiter = line.strip("\r\n").partition("=")
+    return delimiter if name.lower() == "sep" and len(delimiter) == 1 else ""
+
+
+def _delimiter_in(header: str) -> str:
+    """The delimiter of a header: a comma where it has one outside of quotes, else the commonest."""
+    outside = "".join(header.split('"')[::2])
+    counts = Counter(sign for sign in outside if sign in OTHERS)
+    if "," in outside or not counts:
+        return ","
+    return max(OTHERS, key=lambda sign: counts[sign])
+
+
+def _without_empty_end(cells: list[str]) -> list[str]:
+    """A header without the empty cells at its end, of which spreadsheets leave some."""
+    last = max((place for place, cell in enumerate(cells, 1) if cell.strip()), default=0)
+    return cells[:last]
+
+
+def _unquoted(cells: list[str]) -> list[str]:
+    """The cells of a TSV line, where a program quoted them as in a CSV without those quotes.
+
+    In a TSV a quote is a letter like others: `"Tis` and `"so"` are texts. Programs that quote
+    either quote all cells, or those with quotes inside, which they double.
+    """
+    plain = [_inside_quotes(cell) for cell in cells]
+    if all(text is not None for text in plain) and len(cells) > 1:
+        return [text for text in plain if text is not None]
+    return [
+        text if text is not None and '"' in text else cell
+        for cell, text in zip(cells, plain, strict=True)
+    ]
+
+
+def _inside_quotes(cell: str) -> str | None:
+    """The text of a quoted cell whose inner quotes are doubled; None: it is no such cell."""
+    if len(cell) < 2 or cell[0] != '"' or cell[-1] != '"':
+        return None
+    inside = cell[1:-1]
+    return None if '"' in inside.replace('""', "") else inside.replace('""', '"')
