@@ -5,8 +5,8 @@
 "use strict";
 
 (() => {
-  // The cursor and the anchor are indices into the words; chosen is "from,to".
-  let cursor, anchor, chosen;
+  // The cursor and the anchor, which only keys move, are indices into the words; chosen is "from,to".
+  let cursor, anchor, chosen, dragged = null;
   const parts = () => {
     const passage = document.getElementById("passage");
     if (!passage) return null;
@@ -81,22 +81,27 @@
     describe(from, to);
     if (!isLine) answer.dispatchEvent(new Event("change", { bubbles: true }));  // drafts keep it
   };
-  // An answer that a draft brought back is marked again.
+  // What is typed, submitted or edited is another answer: no tap goes on from the former one.
+  const forget = () => { anchor = dragged = null; chosen = ""; };
+  // Mark and line tell what will be stored; from below 0: the passage does not say where it stands.
+  const point = (from, length) => {
+    paint(from, from < 0 ? -1 : from + length);
+    if (from < 0) parts().line.textContent = "";
+    else describe(from, from + length);
+  };
+  // An answer that a draft brought back, or that is edited, is marked again.
   const remark = () => {
     const found = parts();
-    if (found && tools(found)) {
-      tools(found).hidden = false;
-      paint(-1, -1);
-    }
-    if (!found?.start?.value || !found.answer.value || chosen) return;
-    const from = units(found.text, Number(found.start.value));
-    if (found.text.startsWith(found.answer.value, from)) {
-      paint(from, from + found.answer.value.length);
-      describe(from, from + found.answer.value.length);
-    }
+    if (!found?.answer) return;
+    forget();
+    document.getElementById("span-hint").hidden = false;
+    if (tools(found)) tools(found).hidden = false;
+    const { text, answer, start } = found, from = start?.value && answer.value ? units(text, Number(start.value)) : -1;
+    point(from >= 0 && text.startsWith(answer.value, from) ? from : -1, answer.value.length);
   };
   document.addEventListener("DOMContentLoaded", remark);
   document.addEventListener("htmx:afterSettle", ({ target }) => { if (target.id === "work" || target.id === "form") remark(); });
+  document.addEventListener("submit", ({ target }) => { if (target.id === "write-form") forget(); });
 
   // Where the browser's own selection lies in the passage; from === to: a place without length.
   const selected = () => {
@@ -110,7 +115,6 @@
     const from = before.toString().length;
     return [from, from + range.toString().length];
   };
-  let dragged = null;
   document.addEventListener("selectionchange", () => {
     const found = parts() && selected();
     if (!found || found[0] === found[1] || String(found) === chosen) return;
@@ -129,16 +133,19 @@
   document.addEventListener("pointerup", () => setTimeout(finish));
   document.addEventListener("touchend", () => setTimeout(finish));
 
-  // A tap on a word chooses it, a second tap the stretch up to there, a third begins again.
+  // A tap chooses its word; beside what is chosen it adds the word to it.
   document.addEventListener("click", (event) => {
     const found = parts(), place = found?.passage.contains(event.target) && selected();
     if (!place || place[0] !== place[1]) return;
     const all = words(found.text), tapped = all.findIndex(([from, to]) => place[0] >= from && place[0] <= to);
     if (tapped < 0) return;
-    const other = anchor ?? tapped;
-    anchor = anchor === null ? tapped : null;
+    const [from, to] = (chosen || "-1,-1").split(",").map(Number);
+    const mine = all.flatMap(([a, b], i) => b > from && a < to ? [i] : []);
+    const isBeside = tapped === mine[0] - 1 || tapped === mine.at(-1) + 1;
+    const stretch = isBeside ? [...mine, tapped].sort((a, b) => a - b) : [tapped];
+    anchor = null;
     cursor = tapped;
-    choose(all[Math.min(tapped, other)][0], all[Math.max(tapped, other)][1]);
+    choose(all[stretch[0]][0], all[stretch.at(-1)][1]);
   });
 
   // The same button again takes the line away.
@@ -178,12 +185,14 @@
     else { paint(all[low][0], all[high][1], all[cursor]); describe(all[low][0], all[high][1]); }
   });
 
-  // Typing the answer makes an earlier choice void: the server finds the place, or asks.
+  // Typing makes an earlier choice void. Words that stand in the passage once are marked as the
+  // server will find them; of others it asks the place.
   document.addEventListener("input", (event) => {
     const found = parts();
     if (!found || event.target !== found.answer) return;
-    chosen = "";
-    if (tools(found)) return paint(-1, -1);
+    forget();
     if (found.start) found.start.value = "";
+    const typed = found.answer.value.trim(), from = typed && !tools(found) ? found.text.indexOf(typed) : -1;
+    point(from >= 0 && found.text.indexOf(typed, from + 1) < 0 ? from : -1, typed.length);
   });
 })();

@@ -32,6 +32,13 @@ PLACE = """([from, to]) => {
     return [box.left, box.right, box.top + box.height / 2];
 }"""
 WANTED = "1840. The mill burned"
+# Each word beside what is marked, before or behind it, is added.
+ADDED = [
+    ("The", "The"),
+    ("mill burned", "The mill"),
+    ("1840", "1840. The mill"),
+    ("burned", WANTED),
+]
 
 
 @pytest.fixture
@@ -68,18 +75,23 @@ def by_drag(page: Page) -> None:
     page.mouse.up()
 
 
+def click(page: Page, begins: str) -> None:
+    """A click on the word with which this stretch of the passage begins."""
+    left, _right, middle = place(page, begins)
+    page.mouse.click(left + 4, middle)
+
+
 def by_click(page: Page) -> None:
-    for word in ("1840", "burned"):
-        left, right, middle = place(page, word)
-        page.mouse.click((left + right) / 2, middle)
-        expect(page.locator("#span-line")).to_contain_text(word)
+    for begins, marked in ADDED:
+        click(page, begins)
+        expect(page.locator("#passage .mine")).to_have_text(marked)
 
 
 def by_tap(page: Page) -> None:
-    for word in ("1840", "burned"):
-        left, right, middle = place(page, word)
-        page.touchscreen.tap((left + right) / 2, middle)
-        expect(page.locator("#span-line")).to_contain_text(word)
+    for begins, marked in ADDED:
+        left, _right, middle = place(page, begins)
+        page.touchscreen.tap(left + 4, middle)
+        expect(page.locator("#passage .mine")).to_have_text(marked)
 
 
 def by_keyboard(page: Page) -> None:
@@ -119,6 +131,57 @@ def test_all_ways_give_the_same_offsets(at_passage, way):
         "start": start,
         "end": start + len(WANTED),
     }
+
+
+def test_a_tap_means_its_word_unless_it_is_beside_the_mark(at_passage):
+    page = at_passage()
+    click(page, "Tarn")
+    click(page, "burned")  # not all from there to here
+    at_mark(page, "burned", "word 9")
+    click(page, "down")
+    at_mark(page, "burned down", "words 9 to 10")
+    click(page, "burned")  # within the mark
+    at_mark(page, "burned", "word 9")
+
+
+def at_mark(page, words, number):
+    """What is marked, what the line says, and what will be stored are the same."""
+    expect(page.locator("#passage .mine")).to_have_text([words] if words else [])
+    said = f"Answer: “{words}” ({number})" if words else ""
+    expect(page.locator("#span-line")).to_have_text(said)
+
+
+def test_typing_moves_mark_and_line_and_no_tap_goes_on_from_before(at_passage):
+    page = at_passage()
+    click(page, "Tarn")
+    answer_box(page).fill("built")
+    at_mark(page, "built", "word 2")
+    expect(page.locator("input[name=answer_start]")).to_have_value("")
+    click(page, "the mill")  # beside what was typed, which is no choice
+    at_mark(page, "the", "word 3")
+    answer_box(page).fill("Aleppo")
+    at_mark(page, "", "")
+    answer_box(page).fill("Ada")  # twice in the passage: the server asks
+    at_mark(page, "", "")
+    click(page, "mill burned")
+    at_mark(page, "mill", "word 8")
+    expect(answer_box(page)).to_have_value("mill")
+    submit_button(page).click()
+    expect(page.locator("#verdict")).to_be_visible()
+    assert Example.objects.get().inputs["answer"]["start"] == PASSAGE.index("mill burned")
+
+
+def test_after_submitting_and_editing_a_tap_begins_again(at_passage):
+    page = at_passage()
+    click(page, "built")
+    submit_button(page).click()
+    expect(page.locator("#verdict")).to_be_visible()
+    page.locator("#edit").click()
+    expect(page.locator("#verdict")).to_have_count(0)
+    at_mark(page, "built", "word 2")
+    click(page, "the mill")
+    at_mark(page, "the", "word 3")
+    expect(answer_box(page)).to_have_value("the")
 
 
 def test_the_keyboard_may_change_its_mind(at_passage):
