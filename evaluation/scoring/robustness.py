@@ -54,7 +54,7 @@ def delta_numbers(
     metric: str,
     labels: Sequence[str] | None,
     seed: int,
-    draws: int = 200,
+    draws: int | None = None,
     sp_model: Path | None = None,
 ) -> list[Number]:
     """How a model keeps its score under perturbation: over all kinds (kind empty), then by kind.

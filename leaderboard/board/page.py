@@ -37,8 +37,9 @@ from leaderboard.board.presets import presets
 from leaderboard.board.query import Asked, sliders
 from leaderboard.board.ranked import Cell, Ranked, RankedModel, moved, ranked
 from leaderboard.board.ranked import Column as Measured
+from leaderboard.board.scales import rule_of
 from leaderboard.board.tables import anchors_of, cell_of
-from leaderboard.scoring.formula import formula
+from leaderboard.scoring.formula import formula, priced_formula
 from leaderboard.scoring.pareto import front
 from leaderboard.scoring.ranks import least_examples
 from leaderboard.scoring.weights import METRIC, SET, Weighting
@@ -146,12 +147,19 @@ def shown(matrix: Matrix, asked: Asked, was: Weighting | None) -> dict[str, Any]
         "sliders": metrics + sets,
         "formulas": _formulas(matrix, asked, board),
         "parts": parts([*page.object_list]),
-        "formula": formula(
-            asked.weighting.metrics, matrix.main, anchors_of(matrix, board), say=_, words=in_words
-        ),
+        "formula": _formula(matrix, asked, board),
         "plane": plane(board, matrix, asked),
         "trend": trend(board, matrix),
     }
+
+
+def _formula(matrix: Matrix, asked: Asked, board: Ranked) -> str:
+    """How the scores are made, with the anchors or the exchange rates."""
+    weights, main = asked.weighting.metrics, matrix.main
+    if board.anchors:
+        return formula(weights, main, anchors_of(matrix, board), say=_, words=in_words)
+    budgets = rule_of(matrix, weights).budgets
+    return priced_formula(weights, main, board.rates.values, budgets, say=_, words=in_words)
 
 
 def _effect(matrix: Matrix, board: Ranked, asked: Asked, was: Weighting | None) -> str:

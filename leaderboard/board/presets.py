@@ -6,16 +6,18 @@ from dataclasses import dataclass, replace
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.board.query import Asked
 from leaderboard.scoring.weights import Weighting
 
 PRESETS: Mapping[str, tuple[str, ...]] = {
-    gettext_noop("Accuracy only"): (),
+    gettext_noop("%(metric)s only"): (),
     gettext_noop("Fast"): ("throughput",),
     gettext_noop("Robust"): ("robustness",),
     gettext_noop("Fair"): ("fairness",),
 }
-"""By title the metrics that count as much as the main one; all others count nothing."""
+"""By title the metrics that count as much as the main one; all others count nothing. A title may
+name the main metric."""
 FULL = 4.0
 
 
@@ -36,7 +38,8 @@ def presets(asked: Asked, main: str) -> Iterator[Preset]:
             metrics = {
                 name: FULL if name in (main, *others) else 0.0 for name in asked.start.metrics
             }
-            yield _preset(asked, _(title), Weighting(metrics, asked.weighting.sets))
+            words = _(title) % {"metric": in_words(main)}
+            yield _preset(asked, words, Weighting(metrics, asked.weighting.sets))
 
 
 def _preset(asked: Asked, title: str, weighting: Weighting) -> Preset:

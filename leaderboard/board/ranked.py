@@ -2,6 +2,10 @@
 
 Nothing is drawn here: stored resamples are multiplied by the weights. docs/evaluation.md,
 “Leaderboard”, tells in words what is done. It loads numpy (see `leaderboard.board.matrix`).
+
+A number has one interval wherever it stands. A metric on a set has the one that was stored with it,
+a mean over sets has one made of these, and the resamples are stretched to them before they are put
+together to a score.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,11 +22,12 @@ from numpy.typing import NDArray
 
 from leaderboard.board import notices
 from leaderboard.board.columns import COSTS
+from leaderboard.board.intervals import ends_around, mean_with_ends, stretch
 from leaderboard.board.matrix import Floats, Marks, Matrix, Model, Numbers
 from leaderboard.board.query import Mode
 from leaderboard.board.scales import anchors_for, rule_of
 from leaderboard.scoring.anchored import ALIKE, Anchors, points, used_weights
-from leaderboard.scoring.dynascore import GAPS, Rates, Rule, exchange_rates
+from leaderboard.scoring.dynascore import Rates, Rule, exchange_rates
 from leaderboard.scoring.ranks import ALPHA, NORMAL, as_shown
 from leaderboard.scoring.weights import Weighting, check
 
@@ -126,15 +131,23 @@ class Ranked:
 class Means:
     """Weighted means over sets: models × metrics, NaN where a set with a weight lacks its result.
 
-    draws: drawn metrics × models × draws. unsure: models × metrics that lack an interval, as of too
-    few examples. sets: the places of those with a weight. columns: the values by metric.
+    low, high: the ends of their intervals, NaN where one of the sets has none, as with too few
+    examples. draws: drawn metrics × models × draws; stretched: the same, so that 95 % of them lie
+    between the ends. sets: the places of those with a weight. columns: the values by metric.
     """
 
     values: Floats
+    low: Floats
+    high: Floats
     draws: Draws
-    unsure: Marks
+    stretched: Floats
     sets: tuple[int, ...]
     columns: Mapping[str, Column]
+
+    @property
+    def unsure(self) -> Marks:
+        """Models × metrics that have a value and no interval."""
+        return np.isnan(self.low) & ~np.isnan(self.values)
 
 
 def ranked(matrix: Matrix, weighting: Weighting, mode: Mode | None = None) -> Ranked:
@@ -171,14 +184,21 @@ def _anchored(matrix: Matrix, weighting: Weighting) -> Ranked:
     anchors = anchors_for(matrix, matrix.pool)
     used = used_weights(anchors, _defined(matrix, means, weighting.metrics))
     columns = {name: _column(matrix, means, name) for name in {*used, matrix.main}}
-    parts = points(anchors, used, {name: column for name, (column, _) in columns.items()})
-    drawn = points(anchors, used, {name: some for name, (_, some) in columns.items()})
+    parts, draws, stretched = (
+        points(anchors, used, {name: column[kind] for name, column in columns.items()})
+        for kind in range(3)
+    )
     if not used:
         nothing = np.full(len(matrix.models), np.nan)
-        score = _Scores(nothing, means.draws[0], ())
+        score = _Scores(nothing, means.draws[0], means.stretched[0], ())
     else:
-        draws: Draws = np.asarray(sum(drawn.values()), dtype=np.float32)
-        score = _Scores(np.asarray(sum(parts.values())), draws, (*used,))
+        summed: Draws = np.asarray(sum(draws.values()), dtype=np.float32)
+        score = _Scores(
+            np.asarray(sum(parts.values())),
+            summed,
+            np.asarray(sum(stretched.values())),
+            (*used,),
+        )
     shown = {name: _optional(values) for name, values in parts.items()}
     rates = Rates(dict.fromkeys(matrix.weighable), tuple(matrix.pool.rows))
     told = (
@@ -231,9 +251,9 @@ def _means(matrix: Matrix, weights: Sequence[float]) -> Means:
     of_metrics = shares[:, None] * ~numbers.undefined[: len(shares)]  # sets × metrics
     total = of_metrics.sum(axis=0)
     of_metrics /= np.where(total, total, 1)
-    known = np.where(numbers.undefined[used], 0.0, numbers.values[:, used])
-    values = np.einsum("msk,sk->mk", known, of_metrics[used])
-    values[:, total == 0] = np.nan
+    values, low, high = mean_with_ends(numbers, used, of_metrics[used])
+    for some in (values, low, high):
+        some[:, total == 0] = np.nan
     columns = [matrix.metrics.index(name) for name in matrix.drawn]
     draws: Draws = np.stack(
         [
@@ -241,24 +261,30 @@ def _means(matrix: Matrix, weights: Sequence[float]) -> Means:
             for place, column in enumerate(columns)
         ]
     )
-    lacks: Marks = np.isnan(numbers.low) & ~np.isnan(numbers.values)
-    unsure: Marks = np.any(lacks[:, used], axis=1)
-    means = Means(values, draws, unsure, tuple(used.tolist()), {})
+    stretched = np.stack(
+        [
+            stretch(some, values[:, column], low[:, column], high[:, column])
+            for some, column in zip(draws, columns, strict=True)
+        ]
+    )
     shown = {
-        name: _shown(*_column(matrix, means, name), unsure[:, place])
+        name: Column(*(_optional(some[:, place]) for some in (values, low, high)))
         for place, name in enumerate(matrix.metrics)
     }
-    return replace(means, columns=shown)
+    return Means(values, low, high, draws, stretched, tuple(used.tolist()), shown)
 
 
 def _rates(matrix: Matrix, rule: Rule, means: Means) -> Rates:
     """The frozen exchange rates; in classic mode, or before there are any, those of this board.
 
-    The pool of the board's own has ids for names.
+    Of these the pool has ids for names. What has no weight needs no rate, and a model that lacks it
+    is left in the pool.
     """
     if rule.mode == "robust" and matrix.frozen:
         return Rates(dict(matrix.frozen.rates), matrix.frozen.pool)
-    return exchange_rates(rule, table_of(matrix, means), errors_of(matrix, means))
+    weighted = {name: weight for name, weight in rule.weights.items() if weight}
+    own = replace(rule, weights=weighted)
+    return exchange_rates(own, table_of(matrix, means), errors_of(matrix, means))
 
 
 def table_of(matrix: Matrix, means: Means) -> dict[str, dict[str, float | None]]:
@@ -285,59 +311,50 @@ def errors_of(matrix: Matrix, means: Means) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class _Scores:
-    """Scores of models (NaN: not run) and of their draws; used: metrics that have a weight."""
+    """Scores of models (NaN: not run) and of their draws; used: metrics that have a weight.
+
+    stretched: the draws that the interval is read from; draws: those by which models are paired.
+    """
 
     values: Floats
     draws: Draws
+    stretched: Floats
     used: tuple[str, ...]
 
 
 def _scored(matrix: Matrix, rule: Rule, rates: Rates, means: Means) -> _Scores:
-    """Σ weight × utility ÷ rate, as `dynascore.scored` has it, for all models and draws at once."""
+    """Σ weight × utility ÷ rate, as `dynascore.scored` has it, for all models and draws at once.
+
+    The rates are the same in all draws: the interval is that of a score in these units. Rates that
+    are read from the draws are noisy and too large, as in each draw other neighbours nearly tie.
+    """
     used = {
         name: rate
         for name, weight in rule.weights.items()
         if weight and (rate := rates.values.get(name))
     }
     total = sum(rule.weights[name] for name in used)
-    by_draw = _classic_rates(matrix, rates, means) if rule.mode == "classic" else {}
     values = np.full(len(matrix.models), 0.0 if used else np.nan)
     draws = np.zeros(means.draws.shape[1:], dtype=np.float32)
+    stretched = np.zeros(means.draws.shape[1:])
     for name, rate in used.items():
-        share = rule.weights[name] / total
-        column, some = _column(matrix, means, name)
-        if name in rule.budgets:
-            column, some = rule.budgets[name] - column, rule.budgets[name] - some
-        values += share / rate * column
-        draws += some * (share / by_draw.get(name, rate))
-    return _Scores(values, draws, tuple(used))
+        share = rule.weights[name] / total / rate
+        column, some, wide = _column(matrix, means, name)
+        if (budget := rule.budgets.get(name)) is not None:
+            column, some, wide = budget - column, np.float32(budget) - some, budget - wide
+        values += share * column
+        draws += np.float32(share) * some
+        stretched += share * wide
+    return _Scores(values, draws, stretched, tuple(used))
 
 
-def _column(matrix: Matrix, means: Means, name: str) -> tuple[Floats, Draws]:
-    """A metric of all models, and its draws; of costs each draw is the same."""
+def _column(matrix: Matrix, means: Means, name: str) -> tuple[Floats, Draws, Floats]:
+    """A metric of all models, its draws, and these stretched; of costs each draw is the same."""
     column = means.values[:, matrix.metrics.index(name)]
     if name in matrix.drawn:
-        return column, means.draws[matrix.drawn.index(name)]
-    return column, column[:, None].astype(np.float32)
-
-
-def _classic_rates(matrix: Matrix, rates: Rates, means: Means) -> dict[str, NDArray[np.float32]]:
-    """The published formula's rates in each draw; a draw without one has the board's."""
-    pool = set(rates.pool)
-    places = [place for place, model in enumerate(matrix.models) if str(model.id) in pool]
-    main = _column(matrix, means, matrix.main)[1][places]
-    order = main.argsort(axis=0)
-    gains = np.diff(np.take_along_axis(main, order, axis=0), axis=0)
-    is_kept = gains > GAPS["classic"] * np.abs(main).max(axis=0, initial=0)
-    found = {}
-    for name, rate in rates.values.items():
-        if rate and name != matrix.main:
-            some = np.broadcast_to(_column(matrix, means, name)[1][places], main.shape)
-            steps = np.abs(np.diff(np.take_along_axis(some, order, axis=0), axis=0))
-            ratios = np.divide(steps, gains, out=np.zeros_like(gains), where=is_kept)
-            of_draws = ratios.sum(axis=0) / np.maximum(is_kept.sum(axis=0), 1)
-            found[name] = np.where(of_draws > 0, of_draws, rate).astype(np.float32)
-    return found
+        place = matrix.drawn.index(name)
+        return column, means.draws[place], means.stretched[place]
+    return column, column[:, None].astype(np.float32), column[:, None]
 
 
 def _rows(
@@ -354,7 +371,9 @@ def _rows(
     firsts = dict(zip(places.tolist(), (1 + sure.sum(axis=0)).tolist(), strict=True))
     lasts = dict(zip(places.tolist(), (len(places) - sure.sum(axis=1)).tolist(), strict=True))
     drawn = [matrix.metrics.index(name) for name in score.used if name in matrix.drawn]
-    scores = _shown(score.values, score.draws, np.any(means.unsure[:, drawn], axis=1))
+    unsure = np.any(means.unsure[:, drawn], axis=1)
+    low, high = ends_around(score.values, score.stretched, unsure)
+    scores = Column(*map(_optional, (score.values, low, high)))
     order, ranks = _in_order(score.values, firsts, models)
     used = [matrix.metrics.index(name) for name in score.used]
     is_whole = is_run & ~np.isnan(means.values[:, used]).any(axis=1)
@@ -397,24 +416,6 @@ def _in_the_loop(matrix: Matrix, means: Means) -> dict[int, tuple[str, ...]]:
         if one in means.sets:
             found[at] = (*found.get(at, ()), matrix.sets[one].name)
     return found
-
-
-def _shown(values: Floats, draws: Draws, unsure: NDArray[np.bool_]) -> Column:
-    """Numbers between the 2.5 and 97.5 % quantiles of their draws, and never outside of them.
-
-    Those of too few examples stand alone.
-    """
-    if draws.shape[1] == 1:  # measured once
-        return Column(_optional(values), [None] * len(values), [None] * len(values))
-    ordered = np.sort(draws, axis=-1)
-    ends = []
-    for share in (ALPHA / 2, 1 - ALPHA / 2):
-        at, rest = divmod(share * (draws.shape[1] - 1), 1)
-        one, next_one = ordered[:, int(at)], ordered[:, int(at) + 1]
-        ends.append(one + rest * (next_one - one))
-    low, high = np.minimum(values, ends[0]), np.maximum(values, ends[1])  # NaN without a value
-    low[unsure] = high[unsure] = np.nan
-    return Column(_optional(values), _optional(low), _optional(high))
 
 
 def _missing(matrix: Matrix, means: Means, used: Sequence[str], at: int) -> Iterator[str]:

@@ -8,7 +8,7 @@ that a further model can hardly move. docs/statistics.md has both, and every edg
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import ceil, floor, inf, isclose, isfinite, nan
 from typing import TYPE_CHECKING, Literal
 
@@ -224,9 +224,9 @@ def bootstrap(
 ) -> dict[str, Interval]:
     """The intervals of score and rank, for each model that has them; 95 %, percentiles.
 
-    draws: the table as it comes out of resamples of the examples, with the same models. Without
-    `rates` each draw has its own, and the table's for a metric where it shows none. The table
-    itself is one of the draws and never outside its interval.
+    draws: the table as it comes out of resamples of the examples, with the same models. All are
+    scored by `rates`, or without them by the table's own: the interval is that of a score in these
+    units. The table itself is one of the draws and never outside its interval.
     """
     import numpy as np
 
@@ -234,12 +234,7 @@ def bootstrap(
 
     own = rates or exchange_rates(rule, table, errors)
     lists = [scored(rule, table, own)]
-    for draw in draws:
-        values = dict(own.values)
-        if rates is None:
-            shown = exchange_rates(rule, draw, errors).values
-            values |= {metric: rate for metric, rate in shown.items() if rate and values[metric]}
-        lists.append(scored(rule, draw, replace(own, values=values)))
+    lists += [scored(rule, draw, own) for draw in draws]
     drawn: dict[str, list[tuple[float, int]]] = {}
     for row in (row for rows in lists for row in rows):
         if row.dynascore is not None and row.rank is not None:

@@ -1,4 +1,4 @@
-"""The anchored score of a board in one sentence, with its shares and anchors."""
+"""The score of a board in one sentence: with its shares, and its anchors or exchange rates."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,6 +13,9 @@ SENTENCE = gettext_noop(
 PLAIN = gettext_noop(
     "Score = 100 × q × (%(shares)s): q is the place of %(main)s, and each place is from 0 to 1: "
     "%(places)s; so nothing counts without understanding, and no other model moves a score."
+)
+PRICED = gettext_noop(
+    "Score = %(terms)s. The numbers after ÷ say how much of a metric one unit of %(main)s is worth."
 )
 PLACE = gettext_noop("%(metric)s from %(low)s to %(high)s")
 """Of a metric the values at which its place is 0 and 1."""
@@ -59,3 +62,26 @@ def formula(
         "places": "; ".join(places),
         "version": f"{anchors['version']}.{anchors.get('costs', 0)}",
     }
+
+
+def priced_formula(
+    weights: Mapping[str, float],
+    main: str,
+    rates: Mapping[str, float | None],
+    budgets: Mapping[str, float],
+    *,
+    say: Callable[[str], str] = str,
+    words: Callable[[str], str] = _plain,
+) -> str:
+    """Return the formula of a board that has exchange rates; empty where no metric has one.
+
+    budgets: see `leaderboard.scoring.dynascore.Rule`. say, words: see `formula`.
+    """
+    used = {name: w for name, w in weights.items() if w and rates.get(name)}
+    total = sum(used.values())
+    terms = []
+    for name, weight in used.items():
+        value = f"({budgets[name]:g} − {words(name)})" if name in budgets else words(name)
+        price = "" if name == main else f" ÷ {rates[name]:.4g}"
+        terms.append(f"{weight / total:.3g} × {value}{price}")
+    return say(PRICED) % {"terms": " + ".join(terms), "main": words(main)} if terms else ""

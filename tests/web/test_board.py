@@ -53,7 +53,13 @@ def test_an_anchored_board_tells_its_formula_and_what_each_metric_adds(client, m
     assert page.context["parts"]["shown"] == len(models)
     assert '<p class="stacked">' in page.text
     other = client.get(URL, {"mode": "classic"})
-    assert (other.context["formula"], other.context["parts"]) == ("", None)
+    assert other.context["parts"] is None
+    assert other.text.count('id="formula"') == other.text.count('id="reference-models"') == 1
+    rates = other.context["ranked"].rates
+    assert {*rates.pool} == {model.name for model in models}
+    assert all(f"÷ {rate:.4g}" in other.context["formula"]
+               for name, rate in rates.values.items() if name != "accuracy")  # fmt: skip
+    assert 'id="reference-models"' not in page.text
     for mode in ("robust", "classic"):
         assert f'id="mode-{mode}"' in page.text
     assert 'id="mode-anchored"' in other.text

@@ -257,3 +257,73 @@ def test_answers_are_read_as_they_were_stored(task, evaluated):
     run = evaluated(set_version(task, rows=rows(30)), answerer(4))["plain"]
     said = [answer.value for answer in resampling.answers_of(run)]
     assert said == [answerer(4)(row.inputs) for row in rows(30)]
+
+
+@pytest.fixture(params=["open", "sealed"])
+def two_models(request, task, evaluated):
+    """Their ids, and the set on which both were evaluated, perturbed too."""
+    fields = {"answers_public": request.param == "open"}
+    version = set_version(task, "only", rows=rows(150), **fields)
+    suites = ("plain", "robustness", "fairness")
+    made = [
+        evaluated(version, answerer(every, whimsical=True), suites, name=f"model {every}")
+        for every in (4, 7)
+    ]
+    EvaluationRun.objects.update(is_shown=True)
+    renew_boards()
+    return [runs["plain"].submission_id for runs in made]
+
+
+def percent(number):
+    """A value with its interval, as each door tells it, to four digits of a percentage."""
+    if not isinstance(number, dict):
+        number = {name: getattr(number, name) for name in ("value", "low", "high")}
+    return tuple(round(100 * number[name], 3) for name in ("value", "low", "high"))
+
+
+def of_percent(number):
+    return percent({name: number[name] / 100 for name in ("value", "low", "high")})
+
+
+def test_each_door_shows_the_same_interval(two_models, task, client):
+    """Row, set by set, model page, comparison, files and API tell one interval of a number."""
+    one, other = two_models
+    board, api = f"/t/{task.code}/leaderboard/", "/api/v1/"
+    weights = {"w_accuracy": 4, **{f"w_{name}": 0 for name in (
+        "macro_f1", "throughput", "memory", "fairness", "robustness")}}  # fmt: skip
+    table = client.get(f"{board}?format=json").json()
+    (row,) = (row for row in table["rows"] if row["id"] == str(one))
+    results = client.get(f"{api}models/{one}/results/").json()
+    told = client.get(f"{api}models/{one}/scores/").json()["results"]
+    opened = client.get(f"{board}?open={one}").context["results"]
+    page = client.get(f"/m/{one}/").context["results"]
+    sides = client.get(f"{board}compare/", {"a": one, "b": other}).context["found"].rows
+    compared = client.get(f"{api}tasks/{task.code}/leaderboard/compare/", {"a": one, "b": other})
+    api_board = client.get(f"{api}tasks/{task.code}/leaderboard/").json()
+    for metric in ("accuracy", "macro_f1"):
+        whole = {"metric": metric, "slice": "", "kind": ""}
+        (score,) = (one for one in told if {**one, **whole} == one)
+        found = {
+            "row": of_percent(row["metrics"][metric]),
+            "set by set": of_percent(row["sets"]["only"][metric]),
+            "results": percent(results["scores"]["only"][metric]),
+            "scores": percent(score),
+            "opened": percent(next(one for one in opened[0].scores if one.metric == metric)),
+            "model page": percent(next(one for one in page[0].scores if one.metric == metric)),
+            "compare": of_percent(
+                next(one for one in sides if one.metric == metric).values[0]._asdict()
+            ),
+        }
+        assert len({*found.values()}) == 1, found
+        (side,) = (one for one in compared.json()["rows"] if one["metric"] == metric)
+        assert of_percent(side["a"]) == found["row"]
+        (line,) = (one for one in api_board["rows"] if one["id"] == str(two_models[0]))
+        assert of_percent(line["metrics"][metric]) == found["row"]
+    for mode in ("robust", "classic"):
+        query = {"format": "json", "mode": mode, **weights}
+        (row,) = (x for x in client.get(board, query).json()["rows"] if x["id"] == str(one))
+        assert of_percent(row["dynascore"]) == pytest.approx(
+            of_percent(row["metrics"]["accuracy"]), abs=2e-3
+        )
+    for metric in ("fairness", "robustness"):
+        assert of_percent(row["metrics"][metric]) == of_percent(row["sets"]["only"][metric])

@@ -234,6 +234,7 @@ def test_a_dominated_model_more_changes_no_score_and_no_order():
             matrix.numbers,
             values=matrix.numbers.values[:5],
             low=matrix.numbers.low[:5],
+            high=matrix.numbers.high[:5],
             draws=matrix.numbers.draws[:, :, :5],
         ),
     )

@@ -1,0 +1,141 @@
+"""One number has one interval, and it is about that number."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leaderboard.board.columns import drawn
+from leaderboard.board.matrix import DRAWS
+from leaderboard.board.ranked import Cell, ranked
+from leaderboard.board.tables import cell_of
+from leaderboard.scoring.weights import Weighting
+from tests.support.matrices import METRICS, chance_matrix
+
+ACCURACY = METRICS.index("accuracy")
+SHARES = ("accuracy", "fairness", "robustness")
+RUNS, EXAMPLES = 120, 400
+
+
+def only(**weights):
+    return {name: weights.get(name, 0.0) for name in METRICS}
+
+
+def with_ends(matrix, seed):
+    """The board with intervals of other widths than its resamples have, to each side."""
+    chance = np.random.default_rng(seed)
+    values = matrix.numbers.values
+    low, high = (values + sign * chance.uniform(0.5, 4, values.shape) for sign in (-1, 1))
+    for name in ("throughput", "memory"):
+        low[..., METRICS.index(name)] = high[..., METRICS.index(name)] = np.nan
+    return dataclasses.replace(
+        matrix, numbers=dataclasses.replace(matrix.numbers, low=low, high=high)
+    )
+
+
+@given(st.integers(0, 10**6), st.sampled_from([1.0, 0.3, 8.0]), st.booleans())
+def test_a_mean_over_one_set_has_the_interval_of_that_set(seed, weight, is_alone):
+    matrix = with_ends(chance_matrix(sets=1 if is_alone else 3, seed=seed), seed)
+    sets = {one.name: 0.0 for one in matrix.sets} | {matrix.sets[-1].name: weight}
+    place = len(matrix.sets) - 1
+    for row in ranked(matrix, Weighting(only(accuracy=1.0), sets), "robust").rows:
+        for name in METRICS:
+            assert row.metrics[name] == cell_of(matrix, row.place, place, name)
+        assert row.dynascore == pytest.approx(row.metrics["accuracy"], abs=1e-6)
+
+
+def test_the_ends_over_several_sets_are_those_of_a_sum_of_independent_numbers():
+    matrix = with_ends(chance_matrix(sets=2), 1)
+    low = matrix.numbers.low[:, :, ACCURACY]
+    value = matrix.numbers.values[:, :, ACCURACY]
+    chance = np.random.default_rng(2)
+    for row in ranked(matrix, Weighting(only(accuracy=1.0), {"round-1": 3.0, "round-2": 1.0})).rows:
+        errors = (value - low)[row.place] / 1.96
+        draws = chance.normal(value[row.place], errors, (100_000, 2)) @ [0.75, 0.25]
+        assert row.metrics["accuracy"].low == pytest.approx(np.quantile(draws, 0.025), abs=0.03)
+
+
+def test_a_set_without_an_interval_leaves_the_mean_without_one():
+    matrix = with_ends(chance_matrix(), 3)
+    matrix.numbers.low[0, 0, ACCURACY] = matrix.numbers.high[0, 0, ACCURACY] = np.nan
+    rows = ranked(matrix, Weighting(only(accuracy=1.0), {"round-1": 1.0, "round-2": 1.0})).rows
+    unsure = [row.place for row in rows if row.metrics["accuracy"].low is None]
+    assert unsure == [row.place for row in rows if row.dynascore.low is None] == [0]
+
+
+def test_a_model_without_a_result_has_neither():
+    matrix = with_ends(chance_matrix(missing=[(0, 0, name) for name in METRICS]), 3)
+    rows = ranked(matrix, Weighting(only(accuracy=1.0), {"round-1": 1.0, "round-2": 1.0})).rows
+    (row,) = (row for row in rows if row.place == 0)
+    assert row.metrics["accuracy"] == row.dynascore == Cell(None)
+
+
+@pytest.mark.parametrize("mode", ["classic", "robust"])
+def test_draws_on_one_side_alone_move_no_end_through_the_value(mode):
+    matrix = chance_matrix(models=3, sets=1)
+    matrix.numbers.draws[0, :, 0] = np.float32(matrix.numbers.values[0, 0, ACCURACY])
+    for row in ranked(matrix, Weighting(only(accuracy=1.0), {"round-1": 1.0}), mode).rows:
+        assert row.dynascore.low <= row.dynascore.value <= row.dynascore.high
+
+
+def board_by_chance(chance, truth):
+    """A board of one set whose shares were measured on EXAMPLES, with their bootstrap."""
+    matrix = chance_matrix(models=len(truth), sets=1, metrics=METRICS)
+    values, low, high = (np.full(matrix.numbers.values.shape, np.nan) for _ in range(3))
+    columns = drawn(METRICS)
+    draws = np.zeros((1, len(columns), len(truth), DRAWS), dtype=np.float32)
+    for model, row in enumerate(truth):
+        for name, share in row.items():
+            at = model, 0, METRICS.index(name)
+            values[at] = share
+            if name in SHARES:
+                right = chance.binomial(EXAMPLES, share / 100)
+                values[at] = 100 * right / EXAMPLES
+                some = 100 * chance.binomial(EXAMPLES, right / EXAMPLES, 2000) / EXAMPLES
+                low[at], high[at] = np.quantile(some, (0.025, 0.975))
+                draws[0, columns.index(name), model] = some[:DRAWS]
+    numbers = dataclasses.replace(matrix.numbers, values=values, low=low, high=high, draws=draws)
+    return dataclasses.replace(matrix, numbers=numbers)
+
+
+def test_the_classic_interval_holds_the_true_score_at_the_boards_rates():
+    """Models whose accuracies nearly tie, so that each resample would show other, larger rates."""
+    chance = np.random.default_rng(4)
+    truth = [
+        {"accuracy": 70 + 0.4 * n, "throughput": 60.0 - 9 * n, "memory": 1.0 + n,
+         "fairness": 60 + n, "robustness": 50 - n}
+        for n in range(6)
+    ]  # fmt: skip
+    weights = {"accuracy": 4.0, "throughput": 1.0, "fairness": 1.0, "robustness": 1.0}
+    held, places = [], []
+    for _ in range(RUNS):
+        matrix = board_by_chance(chance, truth)
+        board = ranked(matrix, Weighting({**only(), **weights}, {"round-1": 1.0}), "classic")
+        used = {name: weight for name, weight in weights.items() if board.rates.values.get(name)}
+        total = sum(used.values())
+        for row in board.rows:
+            cell = row.dynascore
+            true = sum(
+                weight / total / board.rates.values[name] * truth[row.place][name]
+                for name, weight in used.items()
+            )
+            held.append(cell.low <= true <= cell.high)
+            places.append((cell.value - cell.low) / (cell.high - cell.low))
+    assert 0.93 <= np.mean(held) <= 0.97
+    assert np.mean(places) == pytest.approx(0.5, abs=0.03)  # not at an end of its interval
+
+
+def test_a_metric_without_a_weight_takes_no_model_out_of_the_pool():
+    """Memory counts nothing, so a model whose memory is not known is compared as the others are."""
+    missing = [(n, 0, "memory") for n in range(2)]
+    matrix = chance_matrix(models=5, sets=1, missing=missing)
+    names = {model.name for model in matrix.models}
+    light = ranked(
+        matrix, Weighting(only(accuracy=4.0, throughput=1.0), {"round-1": 1.0}), "classic"
+    )
+    assert {*light.rates.pool} == names
+    assert {*light.rates.values} == {"accuracy", "throughput"}
+    heavy = Weighting(only(accuracy=4.0, memory=1.0), {"round-1": 1.0})
+    assert {*ranked(matrix, heavy, "classic").rates.pool} == names - {"Model 0", "Model 1"}
