@@ -28,9 +28,9 @@ from evaluation.uploads.chunked import add_file, discard, largest_of
 from tasks.selectors import listed_tasks
 
 
-def _room(request: HttpRequest) -> int:
-    """How large a form with a whole file may be."""
-    return largest_of(person(request)) + FORM_BYTES
+def _room(user: User) -> int:
+    """Return how large a form with a whole file may be."""
+    return largest_of(user) + FORM_BYTES
 
 
 @takes(_room)

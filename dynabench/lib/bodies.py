@@ -4,24 +4,27 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse, UnreadablePostError
 from django.shortcuts import render
 from django.utils.deprecation import MiddlewareMixin
 from django.utils.translation import gettext as _
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.settings import api_settings
 
 from dynabench.lib.errors import Unavailable
 from dynabench.lib.outages import api_error, unavailable
 from dynabench.lib.storage.disk import check_room
 
-Most = int | Callable[[HttpRequest], int]
+Most = int | Callable[[Any], int]
 View = TypeVar("View", bound=Callable[..., Any])
 FORM_BYTES = 64 * 1024  # of a form, around its file
 
 
 def takes(most: Most) -> Callable[[View], View]:
-    """A view, as a function or a class, whose requests may have up to so many bytes.
+    """Mark a view, a function or a class, whose requests may have up to `most` bytes.
 
-    Of people with an account: strangers have the usual limit everywhere.
+    most: a number, or a function of the user. It holds for people with an account: strangers have
+    the usual limit everywhere.
     """
 
     def mark(view: View) -> View:
@@ -53,7 +56,11 @@ class Bodies(MiddlewareMixin):
         usual = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         if size <= usual:
             return None
-        most = max(usual, _most_of(request, view))
+        try:
+            most = max(usual, _most_of(request, view))
+        except AuthenticationFailed as why:
+            headers = {"WWW-Authenticate": "Bearer"}
+            return api_error(why.default_code, str(why.detail), why.status_code, headers)
         if size > most:
             message = _("A request here has at most %(most)s bytes; this one has %(size)s.")
             words = message % {"most": f"{most:,}", "size": f"{size:,}"}
@@ -64,15 +71,33 @@ class Bodies(MiddlewareMixin):
             return unavailable(request, why)
         return None
 
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """Answer where a body did not come, or came too slowly; None for other exceptions."""
+        if not isinstance(exception, UnreadablePostError):
+            return None
+        words = _("What you sent did not arrive. Check your connection and try again.")
+        return refusal(request, 408, "too_slow", words)
+
 
 def _most_of(request: HttpRequest, view: Any) -> int:
     marked = view if hasattr(view, "most_bytes") else getattr(view, "cls", None)
     most: Most = getattr(marked, "most_bytes", 0)
-    # Where a token comes with it, the API asks whose it is before it reads.
-    is_known = request.user.is_authenticated or "Authorization" in request.headers
-    if not is_known:
+    user = _sender(request)
+    if not user.is_authenticated:
         return 0
-    return most(request) if callable(most) else most
+    return most(user) if callable(most) else most
+
+
+def _sender(request: HttpRequest) -> Any:
+    """Return whose session or token comes with a request; tokens count in the API only.
+
+    Raises AuthenticationFailed for a token that does not hold.
+    """
+    if request.path.startswith("/api/"):
+        of_token: Any = api_settings.DEFAULT_AUTHENTICATION_CLASSES[0]
+        if found := of_token().authenticate(request):
+            return found[0]
+    return request.user
 
 
 def refusal(request: HttpRequest, status: int, code: str, words: str) -> HttpResponse:

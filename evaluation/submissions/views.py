@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 LISTED = 100
 
 
-def _room(request: HttpRequest) -> int:
-    """How large a form with a whole file may be."""
-    return largest_of(person(request)) + FORM_BYTES
+def _room(user: User) -> int:
+    """Return how large a form with a whole file may be."""
+    return largest_of(user) + FORM_BYTES
 
 
 @takes(_room)
