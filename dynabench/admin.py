@@ -45,7 +45,7 @@ class LogAdmin(OfManyTasks):
     fields = readonly_fields = ("created_at", "who", "action", "target", "task", "what")
 
     def get_queryset(self, request: HttpRequest) -> Any:
-        rows = admin.ModelAdmin.get_queryset(self, request).select_related("actor")
+        rows = admin.ModelAdmin.get_queryset(self, request).select_related("actor__annotator")
         if request.user.is_superuser:
             return rows.annotate(is_reviewed=Value(True), is_owned=Value(True))
         reads, reviews, owns = (

@@ -19,11 +19,11 @@ class May(StrEnum):
     READ = "read"
     """What is not public: examples, labels, votes, exports. Who reads labels never judges."""
     REVIEW = "review"
-    """Examples, reports and the numbers about people."""
+    """Examples, reports and the numbers about people; who the members are; the targets."""
     EDIT = "edit"
-    """Configuration, rounds, contexts, targets and evaluation sets."""
+    """Configuration (and so copies), rounds, contexts, targets and evaluation sets."""
     OWN = "own"
-    """Members and invitations, releases, and whether the task stays."""
+    """Members, their addresses and invitations; who sees the task, releases, whether it stays."""
 
 
 PERSON, VISITOR = "person", "visitor"

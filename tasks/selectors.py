@@ -9,7 +9,7 @@ from django.db.models import Prefetch, Q, QuerySet, Sum, prefetch_related_object
 from dynabench.accounts.models import User
 from tasks.budgets import Used
 from tasks.models import Round, RoundTarget, Task, TaskMember
-from tasks.permissions import READERS, Person
+from tasks.permissions import EDITORS, Person
 
 WRITING_TIME = timedelta(minutes=15)
 PLANNED = (Round.State.DRAFT, Round.State.READY)
@@ -67,11 +67,11 @@ def listed_tasks(user: Person) -> QuerySet[Task]:
     return Task.objects.filter(Q(is_visible=True) | Q(pk__in=mine))
 
 
-def read_tasks(user: Person) -> QuerySet[Task]:
-    """The tasks of which this person may read what is not public, by name."""
+def edited_tasks(user: Person) -> QuerySet[Task]:
+    """The tasks whose configuration this person may read and change, by name."""
     if user.is_superuser:
         return Task.objects.all()
-    mine = TaskMember.objects.standing().filter(user=user.pk, role__in=READERS)
+    mine = TaskMember.objects.standing().filter(user=user.pk, role__in=EDITORS)
     return Task.objects.filter(pk__in=mine.values("task"))
 
 

@@ -77,7 +77,8 @@ class ConsensusAdmin(JudgedAdmin):
 class OwnerDecisionAdmin(JudgedAdmin):
     list_display = ["created_at", "text", "choice", "who", "reason", "withdrawn_at"]
     list_filter = [("withdrawn_at", admin.EmptyFieldListFilter)]
-    list_select_related = ["owner"]
+    list_select_related = ["owner__annotator"]
+    may = {**READ_ONLY, "view": REVIEWERS}
     ordering = ["-pk"]
     fields = readonly_fields = ("text", "choice", "who", "reason", "created_at", "withdrawn_at")
 

@@ -19,7 +19,7 @@ from dynabench.accounts.models import ApiToken
 from dynabench.accounts.people import person, shown_name
 from dynabench.lib.api import NewestFirst, read, wanted
 from tasks.access import find_task, require
-from tasks.permissions import can_read, can_review
+from tasks.permissions import can_review
 
 
 class NewReportSerializer(serializers.ModelSerializer[Report]):
@@ -88,7 +88,7 @@ class Reports(generics.ListAPIView[Report]):
     queryset = Report.objects.none()
 
     def get_queryset(self) -> QuerySet[Report]:
-        task = find_task(self.request, self.kwargs["code"], can_read)
+        task = find_task(self.request, self.kwargs["code"], can_review)
         asked = wanted(ReportsQuery, self.request)
         found = shown().filter(context__round__task=task)
         return found.filter(resolved_at__isnull=asked["open"]) if asked else found

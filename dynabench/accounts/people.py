@@ -20,6 +20,22 @@ def shown_name(annotator: Annotator | None) -> str:
     return _("unknown") if annotator is None else str(annotator)
 
 
+def account_name(account: User | None, *, owns: bool) -> str:
+    """An account as members of a task read it: by address if they own it, else by pseudonym.
+
+    Whose account it is the one for whom the page is made knows by `tasks.permissions.can_own`.
+    """
+    if account is None:
+        return _("a deleted account")
+    return account_address(account, owns=owns) or public_name(account) or _("a member")
+
+
+def account_address(account: User | None, *, owns: bool) -> str | None:
+    """The address of an account, for owners of the task alone; None where it was made up."""
+    is_shown = owns and account is not None and not account.is_of_panel
+    return account.email if account and is_shown else None
+
+
 def public_name(user: User | None) -> str:
     """The pseudonym of a person with an account; empty where there is none."""
     return str(getattr(user, "annotator", ""))

@@ -150,7 +150,7 @@ def _editor(
         "why": why,
         "fixed": fixed,
         "errors": form.errors.get("text", []),
-        "entries": entries.select_related("actor")[:10],
+        "entries": entries.select_related("actor__annotator")[:10],
         "problems": shown(problems, text),
         "counted": counted(problems),
         "has_errors": any(problem.severity == "error" for problem in problems),

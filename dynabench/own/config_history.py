@@ -42,7 +42,7 @@ class CompareForm(forms.Form):
 def config_history(request: HttpRequest, code: str) -> HttpResponse:
     """All versions, who made them and how many examples were written under each; two compared."""
     task = owned_task(request, code, can_edit)
-    versions = list(task.config_versions.select_related("actor"))
+    versions = list(task.config_versions.select_related("actor__annotator"))
     given = request.GET if "older" in request.GET else _last_two(versions)
     form = CompareForm(versions, given)
     texts, written = {one.number: one.text for one in versions}, written_under(task)

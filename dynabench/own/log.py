@@ -28,8 +28,8 @@ def log(request: HttpRequest, code: str) -> HttpResponse:
     """All that was done in the task, the newest first."""
     task = owned_task(request, code, can_read)
     reviews = can_review(request.user, task)
-    entries = told([code], [code] if reviews else []).select_related("actor").order_by("-pk")
-    page = Paginator(entries, A_PAGE).get_page(request.GET.get("page"))
+    entries = told([code], [code] if reviews else []).select_related("actor__annotator")
+    page = Paginator(entries.order_by("-pk"), A_PAGE).get_page(request.GET.get("page"))
     hidden = LONG if can_own(request.user, task) else LONG + PRIVATE
     listed = [
         (entry, [(name, value) for name, value in entry.data.items() if name not in hidden])

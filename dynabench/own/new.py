@@ -27,21 +27,21 @@ from tasks.making.services import begun_tasks, delete_begun_task, make_task
 from tasks.making.templates import Source, Template, templates
 from tasks.models import Task, TaskProposal
 from tasks.permissions import (
+    can_edit,
     can_make_tasks,
     can_own,
     can_propose_tasks,
-    can_read,
     is_offered_new_tasks,
 )
-from tasks.selectors import read_tasks
+from tasks.selectors import edited_tasks
 
 
 def _find_source(request: HttpRequest, kind: str, code: str) -> Source:
-    """The template, or the task to copy, which its readers may; 404 for everything else."""
+    """The template, or the task to copy, which its editors may; 404 for everything else."""
     if not is_offered_new_tasks(request.user):
         raise Http404
     if kind == "task":
-        return find_task(request, code, can_read, kinds=ANY)
+        return find_task(request, code, can_edit, kinds=ANY)
     if kind != "template" or code not in templates():
         raise Http404
     return templates()[code]
@@ -55,7 +55,7 @@ def gallery(request: HttpRequest) -> HttpResponse:
     user = person(request)
     values = {
         "templates": templates().values(),
-        "tasks": read_tasks(user),
+        "tasks": edited_tasks(user),
         "drafts": user.task_drafts.filter(task=None),
         "begun": begun_tasks().filter(made_by=user),
         "proposals": user.task_proposals.select_related("task"),

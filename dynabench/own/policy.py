@@ -89,7 +89,7 @@ def _former(round: Round) -> list[tuple[LogEntry, str, str]]:
             in_words(Policy(**entry.data)),
             urlencode({k: v or "" for k, v in entry.data.items()}),
         )
-        for entry in entries.select_related("actor")[:SHOWN]
+        for entry in entries.select_related("actor__annotator")[:SHOWN]
     ]
 
 

@@ -52,7 +52,7 @@ def case_file(task: Task, example: Example) -> dict[str, Any]:
     """Everything about one example, for the template. Five queries."""
     config = task.config
     votes = example.validations.select_related("validator").order_by("pk")
-    decisions = list(example.owner_decisions.select_related("owner").order_by("-pk"))
+    decisions = list(example.owner_decisions.select_related("owner__annotator").order_by("-pk"))
     consensus = Consensus.objects.filter(pk=example.pk).first()
     return {
         "shown_context": result_panel.shown_context(config, example.context),

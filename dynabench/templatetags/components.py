@@ -16,8 +16,10 @@ from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
+from dynabench.accounts.models import User
+from dynabench.accounts.people import account_name
 from tasks.models import Task
-from tasks.permissions import Person, can_enter_judging, can_submit, can_write
+from tasks.permissions import Person, can_enter_judging, can_own, can_submit, can_write
 
 register = template.Library()
 DOORS = {"write": can_write, "judge": can_enter_judging, "submit": can_submit}
@@ -101,6 +103,17 @@ def offers(context: Context, task: Task, what: str) -> bool:
     if task.is_visible and user.pk not in task.roles:
         return True
     return DOORS[what](user, task)
+
+
+@register.simple_tag(takes_context=True)
+def account(context: Context, who: User | None, otherwise: str = "") -> str:
+    """An account that did something in the task of the page; no query, its role is known.
+
+    otherwise: what to say where there is none. `who` comes with its annotator.
+    """
+    if who is None and otherwise:
+        return otherwise
+    return account_name(who, owns=can_own(context["user"], context["task"]))
 
 
 @register.filter

@@ -16,7 +16,7 @@ from evaluation.llm_judges.selectors import calibration, scores_of
 from evaluation.models import LlmJudge, LlmScore
 from evaluation.submissions.visibility import seen_runs
 from tasks.access import find_task
-from tasks.permissions import can_read
+from tasks.permissions import can_edit
 
 
 class AgreementSerializer(serializers.Serializer[Any]):
@@ -91,7 +91,7 @@ class LlmJudges(generics.ListAPIView[LlmJudge]):
     queryset = LlmJudge.objects.none()
 
     def get_queryset(self) -> QuerySet[LlmJudge]:
-        task = find_task(self.request, self.kwargs["code"], can_read)
+        task = find_task(self.request, self.kwargs["code"], can_edit)
         return task.llm_judges.select_related("target")
 
 

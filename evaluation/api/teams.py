@@ -32,13 +32,19 @@ class TeamMemberSerializer(serializers.Serializer[TeamMember]):
 
     id = serializers.IntegerField()
     name = serializers.SerializerMethodField(help_text="A pseudonym; empty: invited.")
-    email = serializers.EmailField(source="address")
+    email = serializers.SerializerMethodField(help_text="null: you do not own the team.")
     is_owner = serializers.BooleanField()
     joined_at = serializers.DateTimeField(allow_null=True, help_text="null: invited.")
 
     def get_name(self, member: TeamMember) -> str:
         """As boards name the person."""
         return public_name(member.user)
+
+    def get_email(self, member: TeamMember) -> str | None:
+        """The address that was invited, for owners of the team and its person."""
+        reader: User = self.context["reader"]
+        owns = any(one.is_owner and one.user_id == reader.pk for one in member.team.members.all())
+        return member.address if owns or member.user_id == reader.pk else None
 
 
 class TeamSerializer(serializers.ModelSerializer[Team]):
@@ -94,6 +100,9 @@ class Teams(_OfTeams, generics.ListAPIView[Team]):
     def get_queryset(self) -> QuerySet[Team]:
         return teams_of(person(self.request))
 
+    def get_serializer_context(self) -> dict[str, Any]:
+        return {**super().get_serializer_context(), "reader": self.request.user}
+
     @write("teams_create", NewTeamSerializer, {201: TeamSerializer})
     def post(self, request: Request) -> Response:
         """Make a team; you own it."""
@@ -103,7 +112,7 @@ class Teams(_OfTeams, generics.ListAPIView[Team]):
 
 
 def _told(user: User, team: Team) -> Any:
-    return TeamSerializer(teams_of(user).get(pk=team.pk)).data
+    return TeamSerializer(teams_of(user).get(pk=team.pk), context={"reader": user}).data
 
 
 class TeamView(_OfTeams):
@@ -142,7 +151,8 @@ class TeamMembers(_OfTeams):
         """Invite an address; for its owners. Whose it is accepts or turns it down."""
         team, _, user = find_team(request, pk)
         made = services.invite(team=team, actor=user, **read(InvitedSerializer, request))
-        return Response(TeamMemberSerializer(made).data, status.HTTP_201_CREATED)
+        told = TeamMemberSerializer(made, context={"reader": user}).data
+        return Response(told, status.HTTP_201_CREATED)
 
 
 class TeamMemberView(_OfTeams):

@@ -94,12 +94,12 @@ class ContextBatchAdmin(RoleAdmin):
     context_count: Any = CountColumn("context", "contexts")
     list_display = ["file_name", "round", "who", "imported_at", context_count]
     list_filter = [RoundFilter]
-    list_select_related = ["imported_by"]
+    list_select_related = ["imported_by__annotator"]
     fields = readonly_fields = ("round", "file_name", "who", "imported_at", context_count)
     ordering = ["-pk"]
     actions = ["undo"]
     to_task = "round__task"
-    may = {"view": READERS, "add": NOBODY, "change": NOBODY, "delete": NOBODY, "undo": EDITORS}
+    may = {"view": EDITORS, "add": NOBODY, "change": NOBODY, "delete": NOBODY, "undo": EDITORS}
 
     @admin.display(description="imported by")
     def who(self, batch: ContextBatch) -> str:

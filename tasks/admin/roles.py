@@ -16,6 +16,7 @@ from django.utils.html import format_html
 from django.utils.text import Truncator
 
 from dynabench.accounts.models import User
+from dynabench.accounts.people import account_name
 from dynabench.accounts.people import person as person
 from dynabench.lib.refusals import as_message
 from tasks.desk import roles_of
@@ -66,10 +67,13 @@ def shielded(task: Task, text: str, length: int = 200) -> str:
 
 
 def named(user: User | None, row: Any) -> str:
-    """Somebody with an account, for those who may read addresses; others learn that it was one."""
-    if user is None:
-        return "a deleted account"
-    return user.email if row.is_reviewed else "a member"
+    """Somebody with an account: owners read the address, reviewers the pseudonym, others neither.
+
+    `user` comes with its annotator.
+    """
+    if user is None or row.is_reviewed:
+        return account_name(user, owns=row.is_owned)
+    return "a member"
 
 
 class ByRole:
@@ -116,8 +120,8 @@ class ByRole:
 class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
     """A ModelAdmin that shows people the rows of their own tasks only.
 
-    Each row has `is_reviewed`: whether the person reviews in its task. `page_for`: who may enter
-    the page of a row.
+    Each row has `is_reviewed` and `is_owned`: whether the person does so in its task. `page_for`:
+    who may enter the page of a row.
     """
 
     class Media:
@@ -136,9 +140,10 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
         columns = [column for column in self.list_display if isinstance(column, CountColumn)]
         counts = {column.__name__: column.counted(self.model) for column in columns}
         reviewed = self.in_tasks(tasks_with(request, REVIEWERS))
+        owned = self.in_tasks(tasks_with(request, OWNERS))
         rows = self.permitted(request, super().get_queryset(request), "view")
         found: QuerySet[Any] = rows.select_related(*related).annotate(
-            is_reviewed=whether(reviewed), **counts
+            is_reviewed=whether(reviewed), is_owned=whether(owned), **counts
         )
         return found
 

@@ -12,6 +12,7 @@ from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest, QueryDict
 
 from dynabench.accounts.models import User
+from dynabench.accounts.people import account_name
 from dynabench.lib.addresses import AddressField
 from dynabench.lib.errors import Refused
 from dynabench.lib.refusals import as_form_error
@@ -123,8 +124,6 @@ class MemberInline(ByRole, admin.StackedInline):
     model = TaskMember
     form = MemberForm
     formset = MemberFormSet
-    fields = ["email", "role", "counts"]
-    readonly_fields = ["counts"]
     extra = 0
     to_task = ""
     may = {"view": REVIEWERS, "add": OWNERS, "change": OWNERS, "delete": OWNERS}
@@ -132,6 +131,20 @@ class MemberInline(ByRole, admin.StackedInline):
     def get_queryset(self, request: HttpRequest) -> Any:
         rows: Any = super().get_queryset(request)
         return rows.with_standing().select_related("user__annotator", "task")
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        """By address for owners, who alone change members."""
+        return [self.named_by(request, obj), "role", "counts"]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        return [*{self.named_by(request, obj)} - {"email"}, "counts"]
+
+    def named_by(self, request: HttpRequest, task: Task | None) -> str:
+        """The field that names a member."""
+        return "email" if task is None or self.allows(request, "change", task) else "pseudonym"
+
+    def pseudonym(self, member: TaskMember) -> str:
+        return account_name(member.user, owns=False)
 
     @admin.display(boolean=True, description="address confirmed")
     def counts(self, member: TaskMember) -> bool | None:
@@ -159,9 +172,17 @@ class TaskAdmin(RoleAdmin):
             return bool(request.user.is_superuser)
         return super().allows(request, action, row)
 
+    def get_fields(self, request: HttpRequest, obj: Task | None = None) -> list[str]:
+        """The configuration for those who edit it, as on the owners' pages."""
+        reads = obj is None or self.allows(request, "change", obj)
+        return [name for name in self.fields if reads or name != "config_text"]
+
     def get_readonly_fields(self, request: HttpRequest, obj: Task | None = None) -> list[str]:
         fixed = ["code"] if obj else []
-        return fixed if request.user.is_superuser else [*fixed, "is_official"]
+        if request.user.is_superuser:
+            return fixed
+        owns = obj is None or self.allows(request, "delete", obj)
+        return [*fixed, "is_official", *([] if owns else ["is_visible", "allow_try_out"])]
 
     def logged(self, row: Task) -> dict[str, str]:
         return {"task": row.code}

@@ -19,7 +19,7 @@ from tasks.config.loading import json_schema
 from tasks.config.parsing import MAX_BYTES, ConfigError, Problem
 from tasks.config_changes import check_change, checked, diff, digest, fixed_parts
 from tasks.models import Task
-from tasks.permissions import can_read
+from tasks.permissions import can_edit
 from tasks.services import save_config
 
 
@@ -72,7 +72,7 @@ class ConfigView(APIView):
     @extend_schema(operation_id="config_get", responses=ConfigSerializer)
     def get(self, request: Request, code: str) -> Response:
         """The text, for the task's members."""
-        task = find_task(request, code, can_read, kinds=ANY)
+        task = find_task(request, code, can_edit, kinds=ANY)
         return Response(
             ConfigSerializer(_config_body(task, check_change(task, task.config_text)[1])).data
         )
@@ -141,7 +141,7 @@ class DynabenchConfigView(APIView):
     )
     def get(self, request: Request, code: str) -> Response:
         """The text, for the task's members; refused where it would be another task there."""
-        task = find_task(request, code, can_read, kinds=ANY)
+        task = find_task(request, code, can_edit, kinds=ANY)
         made = to_dynabench(task.config, wanted(DynabenchQuery, request)["version"])
         return Response(DynabenchConfigSerializer(asdict(made)).data)
 

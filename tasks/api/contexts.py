@@ -24,7 +24,7 @@ from tasks.contexts.services import import_contexts, preview_contexts, set_retir
 from tasks.contexts.uploads import MAX_BYTES
 from tasks.line_files import FileError
 from tasks.models import Context, ContextBatch
-from tasks.permissions import can_read
+from tasks.permissions import can_edit, can_read
 
 BINARY = ["xlsx", "xls", "ods", "zip"]
 LARGEST_JSON = 32 << 20  # MAX_BYTES and what JSON puts before quotes and line breaks
@@ -173,7 +173,7 @@ class ContextBatches(generics.ListAPIView[ContextBatch]):
     queryset = ContextBatch.objects.none()
 
     def get_queryset(self) -> QuerySet[ContextBatch]:
-        task = find_task(self.request, self.kwargs["code"], can_read)
+        task = find_task(self.request, self.kwargs["code"], can_edit)
         round = get_object_or_404(task.rounds, number=self.kwargs["number"])
         return round.batches.annotate(contexts=Count("context"))
 

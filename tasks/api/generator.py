@@ -14,7 +14,7 @@ from dynabench.accounts.models import ApiToken
 from dynabench.lib.api import check_form, read
 from tasks.access import find_edited, find_task
 from tasks.models import Generator
-from tasks.permissions import can_read
+from tasks.permissions import can_edit
 from tasks.targets.forms import GENERATORS, GeneratorForm
 from tasks.targets.services import remove_generator, set_generator
 
@@ -42,7 +42,7 @@ class GeneratorView(APIView):
     @extend_schema(operation_id="generator_get", responses=GeneratorSerializer)
     def get(self, request: Request, code: str) -> Response:
         """How it is set up, for the task's members; without secrets."""
-        task = find_task(request, code, can_read)
+        task = find_task(request, code, can_edit)
         return Response(GeneratorSerializer(get_object_or_404(Generator, task=task)).data)
 
     @write("generator_set", GeneratorSerializer, GeneratorSerializer)

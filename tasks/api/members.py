@@ -12,26 +12,35 @@ from rest_framework.views import APIView
 
 from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken
-from dynabench.accounts.people import person
+from dynabench.accounts.people import account_address, person, public_name
 from dynabench.lib.addresses import AddressInRequest
 from dynabench.lib.api import read
 from tasks.access import ANY, find_task
 from tasks.models import Task, TaskMember
-from tasks.permissions import can_own, can_read
+from tasks.permissions import can_own, can_review
 from tasks.services import account_of, change_members
 
 
 class MemberSerializer(serializers.ModelSerializer[TaskMember]):
     """A person's role in a task."""
 
-    email = serializers.EmailField(source="user.email")
+    name = serializers.SerializerMethodField(help_text="A pseudonym; empty: none yet.")
+    email = serializers.SerializerMethodField(
+        help_text="null: you do not own the task, or they came by a panel without an address."
+    )
     counts = serializers.BooleanField(
         source="stands", help_text="false: its person has yet to confirm this address."
     )
 
     class Meta:
         model = TaskMember
-        fields = read_only_fields = ("id", "email", "role", "counts")
+        fields = read_only_fields = ("id", "name", "email", "role", "counts")
+
+    def get_name(self, member: TaskMember) -> str:
+        return public_name(member.user)
+
+    def get_email(self, member: TaskMember) -> str | None:
+        return account_address(member.user, owns=self.context["owns"])
 
 
 class RoleSerializer(serializers.Serializer[Any]):
@@ -44,6 +53,15 @@ class NewMemberSerializer(RoleSerializer):
     """Who shall be what."""
 
     email = AddressInRequest(help_text="Of an account.")
+
+
+def task_members(task: Task) -> QuerySet[TaskMember]:
+    """The members with their names, and whether their roles count."""
+    return task.members.with_standing().select_related("user__annotator")
+
+
+def _to_owner(member: TaskMember) -> Any:
+    return MemberSerializer(member, context={"owns": True}).data
 
 
 class _OfMembers(APIView):
@@ -63,14 +81,18 @@ class _OfMembers(APIView):
 
 @extend_schema_view(get=extend_schema(operation_id="members_list"))
 class Members(_OfMembers, generics.ListAPIView[TaskMember]):
-    """Who may do what in the task; for its members."""
+    """Who may do what in the task; for those who review. Owners learn addresses."""
 
     serializer_class = MemberSerializer
     queryset = TaskMember.objects.none()
 
     def get_queryset(self) -> QuerySet[TaskMember]:
-        task = find_task(self.request, self.kwargs["code"], can_read, kinds=ANY)
-        return task.members.with_standing().select_related("user")
+        self.task = find_task(self.request, self.kwargs["code"], can_review, kinds=ANY)
+        return task_members(self.task)
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        owns = hasattr(self, "task") and can_own(self.request.user, self.task)
+        return {**super().get_serializer_context(), "owns": owns}
 
     @write("members_add", NewMemberSerializer, {201: MemberSerializer})
     def post(self, request: Request, code: str) -> Response:
@@ -80,8 +102,8 @@ class Members(_OfMembers, generics.ListAPIView[TaskMember]):
         user = account_of(asked["email"])
         member = TaskMember(task=task, user=user, role=asked["role"])
         self.change(task, added=[member])
-        made = task.members.with_standing().get(pk=member.pk)
-        return Response(MemberSerializer(made).data, status.HTTP_201_CREATED)
+        made = task_members(task).get(pk=member.pk)
+        return Response(_to_owner(made), status.HTTP_201_CREATED)
 
 
 class MemberView(_OfMembers):
@@ -91,10 +113,10 @@ class MemberView(_OfMembers):
     def patch(self, request: Request, code: str, pk: int) -> Response:
         """Give a member another role. The last owner stays one."""
         task = self.owned(code)
-        member = get_object_or_404(task.members.with_standing().select_related("user"), pk=pk)
+        member = get_object_or_404(task_members(task), pk=pk)
         member.role = read(RoleSerializer, request)["role"]
         self.change(task, changed=[member])
-        return Response(MemberSerializer(member).data)
+        return Response(_to_owner(member))
 
     @write("members_remove", gives={204: None})
     def delete(self, request: Request, code: str, pk: int) -> Response:

@@ -17,7 +17,7 @@ from dynabench.lib.places import shown_source
 from tasks.access import ANY, find_edited, find_task
 from tasks.line_files import unstorable
 from tasks.models import TargetModel
-from tasks.permissions import can_edit, can_read
+from tasks.permissions import can_edit, can_review
 from tasks.targets.endpoints.registry import ADAPTERS
 from tasks.targets.forms import InputForm, SettingsForm
 from tasks.targets.send_test import REASONS, NoAnswer, send_test
@@ -97,7 +97,7 @@ class TargetModels(generics.ListAPIView[TargetModel]):
     queryset = TargetModel.objects.none()
 
     def get_queryset(self) -> QuerySet[TargetModel]:
-        task = find_task(self.request, self.kwargs["code"], can_read, kinds=ANY)
+        task = find_task(self.request, self.kwargs["code"], can_review, kinds=ANY)
         self.may_edit = can_edit(self.request.user, task)
         return task.targets.all()
 

@@ -15,7 +15,7 @@ from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken
 from dynabench.accounts.people import person
 from dynabench.lib.api import check_query, read
-from tasks.access import ANY, find_edited, find_task
+from tasks.access import ANY, find_task
 from tasks.api.config import wrong_text
 from tasks.api.serializers import (
     FullTaskSerializer,
@@ -26,7 +26,7 @@ from tasks.api.serializers import (
 from tasks.config.parsing import MAX_BYTES, ConfigError
 from tasks.making.services import make_own_task
 from tasks.models import Round, RoundTarget, Task
-from tasks.permissions import can_make_tasks, can_review, role_of
+from tasks.permissions import can_make_tasks, can_own, can_review, role_of
 from tasks.selectors import PLANNED, known_rounds, listed_tasks
 from tasks.services import change_task, create_task
 
@@ -116,9 +116,9 @@ class TaskView(APIView):
 
     @write("tasks_change", TaskChangeSerializer, FullTaskSerializer)
     def patch(self, request: Request, code: str) -> Response:
-        """Show the task or hide it, let people try it out or not; for its editors."""
-        task, editor = find_edited(request, code, kinds=ANY)
-        change_task(task=task, actor=editor, fields=read(TaskChangeSerializer, request))
+        """Show the task or hide it, let people try it out or not; for its owners."""
+        task, owner = find_task(request, code, can_own, kinds=ANY), person(request)
+        change_task(task=task, actor=owner, fields=read(TaskChangeSerializer, request))
         return self.get(request, code)
 
 

@@ -44,7 +44,7 @@ def within(duty: Duty, path: str) -> Q:
 
 def may_be_asked(task: Task, kind: str) -> list[User]:
     """The members whose role lets them do this, by address. One query."""
-    members = task.members.standing().filter(user__is_active=True).select_related("user")
+    members = task.members.standing().filter(user__is_active=True).select_related("user__annotator")
     return [
         member.user
         for member in members.order_by("user__email")

@@ -12,7 +12,7 @@ from tasks.making.templates import Source, renamed, templates, text_in
 from tasks.media.decoding import Decoded
 from tasks.media.services import delete_media, store_decoded
 from tasks.models import SIMULATED, Round, RoundTarget, Task, TaskMember, TaskProposal
-from tasks.permissions import can_make_tasks, can_own, can_read
+from tasks.permissions import can_edit, can_make_tasks, can_own
 from tasks.rounds.services import plan_round
 from tasks.scenes.contexts import with_drawn_examples
 from tasks.selectors import PLANNED
@@ -26,11 +26,11 @@ def begun_tasks() -> QuerySet[Task]:
 
 
 def find_source(kind: str, code: str, maker: User) -> Source | None:
-    """What a task begins as: a template, or a task that the person may read; None: not there."""
+    """What a task begins as: a template, or a task that the person edits; None: not there."""
     if kind != TaskProposal.Kind.TASK:
         return templates().get(code)
     task = Task.objects.filter(code=code).first()
-    return task if task and can_read(maker, task) else None
+    return task if task and can_edit(maker, task) else None
 
 
 def make_task(*, maker: User, code: str, name: str, source: Source) -> Task:

@@ -171,7 +171,7 @@ def brought(round, name, rows):
 
 @pytest.mark.parametrize(
     ("role", "read", "undo"),
-    [("owner", 200, 204), ("editor", 200, 204), ("reviewer", 200, 403), ("viewer", 200, 403),
+    [("owner", 200, 204), ("editor", 200, 204), ("reviewer", 403, 403), ("viewer", 403, 403),
      (None, 404, 404)],
 )  # fmt: skip
 def test_who_may_read_and_undo_imports(api, alice, nli, role, read, undo):

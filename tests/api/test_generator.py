@@ -28,7 +28,7 @@ def put(client, body):
 
 @pytest.mark.parametrize(
     ("role", "read", "write"),
-    [("owner", 200, 200), ("editor", 200, 200), ("reviewer", 200, 403), ("viewer", 200, 403),
+    [("owner", 200, 200), ("editor", 200, 200), ("reviewer", 403, 403), ("viewer", 403, 403),
      (None, 404, 404)],
 )  # fmt: skip
 def test_who_may_read_and_set_it(api, alice, nli, role, read, write):

@@ -21,7 +21,8 @@ def member(task, email, role):
 
 
 def told(pk, email, role, counts=True):
-    return {"id": pk, "email": email, "role": role, "counts": counts}
+    name = str(TaskMember.objects.get(pk=pk).user.annotator)
+    return {"id": pk, "name": name, "email": email, "role": role, "counts": counts}
 
 
 @pytest.mark.parametrize("role", ["owner", "editor", None])

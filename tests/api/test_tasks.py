@@ -226,7 +226,7 @@ def test_nobody_else_makes_tasks(api, anybody, api_of, alice, nli):
 
 @pytest.mark.parametrize(
     ("role", "status"),
-    [("owner", 200), ("editor", 200), ("reviewer", 403), ("viewer", 403), (None, 404)],
+    [("owner", 200), ("editor", 403), ("reviewer", 403), ("viewer", 403), (None, 404)],
 )
 def test_who_may_hide_a_task(api, alice, nli, role, status):
     if role:
@@ -236,9 +236,9 @@ def test_who_may_hide_a_task(api, alice, nli, role, status):
 
 
 def test_a_task_is_hidden_and_its_try_out_closed(api, anybody, alice, nli):
-    TaskMember.objects.create(task=nli.task, user=alice, role="editor")
+    TaskMember.objects.create(task=nli.task, user=alice, role="owner")
     told = api.patch(f"{URL}nli/", {"allow_try_out": False}).json()
-    assert (told["is_visible"], told["allow_try_out"], told["role"]) == (True, False, "editor")
+    assert (told["is_visible"], told["allow_try_out"], told["role"]) == (True, False, "owner")
     told = api.patch(f"{URL}nli/", {"is_visible": False, "allow_try_out": False}).json()
     assert (told["is_visible"], told["allow_try_out"]) == (False, False)
     assert anybody.get(f"{URL}nli/").status_code == 404

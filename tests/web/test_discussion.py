@@ -123,7 +123,8 @@ def test_ones_own_is_changed_for_a_while_and_an_owner_deletes_any(as_, people, e
 def test_whom_to_tell_is_chosen_among_the_readers(as_, people, example):
     page, viewer = as_("reviewer").get(url(example)).text, name(people["viewer"])
     assert f'<option value="{viewer}"' in page
-    assert people["viewer"].email in page
+    assert people["viewer"].email in as_("owner").get(url(example)).text
+    assert people["viewer"].email not in page
     assert people["owner"].email not in as_("viewer").get(url(example)).text
     for gone in ("judge", "writer"):
         assert name(people[gone]) not in page

@@ -71,9 +71,9 @@ def test_every_template_shows_what_people_will_see(as_ada, code, page):
     assert "no-preview" not in response.text
 
 
-def test_the_gallery_lists_templates_and_what_one_may_read(as_ada, ada, nli, qa):
-    TaskMember.objects.create(task=qa.task, user=ada, role="annotator")
-    TaskMember.objects.create(task=nli.task, user=ada, role="viewer")
+def test_the_gallery_lists_templates_and_what_one_edits(as_ada, ada, nli, qa):
+    TaskMember.objects.create(task=qa.task, user=ada, role="reviewer")
+    TaskMember.objects.create(task=nli.task, user=ada, role="editor")
     page = as_ada.get("/new/").text
     assert all(f'href="/new/template/{code}/"' in page for code in templates())
     assert 'href="/new/task/nli/"' in page

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynabench.accounts.models import LogEntry
+from dynabench.accounts.models import Annotator, LogEntry
 from dynabench.accounts.services import log
 from tasks.contexts.services import set_retired
 from tasks.models import TaskMember
@@ -14,6 +14,7 @@ URL = "/own/nli/log/"
 
 @pytest.fixture
 def actions(nli, bob):
+    Annotator.objects.filter(user=bob).update(pseudonym="w-ofbob")
     set_round_state(round=nli, state="paused", actor=bob)
     set_retired(contexts=nli.contexts.all(), is_retired=True, actor=bob)
     log(bob, "member.added", nli.task, user="carol@example.com")
@@ -28,8 +29,12 @@ def actions(nli, bob):
     ("role", "shown", "hidden"),
     [
         ("owner", ["carol@example.com", "bob@example.com", "gold.marked"], []),
-        ("reviewer", ["bob@example.com", "gold.marked"], ["carol@example.com"]),
-        ("viewer", ["member.added"], ["bob@example.com", "carol@example.com", "gold.marked"]),
+        ("reviewer", ["w-ofbob", "gold.marked"], ["bob@example.com", "carol@example.com"]),
+        (
+            "viewer",
+            ["member.added"],
+            ["w-ofbob", "bob@example.com", "carol@example.com", "gold.marked"],
+        ),
     ],
 )
 def test_what_members_read(as_alice, alice, nli, actions, role, shown, hidden):

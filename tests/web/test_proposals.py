@@ -123,7 +123,7 @@ def test_a_code_that_was_taken_meanwhile_is_refused_and_nothing_is_decided(
 def test_a_copy_needs_the_proposers_right_when_it_is_made(
     ada, as_ada, boss, as_boss, qa, django_capture_on_commit_callbacks
 ):
-    member = TaskMember.objects.create(task=qa.task, user=ada, role="viewer")
+    member = TaskMember.objects.create(task=qa.task, user=ada, role="editor")
     as_ada.post("/new/task/qa/", FORM)
     made = TaskProposal.objects.get()
     member.delete()

@@ -1,5 +1,6 @@
 """The API's views of what people are asked to write or judge."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.shortcuts import get_object_or_404
@@ -10,8 +11,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken
-from dynabench.accounts.people import person
+from dynabench.accounts.models import ApiToken, User
+from dynabench.accounts.people import account_address, person, public_name
 from dynabench.lib.addresses import AddressInRequest
 from dynabench.lib.api import check_query, read
 from dynabench.lib.errors import Invalid
@@ -19,8 +20,8 @@ from tasks.access import ANY, find_task
 from tasks.duties.selectors import may_be_asked
 from tasks.duties.services import change_duty, end_duty, set_duties
 from tasks.models import Duty, Round, Task
-from tasks.permissions import can_edit
-from validation.judging.duties import duties_of, progress_of
+from tasks.permissions import can_edit, can_own
+from validation.judging.duties import Progress, duties_of, progress_of
 
 
 class OwnDutySerializer(serializers.Serializer[Any]):
@@ -55,16 +56,19 @@ class OwnDutySerializer(serializers.Serializer[Any]):
 class DutySerializer(OwnDutySerializer):
     """What somebody is asked for, and how far they are; of everybody's what all did."""
 
-    email = serializers.EmailField(
-        source="duty.person.email",
-        default=None,
-        read_only=True,
-        allow_null=True,
-        help_text="null: everybody.",
+    name = serializers.SerializerMethodField(help_text="A pseudonym; null: everybody.")
+    email = serializers.SerializerMethodField(
+        help_text="null: everybody, or you do not own the task."
     )
     wanted = serializers.IntegerField(
         source="standing.wanted", allow_null=True, help_text="null: not known."
     )
+
+    def get_name(self, row: Progress) -> str | None:
+        return public_name(row.duty.person) if row.duty.person else None
+
+    def get_email(self, row: Progress) -> str | None:
+        return account_address(row.duty.person, owns=self.context["owns"])
 
 
 class DutyChangeSerializer(serializers.Serializer[Any]):
@@ -81,7 +85,13 @@ class NewDutySerializer(DutyChangeSerializer):
 
     kind = serializers.ChoiceField(Duty.Kind.choices)
     emails = serializers.ListField(
-        child=AddressInRequest(), max_length=500, help_text="Of members; empty: everybody."
+        child=AddressInRequest(), max_length=500, default=list, help_text="Of members; for owners."
+    )
+    names = serializers.ListField(
+        child=serializers.CharField(max_length=40),
+        max_length=500,
+        default=list,
+        help_text="Pseudonyms of members. No e-mail address and no name: everybody.",
     )
     round = serializers.IntegerField(allow_null=True, default=None, help_text="null: all rounds.")
 
@@ -101,29 +111,35 @@ class _OfTask(APIView):
         """For those who set it up."""
         return find_task(self.request, code, can_edit, kinds=ANY)
 
+    def answer(self, task: Task, code: int = status.HTTP_200_OK, **which: Any) -> Response:
+        """The duties, with addresses for owners alone."""
+        rows = progress_of(task.duties.standing().filter(**which))
+        context = {"owns": can_own(self.request.user, task)}
+        return Response(DutySerializer(rows, many=True, context=context).data, code)
+
 
 class Duties(_OfTask):
     @extend_schema(operation_id="duties_list", responses=DutySerializer(many=True))
     def get(self, request: Request, code: str) -> Response:
         """All that members are asked for now; for owners and editors."""
         check_query(request)
-        return _answer(self.task(code))
+        return self.answer(self.task(code))
 
     @write("duties_set", NewDutySerializer, {201: DutySerializer(many=True)})
     def post(self, request: Request, code: str) -> Response:
         """Ask members, or everybody, to write or judge so many, or a share. One for each member."""
         task, asked = self.task(code), read(NewDutySerializer, request)
-        known = {user.email: user for user in may_be_asked(task, asked["kind"])}
-        emails = [one.lower() for one in asked.pop("emails")]
-        if unknown := ", ".join(one for one in emails if one not in known):
-            said = f"No members whose role lets them: {unknown}. Change their role first."
-            raise Invalid(said, field="emails")
+        emails, names = asked.pop("emails"), asked.pop("names")
+        if emails and not can_own(request.user, task):
+            raise Invalid("Only owners name members by e-mail address. Use names.", field="emails")
+        members = may_be_asked(task, asked["kind"])
+        people = _named(members, emails, "emails") + _named(members, names, "names")
         if (number := asked.pop("round")) is not None:
             asked["round"] = _round(task, number)
         made = set_duties(
-            task=task, actor=person(request), people=[known[one] for one in emails], **asked
+            task=task, actor=person(request), people=list(dict.fromkeys(people)), **asked
         )
-        return _answer(task, status.HTTP_201_CREATED, pk__in=[duty.pk for duty in made])
+        return self.answer(task, status.HTTP_201_CREATED, pk__in=[duty.pk for duty in made])
 
 
 class DutyView(_OfTask):
@@ -133,7 +149,7 @@ class DutyView(_OfTask):
         task = self.task(code)
         duty = get_object_or_404(task.duties.standing(), pk=pk)
         change_duty(duty=duty, actor=person(request), **read(DutyChangeSerializer, request))
-        return _answer(task, pk=pk)
+        return self.answer(task, pk=pk)
 
     @write("duties_end", gives={204: None})
     def delete(self, request: Request, code: str, pk: int) -> Response:
@@ -151,6 +167,12 @@ def _round(task: Task, number: int) -> Round:
     return found
 
 
-def _answer(task: Task, code: int = status.HTTP_200_OK, **which: Any) -> Response:
-    rows = progress_of(task.duties.standing().filter(**which))
-    return Response(DutySerializer(rows, many=True).data, code)
+def _named(members: Sequence[User], told: Sequence[str], field: str) -> list[User]:
+    """Of these members the named ones, by address or pseudonym. Raises Invalid."""
+    key = (lambda user: user.email) if field == "emails" else public_name
+    known = {key(user): user for user in members}
+    told = [one.lower() for one in told]
+    if unknown := ", ".join(one for one in told if one not in known):
+        said = f"No members whose role lets them: {unknown}. Change their role first."
+        raise Invalid(said, field=field)
+    return [known[one] for one in told]

@@ -144,7 +144,7 @@ def progress_of(duties: QuerySet[Duty], me: User | None = None) -> list[Progress
     Of everybody's: how far `me` is, or else what all did, which has no end.
     """
     found = list(
-        duties.select_related("task", "round", "person").annotate(
+        duties.select_related("task", "round", "person__annotator").annotate(
             votes=_count(Validation, "validator", "example__round", me),
             gold=_count(GoldAnswer, "validator", "gold__example__round", me),
             written=_count(Example, "annotator", "round", me, retracted_at=None),

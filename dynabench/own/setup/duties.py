@@ -1,5 +1,6 @@
 """The owners' page of assignments: who writes or judges how much, until when."""
 
+from functools import partial
 from typing import Any
 
 from django import forms
@@ -12,13 +13,13 @@ from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dynabench.accounts.models import User
-from dynabench.accounts.people import person
+from dynabench.accounts.people import account_name, person
 from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.own.access import owned_task
 from tasks.duties.selectors import MAY, may_be_asked
 from tasks.duties.services import change_duty, end_duty, set_duties
 from tasks.models import Duty, Round, Task
-from tasks.permissions import can_edit
+from tasks.permissions import can_edit, can_own
 from validation.judging.duties import due_before, progress_of
 
 MOST = 100_000
@@ -92,12 +93,13 @@ class DutyForm(AmountForm):
     )
     field_order = ("kind", "everybody", "people", "round")
 
-    def __init__(self, *args: Any, task: Task, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, task: Task, owns: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         asked = {user.pk for kind in MAY for user in may_be_asked(task, kind)}
         people, rounds = self.fields["people"], self.fields["round"]
-        people.queryset = User.objects.filter(pk__in=asked).order_by("email")  # type: ignore[attr-defined]
-        people.label_from_instance = lambda user: user.email  # type: ignore[attr-defined]
+        known = User.objects.filter(pk__in=asked).select_related("annotator")
+        people.queryset = known.order_by("email" if owns else "annotator__pseudonym")  # type: ignore[attr-defined]
+        people.label_from_instance = partial(account_name, owns=owns)  # type: ignore[attr-defined]
         rounds.queryset = task.rounds.exclude(state=Round.State.RELEASED)  # type: ignore[attr-defined]
         rounds.label_from_instance = lambda one: _("Round %(number)d") % {"number": one.number}  # type: ignore[attr-defined]
 
@@ -119,7 +121,8 @@ class DutyForm(AmountForm):
 def duties(request: HttpRequest, code: str) -> HttpResponse:
     """All assignments with how far people are; a form for another one."""
     task = owned_task(request, code, can_edit)
-    form = DutyForm(request.POST if request.method == "POST" else None, task=task)
+    sent = request.POST if request.method == "POST" else None
+    form = DutyForm(sent, task=task, owns=can_own(request.user, task))
     if form.is_valid():
         with as_form_error(form):
             made = len(set_duties(task=task, actor=person(request), **form.asked))
@@ -140,7 +143,8 @@ def duties(request: HttpRequest, code: str) -> HttpResponse:
 def duty(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     """Change how much one assignment asks for, or until when."""
     task = owned_task(request, code, can_edit)
-    one = get_object_or_404(task.duties.standing().select_related("person", "round"), pk=pk)
+    standing = task.duties.standing().select_related("person__annotator", "round")
+    one = get_object_or_404(standing, pk=pk)
     now = {
         "amount": one.amount,
         "share": round(100 * one.share, 2) if one.share else None,

@@ -59,7 +59,7 @@ class MemberForm(RoleForm):
 @require_http_methods(["GET", "POST"])
 def access(request: HttpRequest, code: str) -> HttpResponse:
     """Show the task to everybody or to its members alone; who they are."""
-    task = owned_task(request, code, can_review if request.method == "GET" else can_edit)
+    task = owned_task(request, code, can_review if request.method == "GET" else can_own)
     form = SeenForm(
         request.POST if request.method == "POST" else None,
         initial={"is_visible": task.is_visible, "allow_try_out": task.allow_try_out},

@@ -31,6 +31,8 @@ MODELS = [
     "campaigns_campaign",
 ]
 SEEN_BY = {
+    "tasks_contextbatch": EDITORS,
+    "validation_ownerdecision": REVIEWERS,
     "tasks_targetmodel": REVIEWERS,
     "tasks_generator": EDITORS,
     "annotation_report": REVIEWERS,
