@@ -1,6 +1,7 @@
 """One evaluation from the shell, without a queue: what is asked, and the report as plain values."""
 
 import gzip
+import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -100,8 +101,15 @@ def find_model(task: Task, model: str, runner: str | None) -> tuple[Runnable, Ru
         raise CannotEvaluate(str(error)) from None
 
 
+def key_in(variable: str) -> str:
+    """Return the key in a variable of the environment. Raises CannotEvaluate."""
+    if variable and not os.environ.get(variable):
+        raise CannotEvaluate(f"--secret-env: the variable {variable} is empty or not set.")
+    return os.environ.get(variable, "") if variable else ""
+
+
 def find_chat(
-    task: Task, url: str, model: str, instructions: str | None
+    task: Task, url: str, model: str, instructions: str | None, key: str = ""
 ) -> tuple[Runnable, Runner]:
     """The model of that name behind an OpenAI-compatible interface. Raises CannotEvaluate.
 
@@ -109,7 +117,7 @@ def find_chat(
     """
     chat = settings_for(task.config, model=model, instructions=instructions)
     try:
-        endpoint = chat_endpoint(task.config, url, "", chat)
+        endpoint = chat_endpoint(task.config, url, key, chat)
     except EndpointError as error:
         raise CannotEvaluate(f"--chat {url}: {error}") from None
     return runnable(task.config), EndpointRunner(endpoint, CHAT_CALLS)

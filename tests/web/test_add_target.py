@@ -100,6 +100,13 @@ def test_the_question_goes_before_the_passage(qa, folder):
         (["nli", "https://u:p@models.example.org/", "--name", "x"], "user name"),
         (["nli", "https://models.example.org/", "--option", "model"], "write KEY=VALUE"),
         (["nli", "https://models.example.org/", "--option", "a=b"], "Unknown option 'a'"),
+        (
+            [
+                *("nli", "https://models.example.org/", "--adapter", "openai_chat"),
+                *("--option", "model=m", "--option", "max_tokens=many"),
+            ],
+            "'max_tokens' must be a whole number",
+        ),
         (["nli", "FOLDER", "--labels", "a,b"], "labels"),
         (["nli", "FOLDER", "--labels", "a,b,c"], "Name them with --labels"),
         (["nli", "FOLDER", "--backend", "torch", "--precision", "int8"], "not served"),
@@ -123,3 +130,14 @@ def test_pickled_weights_are_refused(nli, folder):
 def test_a_secret_of_the_site_is_no_secret_of_a_target(nli):
     with pytest.raises(CommandError, match="TARGET_"):
         call_command("add_target", "nli", "https://models.example.org/", secret_env="SECRET_KEY")
+
+
+def test_options_of_all_kinds_are_taken_from_the_command_line(nli):
+    given = ["model=60", "max_tokens=60", "temperature=0.5", "logprobs=true", 'stop=["."]']
+    words = [word for one in given for word in ("--option", one)]
+    call_command(
+        *("add_target", "nli", "https://models.example.org/v1", "--name", "chat"),
+        *("--adapter", "openai_chat", *words),
+    )
+    options = {"model": "60", "max_tokens": 60, "temperature": 0.5, "logprobs": True, "stop": ["."]}
+    assert TargetModel.objects.get().options == options

@@ -36,7 +36,9 @@ class Command(BaseCommand):
         parser.add_argument("model", help="a folder of weights, a Docker image, or with --chat "
                             "the name that the server gives the model")  # fmt: skip
         parser.add_argument("--chat", metavar="URL", help="the model is behind this base URL of an "
-                            "OpenAI-compatible server without a key")  # fmt: skip
+                            "OpenAI-compatible server")  # fmt: skip
+        parser.add_argument("--secret-env", default="", metavar="NAME",
+                            help="of --chat: the variable that holds its key")  # fmt: skip
         parser.add_argument("--instructions", help="of --chat: what the model is told first; "
                             "default: the task's name and labels")  # fmt: skip
         parser.add_argument("--runner", choices=["docker", "process"],
@@ -80,7 +82,8 @@ class Command(BaseCommand):
 
     def _model(self, task: Task, options: Mapping[str, Any]) -> tuple[Runnable, Runner]:
         if url := options["chat"]:
-            return by_hand.find_chat(task, url, options["model"], options["instructions"])
+            key = by_hand.key_in(options["secret_env"])
+            return by_hand.find_chat(task, url, options["model"], options["instructions"], key)
         return by_hand.find_model(task, options["model"], options["runner"])
 
     def _suites(self, task: Task, text: str | None) -> list[str]:

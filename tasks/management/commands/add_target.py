@@ -15,7 +15,7 @@ from tasks.models import TargetModel, Task
 from tasks.rounds.loop import register_target
 from tasks.targets.connect import endpoint_of, serving_of, spec_of
 from tasks.targets.endpoints.base import EndpointError
-from tasks.targets.endpoints.registry import ADAPTERS
+from tasks.targets.endpoints.registry import ADAPTERS, option_from_text
 from tasks.targets.gpus import gpus_problem
 from tasks.targets.serving.errors import MisconfiguredError
 from tasks.targets.serving.spec import PACKAGE, WRITES, open_folder
@@ -37,7 +37,8 @@ class Command(BaseCommand):
             "--adapter", choices=sorted(ADAPTERS), help="default: http; openai_chat of a package"
         )
         parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE",
-                            help="of the adapter, such as model=NAME")  # fmt: skip
+                            help="of the adapter, such as model=NAME or max_tokens=60; what is no "
+                                 "text as JSON: stop='[\".\"]'")  # fmt: skip
         parser.add_argument("--secret-env", default="", help="TARGET_…, holds the bearer secret")
         parser.add_argument("--backend", default="onnx", choices=["onnx", "torch"])
         parser.add_argument(
@@ -71,24 +72,28 @@ class Command(BaseCommand):
             source, _, revision = source.partition("@")
         last = (url or source).removeprefix(PACKAGE).rstrip("/").rsplit("/", 1)[-1]
         usual = "openai_chat" if source.startswith(PACKAGE) else "http"
+        adapter = options["adapter"] or usual
         return TargetModel(
             task=task,
             name=options["name"] or last.lower().replace(".", "-").replace(":", "-"),
-            adapter=options["adapter"] or usual,
+            adapter=adapter,
             url=url,
             source=source,
             revision=revision,
-            options=dict(self._pair(option) for option in options["option"]),
+            options=dict(self._pair(option, adapter) for option in options["option"]),
             serving={} if url else self._serving(task, source, options),
             gpus=options["gpus"],
             secret_env=options["secret_env"],
         )
 
-    def _pair(self, text: str) -> tuple[str, str]:
+    def _pair(self, text: str, adapter: str) -> tuple[str, Any]:
         key, equals, value = text.partition("=")
         if not equals:
             raise CommandError(f"--option {text!r}: write KEY=VALUE.")
-        return key, value
+        try:
+            return key, option_from_text(adapter, key, value)
+        except EndpointError as error:
+            raise CommandError(str(error)) from None
 
     def _serving(self, task: Task, source: str, options: dict[str, Any]) -> dict[str, Any]:
         """How our model server loads it; options not given here are read from its folder."""

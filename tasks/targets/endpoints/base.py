@@ -121,6 +121,20 @@ def rubbish(message: str) -> EndpointError:
     return EndpointError(message, reason="rubbish")
 
 
+OptionKind = type | UnionType
+"""What an option of an adapter is: str, int, int | float, bool, list or Mapping."""
+COMMON_OPTIONS: Mapping[str, OptionKind] = {"passage_field": str}
+"""Options that every adapter has."""
+
+
+def in_words(kind: OptionKind) -> str:
+    """Return what an option's value must be, as JSON calls it."""
+    words = {str: "a text", int: "a whole number", bool: "true or false", list: "a list"}
+    if kind == int | float:
+        return "a number"
+    return words.get(kind, "an object") if isinstance(kind, type) else str(kind)
+
+
 @dataclass(frozen=True)
 class EndpointConfig:
     """How to reach a target and what its answers must look like.
@@ -170,21 +184,23 @@ class EndpointConfig:
             )
         return {name: as_told(item[name]) for name in self.fields}
 
-    def check_options(self, known: frozenset[str]) -> None:
+    def check_options(self, known: Iterable[str]) -> None:
         """Raise EndpointError(misconfigured) on an option that the adapter does not have."""
-        unknown = sorted(set(self.options) - known - {"passage_field"})
+        names = {*known, *COMMON_OPTIONS}
+        unknown = sorted(set(self.options) - names)
         if unknown:
-            names = ", ".join(sorted(known | {"passage_field"}))
-            raise misconfigured(f"Unknown option {unknown[0]!r}; this adapter has: {names}.")
+            raise misconfigured(
+                f"Unknown option {unknown[0]!r}; this adapter has: {', '.join(sorted(names))}."
+            )
 
-    def option(self, name: str, kind: type | UnionType, default: Any = None) -> Any:
+    def option(self, name: str, kind: OptionKind, default: Any = None) -> Any:
         """One option, checked for its type; default=... (Ellipsis) means it is required."""
         value = self.options.get(name, default)
         if value is ...:
             raise misconfigured(f"The option {name!r} is missing.")
-        if value is not default and not isinstance(value, kind):
-            expected = getattr(kind, "__name__", kind)
-            raise misconfigured(f"The option {name!r} must be of type {expected}.")
+        is_number = kind is not bool and isinstance(value, bool)  # to Python True is a number
+        if value is not default and (is_number or not isinstance(value, kind)):
+            raise misconfigured(f"The option {name!r} must be {in_words(kind)}.")
         return value
 
     def names(self, name: str) -> Mapping[str, str]:

@@ -14,6 +14,7 @@ from tasks.targets.endpoints.base import (
     EndpointConfig,
     EndpointError,
     EndpointInfo,
+    OptionKind,
     Prediction,
     misconfigured,
 )
@@ -34,7 +35,8 @@ os.register_at_fork(after_in_child=SHARED.forget)
 class JsonEndpoint(ABC):
     """A target below one base URL; everything but a valid JSON answer raises EndpointError."""
 
-    OPTIONS: ClassVar[frozenset[str]] = frozenset()
+    OPTIONS: ClassVar[Mapping[str, OptionKind]] = {}
+    """The options of the adapter, and what each must be."""
     RETRY: ClassVar[Retry] = IDEMPOTENT
 
     def __init__(self, config: EndpointConfig, transport: Transport | None = None) -> None:

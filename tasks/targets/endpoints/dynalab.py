@@ -24,7 +24,7 @@ class DynalabEndpoint(JsonEndpoint):
     Options: version; field_map (our field → the model's); label_map (the model's label → ours).
     """
 
-    OPTIONS = frozenset({"version", "field_map", "label_map"})
+    OPTIONS = {"version": int, "field_map": Mapping, "label_map": Mapping}
     RETRY = CAREFUL
 
     def __init__(self, config: EndpointConfig, transport: Transport | None = None) -> None:

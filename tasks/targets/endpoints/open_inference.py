@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+import httpx
+
 from tasks.targets.endpoints.answers import items, members, number, read_output, read_prob
 from tasks.targets.endpoints.base import (
     QA_KIND,
@@ -21,16 +23,23 @@ from tasks.targets.endpoints.transport import Clock, Transport
 class OpenInferenceEndpoint(JsonEndpoint):
     """One model of a v2 server; text goes in as BYTES tensors, one for each field or a template."""
 
-    OPTIONS = frozenset(
-        {
-            *("model", "version", "inputs", "template", "template_input", "rank"),
-            *("label_output", "prob_output", "label_order", "label_map"),
-        }
-    )
+    OPTIONS = {
+        "model": str,
+        "version": str,
+        "inputs": Mapping,
+        "template": str,
+        "template_input": str,
+        "rank": int,
+        "label_output": str,
+        "prob_output": str,
+        "label_order": list,
+        "label_map": Mapping,
+    }
 
     def __init__(self, config: EndpointConfig, transport: Transport | None = None) -> None:
         super().__init__(config, transport)
         self._path = f"/v2/models/{quote(config.option('model', str, ...), safe='')}"
+        self._url = _without_route(self._url)
         if version := config.option("version", str):
             self._path += f"/versions/{quote(version, safe='')}"
         self._names = config.names("inputs")
@@ -167,3 +176,9 @@ def _flatten(values: list[Any]) -> list[Any]:
     for value in values:
         flat += _flatten(value) if isinstance(value, list) else [value]
     return flat
+
+
+def _without_route(url: httpx.URL) -> httpx.URL:
+    """The part of a URL before `/v2`, of which people copy the whole address of a model, too."""
+    base, route, _model = url.path.partition("/v2/models/")
+    return url.copy_with(path=base if route else url.path.rstrip("/").removesuffix("/v2"))

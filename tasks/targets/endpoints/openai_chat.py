@@ -9,6 +9,8 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
+import httpx
+
 from tasks.targets.endpoints.answer_reader import READER, read_label, read_span, read_text
 from tasks.targets.endpoints.answers import members, read_output, strict_json
 from tasks.targets.endpoints.base import (
@@ -52,6 +54,7 @@ SPENDING = (
 )
 """Options that change no answer, so they may change while a round runs."""
 MOST_STOPS = 4
+ROUTE = "/chat/completions"
 A_ROUND = ("requests_a_round", "tokens_a_round")
 
 MOST_LESSONS = 8
@@ -81,12 +84,19 @@ class OpenAIChatEndpoint(JsonEndpoint):
     with the fields and the answer). The SPENDING options bind whoever asks (`targets.spending`).
     """
 
-    OPTIONS = frozenset(
-        {
-            *("model", "instructions", "template", "max_tokens", "temperature", "seed"),
-            *("structured", "examples", "stop", "logprobs", *SPENDING),
-        }
-    )
+    OPTIONS = {
+        "model": str,
+        "instructions": str,
+        "template": str,
+        "max_tokens": int,
+        "temperature": int | float,
+        "seed": int,
+        "structured": str,
+        "examples": list,
+        "stop": list,
+        "logprobs": bool,
+        **dict.fromkeys(SPENDING, int | float),
+    }
     RETRY = CAREFUL
 
     def __init__(self, config: EndpointConfig, transport: Transport | None = None) -> None:
@@ -96,6 +106,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
                 "A chat model chooses among labels or candidates, quotes a passage or writes a "
                 f"text; it cannot answer the field {config.output!r}."
             )
+        self._url = _without_route(self._url)
         self._model: str = config.option("model", str, ...)
         self._converses = config.kind == CHAT
         self._max_tokens: int = config.option("max_tokens", int, 1024 if self._converses else 256)
@@ -232,7 +243,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
             adapted = habits.adapt(payload, needed=needed)
             try:
                 heard = deltas.feed if deltas else None
-                reply = self.reply("POST", "/chat/completions", adapted, clock, heard)
+                reply = self.reply("POST", ROUTE, adapted, clock, heard)
             except _Unlike as refusal:
                 changed = learn(habits, adapted, refusal.words, needed=needed)
                 is_plain_refusal = changed == habits and refusal.reason == "refused"
@@ -402,6 +413,11 @@ class OpenAIChatEndpoint(JsonEndpoint):
             raise misconfigured(f"The server has no model {self._model!r}.")
         fingerprint = self._fingerprint({"model": self._model})
         return EndpointInfo(self._model, self._config.kind, fingerprint)
+
+
+def _without_route(url: httpx.URL) -> httpx.URL:
+    """A base URL, of which people copy the whole address of completions, too."""
+    return url.copy_with(path=url.path.rstrip("/").removesuffix(ROUTE))
 
 
 def _stops(config: EndpointConfig) -> list[str]:

@@ -1,10 +1,18 @@
 """The adapters by name, imported on first use."""
 
+import json
 from collections.abc import Mapping
 from importlib import import_module
 from types import MappingProxyType
+from typing import Any
 
-from tasks.targets.endpoints.base import Endpoint, EndpointConfig, misconfigured
+from tasks.targets.endpoints.base import (
+    COMMON_OPTIONS,
+    Endpoint,
+    EndpointConfig,
+    in_words,
+    misconfigured,
+)
 
 ADAPTERS: Mapping[str, str] = MappingProxyType(
     {
@@ -17,10 +25,30 @@ ADAPTERS: Mapping[str, str] = MappingProxyType(
 )
 
 
+def option_from_text(adapter: str, name: str, text: str) -> Any:
+    """Return an option's value as a command line or a field of a form gives it.
+
+    A text where the adapter wants one, else JSON. Raises EndpointError(misconfigured).
+    """
+    kind = {**COMMON_OPTIONS, **_class_of(adapter).OPTIONS}.get(name, str)
+    if kind is str:
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise misconfigured(
+            f"The option {name!r} must be {in_words(kind)}, not {text!r}."
+        ) from None
+
+
 def build(adapter: str, config: EndpointConfig) -> Endpoint:
     """The endpoint of a configuration; raises EndpointError(misconfigured) saying what to mend."""
+    endpoint: Endpoint = _class_of(adapter)(config)
+    return endpoint
+
+
+def _class_of(adapter: str) -> Any:
     if adapter not in ADAPTERS:
         raise misconfigured(f"Unknown adapter {adapter!r}; valid: {', '.join(sorted(ADAPTERS))}.")
     module, name = ADAPTERS[adapter].split(":")
-    endpoint: Endpoint = getattr(import_module(module), name)(config)
-    return endpoint
+    return getattr(import_module(module), name)

@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 from tasks.targets.endpoints.answers import members, read_output, read_prob
 from tasks.targets.endpoints.base import (
     EndpointConfig,
     EndpointError,
     EndpointInfo,
+    OptionKind,
     Prediction,
     Reason,
     misconfigured,
@@ -27,8 +28,18 @@ class ScriptedEndpoint:
     rules: a list of the same keys with "contains" or "equals" and, optionally, "field".
     """
 
+    OPTIONS: ClassVar[Mapping[str, OptionKind]] = {
+        "label": str,
+        "output": Mapping,
+        "prob": Mapping,
+        "delay": int | float,
+        "fail": str,
+        "retry_after": int | float,
+        "rules": list,
+    }
+
     def __init__(self, config: EndpointConfig) -> None:
-        config.check_options(ANSWER | {"rules"})
+        config.check_options(self.OPTIONS)
         self._config = config
         self._rules: list[dict[str, Any]] = list(config.option("rules", Sequence, ()))
         for rule in [*self._rules, config.options]:

@@ -1,7 +1,9 @@
+from typing import Any
+
 import pytest
 
 from tasks.targets.endpoints.base import EndpointConfig, EndpointError
-from tasks.targets.endpoints.registry import ADAPTERS, build
+from tasks.targets.endpoints.registry import ADAPTERS, build, option_from_text
 
 from .conftest import qa, sentiment
 
@@ -69,3 +71,118 @@ def test_a_passage_must_be_among_the_fields() -> None:
 def test_a_target_needs_fields() -> None:
     with pytest.raises(EndpointError, match="at least one"):
         EndpointConfig(url="http://127.0.0.1", fields=(), output="label")
+
+
+GIVEN = {
+    "openai_chat": {
+        "model": ("60", "60"),
+        "instructions": ("true", "true"),
+        "template": ("{text}", "{text}"),
+        "max_tokens": ("60", 60),
+        "temperature": ("0.5", 0.5),
+        "seed": ("7", 7),
+        "structured": ("never", "never"),
+        "examples": ('[{"text": "a", "label": "positive"}]', [{"text": "a", "label": "positive"}]),
+        "stop": ('["."]', ["."]),
+        "logprobs": ("true", True),
+        "price_in": ("0.15", 0.15),
+        "price_out": ("1", 1),
+        "requests_a_day": ("5", 5),
+        "tokens_a_day": ("5", 5),
+        "requests_a_round": ("5", 5),
+        "tokens_a_round": ("5", 5),
+    },
+    "open_inference_v2": {
+        "model": ("m", "m"),
+        "version": ("2", "2"),
+        "inputs": ('{"text": "x"}', {"text": "x"}),
+        "template": ("{text}", "{text}"),
+        "template_input": ("t", "t"),
+        "rank": ("2", 2),
+        "label_output": ("l", "l"),
+        "prob_output": ("p", "p"),
+        "label_order": ('["negative", "positive"]', ["negative", "positive"]),
+        "label_map": ('{"LABEL_0": "negative"}', {"LABEL_0": "negative"}),
+    },
+    "dynalab": {
+        "version": ("2", 2),
+        "field_map": ('{"text": "t"}', {"text": "t"}),
+        "label_map": ('{"a": "positive"}', {"a": "positive"}),
+    },
+    "http": {},
+    "scripted": {
+        "label": ("positive", "positive"),
+        "output": ('{"label": "positive"}', {"label": "positive"}),
+        "prob": ('{"positive": 1, "negative": 0}', {"positive": 1, "negative": 0}),
+        "delay": ("0.1", 0.1),
+        "fail": ("busy", "busy"),
+        "retry_after": ("2", 2),
+        "rules": (
+            '[{"contains": "x", "label": "positive"}]',
+            [{"contains": "x", "label": "positive"}],
+        ),
+    },
+}
+
+
+def known_options(adapter: str) -> set[str]:
+    return set(
+        type(
+            build(adapter, sentiment("http://127.0.0.1", options=OPTIONS.get(adapter, {})))
+        ).OPTIONS
+    )
+
+
+@pytest.mark.parametrize("adapter", sorted(ADAPTERS))
+def test_every_option_can_be_given_as_a_text(adapter: str) -> None:
+    assert GIVEN[adapter].keys() == known_options(adapter)
+    read = {
+        name: option_from_text(adapter, name, text) for name, (text, _) in GIVEN[adapter].items()
+    }
+    assert read == {name: value for name, (_, value) in GIVEN[adapter].items()}
+    for name, value in read.items():
+        if adapter == "scripted" and name == "fail":
+            continue
+        build(
+            adapter, sentiment("http://127.0.0.1", options=OPTIONS.get(adapter, {}) | {name: value})
+        )
+
+
+@pytest.mark.parametrize(
+    ("adapter", "name", "value"),
+    [
+        ("openai_chat", "max_tokens", True),
+        ("openai_chat", "max_tokens", "60"),
+        ("openai_chat", "logprobs", 1),
+        ("dynalab", "version", True),
+    ],
+)
+def test_the_kind_of_an_option_is_checked(adapter: str, name: str, value: Any) -> None:
+    options = OPTIONS.get(adapter, {}) | {name: value}
+    with pytest.raises(EndpointError, match=name):
+        build(adapter, sentiment("http://127.0.0.1", options=options))
+
+
+def test_an_option_that_is_no_json_says_what_it_must_be() -> None:
+    with pytest.raises(EndpointError, match="a whole number"):
+        option_from_text("openai_chat", "max_tokens", "sixty")
+    assert option_from_text("openai_chat", "modle", "x") == "x"  # its name is refused later
+
+
+@pytest.mark.parametrize(
+    ("adapter", "path"),
+    [
+        ("openai_chat", "/v1/chat/completions"),
+        ("openai_chat", "/v1/chat/completions/"),
+        ("openai_chat", "/v1"),
+        ("openai_chat", "/v1/"),
+        ("open_inference_v2", "/v2/models/m"),
+        ("open_inference_v2", "/v2/models/m/infer"),
+        ("open_inference_v2", "/v2"),
+        ("open_inference_v2", ""),
+    ],
+)
+def test_complete_addresses_are_understood(adapter: str, path: str) -> None:
+    config = sentiment(f"http://127.0.0.1/base{path}", options=OPTIONS[adapter])
+    base = {"openai_chat": "/base/v1", "open_inference_v2": "/base"}[adapter]
+    assert build(adapter, config)._url.path == base  # type: ignore[attr-defined]
