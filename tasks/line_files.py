@@ -18,6 +18,8 @@ from typing import Any
 from tasks.config.values import FORBIDDEN
 
 DEEPEST = 100
+MOST_PROBLEMS = 50_000
+"""Lines of a file that may be wrong, or there already; reading them takes seconds."""
 PART = 2**16  # bytes that are read at once
 
 
@@ -39,6 +41,20 @@ class LineError:
 
 class FileError(ValueError):
     """The whole file cannot be read; the message says why."""
+
+
+class HopelessFile(FileError):
+    """So many lines are wrong that the rest is not read."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(line, message)  # so that it can be pickled
+        self._line, self._message = line, message
+
+    def __str__(self) -> str:
+        return (
+            f"Reading stopped at line {self._line:,} after {MOST_PROBLEMS:,} lines that cannot be "
+            f"taken, the last one because: {self._message}. Correct them or leave them out."
+        )
 
 
 class BadRow(ValueError):

@@ -20,8 +20,10 @@ from tasks.config.schema import TaskConfig
 from tasks.config.values import check_value
 from tasks.contexts.files import TAG_LENGTH
 from tasks.line_files import (
+    MOST_PROBLEMS,
     BadRow,
     FileError,
+    HopelessFile,
     LineError,
     Row,
     read_jsonl,
@@ -82,16 +84,21 @@ class SetFile:
     def __iter__(self) -> Iterator[SetRow]:
         """Each example. At MOST_ERRORS, or at the end, wrong lines raise WrongLines.
 
-        skip_bad: wrong lines are left out instead. Raises FileError where nothing can be read.
+        skip_bad: wrong lines are left out instead, up to MOST_PROBLEMS. Raises FileError where
+        nothing can be read.
         """
         self.errors, self.left_out = [], {}
+        wrong = 0
         for item in read_set(self.path, self.name, self.config):
             if isinstance(item, SetRow):
                 yield item
             elif isinstance(item, LeftOut):
                 self.left_out[item.reason] = self.left_out.get(item.reason, 0) + 1
             else:
+                wrong += 1
                 self.errors += [item] if len(self.errors) < MOST_ERRORS else []
+                if wrong == MOST_PROBLEMS:
+                    raise HopelessFile(item.line, item.message)
                 if not self.skip_bad and len(self.errors) == MOST_ERRORS:
                     break
         if self.errors and not self.skip_bad:

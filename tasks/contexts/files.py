@@ -31,8 +31,10 @@ from tasks.contexts.columns import (
 )
 from tasks.contexts.spreadsheets import ENDINGS, first_sheet, read_sheet
 from tasks.line_files import (
+    MOST_PROBLEMS,
     BadRow,
     FileError,
+    HopelessFile,
     LineError,
     Row,
     plain_lines,
@@ -221,7 +223,10 @@ def summary_of(
     files: Files = STORED,
     matching: Matching | None = None,
 ) -> Summary:
-    """What a file would add to the `stored` contexts. Raises FileError."""
+    """Find what a file would add to the `stored` contexts.
+
+    Raises FileError, also at MOST_PROBLEMS lines that are wrong or there already.
+    """
     found = Summary(columns=columns_of(data, name))
     texts = [component.name for component in config.context if component.kind.is_text]
     for item in read_new(BytesIO(data), name, config, stored, files, matching):
@@ -234,6 +239,9 @@ def summary_of(
         else:
             found.rows.append(item)
             found.lengths.append(sum(len(item.values.get(text) or "") for text in texts))
+            continue
+        if found.error_count + found.duplicate_count == MOST_PROBLEMS:
+            raise HopelessFile(item.line, item.message)
     return found
 
 
