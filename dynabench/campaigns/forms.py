@@ -91,7 +91,7 @@ TEXTS: dict[str, Any] = {
         "Markdown; a line of three hyphens begins the next step, a line {item} shows an item of "
         "the task, {item ID} or {context ID} this one."
     ),
-    "test_items": _("0: no test. Nobody meets an item twice."),
+    "test_items": _("0: no test. Nobody meets an item twice: the task needs so many for each try."),
     "ethics": _("Markdown: who approved the study, and whom people may ask."),
     "own_rules": _(
         "One a line, such as: agreement below chance + 0.2 after 20. You decide about whom they "

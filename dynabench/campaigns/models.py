@@ -137,6 +137,14 @@ class Campaign(models.Model):
         return timedelta(days=days) if days else None
 
     @property
+    def pays_parts_as_bonus(self) -> bool:
+        """Whether who did a part goes back with the code for leaving, and gets it as a bonus.
+
+        Where there is no such code, and on other panels, who approves pays the whole.
+        """
+        return self.way == self.Way.PROLIFIC and bool(self.code_returned)
+
+    @property
     def late(self) -> timedelta:
         """So long after their time people may submit: as long again, and an hour at least."""
         return timedelta(minutes=max(self.minutes, 60))
@@ -210,6 +218,10 @@ class Place(models.Model):
         max_length=500, blank=True, db_default="", default="", help_text="Of the owner's decision."
     )
     about = models.JSONField(default=dict, help_text="What they told of themselves, if anything.")
+    ran_out_at = models.DateTimeField(null=True, help_text="No work or test was left.")
+    part_pay = models.PositiveIntegerField(
+        null=True, help_text="Earned for the task, where work ran out first; null: the whole."
+    )
 
     class Meta:
         ordering = ["pk"]

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from dynabench.accounts.people import person
 from dynabench.campaigns import payment_services, quality_services, services
+from dynabench.campaigns.before.qualification_items import golds_of, items_needed
 from dynabench.campaigns.files import FILES
 from dynabench.campaigns.findings.coverage import coverage_of, groups_of
 from dynabench.campaigns.forms import CampaignForm, InviteForm, OpenForm, PaidForm, PlaceForm
@@ -123,9 +124,18 @@ def _page(
         "pays": payment_services.api_of(campaign) is not None,
         "payments": payments_of(campaign),
         "may": [to for to, states in services.FROM.items() if campaign.state in states],
+        "golds": _golds(campaign),
+        "ran_out": sum(row.place.ran_out_at is not None for row in rows),
         "form": wrong,
     }
     return render(request, "own/campaign.html", values, status=422 if wrong else 200)
+
+
+def _golds(campaign: Campaign) -> tuple[int, int] | None:
+    """How many gold items the test needs, and how many the task has; None: there is no test."""
+    if not campaign.test_items:
+        return None
+    return items_needed(campaign), golds_of(campaign).count()
 
 
 def _query(campaign: Campaign) -> str:

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
+from dynabench.campaigns.before.qualification_items import golds_of, items_needed
 from dynabench.campaigns.findings.coverage import novelty_of
 from dynabench.campaigns.invitations import mail_invitations
 from dynabench.campaigns.models import Campaign, ConsentText, Invited, LedgerRow, Place
@@ -24,6 +25,7 @@ from dynabench.campaigns.selectors import (
     rounds_are_over,
     rows_of,
 )
+from dynabench.campaigns.ways.panels import PANELS
 from dynabench.lib.encryption import encrypt
 from dynabench.lib.errors import Invalid, Refused
 from dynabench.lib.rows import changed_fields
@@ -41,6 +43,7 @@ FROM = {
 ENDED = (Place.State.SUBMITTED, Place.State.APPROVED, Place.State.REJECTED)
 FIXED = ("kind", "way", "each", "currency", "pay_task", "pay_accepted", "pay_bonus", "pay_test")
 """What was promised to people: it stays once the campaign was open."""
+TESTS = {"test_items", "test_tries", "tour"}
 COSTS = {"budget", "fee_percent", "tax_percent"}
 
 
@@ -58,6 +61,7 @@ def make_campaign(
     check_owns(actor, task)
     if Campaign.objects.filter(slug=plan["slug"]).exists():
         raise Invalid(_("Another campaign has this address."), field="slug")
+    _check_address(plan["way"], plan.get("completion_url", ""))
     made = Campaign.objects.create(task=task, sealed_token=encrypt(token), **plan)
     made.rounds.set(_of_task(task, rounds))
     _add_consent(made, consent)
@@ -88,6 +92,10 @@ def change_campaign(
     if Campaign.objects.filter(slug=plan["slug"]).exclude(pk=locked.pk).exists():
         raise Invalid(_("Another campaign has this address."), field="slug")
     changed = changed_fields(locked, plan | ({"sealed_token": encrypt(token)} if token else {}))
+    if {"way", "completion_url"} & {*changed}:
+        _check_address(locked.way, locked.completion_url)
+    if TESTS & {*changed} and locked.state in (State.OPEN, State.FULL):
+        _check_golds(locked, "test_items")
     limit = locked.budget if COSTS & {*changed} else None
     if limit is not None and (least := reserved(locked)) > limit:
         said = _("%(least)d are reserved for people who take part. Choose no less.")
@@ -173,11 +181,33 @@ def _check_ready(campaign: Campaign, ethics_name: str) -> None:
         raise Invalid(_("The rounds are over. Choose others first: Change."), field="ethics_name")
     if campaign.way in ("link", "prolific") and not campaign.code_done:
         raise Invalid(_("Write the panel's completion code first: Change."), field="ethics_name")
+    _check_golds(campaign, "ethics_name")
+    _check_address(campaign.way, campaign.completion_url, "ethics_name")
     if campaign.budget is not None and people_paid(campaign, rows_of(campaign)) == 0:
         each, code = campaign.pay.most(campaign.written), campaign.currency
         told = {"each": units(each, code), "most": units(campaign.budget, code), "code": code}
         said = _("A person can cost %(each)s and the budget is %(most)s %(code)s: it pays nobody.")
         raise Invalid(said % told, field="budget")
+
+
+def _check_golds(campaign: Campaign, field: str) -> None:
+    """Raises Invalid where the task has fewer gold items than the tries of one person take."""
+    needed, there = items_needed(campaign), golds_of(campaign).count() if campaign.test_items else 0
+    if there < needed:
+        told = {"needed": needed, "there": there}
+        said = _(
+            "The test needs %(needed)d gold items, as nobody meets one again, and the task has "
+            "%(there)d. Mark more, or ask for fewer items or tries."
+        )
+        raise Invalid(said % told, field=field)
+
+
+def _check_address(way: str, url: str, field: str = "completion_url") -> None:
+    """Raises Invalid for a completion address that nobody would be sent to."""
+    panel = PANELS.get(way)
+    if url and (panel is None or panel.done):
+        said = _("People who come this way are not sent to a completion address. Leave it empty.")
+        raise Invalid(said, field=field)
 
 
 @transaction.atomic

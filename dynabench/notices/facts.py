@@ -8,6 +8,7 @@ from typing import Any
 from django.db.models import Count, Exists, OuterRef, QuerySet
 
 from annotation.models import Example, Report
+from dynabench.campaigns.models import Place
 from dynabench.notices.rules import LATE, RoundFacts, TaskFacts
 from evaluation.models import Submission
 from tasks.models import Context, Round, TargetFailure
@@ -28,11 +29,13 @@ def facts(now: datetime) -> Mapping[int, TaskFacts]:
     reports = Report.objects.filter(resolved_at=None)
     comments = Comment.objects.filter(reported_at__isnull=False)
     models = Submission.objects.filter(queued_at__gte=now - RECENT, withdrawn_at=None)
+    ended = Place.objects.filter(ran_out_at__gte=now - RECENT)
     counts = {
         "failing": _by(failing, "target__task"),
         "reports": Counter(_by(reports, "context__round__task"))
         + Counter(_by(comments, "example__round__task")),
         "submitted": _by(models, "task"),
+        "out_of_work": _by(ended, "campaign__task"),
     }
     rounds = _rounds(now)
     tasks = {*rounds, *(task for found in counts.values() for task in found)}

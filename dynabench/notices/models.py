@@ -20,6 +20,7 @@ class Notice(models.Model):
         TARGET = "target", _("a target fails")
         REPORTS = "reports", _("reports wait")
         MODELS = "models", _("models were submitted")
+        STUDIES = "studies", _("a study runs out of work")
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="notices")
     kind = models.CharField(max_length=10, choices=Kind)

@@ -31,12 +31,16 @@ class RoundFacts:
 
 @dataclass(frozen=True)
 class TaskFacts:
-    """What a task has now; submitted: models within the last week."""
+    """What a task has now; submitted: models within the last week.
+
+    out_of_work: the people of studies who found no work or no test left, in that time.
+    """
 
     rounds: list[RoundFacts] = field(default_factory=list)
     failing: int = 0
     reports: int = 0
     submitted: int = 0
+    out_of_work: int = 0
 
 
 class Wanted(NamedTuple):
@@ -55,6 +59,7 @@ def wanted(facts: TaskFacts, now: datetime) -> Iterator[Wanted]:
         ("target", facts.failing),
         ("reports", facts.reports),
         ("models", facts.submitted),
+        ("studies", facts.out_of_work),
     ):
         if count:
             yield Wanted(kind, 0, {"count": count})

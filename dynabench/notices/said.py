@@ -18,6 +18,10 @@ def sentence(notice: Told) -> str:
         return _news_sentence(notice)
     if isinstance(notice, DutyNews):
         return _duty_sentence(notice.kind)
+    return _notice_sentence(notice)
+
+
+def _notice_sentence(notice: Notice) -> str:
     values = {"round": notice.round, **notice.numbers}
     count = notice.numbers.get("count", 0)
     match Kind(notice.kind):
@@ -47,6 +51,12 @@ def sentence(notice: Told) -> str:
             words = ngettext(
                 "%(count)d model was submitted within a week.",
                 "%(count)d models were submitted within a week.",
+                count,
+            )
+        case Kind.STUDIES:
+            words = ngettext(
+                "%(count)d person of a study found no work or no test items left.",
+                "%(count)d people of studies found no work or no test items left.",
                 count,
             )
     return words % values
@@ -98,3 +108,5 @@ def address(notice: Told) -> str:
             return reverse("own:reports", args=[code])
         case Kind.MODELS:
             return reverse("leaderboard:board", args=[code])
+        case Kind.STUDIES:
+            return reverse("own-campaigns:campaigns", args=[code])

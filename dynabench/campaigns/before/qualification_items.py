@@ -1,13 +1,16 @@
 """The test of a campaign as its page shows it: gold items that the person has not seen."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
+
+from django.db.models import QuerySet
 
 from annotation.answers import not_sealed
 from annotation.models import Example
 from annotation.writing import result_panel
 from dynabench.campaigns.before.tour import gold_in
-from dynabench.campaigns.models import Place
+from dynabench.campaigns.models import Campaign, Place, Qualification
 from validation.judging.page import shown_inputs
 from validation.judging.wording import choices, legend
 from validation.models import Gold
@@ -25,23 +28,38 @@ class Item:
     said: str = ""
 
 
-def items_of(place: Place, tries: int) -> list[Gold]:
-    """The gold items of a try: always the same until they are answered.
+def golds_of(campaign: Campaign) -> QuerySet[Gold]:
+    """The gold items that may test somebody: those that stand and that the tour does not show.
 
-    None that the person has seen elsewhere, and none that models are tested on: answers are told.
+    None that models are tested on: after a try the answers are told.
     """
-    campaign, seen = place.campaign, {"answers__validator": place.annotator_id}
     known = not_sealed(Example.objects.filter(round__task=campaign.task_id, retracted_at=None))
-    known = known.exclude(shown_to__annotator=place.annotator_id)
-    left = list(
-        Gold.objects.filter(example__in=known)
-        .exclude(**seen)
-        .exclude(example__uuid__in=gold_in(campaign))
-        .select_related("example__context", "example__round")
-        .order_by("pk")
-    )
-    wanted = min(campaign.test_items, len(left))
-    return Random(f"{place.pk} {tries}").sample(left, wanted)  # chance, no secret
+    rows = Gold.objects.filter(example__in=known)
+    return rows.exclude(example__uuid__in=gold_in(campaign))
+
+
+def items_needed(campaign: Campaign) -> int:
+    """How many gold items the tries of one person take, as nobody meets an item again."""
+    return campaign.test_items * campaign.test_tries
+
+
+def items_of(place: Place, tries: int) -> list[Gold]:
+    """The gold items of a try: the same until they are answered; empty where too few are left.
+
+    None that the person has written, or has seen elsewhere.
+    """
+    campaign, me = place.campaign, place.annotator_id
+    unseen = golds_of(campaign).exclude(answers__validator=me).exclude(example__annotator=me)
+    unseen = unseen.exclude(example__shown_to__annotator=me)
+    left = list(unseen.select_related("example__context", "example__round").order_by("pk"))
+    if len(left) < campaign.test_items:
+        return []
+    return Random(f"{place.pk} {tries}").sample(left, campaign.test_items)  # chance, no secret
+
+
+def lacks_items(campaign: Campaign, row: Qualification, golds: Sequence[Gold]) -> bool:
+    """Whether there is a test to pass and too few items are left for it. golds: as `items_of`."""
+    return bool(campaign.test_items) and row.passed_at is None and not golds
 
 
 def shown(place: Place, gold: Gold, said: str = "") -> Item:
