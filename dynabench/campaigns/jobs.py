@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from dynabench.campaigns.models import GOING, Campaign, Payment, Place
 from dynabench.campaigns.payment_services import send_payments, warn_of_approvals
-from dynabench.campaigns.place_services import free_places
+from dynabench.campaigns.place_services import free_places, note_ends_of_work
 from dynabench.campaigns.quality_services import pause_by_rule
 from dynabench.campaigns.services import settle
 from validation.models import Consensus
@@ -56,6 +56,7 @@ def _moved() -> QuerySet[Campaign]:
 
 
 def _renew(campaign: Campaign) -> int:
+    note_ends_of_work(campaign)
     free_places(campaign=campaign)
     return settle(campaign=campaign) + send_payments(campaign=campaign)
 

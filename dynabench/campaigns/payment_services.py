@@ -20,7 +20,7 @@ from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.campaigns.models import APPROVES_AFTER, Campaign, LedgerRow, Payment, Place
 from dynabench.campaigns.place_services import enter_in_ledger
-from dynabench.campaigns.selectors import ids_of, in_payment, rows_of
+from dynabench.campaigns.selectors import awaiting, ids_of, in_payment, rows_of
 from dynabench.campaigns.services import lock_owned
 from dynabench.campaigns.ways.mturk import MechanicalTurk
 from dynabench.campaigns.ways.panels import Arrival
@@ -66,7 +66,7 @@ def plan_bonuses(*, campaign: Campaign, actor: User) -> int:
     open_ones = in_payment(locked)
     planned = []
     for row in rows_of(locked):
-        owed = row.owed if row.place.state == Place.State.APPROVED else 0
+        owed = row.owed if _takes_bonus(row.place, locked) else 0
         if owed > 0 and row.place.pk not in open_ones and row.place.sealed_id:
             planned.append(Payment(place=row.place, kind=Kind.BONUS, amount=owed))
     Payment.objects.bulk_create(planned)
@@ -74,10 +74,19 @@ def plan_bonuses(*, campaign: Campaign, actor: User) -> int:
     return len(planned)
 
 
+def _takes_bonus(place: Place, campaign: Campaign) -> bool:
+    """Whether somebody gets what they are owed as a bonus: once approved, or for a part at once."""
+    is_part = campaign.pays_parts_as_bonus and place.part_pay is not None
+    wanted = Place.State.SUBMITTED if is_part else Place.State.APPROVED
+    return place.state == wanted
+
+
 @transaction.atomic
 def plan_decision(*, place: Place, actor: User, approve: bool, reason: str = "") -> None:
     """Plan to approve or reject at the panel what somebody submitted. Raises Refused, Invalid."""
     campaign = lock_owned(place.campaign, actor)
+    if campaign.pays_parts_as_bonus and place.part_pay is not None:
+        raise Refused(_("This person gets a part of the pay, as a bonus."), code="part")
     if not approve and len(reason) < REASON_LENGTH:
         said = _("Give a reason of at least %(n)d characters; the person reads it.")
         raise Invalid(said % {"n": REASON_LENGTH}, field="reason")
@@ -105,10 +114,8 @@ def warn_of_approvals() -> int:
 @transaction.atomic
 def _warn(campaign: Campaign) -> int:
     now, after = timezone.now(), campaign.approves_after or WARNING
-    near = campaign.all_places.filter(
-        state=Place.State.SUBMITTED,
-        warned_at=None,
-        submitted_at__lte=now - after + min(WARNING, after / 2),
+    near = awaiting(campaign).filter(
+        warned_at=None, submitted_at__lte=now - after + min(WARNING, after / 2)
     )
     first = near.aggregate(first=Min("submitted_at"))["first"]
     if first is None or not (n := near.update(warned_at=now)):
@@ -284,7 +291,10 @@ def _end(payment: Payment) -> bool:
     to = Place.State.APPROVED if is_approved else Place.State.REJECTED
     Place.objects.filter(pk=place.pk).update(state=to, reason=payment.reason)
     if is_approved:
-        enter_in_ledger(place, LedgerRow.Kind.PAID, place.campaign.pay_task, "approval")
+        whole = place.campaign.pay_task
+        if place.part_pay is not None:  # the panel pays nothing less
+            enter_in_ledger(place, LedgerRow.Kind.EARNED, whole - place.part_pay, "rest")
+        enter_in_ledger(place, LedgerRow.Kind.PAID, whole, "approval")
     return True
 
 

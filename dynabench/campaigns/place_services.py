@@ -30,12 +30,15 @@ from dynabench.campaigns.selectors import (
     OWED,
     RESERVED,
     TAKEN,
+    Done,
     done_of,
     ids_of,
     may_submit,
+    pay_of,
     rounds_are_over,
 )
 from dynabench.campaigns.ways.panels import PANELS, Arrival
+from dynabench.campaigns.work_left import is_work_left
 from dynabench.lib.encryption import encrypt
 from dynabench.lib.errors import Refused
 from dynabench.lib.rows import changed_fields
@@ -45,6 +48,8 @@ MOST_CROWD, LEAST_CROWD, CROWD_SECONDS = 0.2, 2, 7 * 86_400
 """The share of the places that people from one address have at a time, and at least how many."""
 ROLES = {"write": "writer", "judge": "judge", "both": "annotator", "arena": "annotator"}
 SOURCES = {"prolific": Annotator.Source.PROLIFIC, "mturk": Annotator.Source.MTURK}
+LAST_LOOK = timedelta(minutes=5)
+"""So long before somebody who is late loses their place, it is looked whether work is left."""
 State = Place.State
 
 
@@ -103,8 +108,9 @@ def _free(campaign: Campaign) -> None:
     over.filter(state=State.WORKING).update(state=State.LAPSED)
     for place in over.filter(state=State.LAPSED, expires_at__lte=now - campaign.late):
         place.campaign = campaign
-        if may_submit(place, done_of(place)):
-            _end(place)
+        done = done_of(place)
+        if may_submit(place, done):
+            _end(place, done)
         else:
             changed_fields(place, {"state": State.OVER, "expires_at": now})
 
@@ -324,27 +330,63 @@ def come_in(*, user: User) -> None:
     going.update(draft={})
 
 
+def note_end_of_work(place: Place, done: Done) -> bool:
+    """Note that the site has no work left for somebody, the first time; whether it has none.
+
+    From then on they may submit what they have done. No lock, one update.
+    """
+    if is_work_left(place, done):
+        return False
+    if place.ran_out_at is None:
+        place.ran_out_at = timezone.now()
+        Place.objects.filter(pk=place.pk, ran_out_at=None).update(ran_out_at=place.ran_out_at)
+    return True
+
+
+def note_ends_of_work(campaign: Campaign) -> None:
+    """Note it of those who are about to lose their place, have begun and found no more work.
+
+    They may have closed the page that said so. No lock.
+    """
+    late = timezone.now() - campaign.late + LAST_LOOK
+    going = campaign.all_places.filter(state__in=(State.WORKING, State.LAPSED), ran_out_at=None)
+    for place in going.filter(expires_at__lte=late).select_related("annotator__user"):
+        place.campaign = campaign
+        done = done_of(place)
+        if done.amount and not done.is_enough:
+            note_end_of_work(place, done)
+
+
 @transaction.atomic
 def submit(*, place: Place) -> Place:
     """Somebody has done what was asked, in time or late, and is owed the pay for the task.
 
-    Locks the campaign, so that their money goes to nobody else meanwhile. Raises Refused while
-    something is left to do.
+    Also who has done a part, once `note_end_of_work` has noted that no work is left. Locks the
+    campaign, so that their money goes to nobody else meanwhile. Raises Refused while something is
+    left to do.
     """
     _free(lock(place.campaign_id))
     found = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
     if found.state not in (State.WORKING, State.LAPSED):
         return found
-    if not may_submit(found, done_of(found)):
+    done = done_of(found)
+    if not may_submit(found, done):
         raise Refused(_("Something is left to do."), code="unfinished")
-    _end(found)
+    _end(found, done)
     return found
 
 
-def _end(place: Place) -> None:
-    """All is done: submit it."""
-    changed_fields(place, {"state": State.SUBMITTED, "submitted_at": timezone.now()})
-    enter_in_ledger(place, LedgerRow.Kind.EARNED, place.campaign.pay_task, "task")
+def _end(place: Place, done: Done) -> None:
+    """All is done that could be: submit it. Who could begin nothing gets the pay for the test."""
+    campaign, now = place.campaign, timezone.now()
+    if not done.is_enough and not done.amount:
+        changed_fields(place, {"state": State.SCREENED, "submitted_at": now})
+        enter_in_ledger(place, LedgerRow.Kind.EARNED, campaign.pay_test, "test")
+        return
+    pay = pay_of(place, done)
+    part = None if pay == campaign.pay_task else pay
+    changed_fields(place, {"state": State.SUBMITTED, "submitted_at": now, "part_pay": part})
+    enter_in_ledger(place, LedgerRow.Kind.EARNED, pay, "task")
 
 
 def enter_in_ledger(place: Place, kind: str, amount: int, cause: str) -> None:

@@ -12,7 +12,7 @@ from annotation.models import Example
 from dynabench.campaigns.findings.costs import parts_of
 from dynabench.campaigns.models import GOING, Campaign, LedgerRow, Payment, Place
 from dynabench.campaigns.rules.cost import Parts, in_the_end
-from dynabench.campaigns.rules.pay import people_left, per_hour
+from dynabench.campaigns.rules.pay import part_of, people_left, per_hour
 from dynabench.campaigns.ways.panels import Arrival
 from dynabench.lib.encryption import Unreadable, decrypt
 from leaderboard.models import Battle
@@ -27,13 +27,17 @@ RESERVED = (*TAKEN, "lapsed")
 
 @dataclass(frozen=True)
 class Done:
-    """What a person has done since they agreed, of what a campaign asks."""
+    """What a person has done since they agreed, of what a campaign asks.
+
+    has_code: whether who has done it gets a code for the panel.
+    """
 
     kind: str
     each: int
     written: int = 0
     judged: int = 0
     compared: int = 0
+    has_code: bool = False
 
     @property
     def parts(self) -> list[tuple[str, int]]:
@@ -50,6 +54,16 @@ class Done:
     def is_enough(self) -> bool:
         """Whether nothing is left to do."""
         return all(done >= self.each for _name, done in self.parts)
+
+    @property
+    def amount(self) -> int:
+        """How much is done of all that is asked, `asked`."""
+        return sum(min(done, self.each) for _name, done in self.parts)
+
+    @property
+    def asked(self) -> int:
+        """How much is asked in all."""
+        return self.each * len(self.parts)
 
 
 def ids_of(place: Place) -> Arrival | None:
@@ -77,9 +91,27 @@ def rounds_are_over(campaign: Campaign) -> bool:
 
 
 def may_submit(place: Place, done: Done) -> bool:
-    """Whether all is done, or what was begun cannot be gone on with, as the rounds are over."""
-    has_begun = any(n for _name, n in done.parts)
-    return done.is_enough or (has_begun and rounds_are_over(place.campaign))
+    """Whether all is done, or cannot be gone on with, as work ran out or the rounds are over."""
+    has_begun = done.amount > 0
+    over = place.ran_out_at is not None or (has_begun and rounds_are_over(place.campaign))
+    return done.is_enough or over
+
+
+def pay_of(place: Place, done: Done) -> int:
+    """What somebody who submits now earns for the task.
+
+    All of it also where the rounds ended first; where work ran out, the part that is done.
+    """
+    campaign = place.campaign
+    if done.is_enough or (done.amount and rounds_are_over(campaign)):
+        return campaign.pay_task
+    return part_of(campaign.pay_task, done.amount, done.asked)
+
+
+def awaiting(campaign: Campaign) -> QuerySet[Place]:
+    """The places that wait for the owner's decision; a part that is paid as a bonus needs none."""
+    rows = campaign.all_places.filter(state=Place.State.SUBMITTED)
+    return rows.filter(part_pay=None) if campaign.pays_parts_as_bonus else rows
 
 
 def written_by(place: Place) -> QuerySet[Example]:
@@ -106,7 +138,7 @@ def done_of(place: Place) -> Done:
     if campaign.kind == "arena":
         voted = Battle.objects.filter(task=campaign.task_id, voter=place.annotator_id)
         done["compared"] = voted.filter(began_at__gte=place.began_at).exclude(winner="").count()
-    return Done(campaign.kind, campaign.each, **done)
+    return Done(campaign.kind, campaign.each, **done, has_code=bool(campaign.code_done))
 
 
 def ledger_of(campaign: Campaign) -> QuerySet[LedgerRow]:
@@ -169,16 +201,14 @@ def in_payment(campaign: Campaign) -> set[int]:
 
 
 def owed_outside(campaign: Campaign) -> list[Row]:
-    """Who is owed what an owner may pay elsewhere, without paying it twice; three queries.
+    """Who is owed what an owner may pay elsewhere, without paying it twice; four queries.
 
     Where a panel is asked by its API, it pays for the task once that is approved.
     """
     going = in_payment(campaign)
-    waits = {Place.State.SUBMITTED} if campaign.sealed_token else set()
+    waits = set(awaiting(campaign).values_list("pk", flat=True)) if campaign.sealed_token else set()
     return [
-        row
-        for row in rows_of(campaign)
-        if row.owed > 0 and row.place.pk not in going and row.place.state not in waits
+        row for row in rows_of(campaign) if row.owed > 0 and row.place.pk not in {*going, *waits}
     ]
 
 
@@ -190,8 +220,7 @@ def approval_due(campaign: Campaign) -> tuple[int, datetime] | None:
     after = campaign.approves_after
     if after is None:
         return None
-    waiting = campaign.all_places.filter(state=Place.State.SUBMITTED)
-    found = waiting.aggregate(n=Count("pk"), first=Min("submitted_at"))
+    found = awaiting(campaign).aggregate(n=Count("pk"), first=Min("submitted_at"))
     return (found["n"], found["first"] + after) if found["n"] else None
 
 

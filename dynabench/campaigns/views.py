@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from dynabench.accounts.people import person
 from dynabench.campaigns import place_services, quality_services
 from dynabench.campaigns.before import qualification_services
-from dynabench.campaigns.before.qualification_items import Item, items_of, shown
+from dynabench.campaigns.before.qualification_items import Item, items_of, lacks_items, shown
 from dynabench.campaigns.before.questionnaire_services import answer_questions
 from dynabench.campaigns.before.tour import tour_of
 from dynabench.campaigns.forms import ConsentForm, QuestionnaireForm
@@ -24,7 +24,7 @@ from dynabench.campaigns.invitations import invited, is_invited
 from dynabench.campaigns.models import Campaign, Place
 from dynabench.campaigns.place_services import NoPlace
 from dynabench.campaigns.rules.questionnaire import read_questionnaire
-from dynabench.campaigns.selectors import done_of, ids_of, may_submit
+from dynabench.campaigns.selectors import done_of, ids_of, may_submit, pay_of
 from dynabench.campaigns.session import (
     arrival_of,
     enter,
@@ -244,20 +244,37 @@ def progress(request: HttpRequest, slug: str) -> HttpResponse:
         return _consent_page(request, campaign, ConsentForm(campaign), is_again=True)
     if place.state == State.TESTING:
         return redirect("campaigns:test", slug)
-    left = dict.fromkeys(("returned", "over"), campaign.code_returned)
-    codes = {**left, "screened": campaign.code_screened or campaign.code_returned}
+    done, pause = done_of(place), place.pauses.last()
+    is_working = place.state in (State.WORKING, State.LAPSED)
+    goes_on = is_working and (pause is None or pause.lifted_at is not None)
+    has_work = goes_on and not done.is_enough and not place_services.note_end_of_work(place, done)
     values = {
         "place": place,
-        "may_submit": may_submit(place, done := done_of(place)),
+        "may_submit": is_working and may_submit(place, done),
+        "done": done,
+        "has_work": has_work,
+        "is_out_of_work": goes_on and not done.is_enough and not has_work,
+        "pay": pay_of(place, done) if done.amount else campaign.pay_test,
         "work": [(WORK[name], n) for name, n in done.parts],
-        "pause": place.pauses.last(),
+        "pause": pause,
         "late_until": place.expires_at + campaign.late,
-        "is_working": place.state in (State.WORKING, State.LAPSED),
+        "is_working": is_working,
         "help": render_markdown(campaign.help_text),
-        **_way_back(campaign, codes.get(place.state, campaign.code_done)),
+        **_way_back(campaign, _code(place)),
         "turk": ids_of(place) if campaign.way == Campaign.Way.MTURK else None,
     }
     return _page(request, campaign, "campaigns/progress.html", values)
+
+
+def _code(place: Place) -> str:
+    """The panel's code for how somebody's part ended."""
+    campaign = place.campaign
+    is_part = campaign.pays_parts_as_bonus and place.part_pay is not None
+    if place.state in (State.RETURNED, State.OVER) or is_part:
+        return campaign.code_returned
+    if place.state == State.SCREENED:
+        return campaign.code_screened or campaign.code_returned
+    return campaign.code_done
 
 
 @require_POST
@@ -278,9 +295,13 @@ def agree_again(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_POST
 def finish(request: HttpRequest, slug: str) -> HttpResponse:
-    """Submit, once everything is done."""
+    """Submit, once everything is done or no work is left."""
+    place = _mine(request, slug)
+    done = done_of(place)
+    if place.state in (State.WORKING, State.LAPSED) and not may_submit(place, done):
+        place_services.note_end_of_work(place, done)
     with as_message(request):
-        enter(request, place_services.submit(place=_mine(request, slug)))
+        enter(request, place_services.submit(place=place))
     return redirect("campaigns:progress", slug)
 
 
@@ -336,6 +357,7 @@ def test(request: HttpRequest, slug: str) -> HttpResponse:
     qualification_services.note_tour(place=place, tour=tour)
     values: dict[str, Any] = {
         "row": row,
+        "lacks_items": lacks_items(place.campaign, row, golds),
         "steps": tour,
         "items": [
             shown(place, gold, request.POST.get(str(gold.example.uuid), "")) for gold in golds
@@ -349,6 +371,8 @@ def test(request: HttpRequest, slug: str) -> HttpResponse:
             return _page(request, place.campaign, "campaigns/test.html", told, status=422)
         place = _mine(request, slug)
         enter(request, place)
+        if values["lacks_items"]:
+            return redirect("campaigns:progress", slug)
         asked = list(zip(values["items"], golds, strict=True))
         missed = _missed(asked, request.POST.dict())
         told = {"row": row, "missed": missed, "may_begin": place.state == State.WORKING}

@@ -198,7 +198,8 @@ def _studies(me: Annotator) -> dict[str, Section]:
     """What the person agreed to and got in campaigns; never a panel's id."""
     return {
         "studies": Place.objects.filter(annotator=me).values(
-            *("state", "consented_at", "began_at", "submitted_at", "reason", "answers", "about"),
+            *("state", "consented_at", "began_at", "submitted_at", "ran_out_at"),
+            *("reason", "answers", "about"),
             study=F("campaign__name"),
             consent_version=F("consent__number"),
         ),

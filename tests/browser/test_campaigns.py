@@ -45,7 +45,6 @@ def work(page, round, user):
     submit_button(page).click()
     expect(page.locator("#verdict-title")).to_be_visible()
     page.locator("#next").click()  # all is written
-    page.get_by_role("button", name="Submit").click()
     expect(page.get_by_text("DONE")).to_be_visible()
 
 

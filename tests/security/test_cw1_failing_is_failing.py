@@ -18,7 +18,6 @@ from tasks.models import TaskMember
 from tests.support.campaigns import open_campaign, take_part
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from tests.support.judging import write_many
-from tests.web.conftest import _fast_and_clean  # noqa: F401
 from validation.models import Gold, GoldAnswer
 
 pytestmark = pytest.mark.django_db

@@ -39,7 +39,6 @@ from tests.support.arenas import make_arena
 from tests.support.campaigns import agree, open_campaign, take_part
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from tests.support.judging import write
-from tests.web.conftest import _fast_and_clean  # noqa: F401
 from validation.decisions.consensus_rows import derive_all
 from validation.judging.services import cast_validation, lease_next, skip_example
 from validation.models import Consensus, JudgeLease, Skip, Validation

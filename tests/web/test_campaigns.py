@@ -70,7 +70,7 @@ def test_from_the_panels_link_to_the_completion_code(nli, way):
     assert client.get("/me/data/").url == "/c/study/progress/"  # narrow
     client.post("/c/study/finish/")
     assert Place.objects.get().state == "working"  # something is left to do
-    assert 'href="/c/study/progress/"' in send_example(client).text  # and no "Write another"
+    assert 'action="/c/study/finish/"' in send_example(client).text  # and no "Write another"
     client.post("/c/study/finish/")
     page = client.get("/c/study/progress/")
     assert "DONE" in page.text

@@ -156,9 +156,13 @@ def own_vote(validator: Annotator, uuid: UUID) -> Validation | GoldAnswer:
 
 
 def judged_today(validator: Annotator, task: Task, answers: Sequence[GoldAnswer]) -> int:
-    """How many examples the validator has judged since 00:00 UTC, with gold items."""
+    """How many examples the validator has judged since 00:00 UTC, with gold items.
+
+    But none of a study's test, which is no work and has no time.
+    """
     today = timezone.now().date()
-    extra = sum(answer.created_at.date() == today for answer in answers)
+    worked = [answer for answer in answers if answer.seconds is not None]
+    extra = sum(answer.created_at.date() == today for answer in worked)
     return queue.judged_today(validator, task) + extra
 
 

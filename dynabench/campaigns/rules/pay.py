@@ -56,6 +56,15 @@ class Pay:
         return max(0, budget - self.with_costs(others)) // each
 
 
+def part_of(amount: int, done: int, asked: int) -> int:
+    """The share of an amount for what was done of what was asked, rounded up; no more than all.
+
+    >>> part_of(150, 1, 2), part_of(100, 1, 3), part_of(100, 5, 3)
+    (75, 34, 100)
+    """
+    return ceil(amount * min(done, asked) / asked) if asked else amount
+
+
 def per_hour(earned: Iterable[tuple[int, float]]) -> int | None:
     """What the median person earned in an hour; None while nobody has. Of amounts and seconds.
 

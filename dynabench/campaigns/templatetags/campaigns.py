@@ -1,6 +1,7 @@
 """How pages show a campaign: its money, its rules, whether enough is written."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from django.template import Library
@@ -12,7 +13,7 @@ from dynabench.accounts.models import User
 from dynabench.campaigns.models import Place
 from dynabench.campaigns.rules.own_rules import MEASURES
 from dynabench.campaigns.rules.pay import units
-from dynabench.campaigns.selectors import Done, done_of, written_by
+from dynabench.campaigns.selectors import Done, done_of
 from tasks.models import Task
 
 register = Library()
@@ -40,20 +41,28 @@ def money_or_unknown(amount: int | None, currency: str) -> str:
     return _("unknown") if amount is None else money(amount, currency)
 
 
-@register.simple_tag
-def study_written_for(example: Example) -> str:
-    """The study for which the author has written all, by its address; empty: none.
+@dataclass(frozen=True)
+class Study:
+    """A study for which somebody works, by its address, and what they have done for it."""
 
-    One query, and two more in a study.
+    slug: str
+    done: Done
+
+
+@register.simple_tag
+def study_written_for(example: Example) -> Study | None:
+    """The study for which the author has written all.
+
+    One query, and a few more in a study.
     """
     place = _working(
         annotator=example.annotator_id,
         campaign__task=example.round.task_id,
         campaign__kind__in=("write", "both"),
     )
-    if place is None or written_by(place).count() < place.campaign.each:
-        return ""
-    return place.campaign.slug
+    if place is None or (done := done_of(place)).written < place.campaign.each:
+        return None
+    return Study(place.campaign.slug, done)
 
 
 @register.simple_tag
