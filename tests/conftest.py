@@ -67,6 +67,10 @@ COMPONENTS = {
     "gettext": ("GNU gettext", lambda: shutil.which("xgettext") is not None),
     "bucket": ("Swift (Debian: apt-get install python3-swift)", buckets.are_installed),
     "promtool": ("promtool (Debian: prometheus)", lambda: shutil.which("promtool") is not None),
+    "proxies": (
+        "Caddy and nginx (Debian: caddy, nginx-light)",
+        lambda: all(map(shutil.which, ("caddy", "nginx"))),
+    ),
     "systemd": ("systemd-analyze", lambda: shutil.which("systemd-analyze") is not None),
     "servers": ("redis-server and PostgreSQL's programs", parts.are_installed),
 }

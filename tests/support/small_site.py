@@ -18,7 +18,7 @@ _file.flush()
 
 def application(environ: dict[str, Any], start: StartResponse) -> Any:
     """Answer by the path; /echo says how much of a body came, /refuse reads nothing of it."""
-    path = environ["PATH_INFO"]
+    path = environ["PATH_INFO"].removeprefix("/t")
     length = int(environ.get("CONTENT_LENGTH") or 0)
     if path == "/echo":
         body = environ["wsgi.input"].read()

@@ -7,7 +7,7 @@ HEAD_SECONDS = 10.0
 HEAD_BYTES = 64 * KIB
 LINGER_SECONDS = 2.0
 """How long, and for how many bytes, a client that is answered may still send before we close."""
-LINGER_BYTES = MIB
+LINGER_BYTES = 32 * MIB
 
 BUFFERED_BYTES = 2560 * KIB
 """Up to this size, Django's limit for strangers, a body is received before a thread is taken."""

@@ -18,7 +18,7 @@ from gunicorn.errors import ConfigError
 from gunicorn.http.errors import LimitRequestHeaders
 from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
 
-from .connection import Connection, HeadTooLarge, State
+from .connection import RECEIVE_BYTES, Connection, HeadTooLarge, State
 from .limits import (
     HEAD_SECONDS,
     LINGER_BYTES,
@@ -282,7 +282,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         self._advance(conn)
 
     def _read_off(self, conn: Connection) -> None:
-        data = conn.plain.recv(LINGER_BYTES)
+        data = conn.plain.recv(RECEIVE_BYTES)
         conn.lingered += len(data)
         if not data or conn.lingered >= LINGER_BYTES:
             self._drop(conn)
