@@ -28,7 +28,7 @@ class Boards(Asking):
         weights: of metrics, as `{"accuracy": 4, "throughput": 1}`; datasets: of sets, as
         `{"round-1": 5}`; both 0 to 8, the owner's (or the fork's) unless told. mode: `classic` is
         the published formula, `anchored` (0 to 100) is usual where the task has a reference pool.
-        mine: one's own unpublished models too.
+        mine: one's own unpublished models too. Of `sets` with `is_sealed` the scores are rounded.
         """
         asked = {f"w_{name}": weight for name, weight in (weights or {}).items()}
         asked |= {f"d_{name}": weight for name, weight in (datasets or {}).items()}
@@ -39,7 +39,8 @@ class Boards(Asking):
     def compare(self, a: str, b: str, evaluation_set: str | None = None) -> Flow[types.Compared]:
         """Two models of a task on every set, with what of their differences may be chance.
 
-        evaluation_set: one of those in `readable`, to get examples on which they differ.
+        evaluation_set: one of those in `readable`, to get examples on which they differ. Rows with
+        `is_rounded` are of sealed sets, whose scores are rounded.
         """
         task = (yield from self._get(f"/models/{a}/"))["task"]
         asked = {"a": a, "b": b, "set": evaluation_set, "mine": 1}

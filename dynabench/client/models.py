@@ -253,7 +253,10 @@ class Models(Uploading, Following):
 
     @method
     def scores(self, model_id: str) -> Flow[list[types.Score]]:
-        """Every number that was measured of a model."""
+        """Return every number that was measured of a model.
+
+        `is_rounded`: the set is sealed, so the value is one of a few steps (and others' may lack).
+        """
         return self._all(f"/models/{model_id}/scores/")
 
     @method
@@ -281,6 +284,7 @@ class Models(Uploading, Following):
     ) -> Flow[types.Results]:
         """A model's scores, ranks and Dynascore, once all its evaluations are over.
 
+        In `scores`, `is_rounded` marks those on sealed sets, which are one of a few steps.
         wait: False returns at once what there is. timeout: seconds to wait at most. Raises
         EvaluationFailed (with the end of the log), TimedOut.
         """

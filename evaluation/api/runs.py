@@ -241,12 +241,17 @@ class ScoreSerializer(serializers.ModelSerializer[Score]):
     judged = serializers.IntegerField(source="run.version.judged", allow_null=True)
     to_judge = serializers.IntegerField(source="run.version.to_judge", allow_null=True)
     suite = serializers.ChoiceField(EvaluationRun.Suite.choices, source="run.suite")
+    is_rounded = serializers.BooleanField(
+        read_only=True,
+        help_text="The set is sealed: the value is rounded to a step of about a standard error.",
+    )
 
     class Meta:
         model = Score
         fields = (
             *("run", "evaluation_set", "version", "is_provisional", "judged", "to_judge", "suite"),
             *("metric", "metric_version", "slice", "kind", "value", "low", "high", "n"),
+            "is_rounded",
         )
 
 

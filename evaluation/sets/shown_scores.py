@@ -54,6 +54,7 @@ def as_shown(score: Score) -> Score:
     if score.value is not None:
         size = min(score.run.version.size, score.n)
         score.value, score.low, score.high = shown_number(score.metric, score.value, size)
+    score.is_rounded = True
     return score
 
 

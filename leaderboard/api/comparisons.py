@@ -12,6 +12,7 @@ from dynabench.lib.api import versioned
 from dynabench.lib.errors import Refused
 from leaderboard.api.asking import MINE, matrix_for, version_of
 from leaderboard.api.schemas import Compared
+from leaderboard.board.columns import OF_RUNS
 from leaderboard.compare.views import SAME, SIDES, asked_page, places_of
 from tasks.access import find_task
 from tasks.models import Task
@@ -134,6 +135,7 @@ def _row(row: "ComparedMetric") -> dict[str, Any]:
         "judged": row.set.judged,
         "to_judge": row.set.to_judge,
         "metric": row.metric,
+        "is_rounded": row.set.is_sealed and row.metric not in OF_RUNS,
         "slice": row.slice,
         "a": row.values[0]._asdict(),
         "b": row.values[1]._asdict(),

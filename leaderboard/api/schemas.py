@@ -10,6 +10,7 @@ from rest_framework import serializers
 from evaluation.api.llm_judges import AgreementSerializer
 
 Shape = serializers.Serializer[Any]
+ROUNDED = "The set is sealed: the value is rounded to a step of about a standard error."
 
 
 class Interval(Shape):
@@ -24,6 +25,7 @@ class Measured(Interval):
     """A score, and of how many examples it is."""
 
     n = serializers.IntegerField()
+    is_rounded = serializers.BooleanField(help_text=ROUNDED)
 
 
 class Failure(Shape):
@@ -255,6 +257,7 @@ class ComparedRow(Shape):
     )
     to_judge = serializers.IntegerField(allow_null=True, help_text="Of so many that others judge.")
     metric = serializers.CharField()
+    is_rounded = serializers.BooleanField(help_text=ROUNDED)
     slice = serializers.CharField(allow_blank=True)
     a = Interval()
     b = Interval()

@@ -126,6 +126,8 @@ def _warnings(one: Set) -> Iterator[str]:
         yield f"{words}: {one.title} was taken before its round was judged to the end."
     if one.is_small:
         yield f"{one.title} has {one.size} examples; a board ranks by a round's set of {one.least}."
+    if one.is_sealed:
+        yield f"{one.title} is sealed, so the number is rounded."
 
 
 def _without(number: int, state: str | None) -> str:
@@ -157,7 +159,9 @@ def _scores(matrix: Matrix, row: RankedModel | None) -> dict[str, Any]:
             cell = _shown_cell(name, cell_of(matrix, row.place, place, name))
             if cell.value is not None:
                 n = int(matrix.numbers.n[row.place, place, column]) or one.size
-                found.setdefault(one.name, {})[name] = {**cell._asdict(), "n": n}
+                is_rounded = one.is_sealed and name not in OF_RUNS
+                measured = {**cell._asdict(), "n": n, "is_rounded": is_rounded}
+                found.setdefault(one.name, {})[name] = measured
     return found
 
 

@@ -78,6 +78,7 @@ def test_a_scored_model_of_two_rounds(api, alice, task):
         "low": 0.815,
         "high": 0.825,
         "n": 1000,
+        "is_rounded": False,
     }
     assert (found["throughput"], found["memory"], found["fairness"]) == (50, 2, 0.66)
     assert (found["memory_mean"], found["latency_p95"]) == (1.333333, 0.2)

@@ -105,6 +105,37 @@ def test_the_attack_of_34_files_learns_one_rounded_result(client, task, version,
     assert "9.4%" not in client.get(f"/m/{seen[5].pk}/").text
 
 
+def test_programs_are_told_what_is_rounded(client, task, version, hand_in):
+    """By the API: each score, the results, a comparison and the board; exact ones are not."""
+    open_version = set_version(task, "open", size=SIZE)
+    editor = UserFactory()
+    task.members.create(user=editor, role="editor")
+    models = [hand_in(UserFactory(), version, ["neutral"] * SIZE, name=n) for n in ("a", "b")]
+    for model in models:
+        queued_run(model, open_version)
+        execute(claim_next())
+    expected = {"sealed": True, "open": False}
+
+    def read(path):
+        return client.get(f"/api/v1/{path}").json()
+
+    (a, b) = (model.pk for model in models)
+    for reader in (None, models[0].owner):
+        if reader:
+            client.force_login(reader)
+        scores = read(f"models/{a}/scores/")["results"]
+        assert {one["evaluation_set"]: one["is_rounded"] for one in scores} == expected
+        results = read(f"models/{a}/results/")["scores"]
+        found = {name: one["accuracy"]["is_rounded"] for name, one in results.items()}
+        assert found == expected
+        assert not any(one.get("throughput", {}).get("is_rounded") for one in results.values())
+    rows = read(f"tasks/nli/leaderboard/compare/?a={a}&b={b}")["rows"]
+    accuracies = {row["set"]: row["is_rounded"] for row in rows if row["metric"] == "accuracy"}
+    assert accuracies == expected
+    client.force_login(editor)
+    assert not any(one["is_rounded"] for one in read(f"models/{a}/scores/")["results"])
+
+
 def test_many_accounts_learn_the_bound_each(version, hand_in):
     people = [UserFactory() for _ in range(3)]
     models = [

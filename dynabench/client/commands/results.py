@@ -1,7 +1,7 @@
 """`dynabench results`, `leaderboard` and `compare`: what models reached."""
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dynabench.client.commands.shared import (
@@ -78,7 +78,18 @@ def shown(results: Numbers) -> str:
     ]
     if rows:
         lines.append(table(["set", "metric", "value", "95 % interval", "n"], rows))
-    return "\n".join([*lines, *(f"Note: {text}" for text in results["notes"])])
+    rounded = [
+        name
+        for name, metrics in results["scores"].items()
+        if any(number.get("is_rounded") for number in metrics.values())
+    ]
+    return "\n".join([*lines, *_sealed(rounded), *(f"Note: {text}" for text in results["notes"])])
+
+
+def _sealed(names: Iterable[str]) -> Iterator[str]:
+    """That the scores on these sets are rounded."""
+    for name in names:
+        yield f"Note: {name} is sealed (its answers are secret), so its scores are rounded."
 
 
 def _interval(number: Numbers) -> str | None:
@@ -108,7 +119,10 @@ def leaderboard(args: argparse.Namespace) -> int:
     columns = [_metric(metric["name"], metric.get("judge")) for metric in board["metrics"]]
     heads = ["rank", "model", "Dynascore", *columns]
     shown = table(heads, rows) if rows else f"{args.task} has no published model yet."
-    tell(args, board, "\n".join([shown, *_early(board["sets"])]))
+    sealed = _sealed(
+        one["name"] for one in board["sets"] if one.get("is_sealed") and one.get("counts", True)
+    )
+    tell(args, board, "\n".join([shown, *_early(board["sets"]), *sealed]))
     return 0
 
 
@@ -145,7 +159,8 @@ def compare(args: argparse.Namespace) -> int:
     heads = ["set", "metric", *names.values(), "difference", "95 % interval", "better"]
     shown = table(heads, rows) if rows else "They have no set in common."
     sets = {row["set"]: {**row, "name": row["set"]} for row in found["rows"]}
-    tell(args, found, "\n".join([shown, *_early([*sets.values()])]))
+    sealed = dict.fromkeys(row["set"] for row in found["rows"] if row.get("is_rounded"))
+    tell(args, found, "\n".join([shown, *_early([*sets.values()]), *_sealed(sealed)]))
     return 0
 
 

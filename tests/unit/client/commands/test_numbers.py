@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from dynabench.client.commands import main
-from tests.unit.client.commands.conftest import ID, refusal
+from tests.unit.client.commands.conftest import ID, RESULTS, refusal
 
 
 def test_a_leaderboard_by_ones_own_weights(server, capsys):
@@ -33,6 +33,48 @@ def test_a_leaderboard_by_ones_own_weights(server, capsys):
     assert "round-1 v2 is provisional, 3 of 9 judged" in note
     assert first.split() == ["1", "a", "61.50", "61.50", "-"]
     assert second.split() == ["not", "run", "b", "-", "-", "-"]
+
+
+def test_what_is_rounded_is_said_to_be(server, capsys):
+    """On a sealed set a score is one of a few steps: nobody shall take it for the exact one."""
+    number = {"value": 0.7857, "low": 0.71, "high": 0.86, "n": 200}
+    scores = {
+        "hidden": {"accuracy": {**number, "is_rounded": True}},
+        "open": {"accuracy": {**number, "is_rounded": False}},
+        "older": {"accuracy": number},  # a server that does not say
+    }
+    server.answers[f"GET /models/{ID}/results/"] = {**RESULTS, "scores": scores, "notes": []}
+    assert main(["results", ID]) == 0
+    (note,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Note")]
+    assert "hidden" in note
+    assert "rounded" in note
+    cell = {"value": 78.57, "low": None, "high": None}
+    row = {"metric": "accuracy", "a": cell, "b": cell, "difference": cell, "better": ""}
+    server.answers |= {
+        f"GET /models/{ID}/": {"task": "nli"},
+        "GET /tasks/nli/leaderboard/compare/": {
+            "a": {"model": "one"},
+            "b": {"model": "two"},
+            "rows": [
+                {**row, "set": "hidden", "version": 1, "is_rounded": True},
+                {**row, "set": "open", "version": 1, "is_rounded": False},
+            ],
+        },
+        "GET /tasks/nli/leaderboard/": {
+            "metrics": [{"name": "accuracy"}],
+            "sets": [
+                {"name": "hidden", "version": 1, "is_sealed": True},
+                {"name": "unweighted", "version": 1, "is_sealed": True, "counts": False},
+                {"name": "open", "version": 1, "is_sealed": False},
+            ],
+            "rows": [],
+        },
+    }
+    for asked in (["compare", ID, ID], ["leaderboard", "nli"]):
+        assert main(asked) == 0
+        said = capsys.readouterr().out.splitlines()
+        (note,) = [line for line in said if line.startswith("Note")]
+        assert "hidden" in note
 
 
 def test_a_weight_of_what_is_not_there_is_a_mistake_of_usage(server, failing):
