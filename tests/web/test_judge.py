@@ -201,6 +201,24 @@ def test_undo_brings_the_example_back(as_alice, example, headers):
     assert Validation.objects.get().label == "entailment"
 
 
+@pytest.mark.parametrize(
+    ("path", "said"), [("", {"answer": "label:neutral"}), ("flag/", {"flag_reason": "personal"})]
+)
+def test_the_next_page_names_the_last_answer_and_takes_it_back(
+    as_alice, example, headers, path, said
+):
+    as_alice.get(URL)
+    page = as_alice.post(URL + path, {"example": example.uuid, **said}, follow=True, **headers)
+    form = page.text.partition(f'action="/judge/{example.uuid}/undo/"')[2].partition("</form>")[0]
+    assert f"<em>{page.context['you_said']}</em>" in form
+    assert page.context["you_said"] == (
+        "Flagged" if path else "neither definitely true nor definitely false"
+    )
+    assert 'id="undo"' in form
+    as_alice.post(f"/judge/{example.uuid}/undo/", **headers)
+    assert not Validation.objects.exists()
+
+
 def test_undo_shows_the_example_even_if_others_took_its_places(client, as_alice, alice, nli, bob):
     example = write(nli, bob)
     for label in ("neutral", "neutral", "entailment"):  # two of three are enough for one more

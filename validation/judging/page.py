@@ -77,10 +77,12 @@ def page_values(
 ) -> dict[str, Any]:
     """Everything that the template names; `saved` is the vote that was stored just now."""
     task, validator = session.task, session.validator
+    undo = _last_answer(session, saved)
     values: dict[str, Any] = {
         "task": task,
         "judged": judged_today(validator, task, session.gold),
-        "undo": _last_answer(session, saved),
+        "undo": undo,
+        "you_said": choice_words(task.config, undo, undo.example.outcome) if undo else "",
     }
     if session.is_paused:
         return {**values, "missed": [shown_miss(task.config, one) for one in missed(session.gold)]}
