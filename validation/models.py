@@ -71,6 +71,7 @@ class ValidatorAnswer(Choice):
     reveal_comment = models.CharField(max_length=500, blank=True)
     metadata = models.JSONField(default=dict)  # the answers to `judge_questions`
     seconds = models.FloatField(null=True, help_text="From handing out to the answer.")
+    words = models.PositiveIntegerField(null=True, help_text="That were shown to be read.")
     by_program = models.BooleanField(default=False, db_default=False)
     created_at = models.DateTimeField(db_default=Now())
 

@@ -99,6 +99,7 @@ def _measured(task: Task, rules: Sequence[Rule]) -> Iterator[tuple[int, str, Mea
     known: dict[str, Rate | Undefined]
     for judge in validator_statistics(rounds) if "judges" in asked else ():
         known = {"agreement": judge.reliability, "gold": judge.gold, "unclear": judge.cannot_tell}
+        known |= {"unread": judge.unread}
         yield from _shares(judge.annotator.pk, known)
         yield from _seconds(judge.annotator.pk, "judging", judge.median_seconds, judge.votes)
     for writer in author_statistics(rounds) if "writers" in asked else ():

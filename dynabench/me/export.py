@@ -267,7 +267,7 @@ def _done(me: Annotator) -> dict[str, Section]:
 def _judgements(me: Annotator) -> Iterator[dict[str, Any]]:
     """One's answers, oldest first. Those to gold items look like votes, as when they were given."""
     names = ("label", "verdict", "flag_reason", "comment", "reveal", "reveal_choice")
-    more = ("reveal_comment", "metadata", "seconds", "created_at", "by_program")
+    more = ("reveal_comment", "metadata", "seconds", "words", "created_at", "by_program")
 
     def answers(rows: Any, example: str) -> Any:
         paths = {

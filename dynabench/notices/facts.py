@@ -14,7 +14,9 @@ from evaluation.models import Submission
 from tasks.models import Context, Round, TargetFailure
 from tasks.selectors import used
 from tasks.targets.failures import FORGOTTEN
-from validation.models import Comment, QueueItem
+from validation.models import Comment, QueueItem, Validation
+from validation.rules.reading import reads_too_little
+from validation.statistics.people import counted_paces
 
 RECENT = timedelta(days=7)
 LIVE = (Round.State.OPEN, Round.State.PAUSED, Round.State.CLOSED)
@@ -36,6 +38,7 @@ def facts(now: datetime) -> Mapping[int, TaskFacts]:
         + Counter(_by(comments, "example__round__task")),
         "submitted": _by(models, "task"),
         "out_of_work": _by(ended, "campaign__task"),
+        "hasty": _hasty(now),
     }
     rounds = _rounds(now)
     tasks = {*rounds, *(task for found in counts.values() for task in found)}
@@ -73,6 +76,23 @@ def _rounds(now: datetime) -> dict[int, list[RoundFacts]]:
             )
         )
     return found
+
+
+def _hasty(now: datetime) -> Counter[int]:
+    """By task how many judges do not read, by their votes of a week in rounds that are judged."""
+    votes = Validation.objects.filter(
+        example__round__state__in=LIVE, created_at__gte=now - RECENT, by_program=False
+    )
+    paces = (
+        votes.filter(validator__isnull=False)
+        .order_by()
+        .values_list("example__round__task", "validator")
+    )
+    return Counter(
+        task
+        for task, _who, timed, unread in paces.annotate(**counted_paces())
+        if reads_too_little(unread, timed)
+    )
 
 
 def _by(rows: QuerySet[Any], path: str) -> dict[int, int]:

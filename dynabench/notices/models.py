@@ -21,6 +21,7 @@ class Notice(models.Model):
         REPORTS = "reports", _("reports wait")
         MODELS = "models", _("models were submitted")
         STUDIES = "studies", _("a study runs out of work")
+        READING = "reading", _("judges answer faster than they can read")
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="notices")
     kind = models.CharField(max_length=10, choices=Kind)

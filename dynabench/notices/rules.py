@@ -34,6 +34,7 @@ class TaskFacts:
     """What a task has now; submitted: models within the last week.
 
     out_of_work: the people of studies who found no work or no test left, in that time.
+    hasty: judges most of whose votes of that week came faster than anybody reads.
     """
 
     rounds: list[RoundFacts] = field(default_factory=list)
@@ -41,6 +42,7 @@ class TaskFacts:
     reports: int = 0
     submitted: int = 0
     out_of_work: int = 0
+    hasty: int = 0
 
 
 class Wanted(NamedTuple):
@@ -60,6 +62,7 @@ def wanted(facts: TaskFacts, now: datetime) -> Iterator[Wanted]:
         ("reports", facts.reports),
         ("models", facts.submitted),
         ("studies", facts.out_of_work),
+        ("reading", facts.hasty),
     ):
         if count:
             yield Wanted(kind, 0, {"count": count})

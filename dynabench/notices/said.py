@@ -10,6 +10,16 @@ from dynabench.notices.news import News
 
 Kind = Notice.Kind
 Told = Notice | DutyNews | News
+PAGES = {
+    Kind.BUDGET: "own:rounds",
+    Kind.END: "own:rounds",
+    Kind.TARGET: "own:targets",
+    Kind.REPORTS: "own:reports",
+    Kind.MODELS: "leaderboard:board",
+    Kind.STUDIES: "own-campaigns:campaigns",
+    Kind.READING: "own:annotators",
+}
+"""Where one acts on a notice about a task as a whole, or a round's end."""
 
 
 def sentence(notice: Told) -> str:
@@ -43,23 +53,35 @@ def _notice_sentence(notice: Notice) -> str:
             words = _("Round %(round)d has used %(percent)d%% of its budget.")
         case Kind.END:
             words = _("Round %(round)d ends within two days.")
+        case _:
+            words = _of_task(Kind(notice.kind), count)
+    return words % values
+
+
+def _of_task(kind: Kind, count: int) -> str:
+    """What is the matter in a task as a whole, where the number is yet to be filled in."""
+    match kind:
         case Kind.TARGET:
-            words = ngettext("%(count)d target fails.", "%(count)d targets fail.", count)
+            return ngettext("%(count)d target fails.", "%(count)d targets fail.", count)
         case Kind.REPORTS:
-            words = ngettext("%(count)d report waits.", "%(count)d reports wait.", count)
-        case Kind.MODELS:
-            words = ngettext(
-                "%(count)d model was submitted within a week.",
-                "%(count)d models were submitted within a week.",
+            return ngettext("%(count)d report waits.", "%(count)d reports wait.", count)
+        case Kind.READING:
+            return ngettext(
+                "%(count)d judge answered faster than anybody reads.",
+                "%(count)d judges answered faster than anybody reads.",
                 count,
             )
         case Kind.STUDIES:
-            words = ngettext(
+            return ngettext(
                 "%(count)d person of a study found no work or no test items left.",
                 "%(count)d people of studies found no work or no test items left.",
                 count,
             )
-    return words % values
+    return ngettext(
+        "%(count)d model was submitted within a week.",
+        "%(count)d models were submitted within a week.",
+        count,
+    )
 
 
 def _news_sentence(news: News) -> str:
@@ -100,13 +122,4 @@ def address(notice: Told) -> str:
             return reverse("own:contexts", args=[code, notice.round])
         case Kind.JUDGING:
             return f"{reverse('own:dashboard', args=[code])}?round={notice.round}"
-        case Kind.BUDGET | Kind.END:
-            return reverse("own:rounds", args=[code])
-        case Kind.TARGET:
-            return reverse("own:targets", args=[code])
-        case Kind.REPORTS:
-            return reverse("own:reports", args=[code])
-        case Kind.MODELS:
-            return reverse("leaderboard:board", args=[code])
-        case Kind.STUDIES:
-            return reverse("own-campaigns:campaigns", args=[code])
+    return reverse(PAGES[Kind(notice.kind)], args=[code])

@@ -74,10 +74,14 @@ class ValidatorSerializer(PersonSerializer):
 
     gold_check = serializers.ChoiceField(CHECKS)
     agreement_check = serializers.ChoiceField(CHECKS)
+    reading_check = serializers.ChoiceField(
+        CHECKS, help_text="Fail: most votes came faster than anybody reads."
+    )
     votes = serializers.IntegerField()
     reliability = RateSerializer(allow_null=True, help_text="Agreement with the others.")
     kappa = serializers.FloatField(allow_null=True)
     gold = RateSerializer(allow_null=True)
+    unread = RateSerializer(allow_null=True, help_text="Votes that came faster than that.")
     cannot_tell = RateSerializer(allow_null=True)
     skipped = RateSerializer(allow_null=True)
     flags = serializers.IntegerField()

@@ -56,11 +56,12 @@ def _need_of_author(author: AuthorStatistics) -> tuple[float, int]:
     return -(0 if isinstance(flipped, Undefined) else flipped.low), -author.tries
 
 
-def _need_of_validator(validator: ValidatorStatistics) -> tuple[bool, float, int]:
-    """Failed gold first, then how much they surely differ from others; then who voted most."""
+def _need_of_validator(validator: ValidatorStatistics) -> tuple[bool, bool, float, int]:
+    """Failed gold or did not read first, then how much they surely differ; then who voted most."""
     agreed = validator.reliability
     surely_differs = 0 if isinstance(agreed, Undefined) else 1 - agreed.high
-    return validator.gold_check is not Check.FAIL, -surely_differs, -validator.votes
+    has_read = validator.reading_check is not Check.FAIL
+    return validator.gold_check is not Check.FAIL, has_read, -surely_differs, -validator.votes
 
 
 @require_safe
@@ -82,6 +83,7 @@ def annotators(request: HttpRequest, code: str) -> HttpResponse:
                 shown_name(one.annotator),
                 WORDS[one.gold_check],
                 WORDS[agreement_check(one)],
+                WORDS[one.reading_check],
                 skipped(one),
                 one,
             )
@@ -138,7 +140,7 @@ def authors_of(rounds: Sequence[Round]) -> list[AuthorStatistics]:
 
 
 def validators_of(rounds: Sequence[Round]) -> list[ValidatorStatistics]:
-    """Those first who failed on gold, then those who most surely differ from others."""
+    """Those first who failed on gold or did not read, then who most surely differ from others."""
     return sorted(validator_statistics(rounds), key=_need_of_validator)
 
 

@@ -12,6 +12,7 @@ from django.utils import timezone
 from annotation.attempts.services import retract_example
 from annotation.models import Example, GatePass
 from dynabench.accounts.services import annotator_of
+from tasks.models import Context
 from tests.support.factories import UserFactory
 from tests.support.judging import (
     URL,
@@ -199,6 +200,14 @@ def test_undo_brings_the_example_back(as_alice, example, headers):
     assert QueueItem.objects.get().free == 2
     judge(as_alice, "label:entailment")
     assert Validation.objects.get().label == "entailment"
+
+
+def test_a_vote_keeps_how_many_words_were_shown(as_alice, example):
+    """With its seconds this tells owners who cannot have read them."""
+    Context.objects.update(fields={"premise": "The ferry leaves at nine."})
+    judge(as_alice, "label:neutral")
+    vote = Validation.objects.get()
+    assert (vote.words, vote.seconds < 60) == (5 + 2, True)  # and "Statement 0."
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,15 @@ from annotation.models import Example
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.people import shown_name
 from dynabench.accounts.services import annotator_of
+from dynabench.notices.said import address, sentence
+from dynabench.notices.services import renew_notices
 from dynabench.own.people import agreement_check, labels_check
 from tests.support.factories import RoundFactory, UserFactory
 from tests.support.judging import write
 from tests.support.owner_pages import crowd  # noqa: F401
 from validation.models import Validation
 from validation.rules.gold_check import Check
+from validation.rules.reading import is_unread
 from validation.statistics.people import author_statistics, validator_statistics
 
 URL = "/own/nli/annotators/"
@@ -38,6 +41,29 @@ def test_who_needs_a_look_comes_first(as_alice, crowd, nli):
     assert names[0] == crowd["mallory"].pseudonym
     assert len(names) == 4
     assert table.index("<td>fail") < table.index("<td>pass")
+
+
+def test_who_answers_faster_than_anybody_reads_is_shown_to_owners(as_alice, crowd, nli):
+    """Evidence on the page and a notice; nothing else follows, and few votes say nothing."""
+    fast, slow, few = (annotator_of(UserFactory()) for _ in range(3))
+    examples = [write(nli, UserFactory(), number) for number in range(100, 122)]
+    for who, seconds, votes in ((fast, 1.9, 22), (slow, 2.0, 22), (few, 0.7, 19)):
+        Validation.objects.bulk_create(
+            Validation(example=e, validator=who, label="neutral", seconds=seconds, words=30)
+            for e in examples[:votes]
+        )
+    known = {one.annotator: one for one in validator_statistics([nli])}
+    checks = [known[who].reading_check for who in (fast, slow, few)]
+    assert checks == [Check.FAIL, Check.PASS, Check.UNKNOWN]
+    assert (known[fast].unread.value, known[slow].unread.value) == (1, 0)
+    assert known[crowd["mallory"]].reading_check is Check.UNKNOWN
+    for one in Validation.objects.filter(validator__in=[fast, slow, few]):
+        assert is_unread(one.seconds, one.words) == (one.seconds < 2)
+    renew_notices()
+    notice = nli.task.notices.get(kind="reading")
+    assert (notice.numbers, address(notice)) == ({"count": 1}, URL)
+    assert sentence(notice)
+    assert rows(as_alice.get(URL).text, "Validators")[0][0] == shown_name(fast)
 
 
 def test_what_is_unknown_never_counts_against_anybody(as_alice, crowd, nli):

@@ -135,7 +135,7 @@ class OfExample(APIView):
     write_scope = ApiToken.Scope.ANNOTATE
 
     def enter(self, uuid: UUID) -> tuple[Example, Annotator]:
-        rows = Example.objects.select_related("round__task")
+        rows = Example.objects.select_related("round__task", "context")
         example = get_object_or_404(rows, uuid=uuid)
         task = example.round.task
         return example, enter(self.request, task, services.check_programs_judge, can_enter_judging)

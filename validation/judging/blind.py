@@ -7,6 +7,7 @@ from django.utils.translation import gettext as _
 from annotation.models import Example
 from annotation.open_round import at_work, check_at_work
 from annotation.refusals import NotAllowed
+from annotation.rules.prompt import fields_to_read
 from dynabench.accounts.models import Annotator
 from tasks.config.components import Component
 from tasks.config.schema import CORRECTION, TaskConfig
@@ -15,6 +16,7 @@ from tasks.permissions import can_judge, can_read
 from validation.judging import gold
 from validation.models import GoldAnswer, Validation, ValidatorAnswer, Verdict
 from validation.rules.claims import label_field
+from validation.rules.reading import words_in
 
 
 class NotBlind(NotAllowed):
@@ -36,6 +38,12 @@ def blind_inputs(config: TaskConfig, example: Example) -> dict[str, Any]:
         for name in config.judged_fields
         if (value := example.inputs.get(name)) is not None
     }
+
+
+def words_shown(config: TaskConfig, example: Example) -> int:
+    """Count the words of the example that its judge reads, without those of a model's answer."""
+    context = fields_to_read(config, example.context.fields)
+    return words_in([*context.values(), *blind_inputs(config, example).values()])
 
 
 def questions(

@@ -350,6 +350,7 @@ def cast_validation(
     with transaction.atomic():
         locked = lock_example(example)
         said = _said(validator, vote, lease) | {
+            "words": blind.words_shown(example.round.task.config, example),
             "flag_reason": flag_reason,
             "comment": comment,
             "metadata": dict(metadata or {}),

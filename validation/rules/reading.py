@@ -1,7 +1,17 @@
-"""Whether somebody can have read what they judged: rules about times."""
+"""Whether somebody can have read what they judged: rules about times and words."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
 
 LEAST_SECONDS = 0.6
 """Earlier after an example appears a tap or a key is meant for what stood there before."""
+WORDS_A_SECOND = 15
+"""Faster than anybody reads: people read 3 to 6 words a second, and skim at most 12."""
+LEAST_VOTES = 20
+"""With fewer timed votes nothing is said about a person."""
+UNPARTED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+"""Letters of scripts that put no spaces between words, such as Thai, Khmer and Han."""
 
 
 def is_too_soon(seconds: float, items: int = 1) -> bool:
@@ -11,3 +21,40 @@ def is_too_soon(seconds: float, items: int = 1) -> bool:
     (True, False, True)
     """
     return seconds < LEAST_SECONDS * items
+
+
+def words_in(value: Any) -> int:
+    """Count the words of a field's value, or of a list of them; pictures and numbers have none.
+
+    Of scripts without spaces two letters count as a word, which is fewer than there are.
+
+    >>> words_in(["Ada left.", {"text": "the mill", "start": 3}, 7]), words_in("我们喜欢北京")
+    (4, 3)
+    """
+    if isinstance(value, str):
+        parted = UNPARTED.sub(" ", value).split()
+        words = sum(any(map(str.isalnum, one)) for one in parted)  # a dash is none
+        return words + len(UNPARTED.findall(value)) // 2
+    if isinstance(value, Mapping):
+        return words_in(value.get("text"))
+    return sum(map(words_in, value)) if isinstance(value, list | tuple) else 0
+
+
+def is_unread(seconds: float, words: int) -> bool:
+    """Tell whether these words cannot have been read in that time.
+
+    >>> is_unread(3.9, 60), is_unread(4.0, 60)
+    (True, False)
+    """
+    return seconds * WORDS_A_SECOND < words
+
+
+def reads_too_little(unread: int, timed: int) -> bool:
+    """Tell whether a judge gave most votes faster than anybody reads: evidence, and no verdict.
+
+    A minority is no sign: somebody may know a passage from the example before.
+
+    >>> reads_too_little(11, 20), reads_too_little(10, 20), reads_too_little(19, 19)
+    (True, False, False)
+    """
+    return timed >= LEAST_VOTES and 2 * unread > timed

@@ -9,9 +9,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, FloatField, Q, QuerySet
+from django.db.models.functions import Cast
 
 from annotation.models import Example
 from dynabench.accounts.models import Annotator
@@ -20,6 +21,7 @@ from validation.models import Consensus, GoldAnswer, Skip, Validation, Verdict
 from validation.rules.agreement import MOST_CHOICES, Reliability, code_votes, reliabilities
 from validation.rules.gold_check import Check, gold_check
 from validation.rules.rates import Rate, Undefined, rate
+from validation.rules.reading import LEAST_VOTES, WORDS_A_SECOND, reads_too_little
 from validation.statistics.report import FREE_TEXT
 
 UNKNOWN_TYPING = "no browser told how the texts were typed"
@@ -58,7 +60,8 @@ class ValidatorStatistics:
 
     reliability: leave-one-out agreement with the others, kappa: its part beyond chance. gold: right
     answers of all to gold items. gold_check: only of those since the last refresher.
-    median_seconds: from the lease to the answer.
+    median_seconds: from the lease to the answer. unread: votes that came faster than anybody
+    reads, of those with a time and words.
     """
 
     annotator: Annotator
@@ -68,6 +71,8 @@ class ValidatorStatistics:
     gold: Rate | Undefined
     gold_check: Check
     median_seconds: float | Undefined
+    unread: Rate | Undefined
+    reading_check: Check
     cannot_tell: Rate | Undefined
     flags: int
     skips: int
@@ -165,6 +170,27 @@ def _author(annotator: Annotator, writing: _Writing, counts: Mapping[str, int]) 
     )
 
 
+class Pace(NamedTuple):
+    """How many of a person's votes have a time and words, and came faster than anybody reads."""
+
+    timed: int = 0
+    unread: int = 0
+
+    @property
+    def check(self) -> Check:
+        """Fail: an owner should look at their votes."""
+        if self.timed < LEAST_VOTES:
+            return Check.UNKNOWN
+        return Check.FAIL if reads_too_little(self.unread, self.timed) else Check.PASS
+
+
+def counted_paces() -> dict[str, Count]:
+    """Return what a query of votes counts for a `Pace`; the rule is `reading.is_unread`."""
+    timed = Q(seconds__isnull=False, words__isnull=False)
+    unread = timed & Q(seconds__lt=Cast("words", FloatField()) / WORDS_A_SECOND)
+    return {"timed": Count("pk", filter=timed), "unread": Count("pk", filter=unread)}
+
+
 def validator_statistics(rounds: Sequence[Round]) -> list[ValidatorStatistics]:
     """Each known validator of the rounds, most votes first. Six queries.
 
@@ -176,10 +202,12 @@ def validator_statistics(rounds: Sequence[Round]) -> list[ValidatorStatistics]:
     known = votes.filter(validator__isnull=False)
     people = _people(known.values("validator"))
     answers: dict[int, Counter[str]] = defaultdict(Counter)
-    for who, verdict, times in (
-        known.order_by().values_list("validator", "verdict").annotate(Count("pk"))
-    ):
+    paces: dict[int, Pace] = defaultdict(Pace)
+    by_verdict: Any = known.order_by().values_list("validator", "verdict")
+    by_verdict = by_verdict.annotate(times=Count("pk"), **counted_paces())
+    for who, verdict, times, timed, unread in by_verdict:
         answers[who][verdict] += times
+        paces[who] = Pace(paces[who].timed + timed, paces[who].unread + unread)
     seconds = _medians(known.values_list("validator", "seconds").iterator())
     skips = Counter(
         Skip.objects.filter(example__round__in=rounds).values_list("validator", flat=True)
@@ -187,7 +215,7 @@ def validator_statistics(rounds: Sequence[Round]) -> list[ValidatorStatistics]:
     reliable = _reliabilities(votes)
     golden = _gold(rounds)
     found = [
-        _validator(people[who], verdicts, seconds, skips[who], reliable, golden[who])
+        _validator(people[who], verdicts, seconds, paces[who], skips[who], reliable, golden[who])
         for who, verdicts in answers.items()
     ]
     return sorted(found, key=lambda one: (-one.votes, one.annotator.pseudonym))
@@ -197,6 +225,7 @@ def _validator(
     annotator: Annotator,
     verdicts: Counter[str],
     seconds: Mapping[int, float],
+    pace: Pace,
     skips: int,
     reliable: Mapping[int, Reliability] | Undefined,
     golden: Counter[str],
@@ -211,6 +240,8 @@ def _validator(
         gold=rate(golden["correct"], golden["answered"], "no gold item was answered"),
         gold_check=gold_check(golden["correct that count"], golden["count"]),
         median_seconds=seconds.get(annotator.pk, NOT_TIMED),
+        unread=rate(pace.unread, pace.timed, NOT_TIMED.reason),
+        reading_check=pace.check,
         cannot_tell=rate(verdicts[Verdict.CANNOT_TELL], votes),
         flags=verdicts[Verdict.FLAGGED],
         skips=skips,

@@ -26,6 +26,7 @@ MEASURES: Mapping[str, Measure] = {
     "agreement": Measure("below", True, "judges"),
     "gold": Measure("below", True, "judges"),
     "unclear": Measure("above", True, "judges"),
+    "unread": Measure("above", True, "judges"),
     "judging-seconds": Measure("below", False, "judges"),
     "near-duplicates": Measure("above", True, "writers"),
     "pasted": Measure("above", True, "writers"),

@@ -21,6 +21,7 @@ MEASURE_WORDS = {
     "agreement": gettext_lazy("Agreement with others"),
     "gold": gettext_lazy("Gold items answered rightly"),
     "unclear": gettext_lazy("Answers that cannot tell"),
+    "unread": gettext_lazy("Answers faster than anybody reads"),
     "judging-seconds": gettext_lazy("Time to judge, the median"),
     "near-duplicates": gettext_lazy("Texts nearly the same as others' earlier ones"),
     "pasted": gettext_lazy("Texts that were mostly pasted"),

@@ -39,10 +39,11 @@ def test_a_round_tells_what_its_owners_should_know(facts, told):
 
 
 def test_a_task_tells_of_targets_reports_and_models():
-    facts = TaskFacts(failing=1, reports=2, submitted=3)
+    facts = TaskFacts(failing=1, reports=2, submitted=3, hasty=4)
     assert list(wanted(facts, NOW)) == [
         Wanted("target", 0, {"count": 1}),
         Wanted("reports", 0, {"count": 2}),
         Wanted("models", 0, {"count": 3}),
+        Wanted("reading", 0, {"count": 4}),
     ]
     assert list(wanted(TaskFacts(), NOW)) == []

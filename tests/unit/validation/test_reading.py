@@ -1,0 +1,57 @@
+"""What nobody can have read: votes right after the hand-out, and faster than anybody reads."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from validation.rules import reading
+from validation.rules.reading import is_too_soon, is_unread, reads_too_little, words_in
+
+SECONDS = st.floats(0, 1e6)
+
+
+@pytest.mark.own_pace
+@pytest.mark.parametrize(
+    ("seconds", "items", "found"), [(0, 1, True), (0.59, 1, True), (0.6, 1, False), (1, 2, True)]
+)
+def test_a_verdict_that_was_meant_for_what_stood_there_before(seconds, items, found):
+    assert reading.LEAST_SECONDS == 0.6
+    assert is_too_soon(seconds, items) is found
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("", 0),
+        ("  Ada   left\nTarn. ", 3),
+        ("我们喜欢北京。", 3),
+        ("Ada 我们", 2),
+        ({"text": "the mill", "start": 4, "end": 12}, 2),
+        ([{"role": "user", "text": "Are you sure?"}, {"role": "assistant", "text": "No."}], 4),
+        ({"digest": "9f86", "alt": "Two squares"}, 0),
+        (7, 0),
+        (None, 0),
+        (("a", ["b c"]), 3),
+    ],
+)
+def test_the_words_that_are_read(value, words):
+    assert words_in(value) == words
+
+
+@given(SECONDS, st.integers(0, 10_000), st.integers(0, 100), SECONDS)
+def test_more_time_and_fewer_words_are_never_a_worse_sign(seconds, words, fewer, more):
+    if not is_unread(seconds, words):
+        assert not is_unread(seconds + more, words)
+        assert not is_unread(seconds, max(0, words - fewer))
+    assert not is_unread(seconds, 0)
+
+
+@given(st.integers(0, 500), st.integers(0, 500))
+def test_only_a_majority_of_enough_votes_is_a_sign(unread, more):
+    found = reads_too_little(unread, unread + more)
+    assert found == (unread + more >= 20 and unread > more)
+
+
+@given(st.text(), st.text())
+def test_more_text_has_no_fewer_words(one, other):
+    assert words_in([one, other]) == words_in(one) + words_in(other) >= words_in(one)
