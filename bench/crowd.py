@@ -46,7 +46,7 @@ from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_K
 from django.contrib.sessions.backends.db import SessionStore
 from django.conf import settings
 from annotation.models import Example
-from dynabench.accounts.models import Annotator, User
+from dynabench.accounts.models import Annotator, User, confirm_address
 from dynabench.accounts.services import annotator_of
 from evaluation.training.shipped import install_starter
 from tasks.models import Round, Task
@@ -72,6 +72,7 @@ Example.objects.bulk_create(
              outcome="fooled") for n in range(examples)], batch_size=1000)
 for number in range(people):
     user = User.objects.create(email=f"bench{number}@example.com", password="!")
+    confirm_address(user)
     annotator_of(user)
     session = SessionStore()
     session[SESSION_KEY] = str(user.pk)

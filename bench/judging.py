@@ -40,7 +40,7 @@ from django.conf import settings
 from django.contrib.auth import SESSION_KEY, BACKEND_SESSION_KEY, HASH_SESSION_KEY
 from django.contrib.sessions.backends.db import SessionStore
 from annotation.models import Example
-from dynabench.accounts.models import Annotator, User
+from dynabench.accounts.models import Annotator, User, confirm_address
 from dynabench.accounts.services import annotator_of
 from tasks.models import Task
 from tasks.services import install_official_tasks
@@ -59,6 +59,7 @@ Example.objects.bulk_create(
 print(Example.objects.first().uuid)
 for number in range(8):
     user = User.objects.create_user(f"bench{number}@example.com", "x")
+    confirm_address(user)
     annotator_of(user)
     session = SessionStore()
     session[SESSION_KEY] = str(user.pk)

@@ -216,6 +216,8 @@ EMAIL_BACKEND = os.environ.get("EMAIL_BACKEND") or "django.core.mail.backends.co
 ACCOUNT_EMAIL_VERIFICATION = os.environ.get("EMAIL_VERIFICATION") or (
     "mandatory" if sends_mail(EMAIL_BACKEND) else "optional"
 )
+# Whether votes decide of people who signed in without a confirmed address.
+UNCONFIRMED_VOTES = env_bool("UNCONFIRMED_VOTES")
 EMAIL_HOST = os.environ.get("EMAIL_HOST") or "localhost"
 EMAIL_PORT = env_int("EMAIL_PORT", 25)
 EMAIL_HOST_USER = os.environ.get("EMAIL_HOST_USER", "")

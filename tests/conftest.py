@@ -162,6 +162,17 @@ def _plain_hashes() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _votes_of_everybody() -> Iterator[None]:
+    """People of tests vote though nobody confirmed their addresses."""
+    from django.conf import settings
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(settings, "UNCONFIRMED_VOTES", True)
+        patch.setenv("UNCONFIRMED_VOTES", "1")  # of the programs that tests start
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _known_key() -> Iterator[None]:
     """Who judges what hangs on the site's key, which each home draws for itself."""
     from django.conf import settings

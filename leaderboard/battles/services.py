@@ -27,6 +27,7 @@ from leaderboard.models import (
     Turn,
 )
 from tasks.models import Task
+from validation.judging.confirmed import check_may_decide
 from validation.judging.pace import check_was_seen
 
 Release = Battle.Release
@@ -91,6 +92,7 @@ def cast_vote(*, battle: Battle, winner: str, turns: int) -> Battle:
     """
     locked = _locked(battle)
     check_at_work(locked.voter, locked.task)
+    check_may_decide(locked.voter, locked.task)
     if locked.winner:
         raise NotAllowed(_("You have chosen in this conversation before."), code="voted")
     done = [turn for turn in locked.turns.all() if turn.state == Turn.State.DONE]

@@ -36,6 +36,7 @@ from tasks.targets.connect import messages_of, version_of
 from tasks.targets.endpoints.base import EndpointError, Prediction, misconfigured, rubbish
 from tasks.targets.endpoints.live import LiveTarget, Writer
 from tasks.targets.spending_services import Payer
+from validation.judging.confirmed import check_may_decide
 
 logger = logging.getLogger(__name__)
 State = Turn.State
@@ -59,6 +60,7 @@ def begin_turn(
     NotAllowed.
     """
     check_at_work(voter, task)
+    check_may_decide(voter, task)
     Annotator.objects.select_for_update(no_key=True).values_list("pk").get(pk=voter.pk)
     known = Turn.objects.filter(battle__voter=voter, battle__task=task, key=key).first()
     if known and known.state != State.FAILED and not known.is_lost:

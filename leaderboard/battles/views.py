@@ -40,6 +40,7 @@ from leaderboard.models import Battle, Turn
 from tasks.access import find_task, require
 from tasks.models import Task
 from tasks.permissions import can_enter_judging, can_judge, can_read, can_take
+from validation.judging.confirmed import may_decide
 
 SOON = 0.2
 """Seconds that a page with a script waits for both answers, before it shows what comes."""
@@ -62,6 +63,8 @@ def battle(request: HttpRequest, code: str) -> HttpResponse:
         note_shown(annotator=voter, task=task)
     # Who knows the models is not blind, as in judging.
     reason = "reader" if can_read(request.user, task) else ""
+    if not reason and not may_decide(voter, task):
+        reason = "unconfirmed"
     if reason or len(live_contestants(task)) < 2:
         return render(request, "battles/none.html", {"task": task, "reason": reason})
     if consent_of(voter, task) is None:

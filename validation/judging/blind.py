@@ -14,6 +14,7 @@ from tasks.config.schema import CORRECTION, TaskConfig
 from tasks.models import Task
 from tasks.permissions import can_judge, can_read
 from validation.judging import gold
+from validation.judging.confirmed import check_may_decide, may_decide
 from validation.models import GoldAnswer, Validation, ValidatorAnswer, Verdict
 from validation.rules.claims import label_field
 from validation.rules.reading import words_in
@@ -109,19 +110,22 @@ def reads_labels(validator: Annotator, task: Task) -> bool:
 
 
 def may_judge(validator: Annotator, task: Task) -> bool:
-    """Whether the person's role, and of a panel their study, lets them judge the task, blindly."""
+    """Whether the person may judge the task, blindly, as `check_may_judge` says."""
     if validator.user is None:
         return True
-    return can_judge(validator.user, task) and at_work(validator, task)
+    is_asked = can_judge(validator.user, task) and at_work(validator, task)
+    return is_asked and may_decide(validator, task)
 
 
 def check_may_judge(validator: Annotator, task: Task) -> None:
     """Raises NotBlind for those who may read the task's labels, NotAllowed by other roles.
 
-    NotAllowed also for people of a panel who are not at work in a study of the task.
+    NotAllowed also for people of a panel who are not at work in a study of the task, and
+    Unconfirmed for those whose votes do not count.
     """
     if reads_labels(validator, task):
         raise NotBlind(_("You may read this task's labels, so others judge it."))
     if validator.user is not None and not can_judge(validator.user, task):
         raise NotAllowed(_("Your role in this task is not to judge."))
     check_at_work(validator, task)
+    check_may_decide(validator, task)

@@ -21,6 +21,7 @@ from tasks.media.markup import shown_value
 from tasks.models import Task, parsed_config
 from tasks.permissions import can_review
 from validation.judging import blind, queue, vote_caps
+from validation.judging.confirmed import may_decide
 from validation.judging.duties import is_asked_no_more, parts_of
 from validation.judging.forms import AfterForm, FlagForm, VoteForm
 from validation.judging.services import JudgeSession
@@ -93,6 +94,8 @@ def page_values(
     if blind.reads_labels(validator, task):
         may_review = can_review(validator.user, task)  # type: ignore[arg-type]
         return {**values, "reads_labels": True, "may_review": may_review}
+    if not may_decide(validator, task):
+        return {**values, "unconfirmed": True}
     return {
         **values,
         "is_asked_no_more": is_asked_no_more(validator, task),

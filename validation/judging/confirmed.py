@@ -1,0 +1,40 @@
+"""Whose votes may decide: not those of people whose address nobody has confirmed.
+
+Accounts cost nothing where no address is asked for, and many of one person would decide alone. The
+site's owner may let them count all the same (`UNCONFIRMED_VOTES`).
+"""
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+
+from annotation.open_round import WORKING
+from annotation.refusals import NotAllowed
+from dynabench.accounts.models import Annotator
+from dynabench.accounts.people import has_confirmed_address
+from tasks.models import Task
+
+
+class Unconfirmed(NotAllowed):
+    """The person has yet to show that their address is theirs."""
+
+    code = "unconfirmed"
+
+
+def may_decide(annotator: Annotator, task: Task) -> bool:
+    """Whether the person's votes count in the task.
+
+    Of a study's people they do while it has them work; it knows them by itself. No query where
+    nobody signs in without a confirmed address, or none is asked for.
+    """
+    user = annotator.user
+    if user is None or user.is_of_panel or settings.UNCONFIRMED_VOTES:
+        return True
+    if settings.ACCOUNT_EMAIL_VERIFICATION != "optional" or has_confirmed_address(user):
+        return True
+    return annotator.places.filter(campaign__task=task, state__in=WORKING).exists()
+
+
+def check_may_decide(annotator: Annotator, task: Task) -> None:
+    """Raises Unconfirmed where the person's votes do not count."""
+    if not may_decide(annotator, task):
+        raise Unconfirmed(_("Confirm your e-mail address on your account page before you vote."))
