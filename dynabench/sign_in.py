@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.providers.base.constants import AuthProcess
 from django.conf import settings
 from django.contrib import messages
 from django.db import transaction
@@ -22,6 +23,7 @@ from dynabench.accounts.access_services import has_confirmed, set_administrator,
 from dynabench.accounts.adapter import Adapter as AccountAdapter
 from dynabench.accounts.administrators import LastAdministrator
 from dynabench.accounts.models import User
+from dynabench.accounts.reauthentication import note_provider
 from dynabench.env import ADMINISTRATOR, ROLES
 from tasks.models import Task
 from tasks.services import set_role
@@ -64,6 +66,12 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         if found and not has_confirmed(*found):
             take_over(user=found[0])
         return found
+
+    def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
+        """Note who came back from the provider only to show once more who they are."""
+        is_asked_again = sociallogin.state.get("process") == AuthProcess.REDIRECT
+        if is_asked_again and not note_provider(request, sociallogin):
+            self.on_authentication_error(request)
 
     def get_requests_session(self) -> Any:
         """allauth's, which says a provider that is down as it says every other trouble."""

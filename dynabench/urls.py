@@ -56,6 +56,8 @@ urlpatterns = [
     path("account/ranking/", views.ranking, name="ranking"),
     path("account/tokens/", views.tokens, name="tokens"),
     path("account/tokens/<int:pk>/revoke/", views.token_revoke, name="token-revoke"),
+    path("account/reauthenticate/", views.reauthenticate, name="reauthenticate"),
+    path("account/undo/<str:key>/", views.undo_change, name="undo"),
     path("account/webhooks/", include("dynabench.webhooks.urls")),
     path("me/news/", news, name="news"),
     path("invitations/off/<str:token>/", uninvited, name="uninvited"),
@@ -73,6 +75,8 @@ urlpatterns = [
     path("readyz/", health.readyz, name="readyz"),
     path("i18n/", login_not_required(set_language), name="set_language"),
     path("api/v1/", include(("dynabench.api", "v1"), namespace="v1")),
+    path("accounts/email/", views.addresses, name="account_email"),
+    path("accounts/password/set/", views.password_set, name="account_set_password"),
     path("accounts/", include("allauth.urls")),
     path("admin/", admin.site.urls),
 ]

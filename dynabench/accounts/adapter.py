@@ -4,8 +4,9 @@ import logging
 from typing import Any, ClassVar
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.models import EmailAddress
 from allauth.core import context, ratelimit
-from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.core.exceptions import ImmediateHttpResponse, ReauthenticationRequired
 from allauth.mfa.adapter import DefaultMFAAdapter
 from django.conf import settings
 from django.contrib import messages
@@ -15,7 +16,10 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from dynabench.accounts.access_services import has_confirmed
 from dynabench.accounts.models import User
+from dynabench.accounts.reauthentication import did_recently, other_ways
+from dynabench.accounts.undo_services import offer_undo
 from dynabench.env import sends_mail
 from dynabench.lib.addresses import check_address
 
@@ -38,6 +42,46 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
         check_address(email)
         cleaned: str = super().clean_email(email)
         return cleaned
+
+    def is_reauthentication_required(self, *, app: str, **named: Any) -> bool:
+        """Whether to ask again who somebody is, before they change how they sign in."""
+        if did_recently(context.request):
+            return False
+        raise ReauthenticationRequired  # allauth would let pass who has no password
+
+    def get_reauthentication_methods(self, user: User) -> list[dict[str, Any]]:
+        """allauth's, or what there is for accounts without password and passkey."""
+        found: list[dict[str, Any]] = super().get_reauthentication_methods(user)
+        return found or (other_ways(user) if user.is_authenticated else [])
+
+    def can_delete_email(self, email_address: EmailAddress) -> bool:
+        """allauth's; notes whether the address was confirmed, for the mail about its end."""
+        context.request.was_confirmed = email_address.verified
+        return bool(super().can_delete_email(email_address))
+
+    def send_notification_mail(
+        self,
+        template_prefix: str,
+        user: User,
+        context: dict[str, Any] | None = None,
+        email: str | None = None,
+    ) -> None:
+        """Tell the person of a change to how they sign in, with a link that undoes it.
+
+        An address that was removed is told, too, where it had been confirmed.
+        """
+        told = dict(context or {})
+        removed = told.get("deleted_email", "")
+        primary = email or EmailAddress.objects.get_primary_email(user)
+        places = [primary] if primary and has_confirmed(user, primary) else []
+        if removed and getattr(self.request, "was_confirmed", False):
+            places.append(removed)
+        for place in places:
+            key = offer_undo(user=user, address=place)
+            link = f"{settings.SITE_URL}{reverse('undo', args=[key])}"
+            super().send_notification_mail(template_prefix, user, {**told, "undo": link}, place)
+        if primary and primary not in places:
+            super().send_notification_mail(template_prefix, user, told, primary)
 
     def get_login_redirect_url(self, request: HttpRequest) -> str:
         """Home; or the invitation by which the person came, also once a mail was confirmed."""

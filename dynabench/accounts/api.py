@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-from allauth.account.internal.flows.reauthentication import did_recently_reauthenticate
 from django.urls import reverse
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -17,6 +16,7 @@ from rest_framework.views import APIView
 from dynabench.accounts.idempotency import HEADER, answer_once
 from dynabench.accounts.models import ApiToken
 from dynabench.accounts.people import person
+from dynabench.accounts.reauthentication import did_recently
 from dynabench.accounts.services import annotator_of
 from dynabench.accounts.tokens import LONGEST, create_token, revoke_token
 from dynabench.lib.api import read
@@ -110,7 +110,7 @@ class Tokens(generics.ListAPIView[ApiToken]):
         The key is in this answer and nowhere else; it is not kept for repeats.
         """
         asked = read(NewToken, request)
-        if not did_recently_reauthenticate(request._request):
+        if not did_recently(request._request):
             address = request.build_absolute_uri(reverse("account_reauthenticate"))
             raise Refused(
                 f"Give your password again at {address}, then make the token.",

@@ -187,6 +187,21 @@ class ApiToken(models.Model):
         return not self.is_over and self.expires_at <= timezone.now() + TOKEN_WARNING
 
 
+class Undo(models.Model):
+    """A link that undoes a change of how somebody signs in; only its digest is kept.
+
+    It was mailed to the address of the account before. See `dynabench.accounts.undo_services`.
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    digest = models.CharField(max_length=64, unique=True)
+    address = models.EmailField()
+    made_at = models.DateTimeField(db_default=Now(), db_index=True)
+
+    def __str__(self) -> str:
+        return f"{self.digest[:8]} of {self.user}"
+
+
 class IdempotentAnswer(models.Model):
     """What a request with an Idempotency-Key was answered; no status: it is being worked on."""
 

@@ -9,6 +9,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from dynabench.accounts.models import LogEntry
+from dynabench.accounts.undo_services import over
 from dynabench.lib.rows import delete_some
 
 FLEETING = ("token.", "webhook.", "submission.", "run.")
@@ -45,7 +46,7 @@ def claim(action: str, each: timedelta) -> bool:
 
 
 def tidy_people(most: int) -> int:
-    """Delete up to `most` ended sessions, and as many of their traces and of old log entries."""
+    """Delete up to `most` ended sessions; as many traces of them, old links and log entries."""
     now = timezone.now()
     fleeting = Q()
     for start in FLEETING:
@@ -57,6 +58,7 @@ def tidy_people(most: int) -> int:
             Session.objects.filter(expire_date__lt=now),
             # Younger ones may be of a session that is being made just now.
             UserSession.objects.filter(created_at__lt=now - EACH).exclude(session_key__in=living),
+            over(),
             LogEntry.objects.filter(
                 fleeting, created_at__lt=now - timedelta(days=settings.KEEP_LOG_DAYS)
             ),

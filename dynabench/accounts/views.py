@@ -1,11 +1,17 @@
 """The account pages: settings, tokens of the API, help."""
 
+from allauth.account import views as account_views
 from allauth.account.decorators import reauthentication_required
+from allauth.account.forms import default_token_generator
+from allauth.account.utils import user_pk_to_url_str
+from django.conf import settings
 from django.contrib import messages
+from django.contrib.auth import logout
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
@@ -14,9 +20,11 @@ from django.views.decorators.http import require_http_methods, require_POST
 from dynabench.accounts.forms import TokenForm
 from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.people import person
+from dynabench.accounts.reauthentication import ask_provider, other_ways
 from dynabench.accounts.services import annotator_of, set_in_ranking, set_keyboard_mode
 from dynabench.accounts.tokens import create_token, revoke_token
-from dynabench.lib.refusals import as_form_error
+from dynabench.accounts.undo_services import find_undo, undo
+from dynabench.lib.refusals import as_form_error, as_message
 
 
 @login_not_required
@@ -75,6 +83,47 @@ def token_revoke(request: HttpRequest, pk: int) -> HttpResponse:
     revoke_token(token=token, actor=person(request))
     messages.success(request, _("%(token)s is revoked.") % {"token": token.name})
     return redirect("tokens")
+
+
+# allauth asks again before most changes, but not before it sends a link or sets a first password.
+addresses = reauthentication_required(allow_get=True)(account_views.email)
+password_set = reauthentication_required(allow_get=True)(account_views.password_set)
+
+
+def reauthenticate(request: HttpRequest) -> HttpResponse:
+    """Show the provider again who one is, and come back; for accounts without a password."""
+    if [way["id"] for way in other_ways(person(request))] != ["provider"]:
+        return redirect("account_reauthenticate")
+    back = request.GET.get("next", "")
+    is_here = url_has_allowed_host_and_scheme(back, {request.get_host()}, request.is_secure())
+    response: HttpResponse = ask_provider(request, back if is_here else reverse("account"))
+    return response
+
+
+@never_cache
+@login_not_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def undo_change(request: HttpRequest, key: str) -> HttpResponse:
+    """Undo a change of how somebody signs in, after a question; then they choose a password."""
+    found = find_undo(key)
+    if found is None:
+        return render(request, "accounts/undo.html", status=404)
+    if request.method == "POST":
+        with as_message(request):
+            user = undo(found=found)
+            logout(request)
+            messages.success(request, _("The change is undone. All sessions and tokens ended."))
+            return redirect(_next_step(user))
+    return render(request, "accounts/undo.html", {"address": found.address})
+
+
+def _next_step(user: User) -> str:
+    """Where somebody chooses a password, if the site lets them have one."""
+    is_by_provider = settings.PASSWORD_SIGN_IN == "administrators"  # noqa: S105
+    if not user.is_active or (is_by_provider and not user.is_superuser):
+        return reverse("account_login")
+    key = default_token_generator.make_token(user)
+    return reverse("account_reset_password_from_key", args=[user_pk_to_url_str(user), key])
 
 
 def _ensure_annotator(user: User | AnonymousUser) -> None:

@@ -132,7 +132,7 @@ class MemberInline(ByRole, admin.StackedInline):
         rows: Any = super().get_queryset(request)
         return rows.with_standing().select_related("user__annotator", "task")
 
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         """By address for owners, who alone change members."""
         return [self.named_by(request, obj), "role", "counts"]
 
@@ -172,7 +172,7 @@ class TaskAdmin(RoleAdmin):
             return bool(request.user.is_superuser)
         return super().allows(request, action, row)
 
-    def get_fields(self, request: HttpRequest, obj: Task | None = None) -> list[str]:
+    def get_fields(self, request: HttpRequest, obj: Task | None = None) -> Any:
         """The configuration for those who edit it, as on the owners' pages."""
         reads = obj is None or self.allows(request, "change", obj)
         return [name for name in self.fields if reads or name != "config_text"]

@@ -1,11 +1,13 @@
-"""Administrators leave at the same time."""
+"""Administrators leave at the same time, and links that undo are opened at the same time."""
 
 import pytest
 
 from dynabench.accounts.access_services import set_administrator, set_suspended
 from dynabench.accounts.administrators import LastAdministrator
-from dynabench.accounts.models import User
+from dynabench.accounts.models import LogEntry, Undo, User, confirm_address
 from dynabench.accounts.services import leave
+from dynabench.accounts.undo_services import find_undo, offer_undo, undo
+from dynabench.lib.errors import Refused
 from tests.support.factories import UserFactory
 from tests.support.races import races
 
@@ -33,3 +35,22 @@ def test_of_two_administrators_who_leave_one_stays(at_once, time):
 
     assert sum(at_once(go, pairs)) == 1
     assert User.objects.filter(is_superuser=True, is_active=True).count() == 1
+
+
+@pytest.mark.parametrize("time", REPEATS)
+def test_a_link_undoes_once(at_once, time):
+    """Lock: the account, in `undo`."""
+    user = UserFactory()
+    confirm_address(user)
+    found = find_undo(offer_undo(user=user, address="old@example.org"))
+
+    def go(_):
+        try:
+            undo(found=found)
+        except Refused:
+            return 0
+        return 1
+
+    assert sum(at_once(go, range(4))) == 1
+    assert LogEntry.objects.filter(action="person.restored").count() == 1
+    assert not Undo.objects.exists()

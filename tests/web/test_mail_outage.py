@@ -42,6 +42,7 @@ def test_sign_up_goes_on_and_the_mail_can_be_asked_for_again(client, mail_server
     assert not any("sent to" in str(one) for one in get_messages(response.wsgi_request))
     assert client.get("/accounts/email/").status_code == 200  # signed in
     mail_server()
+    client.post("/accounts/reauthenticate/", {"password": NEW["password1"]})
     client.post("/accounts/email/", {"action_send": "", "email": NEW["email"]})
     assert mail.outbox[-1].to == [NEW["email"]]
 

@@ -202,6 +202,7 @@ EXPORTED = {
 }  # fmt: skip
 LEFT_OUT = {
     "evaluation.allowance.user": "what the operator allows; the person did nothing",
+    "accounts.undo.user": "for seven days; a link that only its address may have",
     "accounts.idempotentanswer.user": "for a day; what it says is exported where it belongs",
     "admin.logentry.user": "an action as an administrator, which is the site's record",
     "tasks.task.made_by": "an action in a task; in the log too",

@@ -1,0 +1,247 @@
+"""Whoever has somebody's session does not get the account, and the old address gets it back."""
+
+import re
+
+import pytest
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount
+from django.core import mail
+from django.test import Client
+from django.utils import timezone
+
+from dynabench.accounts.models import ApiToken, LogEntry, Undo, User, confirm_address
+from dynabench.accounts.tidying import tidy_people
+from dynabench.accounts.tokens import create_token
+from dynabench.accounts.undo_services import KEPT, find_undo, offer_undo
+from tests.support.factories import PASSWORD, UserFactory
+
+pytestmark = pytest.mark.django_db
+OLD, NEW = "ann@example.org", "thief@example.net"
+EMAIL = "/accounts/email/"
+ASKS = "/accounts/reauthenticate/"
+
+
+@pytest.fixture
+def ann():
+    user = UserFactory(email=OLD)
+    confirm_address(user)
+    return user
+
+
+@pytest.fixture
+def thief(ann):
+    """A browser with Ann's session, in which the password was not given lately."""
+    stolen = Client()
+    stolen.force_login(ann)
+    return stolen
+
+
+def knows_password(client):
+    assert client.post(ASKS, {"password": PASSWORD}).status_code == 302
+    return client
+
+
+def add_confirmed(user, address):
+    return EmailAddress.objects.create(user=user, email=address, verified=True)
+
+
+def links():
+    """The links that were mailed, by address, the newest last."""
+    found = {}
+    for one in mail.outbox:
+        for link in re.findall(r"/account/undo/\S+/", one.body):
+            found.setdefault(one.to[0], []).append(link)
+    return found
+
+
+def take(client, user):
+    """Add an address, make it the primary, remove the old one: with the password."""
+    add_confirmed(user, NEW)
+    knows_password(client)
+    client.post(EMAIL, {"action_primary": "", "email": NEW})
+    client.post(EMAIL, {"action_remove": "", "email": OLD})
+    user.refresh_from_db()
+    assert user.email == NEW
+
+
+@pytest.mark.parametrize(
+    ("door", "data"),
+    [
+        (EMAIL, {"action_add": "", "email": NEW}),
+        (EMAIL, {"action_primary": "", "email": "second@example.org"}),
+        (EMAIL, {"action_remove": "", "email": "second@example.org"}),
+        (EMAIL, {"action_send": "", "email": OLD}),
+        ("/accounts/2fa/totp/activate/", {"code": "123456"}),
+        ("/accounts/2fa/webauthn/add/", {"name": "key"}),
+        ("/accounts/2fa/recovery-codes/generate/", {}),
+        ("/account/tokens/", {"name": "t", "scopes": ["read"], "days": 9}),
+        ("/me/data/delete/", {"sure": "yes"}),
+    ],
+)
+def test_a_session_alone_changes_nothing(thief, ann, door, data):
+    add_confirmed(ann, "second@example.org")
+    before = [*EmailAddress.objects.order_by("pk").values("email", "primary")]
+    answer = thief.post(door, data)
+    assert (answer.status_code, answer.url.partition("?")[0]) == (302, ASKS)
+    assert before == [*EmailAddress.objects.order_by("pk").values("email", "primary")]
+    assert not (ApiToken.objects.exists())
+    assert not (Authenticator.objects.exists())
+    assert not (mail.outbox)
+    assert User.objects.filter(pk=ann.pk).exists()
+
+
+def test_a_password_is_changed_with_the_present_one(thief, ann):
+    thief.post("/accounts/password/change/", {"oldpassword": "x", "password1": "correct horse 7"})
+    ann.refresh_from_db()
+    assert ann.check_password(PASSWORD)
+
+
+def test_the_api_makes_no_token_for_a_session_alone(thief):
+    told = {"name": "t", "scopes": ["read"], "days": 9}
+    answer = thief.post("/api/v1/tokens/", told, "application/json")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "reauthenticate")
+
+
+def test_the_old_address_gets_the_account_back_after_a_second_change(client, thief, ann):
+    take(thief, ann)
+    create_token(user=ann, name="theirs", scopes=["own"], days=90)
+    Authenticator.objects.create(user=ann, type="totp", data={})
+    SocialAccount.objects.create(user=ann, provider="oidc", uid="thief")
+    key = links()[OLD][0]
+    assert client.get(key).status_code == 200
+    assert User.objects.get(pk=ann.pk).email == NEW  # a look, as of a mail's scanner, does nothing
+    answer = client.post(key)
+    addresses = EmailAddress.objects.filter(user=ann).values_list("email", "verified", "primary")
+    assert [*addresses] == [(OLD, True, True)]
+    ann.refresh_from_db()
+    assert (ann.email, ann.has_usable_password()) == (OLD, False)
+    assert thief.get("/").wsgi_request.user.is_anonymous
+    left = (ApiToken, Authenticator, SocialAccount)
+    assert not any(kind.objects.filter(user=ann).exists() for kind in left)
+    assert LogEntry.objects.filter(action="person.restored", data__person=ann.pk).exists()
+    form = client.get(answer.url, follow=True).redirect_chain[-1][0]
+    client.post(form, {"password1": "correct horse 9", "password2": "correct horse 9"})
+    ann.refresh_from_db()
+    assert ann.check_password("correct horse 9")
+
+
+def test_the_thiefs_own_links_do_nothing_after_that(client, thief, ann):
+    take(thief, ann)
+    thief.post("/accounts/password/change/", {
+        "oldpassword": PASSWORD, "password1": "correct horse 7", "password2": "correct horse 7",
+    })  # fmt: skip
+    theirs = links()[NEW]
+    assert theirs
+    first = links()[OLD][0]
+    assert client.post(theirs[-1]).status_code == 302  # the thief is quicker
+    assert client.post(first).status_code == 302
+    ann.refresh_from_db()
+    assert ann.email == OLD
+    for link in (*theirs, first, *links()[OLD]):
+        assert client.post(link).status_code == 404, link
+    ann.refresh_from_db()
+    assert ann.email == OLD
+
+
+def test_a_removed_address_is_told_if_it_was_confirmed(thief, ann):
+    add_confirmed(ann, "second@example.org")
+    EmailAddress.objects.create(user=ann, email="never@example.org")
+    knows_password(thief)
+    for address in ("second@example.org", "never@example.org"):
+        thief.post(EMAIL, {"action_remove": "", "email": address})
+    assert links().keys() == {OLD, "second@example.org"}
+
+
+def test_an_unconfirmed_address_gets_no_link(thief, ann):
+    EmailAddress.objects.filter(user=ann).update(verified=False)
+    add_confirmed(ann, NEW)
+    knows_password(thief).post(EMAIL, {"action_primary": "", "email": NEW})
+    assert OLD in [one.to[0] for one in mail.outbox]
+    assert not links()
+
+
+def test_means_that_were_there_before_stay(client, ann):
+    Authenticator.objects.create(user=ann, type="recovery_codes", data={}, created_at=long_ago())
+    client.post(f"/account/undo/{offer_undo(user=ann, address=OLD)}/")
+    assert Authenticator.objects.filter(user=ann).count() == 1
+
+
+def long_ago():
+    return timezone.now() - KEPT
+
+
+def test_links_end_after_seven_days(client, ann):
+    key = offer_undo(user=ann, address=OLD)
+    assert find_undo(key)
+    Undo.objects.update(made_at=long_ago())
+    assert client.post(f"/account/undo/{key}/").status_code == 404
+    tidy_people(100)
+    assert not Undo.objects.exists()
+
+
+def test_without_a_link_nothing_is_told(client, ann):
+    key = offer_undo(user=ann, address=OLD)
+    gone = UserFactory()
+    of_gone = offer_undo(user=gone, address=gone.email)
+    gone.delete()
+    wrong = ("x", key[:-1], key.partition(":")[0], f"{key}x", of_gone)
+    answers = {client.get(f"/account/undo/{one}/").text for one in wrong}
+    codes = {client.post(f"/account/undo/{one}/").status_code for one in wrong}
+    assert codes == {404}
+    assert not any(OLD in answer for answer in answers)
+    assert Undo.objects.filter(user=ann).exists()
+
+
+def test_an_address_that_somebody_else_took_meanwhile(client, thief, ann):
+    take(thief, ann)
+    squatter = UserFactory(email=OLD)
+    assert client.post(links()[OLD][0]).status_code == 302
+    ann.refresh_from_db()
+    assert (ann.email, User.objects.filter(pk=squatter.pk).exists()) == (OLD, False)
+
+
+def test_an_address_that_its_owner_confirmed_elsewhere_stays_there(client, thief, ann):
+    take(thief, ann)
+    other = UserFactory(email=OLD)
+    confirm_address(other)
+    assert client.post(links()[OLD][0]).status_code == 200
+    ann.refresh_from_db()
+    assert (ann.email, User.objects.get(pk=other.pk).email) == (NEW, OLD)
+
+
+def test_an_account_of_a_provider_is_asked_there(client, provider):
+    """It has no password: a session alone would set one."""
+    told = {"sub": "u5", "email": OLD, "email_verified": True}
+    provider.come(client, told, {"sub": "u5"})
+    door = "/account/reauthenticate/"
+    for place, data in (
+        ("/accounts/password/set/", {"password1": "correct horse 7"}),
+        (EMAIL, {"action_add": "", "email": NEW}),
+        ("/account/tokens/", {"name": "t", "scopes": ["read"], "days": 9}),
+    ):
+        assert client.post(place, data).url.partition("?")[0] == door, place
+    answer = client.post("/api/v1/tokens/", {"name": "t", "scopes": ["read"]}, "application/json")
+    assert answer.status_code == 403
+    # somebody else at the provider, or a sign-in of long ago, shows nothing
+    for claims in ({"sub": "u6"}, {"sub": "u5", "auth_time": 5}):
+        sent = client.get(f"{door}?next=/account/")
+        provider.userinfo, provider.id_token = {**told, **claims}, claims
+        provider.back(client, sent)
+        assert client.post(EMAIL, {"action_add": "", "email": NEW}).status_code == 302
+        assert not EmailAddress.objects.filter(email=NEW).exists()
+    sent = client.get(f"{door}?next=/account/")
+    provider.userinfo, provider.id_token = told, {"sub": "u5"}
+    assert provider.back(client, sent).url == "/account/"
+    assert provider.asked["prompt"] == "login"
+    client.post(EMAIL, {"action_add": "", "email": NEW})
+    assert EmailAddress.objects.filter(email=NEW).exists()
+
+
+def test_an_account_without_any_means_gets_a_password_by_mail(client, ann):
+    ann.set_unusable_password()
+    ann.save()
+    client.force_login(ann)
+    answer = client.post(EMAIL, {"action_add": "", "email": NEW})
+    assert answer.url.partition("?")[0] == "/accounts/password/reset/"
+    assert client.get("/account/reauthenticate/").url == ASKS
