@@ -41,6 +41,7 @@ urlpatterns = [
     path("own/<slug:code>/", include("dynabench.own.urls")),
     path("c/<slug:slug>/", include("dynabench.campaigns.urls")),
     path("personal/<str:key>/", personal.personal, name="personal"),
+    path("personal/<str:key>/delete/", personal.delete, name="personal-delete"),
     path("personal/<str:key>/download/", personal.download, name="personal-download"),
     path("communities/", include("dynabench.communities.urls")),
     path("new/", new.gallery, name="new"),

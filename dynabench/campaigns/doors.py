@@ -32,7 +32,10 @@ CONTEXT = Door(Context, "pk", "round__task")
 EXAMPLE = Door(Example, "uuid", "round__task")
 BATTLE = Door(Battle, "uuid", "task")
 OF_NO_TASK = frozenset(
-    ["set_language", "help", "privacy", "news", "personal", "personal-download", "media"]
+    [
+        *("set_language", "help", "privacy", "news", "media"),
+        *("personal", "personal-delete", "personal-download"),
+    ]
 )
 """A file of `media` is for those who may see its task."""
 OF_A_TASK = {

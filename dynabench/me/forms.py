@@ -38,3 +38,12 @@ class GoalForm(forms.Form):
             "max_value": _("Enter 500 or less"),
         },
     )
+
+
+class LeaveForm(forms.Form):
+    """That somebody knows what goes with their data."""
+
+    sure = forms.BooleanField(
+        label=_("I know that my data cannot be brought back"),
+        error_messages={"required": _("Tick this box to delete your data.")},
+    )

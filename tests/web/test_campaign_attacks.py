@@ -103,10 +103,10 @@ def test_anothers_place_and_texts_stay_theirs(nli, as_alice, alice):
         write(nli, place.annotator.user, number=text, hypothesis=text, label="neutral")
     for tried in (*(f"{one[:-1]}~" for one in secrets), places[1].digest, "second", "x" * 43):
         assert clients[0].get(f"/personal/{tried}/download/").status_code == 404
-        assert clients[0].post(f"/personal/{tried}/", {"sure": "yes"}).status_code == 404
+        assert clients[0].post(f"/personal/{tried}/delete/", {"sure": "yes"}).status_code == 404
     mine = b"".join(as_alice.get(f"/personal/{secrets[0]}/download/").streaming_content).decode()
     assert ("One of mine." in mine, "One of theirs." in mine) == (True, False)
-    as_alice.post(f"/personal/{secrets[0]}/", {"sure": "yes"})
+    as_alice.post(f"/personal/{secrets[0]}/delete/", {"sure": "yes"})
     places[0].annotator.refresh_from_db()
     places[1].annotator.refresh_from_db()
     assert (places[0].annotator.user, places[1].annotator.user is None) == (None, False)

@@ -88,7 +88,7 @@ def test_from_the_panels_link_to_the_completion_code(nli, way):
     data = b"".join(stranger.get(f"{personal}download/").streaming_content).decode()
     assert "They left the mill." in data
     assert not any(one in data for one in told)
-    assert stranger.post(personal, {"sure": "yes"}).status_code == 200
+    assert stranger.post(f"{personal}delete/", {"sure": "yes"}).status_code == 200
     place.annotator.refresh_from_db()
     assert place.annotator.user is None
     assert "They left the mill." not in str(place.annotator.examples.values_list("inputs"))
