@@ -13,6 +13,7 @@ from dynabench.accounts.models import PANEL_PEOPLE, User
 from dynabench.accounts.services import log
 from dynabench.lib.errors import Invalid, Refused
 from dynabench.lib.rows import changed_fields
+from dynabench.lib.taken_names import check_free, checked_name, lock_names
 from dynabench.lib.throttles import is_used_up
 from tasks.config.schema import TaskConfig
 from tasks.config_changes import LONGEST_DIFF, checked, diff, usable
@@ -80,7 +81,10 @@ def new_task(
 ) -> tuple[Task, list[str]]:
     """As `create_task`, before the files of its examples are there."""
     config, text, notes = usable(config_text)
-    values = {"config_text": text, "name": config.name, "summary": config.summary, **fields}
+    name = checked_name(config.name, "config_text")
+    if actor and fields.get("is_visible"):
+        check_task_name(name, "config_text")
+    values = {"config_text": text, "name": name, "summary": config.summary, **fields}
     task, created = Task.objects.get_or_create(code=code, defaults=values)
     if not created:
         raise Refused(
@@ -125,6 +129,18 @@ def make_imported(code: str, config_text: str, owner: Callable[[], User | None])
     return task
 
 
+def check_task_name(name: str, field: str, task: Task | None = None) -> None:
+    """Raise Invalid where another task that everybody sees has this name, or one that looks so.
+
+    Holds the names of tasks until the transaction ends.
+    """
+    lock_names("tasks")
+    others = Task.objects.filter(is_visible=True)
+    if task and task.pk:
+        others = others.exclude(pk=task.pk)
+    check_free(name, others.values_list("name", flat=True), field)
+
+
 def title_of(code: str) -> str:
     """A name for a task that has none."""
     return code.replace("-", " ").capitalize()
@@ -132,7 +148,14 @@ def title_of(code: str) -> str:
 
 @transaction.atomic
 def change_task(*, task: Task, actor: User, fields: Mapping[str, bool]) -> None:
-    """Show a task or hide it, let people try it out or not; no lock, the last one wins."""
+    """Show a task or hide it, let people try it out or not; the last one wins.
+
+    Locks the task, then the names of tasks where it is shown. Raises Invalid for one that looks
+    like another.
+    """
+    Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
+    if fields.get("is_visible") and not task.is_visible:
+        check_task_name(task.name, "is_visible", task)
     log(actor, "task.changed", task, fields=changed_fields(task, fields))
 
 
@@ -140,14 +163,19 @@ def change_task(*, task: Task, actor: User, fields: Mapping[str, bool]) -> None:
 def save_config(*, task: Task, text: str, base: str, actor: User) -> Task:
     """Check a configuration and store it; `base` is the digest of the text that was edited.
 
-    Locks the task, so that one of two editors is refused. Raises ConfigStale, ConfigError, Invalid.
+    Locks the task, so that one of two editors is refused, then the names of tasks where it is
+    another. Raises ConfigStale, ConfigError, Invalid.
     """
     locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     config = checked(locked, text, base=base)[0]
     keep_shown(locked, config)
+    if config.name != locked.name:
+        locked.name = checked_name(config.name, "config_text")
+        if locked.is_visible:
+            check_task_name(locked.name, "config_text", locked)
     changes = diff(locked.config_text, text)[:LONGEST_DIFF]
     _next_version(locked, text, actor)
-    locked.name, locked.summary = config.name, config.summary
+    locked.summary = config.summary
     locked.save(update_fields=["config_text", "config_number", "name", "summary"])
     log(actor, "task.changed", locked, fields=["config_text"], diff=changes)
     return locked

@@ -15,6 +15,7 @@ from dynabench.accounts.erasures import note_erasure
 from dynabench.accounts.models import TOKEN_WARNING, ApiToken, Erasure, User
 from dynabench.accounts.services import log
 from dynabench.lib.errors import Refused
+from dynabench.lib.taken_names import checked_name
 
 LONGEST = 366
 MOST = 50
@@ -35,6 +36,7 @@ def create_token(
     The form and the API's serializer have checked each value. Locks the user, for the cap.
     """
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=user.pk)
+    name = checked_name(name)
     if not scopes:
         raise Refused(_("Choose at least one scope."), field="scopes", status=422)
     if ApiToken.objects.filter(user=user).count() >= MOST:

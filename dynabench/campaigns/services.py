@@ -29,6 +29,7 @@ from dynabench.campaigns.ways.panels import PANELS
 from dynabench.lib.encryption import encrypt
 from dynabench.lib.errors import Invalid, Refused
 from dynabench.lib.rows import changed_fields
+from dynabench.lib.taken_names import checked_name
 from tasks.mails import wants_invitations
 from tasks.models import Round, Task
 from tasks.permissions import check_owns
@@ -59,6 +60,7 @@ def make_campaign(
 ) -> Campaign:
     """A draft. No lock, a unique constraint. Raises Refused, Invalid."""
     check_owns(actor, task)
+    plan["name"] = checked_name(plan["name"])
     if Campaign.objects.filter(slug=plan["slug"]).exists():
         raise Invalid(_("Another campaign has this address."), field="slug")
     _check_address(plan["way"], plan.get("completion_url", ""))
@@ -84,6 +86,8 @@ def change_campaign(
     token: empty keeps the one that is there. Locks the campaign. Raises Refused, Invalid.
     """
     locked = lock_owned(campaign, actor)
+    if plan["name"] != locked.name:
+        plan["name"] = checked_name(plan["name"])
     if locked.opened_at:
         wrong = next((name for name in FIXED if plan[name] != getattr(locked, name)), None)
         if wrong:

@@ -17,6 +17,7 @@ from dynabench.communities.models import (
 )
 from dynabench.communities.permissions import IN, can_propose, can_run, listed_communities
 from dynabench.lib.errors import Invalid, Refused
+from dynabench.lib.taken_names import checked_name
 from tasks.mails import mail_administrators, mail_person
 from tasks.making.proposal_services import (
     check_waiting,
@@ -40,6 +41,7 @@ def propose_community(*, proposer: User, name: str, slug: str, goal: str) -> Com
     if not can_propose(locked):
         raise Refused(_("Confirm your e-mail address first."), code="communities", status=403)
     _check_slug(slug)
+    name = checked_name(name)
     check_waiting(CommunityProposal.objects.filter(proposer=locked, state=State.WAITING).count())
     made = CommunityProposal.objects.create(proposer=locked, name=name, slug=slug, goal=goal)
     log(proposer, "community.proposed", made)

@@ -15,6 +15,7 @@ from dynabench.communities.models import Community, CommunityTask, Post
 from dynabench.communities.permissions import IN, can_run, listed_communities
 from dynabench.communities.rules import MOST
 from dynabench.lib.errors import Invalid, Refused
+from dynabench.lib.taken_names import check_free, checked_name, lock_names
 from tasks.mails import mail_person
 from tasks.media.services import decoded
 from tasks.models import Task
@@ -42,7 +43,9 @@ def change_community(
     is_listed: bool,
     tracks: list[str],
 ) -> None:
-    """Change what the page says and who sees it; no lock, the last one holds.
+    """Change what the page says and who sees it; the last one holds.
+
+    Where it is listed with another name, it holds the names of communities.
 
     tracks: what a joint submission chooses from; empty: it names none. Raises Refused, Invalid.
     """
@@ -53,10 +56,25 @@ def change_community(
         raise Invalid(said % numbers, field="tracks")
     if len({*tracks}) < len(tracks):
         raise Invalid(_("Two tracks are the same."), field="tracks")
+    is_named = name != community.name
+    if is_named:
+        name = checked_name(name)
+    if is_listed and (is_named or not community.is_listed):
+        _check_looks(name, community)
     community.name, community.summary, community.text = name, summary, text
     community.is_listed, community.tracks = is_listed, tracks
     community.save(update_fields=["name", "summary", "text", "is_listed", "tracks"])
     log(actor, "community.changed", community, is_listed=is_listed)
+
+
+def _check_looks(name: str, community: Community) -> None:
+    """Raise Invalid where another listed community has this name, or one that looks like it.
+
+    Holds the names of communities until the transaction ends.
+    """
+    lock_names("communities")
+    others = Community.objects.filter(is_listed=True).exclude(pk=community.pk)
+    check_free(name, others.values_list("name", flat=True))
 
 
 def set_logo(*, community: Community, actor: User, data: bytes | None) -> None:
@@ -109,6 +127,7 @@ def remove_owner(*, community: Community, actor: User, user: User) -> None:
 def post_news(*, community: Community, actor: User, title: str, text: str) -> Post:
     """Tell something. No lock. Raises Refused."""
     check_runs(actor, community)
+    title = checked_name(title, "title")
     made = Post.objects.create(community=community, author=actor, title=title, text=text)
     log(actor, "community.post", community, title=title)
     return made

@@ -21,6 +21,7 @@ from dynabench.accounts.services import log
 from dynabench.lib.encryption import encrypt
 from dynabench.lib.errors import Invalid, Refused
 from dynabench.lib.queue import enqueue
+from dynabench.lib.taken_names import checked_name
 from evaluation.chat.settings import MOST_COST, ChatSettings
 from evaluation.contract import Outcome
 from evaluation.models import (
@@ -35,6 +36,7 @@ from evaluation.practice import services as practice
 from evaluation.queue import leases
 from evaluation.sets.submitters import counted_for
 from evaluation.submissions.checks import check_sources, settled_chat
+from evaluation.submissions.looks import check_looks
 from evaluation.submissions.quota import WINDOW, Caps, Charge, Entry, Quota, charge_of, quota_of
 from evaluation.teams.selectors import place_of
 from evaluation.uploads.allowances import most_a_day
@@ -86,6 +88,7 @@ def submit_model(
     An upload that was submitted already gives its submission again. Predictions for a further set
     are a file of the model of that name (`files_of`). Raises Refused.
     """
+    name = checked_name(name)
     settled = settled_chat(task, kind, source, secret, chat)
     person = _lock(owner, team)
     if task.config.kind == "arena":
@@ -174,8 +177,6 @@ def files_of(submission: Submission) -> QuerySet[Submission]:
 
 
 def _check_name(submission: Submission) -> None:
-    if not submission.name.strip():
-        raise Invalid(_("Enter a name."), field="name")
     whose = Q(owner=submission.owner)
     if submission.team:
         whose |= Q(team=submission.team)
@@ -190,6 +191,7 @@ def _check_name(submission: Submission) -> None:
             "version."
         )
         raise Invalid(message, field="name")
+    check_looks(submission)
 
 
 def check_quota(task: Task, owner: User, team: Team | None = None) -> None:
@@ -255,15 +257,18 @@ def _entries(rows: Iterable[Submission]) -> Iterable[Entry]:
 
 
 @transaction.atomic
-def publish(*, submission: Submission, actor: User) -> None:
+def publish(*, submission: Submission, actor: User, is_due: bool = False) -> None:
     """Show the model to everybody who sees the task, with each file of it that has a score.
 
-    No lock. Raises Refused.
+    Holds the names of the task's models, so that of two that look alike one is refused, unless the
+    day of one that was promised a day is due. Raises Refused.
     """
     good = EvaluationRun.objects.filter(submission=OuterRef("pk"), outcome=Outcome.OK)
     scored = files_of(submission).filter(Exists(good), state=State.DONE)
     if submission.withdrawn_at is None and not scored.filter(pk=submission.pk).exists():
         raise Refused(_("A model can be published once it has a score."))
+    if not (submission.is_published or is_due):
+        check_looks(submission)
     _change(submission, actor, "published", scored, is_published=True, publish_on=None)
 
 
@@ -282,6 +287,8 @@ def set_publish_on(*, submission: Submission, actor: User, day: date | None) -> 
     if day and submission.is_published:
         raise Refused(_("This model is published already."))
     _check_ahead(day, "publish_on")
+    if day:
+        check_looks(submission)
     _change(submission, actor, "embargo", publish_on=day)
 
 
@@ -296,7 +303,7 @@ def publish_due() -> int:
     for submission in due.exclude(owner=None).select_related("owner"):
         assert submission.owner
         with suppress(Refused):
-            publish(submission=submission, actor=submission.owner)
+            publish(submission=submission, actor=submission.owner, is_due=True)
             published += 1
     return published
 

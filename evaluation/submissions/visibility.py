@@ -17,6 +17,7 @@ from rest_framework.request import Request
 
 from dynabench.accounts.models import User
 from dynabench.accounts.people import public_name
+from dynabench.lib.names import visible
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, EvaluationSet, Submission
 from evaluation.submissions.selectors import all_submissions
@@ -78,7 +79,8 @@ def viewers(user: Person, task: Task) -> Callable[[Submission], Viewer]:
 
 def shown_name(submission: Submission, viewer: Viewer) -> str:
     """The model's name, unless it is hidden from this person."""
-    return _(ANONYMOUS) if submission.is_anonymous and not viewer.is_inside else submission.name
+    is_hidden = submission.is_anonymous and not viewer.is_inside
+    return _(ANONYMOUS) if is_hidden else visible(submission.name)
 
 
 def shown_owner(submission: Submission, viewer: Viewer) -> str:
@@ -92,7 +94,7 @@ def shown_owner(submission: Submission, viewer: Viewer) -> str:
 def shown_team(submission: Submission, viewer: Viewer) -> str:
     """The name of the team, where it was submitted for one and the owner's name is shown."""
     is_named = submission.team is not None and not _hides_people(submission, viewer)
-    return str(submission.team) if is_named else ""
+    return visible(str(submission.team)) if is_named else ""
 
 
 def _hides_people(submission: Submission, viewer: Viewer) -> bool:

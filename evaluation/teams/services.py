@@ -9,6 +9,7 @@ from dynabench.accounts.models import User
 from dynabench.accounts.services import annotator_of, log
 from dynabench.lib.addresses import is_address
 from dynabench.lib.errors import Invalid, Refused
+from dynabench.lib.taken_names import check_free, checked_name, lock_names
 from evaluation.models import Submission, Team, TeamMember
 from evaluation.teams.selectors import invitations_of, place_of
 
@@ -17,13 +18,15 @@ MOST_MEMBERS = 50
 
 
 def make_team(*, actor: User, name: str) -> Team:
-    """Make a team whose owner is the actor. No lock, a unique name. Raises Invalid."""
-    name = " ".join(name.split())
-    if not name or len(name) > 60:
+    """Make a team whose owner is the actor. Holds the names of teams. Raises Invalid."""
+    name = checked_name(name)
+    if len(name) > 60:
         raise Invalid(_("Enter a name of at most 60 characters."), field="name")
     annotator_of(actor)  # the name that members see
     try:
         with transaction.atomic():
+            lock_names("teams")
+            check_free(name, Team.objects.values_list("name", flat=True))
             team = Team.objects.create(name=name)
             now = timezone.now()
             TeamMember.objects.create(

@@ -21,6 +21,7 @@ from django.utils import timezone
 from numpy.typing import NDArray
 
 from dynabench.accounts.models import User
+from dynabench.lib.names import visible
 from evaluation.contract import Outcome
 from evaluation.custom_metrics.selectors import Column as Custom
 from evaluation.custom_metrics.selectors import columns_of
@@ -254,7 +255,8 @@ def _models(task: Task, user: Person | None) -> tuple[Model, ...]:
         published = [row.is_public for row in of_model]
         number += any(published) and until is not None  # also after its day: the others keep theirs
         is_anonymous = until is not None and today < until
-        named = first.name, first.owner__annotator__pseudonym or "", first.team__name or ""
+        team = visible(first.team__name or "")
+        named = visible(first.name), first.owner__annotator__pseudonym or "", team
         if is_anonymous and not (is_editor or first.is_mine):
             named = f"Anonymous {number}", "", ""
         models.append(Model(pks[0], *named, first.kind, all(published), is_anonymous, pks))

@@ -7,6 +7,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ValidationError
+from django.db import transaction
 from django.db.models import Model
 from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest, QueryDict
@@ -16,6 +17,7 @@ from dynabench.accounts.people import account_name
 from dynabench.lib.addresses import AddressField
 from dynabench.lib.errors import Refused
 from dynabench.lib.refusals import as_form_error
+from dynabench.lib.taken_names import checked_name
 from tasks.admin.roles import (
     EDITORS,
     NOBODY,
@@ -37,6 +39,7 @@ from tasks.services import (
     change_members,
     change_task,
     check_members,
+    check_task_name,
     create_task,
     save_config,
 )
@@ -59,6 +62,7 @@ class TaskForm(forms.ModelForm):
         }
 
     notes: Sequence[str] = ()
+    name = ""
 
     def clean_config_text(self) -> str:
         """The configuration, if it can be used and gives what is stored no other meaning."""
@@ -71,7 +75,20 @@ class TaskForm(forms.ModelForm):
             self.data = cast(QueryDict, self.data).copy()
             self.data[self.add_prefix("config_text")] = text
         self._refuse_other_meaning(config, text)
+        if config.name != self.instance.name:
+            with as_form_error(self, field="config_text"):
+                checked_name(config.name)
+        self.name = config.name
         return text
+
+    def clean(self) -> None:
+        """Refuse a task for everybody whose name looks like another's."""
+        super().clean()
+        name, task = self.name or self.instance.name, self.instance
+        is_new = name != task.name or "is_visible" in self.changed_data
+        if self.cleaned_data.get("is_visible") and is_new and not self.errors:
+            with as_form_error(self), transaction.atomic():
+                check_task_name(name, "is_visible", task)
 
     def _refuse_other_meaning(self, config: TaskConfig, text: str) -> None:
         before = self.initial.get("config_text", "")

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.lib.errors import Invalid, Refused
+from dynabench.lib.taken_names import checked_name
 from tasks.mails import mail_administrators, mail_person
 from tasks.making.services import check_code, find_source, make_own_task
 from tasks.making.templates import Source, kind_of, renamed, text_in
@@ -39,6 +40,7 @@ def propose_task(
     if not can_propose_tasks(locked):
         raise Refused(_("Confirm your e-mail address first."), code="new_tasks", status=403)
     check_code(code)
+    name = checked_name(name)
     check_waiting(TaskProposal.objects.filter(proposer=locked, state=State.WAITING).count())
     about = {"name": name, "wanted_code": code, "goal": goal, "people": people}
     about |= {"kind": kind_of(source), "source": source.code if source else ""}

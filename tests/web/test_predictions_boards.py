@@ -255,8 +255,8 @@ def test_results_of_a_file_are_those_of_its_model(client, as_alice, babylm, alic
 
 def test_two_models_of_files_are_compared(client, babylm, alice, bob):
     pair = []
-    for owner, share in ((alice, 1), (bob, 0.5)):
-        pair += [hand_in(babylm, owner, "Baby", name, right(share)) for name in SUBTASKS][:1]
+    for owner, model, share in ((alice, "Baby", 1), (bob, "Child", 0.5)):
+        pair += [hand_in(babylm, owner, model, name, right(share)) for name in SUBTASKS][:1]
         submissions.publish(submission=pair[-1], actor=owner)
     address = "/api/v1/tasks/babylm/leaderboard/compare/"
     found = client.get(address, {"a": pair[0].pk, "b": pair[1].pk}).json()

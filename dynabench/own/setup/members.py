@@ -65,9 +65,10 @@ def access(request: HttpRequest, code: str) -> HttpResponse:
         initial={"is_visible": task.is_visible, "allow_try_out": task.allow_try_out},
     )
     if form.is_valid():
-        change_task(task=task, actor=person(request), fields=form.cleaned_data)
-        messages.success(request, _("Saved."))
-        return redirect("own:access", code)
+        with as_form_error(form):
+            change_task(task=task, actor=person(request), fields=form.cleaned_data)
+            messages.success(request, _("Saved."))
+            return redirect("own:access", code)
     return _page(request, task, form, MemberForm(initial={"role": TaskMember.Role.ANNOTATOR}))
 
 

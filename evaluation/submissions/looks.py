@@ -1,0 +1,23 @@
+"""Names of models that look like one another in a task."""
+
+from django.db.models import Q
+from django.utils import timezone
+
+from dynabench.lib.taken_names import check_free, lock_names
+from evaluation.models import Submission
+from evaluation.submissions.selectors import seen_by_all
+
+
+def check_looks(submission: Submission) -> None:
+    """Raise Invalid where somebody else's published model has this name, or one that looks like it.
+
+    Holds the names of the task's models until the transaction ends. The name of a model that is not
+    published is told to nobody, so it is for whoever publishes first.
+    """
+    lock_names(f"models of task {submission.task_id}")
+    own = Q(owner__isnull=False, owner=submission.owner_id)
+    if submission.team_id:
+        own |= Q(team=submission.team_id)
+    is_named = Q(anonymous_until=None) | Q(anonymous_until__lte=timezone.now().date())
+    others = Submission.objects.filter(seen_by_all(), is_named, task=submission.task_id)
+    check_free(submission.name, others.exclude(own).order_by().values_list("name", flat=True))
