@@ -98,12 +98,18 @@ def note_reason(response: HttpResponse, outage: Outage, error: BaseException | N
 
 
 class OneLine(logging.Filter):
-    """Outages and wrong Host headers are no errors of ours: no traceback, and no second line."""
+    """Keep what is no error of ours to one line.
+
+    Refusals (4xx, and what Django calls suspicious, as a wrong Host or filter of the admin) are
+    warnings without a traceback; of an outage another line tells.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if record.name.startswith("django.security."):
-            record.exc_info = None
-        return record.name != "django.request" or getattr(record, "status_code", 0) not in (
-            503,
-            507,
-        )
+        """Say whether the record is logged, and change that of a refusal."""
+        status: int = getattr(record, "status_code", 0)
+        is_request = record.name == "django.request"
+        if record.name.startswith("django.security.") or (is_request and 400 <= status < 500):
+            record.exc_info = record.exc_text = None
+            record.levelno = min(record.levelno, logging.WARNING)
+            record.levelname = logging.getLevelName(record.levelno)
+        return not (is_request and status in (503, 507))

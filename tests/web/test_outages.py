@@ -100,7 +100,7 @@ def test_a_wrong_host_is_one_line(client, lines):
     assert response.status_code == 400
     (line,) = lines.records
     assert line.exc_info is None
-    assert line.levelno == logging.ERROR
+    assert line.levelno == logging.WARNING
 
 
 def test_all_parts_are_well(client, settings):
