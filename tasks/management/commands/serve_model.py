@@ -1,8 +1,11 @@
 """Serve transformers models to the site's rounds and to evaluations."""
 
+import errno
+import socket
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -34,7 +37,11 @@ class Command(BaseCommand):
             help="serve the targets that add_target registered, new ones without a restart",
         )
         parser.add_argument("--host", default="127.0.0.1")
-        parser.add_argument("--port", type=int, default=8100)
+        parser.add_argument(
+            "--port",
+            type=int,
+            help="default: MODEL_SERVER_URL's with --registered, else 8100",
+        )
         parser.add_argument("--cache-dir", type=Path, default=settings.HOME / "serving")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -50,10 +57,12 @@ class Command(BaseCommand):
         if options["registered"]:
             resolve, names = registered_spec, registered_names
             keys = derived_keys(SERVER_KEY)
+        port = options["port"] or _usual_port(is_registered=options["registered"])
+        _check_free(options["host"], port)
         ModelServer(
             lambda: self._registry(resolve, names, options["cache_dir"]),
             host=options["host"],
-            port=options["port"],
+            port=port,
             keys=keys,
         ).run()
 
@@ -67,3 +76,29 @@ class Command(BaseCommand):
         if settings.HAS_TRACES:
             start_tracing("dynabench-models")
         return ModelRegistry(resolve, names, cache_dir)
+
+
+def _usual_port(*, is_registered: bool) -> int:
+    """Return the port where the site asks for registered models, or the one of the docs."""
+    asked = urlsplit(settings.MODEL_SERVER_URL)
+    return (asked.port or 80) if is_registered else 8100
+
+
+def _check_free(host: str, port: int) -> None:
+    """Raise CommandError where the server cannot listen."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM
+        )[0]
+        with socket.socket(family, kind, protocol) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise CommandError(
+                f"Another program listens at {host}:{port}. Stop it, or set MODEL_SERVER_URL and "
+                "--port to a free port."
+            ) from None
+        raise CommandError(
+            f"The server cannot listen at {host}:{port}: {error.strerror}."
+        ) from None
