@@ -15,6 +15,7 @@ from io import BufferedReader
 from itertools import chain
 from typing import Any
 
+from dynabench.lib.damage import damage_of
 from tasks.config.values import FORBIDDEN
 
 DEEPEST = 100
@@ -74,7 +75,9 @@ def unpacked_lines(file: BufferedReader, longest: int) -> Iterator[bytes]:
             number += 1
             yield line
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise FileError(f"Damaged gzip after line {number} ({error}); pack it again.") from None
+        raise FileError(
+            f"Damaged gzip after line {number}: {damage_of(error)}. Pack it again."
+        ) from None
 
 
 def plain_lines(parts: Iterable[bytes], longest: int = -1) -> Iterator[bytes]:

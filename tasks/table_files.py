@@ -88,8 +88,8 @@ def _csv_rows(
                 yield table_row(line, header, cells, value_of)
     except BadRow as error:
         yield LineError(skipped + 1, str(error))
-    except csv.Error as error:
-        yield LineError(start, f"not CSV ({error}); is a quote left open? Nothing after it is read")
+    except csv.Error:
+        yield LineError(start, "not CSV; is a quote left open? Nothing after it is read")
 
 
 def _tsv_rows(

@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from dynabench.lib.damage import damage_of
 from evaluation.contract import LEAST_LOGPROB, MIB, InvalidOutput
 from evaluation.sandbox.limits import Limits
 from evaluation.task_shape import labels_of
@@ -132,7 +133,7 @@ def _object(data: bytes, where: str) -> dict[str, Any]:
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise InvalidOutput(f"{where}: it is not JSON ({error}).") from None
+        raise InvalidOutput(f"{where}: it is not JSON: {damage_of(error)}.") from None
     if not isinstance(found, dict):
         raise InvalidOutput(f"{where}: it should be a JSON object.")
     return found

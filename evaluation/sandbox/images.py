@@ -16,6 +16,7 @@ import docker
 from docker.errors import APIError, DockerException, ImageNotFound
 from docker.models.images import Image
 
+from dynabench.lib.damage import damage_of
 from evaluation.contract import GIB, MIB, Beat
 from evaluation.sandbox.engine import connect
 from evaluation.sandbox.limits import IMAGE_BYTES, SPARE_BYTES
@@ -117,7 +118,9 @@ def load_image(archive: Path) -> str:
         try:
             found = client.images.load(_without_names(archive))
         except (tarfile.TarError, EOFError, ValueError, KeyError) as error:
-            raise ImageRefused(f"The file is no archive of `docker save`: {error}.") from None
+            raise ImageRefused(
+                f"The file is no archive of `docker save`: {damage_of(error)}."
+            ) from None
         except docker.errors.ImageLoadError as error:
             raise ImageRefused(f"The engine cannot load the image: {error}") from None
     if len(found) != 1:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from annotation.rules.secret import secret_of
+from dynabench.lib.damage import damage_of
 from dynabench.lib.words import gettext_noop
 from evaluation.contract import MIB, SetRow
 from tasks.config.components import Component
@@ -323,8 +324,7 @@ def _read_parquet(path: Path) -> Iterator[Row]:
     except MemoryError:  # Arrow's own is an ArrowException too
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        reason = str(error).splitlines()[0][:200]
-        raise FileError(f"Not Parquet after row {number}: {reason}") from None
+        raise FileError(f"Not Parquet after row {number}: {damage_of(error)}.") from None
 
 
 def _header(cells: list[str], maker: RowMaker) -> list[str]:

@@ -20,6 +20,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, Protocol
 
+from dynabench.lib.damage import damage_of
 from dynabench.lib.words import gettext_noop
 from evaluation.contract import GIB, MIB
 
@@ -279,7 +280,7 @@ def _zip_blocks(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Blocks:
             while block := source.read(BLOCK):
                 yield block
     except DAMAGE as error:
-        raise refused(info.filename, f"damaged ({error}); pack it again") from None
+        raise refused(info.filename, f"damaged: {damage_of(error)}. Pack it again") from None
 
 
 # --- tar
@@ -344,8 +345,15 @@ class _Xz:
         while not found and not self._xz.eof:
             packed = self._file.read(BLOCK) if self._xz.needs_input else b""
             if self._xz.needs_input and not packed:
-                raise EOFError("it ends too early")
-            found = self._xz.decompress(packed, size)
+                raise EOFError
+            try:
+                found = self._xz.decompress(packed, size)
+            except lzma.LZMAError as error:
+                if "emory" not in str(error):  # nothing else tells them apart
+                    raise
+                raise ArchiveRefused(
+                    gettext_noop("It takes too much memory to unpack. Pack it as .zip or .tar.gz.")
+                ) from None
         return found
 
 
@@ -390,5 +398,5 @@ def _tar_blocks(stream: Stream, size: int) -> Blocks:
 
 
 def _damaged(error: Exception) -> ArchiveRefused:
-    reason = str(error).splitlines()[0][:200] if str(error) else "it ends too early"
-    return ArchiveRefused(f"No archive that can be read ({reason}). Pack it again as .zip or .tar.")
+    reason = damage_of(error)
+    return ArchiveRefused(f"No archive that can be read: {reason}. Pack it again as .zip or .tar.")

@@ -14,6 +14,7 @@ from typing import IO
 
 import zstandard
 
+from dynabench.lib.damage import damage_of
 from dynabench.lib.words import gettext_noop
 from evaluation.contract import GIB, MIB
 from evaluation.uploads.archives import DAMAGE, ArchiveRefused, BoundedZip, refused
@@ -48,7 +49,9 @@ def samples(path: Path) -> Iterator[tuple[str, bytes]]:
             for one in found:
                 yield one.filename, _unfolded(file, archive, one)
     except DAMAGE as error:
-        raise ArchiveRefused(f"The archive is damaged ({error}). Send it again.") from None
+        raise ArchiveRefused(
+            f"The archive is damaged: {damage_of(error)}. Send it again."
+        ) from None
 
 
 def _unfolded(file: io.FileIO, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
@@ -71,7 +74,7 @@ def _unfolded(file: io.FileIO, archive: zipfile.ZipFile, member: zipfile.ZipInfo
     try:
         return _all(reader.stream_reader(io.BytesIO(_packed(file, member))), name)
     except zstandard.ZstdError as error:
-        raise refused(name, f"damaged ({error})") from None
+        raise refused(name, f"damaged: {damage_of(error)}") from None
 
 
 def _all(source: IO[bytes] | zstandard.ZstdDecompressionReader, name: str) -> bytes:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dynabench.lib.damage import damage_of
 from evaluation.contract import GIB, Beat
 from evaluation.heartbeat import CHUNK, BeatingFile
 from evaluation.task_shape import Shape, Untrainable, runnable_shape_of
@@ -184,7 +185,7 @@ def read_object(path: Path) -> Mapping[str, Any]:
     try:
         value = json.loads(path.read_bytes()) if path.stat().st_size <= LARGEST_JSON else None
     except (ValueError, RecursionError) as error:
-        raise MisconfiguredError(f"{path.name}: no JSON ({error}).") from None
+        raise MisconfiguredError(f"{path.name}: no JSON: {damage_of(error)}.") from None
     if not isinstance(value, dict):
         raise MisconfiguredError(f"{path.name}: not a JSON object, or too large.")
     return value
@@ -227,9 +228,9 @@ def _check_fits(root: Path, about: Mapping[str, Any], shape: Shape) -> None:
     spec = ModelSpec("The model", str(root), fields=shape.fields, output=shape.answer)
     try:
         opened = open_folder(spec)
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError, AttributeError):
         raise MisconfiguredError(
-            f"config.json or dynabench.json: a value of the wrong kind ({error})."
+            "config.json or dynabench.json: a value of the wrong kind. Save the model again."
         ) from None
     if (opened.labels is None) != (shape.labels is None):
         raise MisconfiguredError(

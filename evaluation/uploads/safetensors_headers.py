@@ -10,6 +10,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dynabench.lib.damage import damage_of
 from evaluation.contract import MIB
 
 LARGEST_HEADER = 16 * MIB
@@ -62,8 +63,10 @@ def _header(data: bytes) -> dict[str, "_Tensor"]:
     """Each tensor by its name."""
     try:
         header = json.loads(data, object_pairs_hook=_once)
+    except BadTensors:
+        raise
     except (ValueError, RecursionError) as error:
-        raise BadTensors(f"its header is no JSON ({error})") from None
+        raise BadTensors(f"its header is no JSON: {damage_of(error)}") from None
     if not isinstance(header, dict):
         raise BadTensors("its header is no object")
     if not isinstance(header.pop("__metadata__", {}), dict):
@@ -76,7 +79,7 @@ def _header(data: bytes) -> dict[str, "_Tensor"]:
 def _once(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a name is there twice")
+        raise BadTensors("a name in its header is there twice")
     return found
 
 

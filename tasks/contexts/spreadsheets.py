@@ -1,6 +1,8 @@
 """Tables in spreadsheets: the first sheet of a workbook, a row of it a row. Knows no database."""
 
 import datetime
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from io import BytesIO
 from typing import Any
@@ -12,6 +14,11 @@ from tasks.table_files import table_row
 
 ENDINGS = ("xlsx", "xls", "ods")
 MOST_CELLS = 5_000_000
+PROLOG_BYTES = 2**20
+"""Of an XML file, in which its document type stands if it has one."""
+BROKEN = (
+    "The file is no spreadsheet that can be read. Save it as .xlsx without a password, or as .csv."
+)
 
 
 def first_sheet(data: bytes) -> list[list[str]]:
@@ -20,18 +27,34 @@ def first_sheet(data: bytes) -> list[list[str]]:
     Numbers are as short as JSON has them, times as ISO 8601; of a formula the value that was last
     shown. Raises FileError.
     """
+    _check_parts(data)
     try:
         with CalamineWorkbook.from_filelike(BytesIO(data)) as workbook:
             sheet = workbook.get_sheet_by_index(0)
             if sheet.height * sheet.width > MOST_CELLS:
                 raise FileError("The first sheet has too many cells. Split it.")
             rows = sheet.to_python(skip_empty_area=False)
-    except CalamineError as error:
-        raise FileError(
-            f"The file is no spreadsheet that can be read ({error}). Save it as .xlsx without a "
-            "password, or as .csv."
-        ) from None
+    except CalamineError:
+        raise FileError(BROKEN) from None
     return [[_text(cell) for cell in row] for row in rows]
+
+
+def _check_parts(data: bytes) -> None:
+    """Refuse a workbook with a document type: no program writes one, and it can name other files.
+
+    Raises FileError.
+    """
+    if not zipfile.is_zipfile(BytesIO(data)):
+        return
+    try:
+        with zipfile.ZipFile(BytesIO(data)) as parts:
+            for part in parts.infolist():
+                with parts.open(part) as file:
+                    start = file.read(PROLOG_BYTES).replace(b"\0", b"")  # also of UTF-16
+                if b"<!DOCTYPE" in start.upper():
+                    raise FileError("The workbook has a document type (DTD). Save it again.")
+    except (zipfile.BadZipFile, RuntimeError, EOFError, OSError, zlib.error):
+        raise FileError(BROKEN) from None
 
 
 def read_sheet(

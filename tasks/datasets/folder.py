@@ -6,6 +6,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
+from dynabench.lib.damage import damage_of
 from tasks.datasets.files import DEFAULT, Card, Splits, card_of, splits_of
 from tasks.datasets.tables import ending_of
 from tasks.line_files import FileError
@@ -82,4 +83,6 @@ def _read(path: Path) -> Any:
     try:
         return json.loads(path.read_bytes())
     except (ValueError, RecursionError, OSError) as error:
-        raise FileError(f"{path.name} cannot be read ({error}). Save the dataset again.") from None
+        raise FileError(
+            f"{path.name} cannot be read: {damage_of(error)}. Save the dataset again."
+        ) from None

@@ -144,8 +144,8 @@ def reference_of(text: str, endpoint: str) -> Reference:
     text = text.strip()
     try:
         address = urlsplit(text if "://" in text else f"hf://datasets/{text}")
-    except ValueError as error:
-        raise FileError(f"{text!r:.100} is no address ({error}).") from None
+    except ValueError:
+        raise FileError(f"{text!r:.100} is not an address. Copy it from the hub.") from None
     parts = [unquote(part) for part in address.path.split("/") if part]
     if address.scheme == "hf":
         parts = [unquote(address.netloc), *parts]

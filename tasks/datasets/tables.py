@@ -15,6 +15,7 @@ from io import BufferedReader
 from typing import Any, cast
 from uuid import UUID
 
+from dynabench.lib.damage import damage_of
 from tasks.formats.reading import json_items, json_lines, table
 from tasks.line_files import BadRow, FileError, strict_json
 
@@ -39,8 +40,7 @@ def rows_of(name: str, file: BufferedReader, names: Names) -> Iterator[Row]:
     except FileError as error:
         raise FileError(f"{name}: {error}") from None
     except BROKEN as error:
-        why = " ".join(str(error).split())[:200]
-        raise FileError(f"{name} cannot be read ({why}). Make it again.") from None
+        raise FileError(f"{name} cannot be read: {damage_of(error)}. Make it again.") from None
 
 
 def ending_of(name: str) -> str:
@@ -122,8 +122,10 @@ def _text(read: Callable[[BufferedReader], Iterator[tuple[int, bytes]]]) -> Any:
         for number, line in read(io.BufferedReader(packed) if is_gzip else file):
             try:
                 row = strict_json(line.decode())
-            except (BadRow, UnicodeDecodeError) as error:
+            except BadRow as error:
                 raise FileError(f"row {number}: {error}.") from None
+            except UnicodeDecodeError as error:
+                raise FileError(f"row {number}: {damage_of(error)}.") from None
             if not isinstance(row, dict):
                 raise FileError(f"row {number} is no object; each row must be one.")
             yield _named(_flat(row), names)

@@ -17,6 +17,7 @@ from typing import IO, Any, cast
 
 import ijson
 
+from dynabench.lib.damage import damage_of
 from tasks.formats.base import Format, Line, Numbered, Part, Record
 from tasks.line_files import (
     DEEPEST,
@@ -211,7 +212,7 @@ def _read(at: str, member: Named, form: Format) -> Iterator[Found]:
     except FileError as error:
         raise FileError(f"{at} {error}".strip()) from None
     except (EOFError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error) as error:
-        raise FileError(f"{at} Damaged file ({error}); pack it again.".strip()) from None
+        raise FileError(f"{at} Damaged file: {damage_of(error)}. Pack it again.".strip()) from None
 
 
 def _members(path: Path) -> Iterator[Named]:
@@ -228,8 +229,8 @@ def _members(path: Path) -> Iterator[Named]:
                     raise FileError(f"{info.filename!a} is locked or packed oddly; pack it again.")
                 if not info.filename.startswith("__MACOSX/"):
                     yield info.filename, partial(archive.open, info)
-    except zipfile.BadZipFile as error:
-        raise FileError(f"No .zip archive ({error}).") from None
+    except zipfile.BadZipFile:
+        raise FileError("No .zip archive that can be read. Pack it again.") from None
 
 
 def _open(path: Path) -> IO[bytes]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+from dynabench.lib.damage import damage_of
 from tasks.config.values import check_answer
 from tasks.targets.endpoints.base import QA_KIND, EndpointConfig, rubbish
 
@@ -15,7 +16,7 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
+    raise rubbish(f"The answer is not JSON: {name} is not a JSON number.")
 
 
 def strict_json(body: bytes) -> Any:
@@ -25,7 +26,7 @@ def strict_json(body: bytes) -> Any:
     except RecursionError:
         raise rubbish(f"The answer nests deeper than {MAX_DEPTH} levels.") from None
     except ValueError as error:
-        raise rubbish(f"The answer is not JSON: {error}.") from None
+        raise rubbish(f"The answer is not JSON: {damage_of(error)}.") from None
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [child for parent in level for child in _children(parent)]

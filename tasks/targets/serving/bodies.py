@@ -5,6 +5,8 @@ from typing import Any
 
 import orjson
 
+from dynabench.lib.damage import damage_of
+
 from .errors import BadRequestError, TooLargeError, WrongMethodError
 
 MAX_BODY_BYTES = 1024 * 1024
@@ -68,4 +70,4 @@ def parse(body: bytearray) -> Any:
     try:
         return orjson.loads(body)  # refuses halves of surrogate pairs, which are no characters
     except orjson.JSONDecodeError as error:
-        raise BadRequestError(f"The body is not JSON: {error}.") from None
+        raise BadRequestError(f"The body is not JSON: {damage_of(error)}.") from None

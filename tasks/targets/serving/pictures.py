@@ -27,8 +27,8 @@ def pixels_of(text: str, field: str, settings: PictureSettings) -> NDArray[np.fl
     try:
         image.draft("RGB", (settings.side, settings.side))  # of a JPEG, so much is decoded
         return squared(_on_paper(image), settings)
-    except Exception as error:  # Pillow raises many kinds on broken files
-        raise wrong_field(field, f"is a broken picture: {error}.") from None
+    except Exception:  # Pillow raises many kinds on broken files
+        raise wrong_field(field, "is a broken picture. Save it again.") from None
 
 
 def squared(image: Image.Image, settings: PictureSettings) -> NDArray[np.float32]:

@@ -9,6 +9,8 @@ from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Any
 
+from dynabench.lib.damage import damage_of
+
 from .errors import MisconfiguredError, ServingError
 from .folders import resolve_below
 
@@ -246,7 +248,7 @@ def _read(spec: ModelSpec, path: Path, *, needed: bool) -> Mapping[str, Any]:
             return {}
         raise MisconfiguredError(f"{spec.name}: {path} is missing.") from None
     except (ValueError, RecursionError) as error:
-        raise MisconfiguredError(f"{spec.name}: {path} is not JSON: {error}") from None
+        raise MisconfiguredError(f"{spec.name}: {path} is not JSON: {damage_of(error)}") from None
     if not isinstance(value, dict):
         raise MisconfiguredError(f"{spec.name}: {path} must hold a JSON object.")
     return value

@@ -1,0 +1,20 @@
+"""Says in words of ours what is wrong with data that a library cannot read."""
+
+from json import JSONDecodeError
+
+
+def damage_of(error: BaseException) -> str:
+    """Return a clause for people; a library's own words speak to programmers.
+
+    >>> damage_of(ValueError("not enough values to unpack (expected 2, got 1)"))
+    'its contents are damaged'
+    """
+    if isinstance(error, RecursionError):
+        return "brackets within brackets too many times"
+    if isinstance(error, JSONDecodeError):
+        return f"line {error.lineno}, column {error.colno} is not JSON"
+    if isinstance(error, UnicodeDecodeError):
+        return f"byte {error.start + 1} is not UTF-8"
+    if isinstance(error, EOFError):
+        return "it ends too early"
+    return "its contents are damaged"
