@@ -73,6 +73,11 @@ class Task(models.Model):
         """The roles that were asked of this object, by user; see `tasks.permissions.role_of`."""
         return {}
 
+    @cached_property
+    def idle_readers(self) -> set[int]:
+        """The users among them whose role reads labels but does not count now."""
+        return set()
+
     @property
     def is_sensitive(self) -> bool:
         """Whether people pass a content gate first."""

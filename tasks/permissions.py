@@ -12,6 +12,7 @@ from dynabench.lib.errors import Refused
 from tasks.models import Generator, TargetModel, Task, TaskMember
 from tasks.roles import (
     ADMINISTRATOR,
+    IDLE_READER,
     PERSON,
     VISITOR,
     May,
@@ -26,6 +27,7 @@ READERS = roles_that(May.READ)
 REVIEWERS = roles_that(May.REVIEW)
 EDITORS = roles_that(May.EDIT)
 OWNERS = roles_that(May.OWN)
+ROLE = ("task", "role", "stands")
 
 
 def role_of(user: Person, task: Task) -> str | None:
@@ -36,8 +38,7 @@ def role_of(user: Person, task: Task) -> str | None:
     if not user.is_authenticated:
         return None
     if user.pk not in task.roles:
-        members = TaskMember.objects.standing().filter(task=task, user=user)
-        task.roles[user.pk] = members.values_list("role", flat=True).first()
+        look_up_roles(user, [task])
     return task.roles[user.pk]
 
 
@@ -45,10 +46,13 @@ def look_up_roles(user: Person, tasks: Collection[Task]) -> None:
     """Ask the user's roles in many tasks at once, for `role_of`; one query."""
     if not user.is_authenticated:
         return
-    members = TaskMember.objects.standing().filter(task__in=tasks, user=user)
-    roles = dict(members.values_list("task", "role"))
+    members = TaskMember.objects.with_standing().filter(task__in=tasks, user=user)
+    found = {task: (role, stands) for task, role, stands in members.values_list(*ROLE)}
     for task in tasks:
-        task.roles[user.pk] = roles.get(task.pk)
+        role, stands = found.get(task.pk, (None, False))
+        task.roles[user.pk] = role if stands else None
+        if role in READERS and not stands:
+            task.idle_readers.add(user.pk)
 
 
 def _may(user: Person, task: Task, what: May) -> bool:
@@ -62,7 +66,8 @@ def _may(user: Person, task: Task, what: May) -> bool:
     elif what in allowed(VISITOR, is_visible=task.is_visible):
         return True
     else:
-        who = role_of(user, task) or PERSON
+        # Whoever drops the address that a role was given to may have read the labels before.
+        who = role_of(user, task) or (IDLE_READER if user.pk in task.idle_readers else PERSON)
     return what in allowed(who, is_visible=task.is_visible)
 
 

@@ -28,6 +28,8 @@ class May(StrEnum):
 
 PERSON, VISITOR = "person", "visitor"
 """Somebody without a role in the task: signed in, and not."""
+IDLE_READER = "idle reader"
+"""Somebody whose role reads labels, but does not count while its address is not confirmed."""
 ADMINISTRATOR = "administrator"
 
 _SEES = frozenset({May.SEE, May.TRY})
@@ -58,6 +60,8 @@ def allowed(who: str, *, is_visible: bool) -> frozenset[May]:
     What leaves a task that everybody sees is there for all of its members, too. A role that another
     version stored while it served beside this one gives nothing of its own.
     """
+    if who == IDLE_READER:
+        return allowed(PERSON, is_visible=is_visible) - {May.JUDGE}
     if who in (PERSON, VISITOR) and not is_visible:
         return frozenset()
     return TABLE.get(who, frozenset()) | (_PUBLIC if is_visible and who != VISITOR else frozenset())

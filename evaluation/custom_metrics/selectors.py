@@ -10,11 +10,11 @@ from django.db.models import Count, Max, Q, QuerySet
 
 from evaluation.contract import Outcome, SetRow
 from evaluation.custom_metrics.running import Asked
-from evaluation.models import CustomMetric, EvaluationRun, EvaluationSet
+from evaluation.models import CustomMetric, EvaluationRun, EvaluationSet, EvaluationSetVersion
 from evaluation.runs.selectors import counting
 from evaluation.sets.selectors import newest_versions, set_rows
 from tasks.config.schema import CUSTOM_PREFIX, TaskConfig
-from tasks.models import Task
+from tasks.models import Round, Task
 
 TRIED_ON = 50
 """Examples of a trial."""
@@ -36,15 +36,23 @@ def tried_on(task: Task) -> TriedOn:
     Examples of a set, rather of one whose right answers are public; else those of the task's page.
     """
     versions = newest_versions(task).exclude(evaluation_set__access=EvaluationSet.Access.HIDDEN)
-    versions = versions.select_related("dataset").order_by("evaluation_set__name")
-    by_secrecy = sorted(versions, key=lambda one: one.is_sealed)
+    rounds = ("evaluation_set__round", "evaluation_set__held_of")
+    versions = versions.select_related("dataset", *rounds).order_by("evaluation_set__name")
+    by_secrecy = sorted(versions, key=_hides_answers)
     rows = [*islice(set_rows(by_secrecy[0]), TRIED_ON)] if by_secrecy else _shown_rows(task.config)
     rows = [row for row in rows if row.gold]
     asked = [
         Asked(row.gold, rows[place - place % 2].gold[0], row.inputs)
         for place, row in enumerate(rows)
     ]
-    return TriedOn(asked, not (by_secrecy and by_secrecy[0].is_sealed))
+    return TriedOn(asked, not (by_secrecy and _hides_answers(by_secrecy[0])))
+
+
+def _hides_answers(version: EvaluationSetVersion) -> bool:
+    """Whether its right answers are secret, as are all of a round that is not released."""
+    one = version.evaluation_set
+    round = one.round or one.held_of
+    return version.is_sealed or (round is not None and round.state != Round.State.RELEASED)
 
 
 def _shown_rows(config: TaskConfig) -> list[SetRow]:

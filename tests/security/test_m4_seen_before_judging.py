@@ -8,14 +8,17 @@ import re
 from importlib import import_module
 
 import pytest
+from allauth.account.models import EmailAddress
 from django.apps import apps
 from django.test import Client
 from rest_framework.test import APIClient
 
 from annotation.models import Assignment, Example, ShownExample
 from annotation.shown_services import note_shown_examples
+from dynabench.accounts.models import confirm_address
 from dynabench.accounts.services import annotator_of
-from tasks.models import TaskMember
+from tasks.models import Task, TaskMember
+from tasks.permissions import can_read
 from tests.support.api_writing import error
 from tests.support.campaigns import open_campaign, take_part
 from tests.support.factories import UserFactory
@@ -136,6 +139,26 @@ def test_a_reader_who_becomes_a_judge_gets_nothing_that_they_discussed(nli, alic
     member.role = "judge"
     member.save()
     assert lease_next(validator=worker, task=nli.task).example == fresh
+
+
+def test_a_reader_who_drops_the_address_of_the_role_judges_nothing(nli, qa, alice, bob, worker):
+    """A role that was given to an address stops counting; the person has read the labels."""
+    member = TaskMember.objects.create(
+        task=nli.task, user=alice, role="viewer", address=alice.email
+    )
+    confirm_address(alice)
+    write(nli, bob, 1)
+    fill_queue(round=nli)
+    api, uuid = APIClient(), Example.objects.get().uuid
+    api.force_login(alice)
+    assert api.get(f"/api/v1/examples/{uuid}/").json()["inputs"]["label"] == "neutral"
+    EmailAddress.objects.filter(user=alice).delete()
+    assert not can_read(alice, Task.objects.get(pk=nli.task.pk))
+    assert lease_next(validator=worker, task=Task.objects.get(pk=nli.task.pk)) is None
+    assert api.post(NEXT).status_code in (403, 404)
+    assert queue.other_queues(worker, qa.task) == []
+    member.delete()  # an owner says so
+    assert lease_next(validator=worker, task=Task.objects.get(pk=nli.task.pk))
 
 
 def test_examples_to_change_come_from_no_round_that_is_judged(nli, bob, as_alice):

@@ -22,7 +22,7 @@ from leaderboard.jobs import renew_boards
 from leaderboard.models import Resample
 from leaderboard.snapshots.diff import what_changed
 from leaderboard.snapshots.services import take_snapshot
-from tasks.models import TaskMember
+from tasks.models import Round, TaskMember
 from tests.support.custom_metrics import InProcess
 from tests.support.evaluations import accepted_model, set_version, without_deltas
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory
@@ -290,6 +290,16 @@ def test_on_sealed_sets_a_trial_shows_no_example(task, owner, runs):
     assert (metric.trial["examples"], metric.trial["shown"]) == (50, [])
     failed = proposed(signed_in(owner), FAILS, name="fails")
     assert (failed.trial["failure"], failed.trial["detail"]) == ("error", "")
+
+
+def test_a_trial_shows_no_example_of_a_round_that_is_not_released(task, owner, runs):
+    """Whatever its owners say of the set: people may still judge its examples."""
+    round = task.rounds.get()
+    EvaluationSet.objects.update(source="round", round=round)
+    for state, is_shown in (("closed", False), ("released", True)):
+        Round.objects.filter(pk=round.pk).update(state=state)
+        metric = proposed(signed_in(owner), name=f"m-{state}")
+        assert bool(metric.trial["shown"]) is is_shown
 
 
 def test_without_a_set_the_examples_of_the_task_are_tried(task, owner):

@@ -18,7 +18,7 @@ from dynabench.accounts.models import Annotator
 from dynabench.lib.days import midnight
 from tasks.duties.rules import EVERY, Span
 from tasks.models import Round, Task, TaskMember
-from tasks.permissions import JUDGES
+from tasks.permissions import JUDGES, READERS
 from tasks.selectors import listed_tasks
 from validation.models import Consensus, JudgeLease, QueueItem, Skip, Validation
 from validation.rules.sampling import is_judged
@@ -286,8 +286,9 @@ def other_queues(validator: Annotator, task: Task) -> Sequence[Task]:
         example__retracted_at__isnull=True,
         free__gt=0,
     )
-    members = TaskMember.objects.standing().filter(user=user)
-    closed = members.exclude(role__in=JUDGES).values("task")
+    members = TaskMember.objects.with_standing().filter(user=user)
+    other_role = Q(stands=True) & ~Q(role__in=JUDGES)
+    closed = members.filter(other_role | Q(role__in=READERS)).values("task")
     others = listed_tasks(user).exclude(pk=task.pk).exclude(pk__in=closed)
     return list(others.filter(Exists(waiting)))
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from tasks.roles import (
     ADMINISTRATOR,
+    IDLE_READER,
     PERSON,
     TABLE,
     VISITOR,
@@ -35,6 +36,11 @@ def test_who_reads_labels_never_judges():
         for is_visible in (False, True):
             may = allowed(who, is_visible=is_visible)
             assert not {May.READ, May.JUDGE} <= may, who
+
+
+def test_a_reading_role_that_does_not_count_lets_nobody_judge():
+    assert allowed(IDLE_READER, is_visible=True) == allowed(PERSON, is_visible=True) - {May.JUDGE}
+    assert allowed(IDLE_READER, is_visible=False) == frozenset()
 
 
 def test_the_roles_of_members():
