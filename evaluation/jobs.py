@@ -45,6 +45,7 @@ from evaluation.models import (
     Paraphrasing,
     PracticeRun,
     Submission,
+    TrainedRows,
     TrainingRun,
     Upload,
 )
@@ -86,7 +87,7 @@ from evaluation.submissions.retention_services import empty_old_models
 from evaluation.submissions.selectors import shown_inputs
 from evaluation.submissions.services import publish_due
 from evaluation.submissions.tidying import tidy_submitters
-from evaluation.submissions.training_data import facts_of, learn, training_rows
+from evaluation.submissions.training_data import digests_of, facts_of, learn, training_rows
 from evaluation.task_shape import runnable
 from evaluation.training.row_files import read_rows
 from evaluation.uploads import archives, image_archives
@@ -378,6 +379,8 @@ def _rows(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived:
         rows = training_rows(task, numbered)
     facts = facts_of(numbered, rows)
     Submission.objects.filter(pk=submission.pk).update(data=facts)
+    if digests := digests_of(task, rows):
+        TrainedRows.objects.update_or_create(submission=submission, defaults={"digests": digests})
     watch.begin(0.2, gettext_noop("learning from the rows"))
     model = folder / "model"
     with trainer_for(watch.beat) as trainer:

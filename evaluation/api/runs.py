@@ -30,7 +30,7 @@ from evaluation.api.models import NewestFirst
 from evaluation.models import EvaluationRun, Score
 from evaluation.runs.selectors import counting
 from evaluation.runs.services import expected_wait_seconds, queue_positions, run_again
-from evaluation.sets.seen_in_training import trained_on
+from evaluation.sets.seen_in_training import part_seen, trained_on
 from evaluation.sets.shown_scores import as_shown, readable, sealed_versions
 from evaluation.submissions.visibility import (
     as_seen,
@@ -103,8 +103,7 @@ class RunSerializer(serializers.ModelSerializer[EvaluationRun]):
         """As far as we trained it or its card says on what."""
         if run.submission_id not in self._learned:
             self._learned[run.submission_id] = trained_on(run.submission)
-        learned = self._learned[run.submission_id]
-        return None if learned is None else run.version.overlap_with(learned)
+        return part_seen(run, run.version, self._learned[run.submission_id])
 
     @cached_property
     def _learned(self) -> dict[UUID, set[str] | None]:

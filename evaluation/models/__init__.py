@@ -18,7 +18,7 @@ from evaluation.models.own_workers import HandedAnswers, OwnWorker, Second
 from evaluation.models.paraphrases import Paraphrase, Paraphrasing
 from evaluation.models.practice import PracticeHost, PracticeRun
 from evaluation.models.runs import EvaluationRun, Score
-from evaluation.models.submissions import Submission, Upload, UploadPiece
+from evaluation.models.submissions import Submission, TrainedRows, Upload, UploadPiece
 from evaluation.models.teams import Team, TeamMember
 from evaluation.models.trainings import TrainingRun
 
@@ -49,6 +49,7 @@ __all__ = [
     "Submission",
     "Team",
     "TeamMember",
+    "TrainedRows",
     "TrainingRun",
     "Upload",
     "UploadPiece",

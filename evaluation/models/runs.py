@@ -50,6 +50,8 @@ class EvaluationRun(Job):
     predictions = models.FileField(upload_to=predictions_path, max_length=300, blank=True)
     # False: the set is sealed, and its person was shown as many results on it as anybody may be.
     is_shown = models.BooleanField(default=True)
+    # Examples of the set among the rows that its model was trained on; null: not known.
+    seen = models.PositiveIntegerField(null=True, editable=False)
 
     class Meta(Job.Meta):
         ordering = ["-queued_at"]

@@ -164,3 +164,15 @@ class Submission(Job):
     def is_anonymous(self) -> bool:
         """Whether its owner's name is still hidden."""
         return self.anonymous_until is not None and timezone.now().date() < self.anonymous_until
+
+
+class TrainedRows(models.Model):
+    """Which rows a submission of training rows was trained on, as digests; gone when withdrawn."""
+
+    submission = models.OneToOneField(
+        Submission, on_delete=models.CASCADE, primary_key=True, related_name="trained_rows"
+    )
+    digests = models.BinaryField()  # of `evaluation.sets.overlap.pack`
+
+    def __str__(self) -> str:
+        return f"rows of {self.submission}"

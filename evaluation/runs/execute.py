@@ -63,6 +63,7 @@ from evaluation.sandbox.limits import CHAT_CALLS, Limits
 from evaluation.sandbox.monitor import Runner
 from evaluation.sandbox.writing import WritingRunner
 from evaluation.scoring.metrics import METRICS
+from evaluation.sets.seen_in_training import count_seen, seen_warning
 from evaluation.sets.selectors import checked_of, set_rows
 from evaluation.sets.services import note_exposed
 from evaluation.sets.shown_scores import may_show
@@ -280,12 +281,13 @@ def store(run: EvaluationRun, found: Evaluated) -> None:
         leases.try_again(run, ending.sentence)
         return
     notes = [f"{number.metric}: {number.note}" for number in found.numbers if number.note]
+    warnings = [*ending.warnings, *dict.fromkeys(notes)]
     results = {
         "outcome": ending.outcome,
         "runner": found.runner,
         "limit": ending.limit[:100],
         "measured": ending.measured[:100],
-        "warnings": [*ending.warnings, *dict.fromkeys(notes)],
+        "warnings": warnings,
         "log": ending.log,
         "usage": asdict(ending.usage),
     }
@@ -293,13 +295,16 @@ def store(run: EvaluationRun, found: Evaluated) -> None:
         leases.fail(run, ending.sentence, **results)
         note_compared(run, found)
         return
+    seen = count_seen(run)
     kept = predictions_path(run, "")
     if not default_storage.exists(kept):  # the database may have been away at an earlier try
         with found.predictions.open("rb") as file:
             kept = default_storage.save(kept, File(file))
     try:
         with transaction.atomic():
-            leases.finish(run, predictions=kept, is_shown=may_show(run), **results)
+            is_shown = may_show(run)
+            warnings += seen_warning(run, seen, is_shown=is_shown)
+            leases.finish(run, predictions=kept, is_shown=is_shown, seen=seen, **results)
             scores = [_score(run, number) for number in found.numbers]
             Score.objects.bulk_create(scores, batch_size=500)
             note_compared(run, found)

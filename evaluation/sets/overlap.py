@@ -9,6 +9,9 @@ from typing import Any, TypedDict
 import orjson
 
 SEED = "seed"
+LEAST_SEEN = 0.01
+"""The part of a set, seen in training, from which everybody is told: less moves no score much."""
+DIGEST_BYTES = 16
 _NAMED = re.compile(r"\b(?:(seed)s?|round[ _-]?(\d+))\b", re.IGNORECASE)
 
 
@@ -26,7 +29,7 @@ def digest(inputs: Mapping[str, Any], fields: Sequence[str]) -> bytes:
     """The same for the same texts, whatever their case, spaces and final punctuation."""
     values = (inputs.get(name) for name in fields)
     words = [" ".join(str(each).casefold().split()).rstrip(".!? ") for each in values]
-    return hashlib.sha256(orjson.dumps(words)).digest()[:16]
+    return hashlib.sha256(orjson.dumps(words)).digest()[:DIGEST_BYTES]
 
 
 def known_rows(
@@ -48,6 +51,26 @@ def counted(
     """How many of the rows lie in which sources; those in none are left out."""
     found = Counter(known.get(digest(row, fields)) for row in rows)
     return {" ".join(sorted(names)): count for names, count in found.items() if names}
+
+
+def pack(digests: Iterable[bytes]) -> bytes:
+    """The digests of training rows, one after another; see `count_packed`."""
+    return b"".join(sorted(set(digests)))
+
+
+def count_packed(rows: Iterable[Mapping[str, Any]], packed: bytes, fields: Sequence[str]) -> int:
+    """How many of the rows are among the packed ones."""
+    known = {packed[at : at + DIGEST_BYTES] for at in range(0, len(packed), DIGEST_BYTES)}
+    return sum(digest(row, fields) in known for row in rows)
+
+
+def is_much(seen: int | None, size: int) -> bool:
+    """Whether a model was trained on enough examples of a set that readers of its score are told.
+
+    seen: None where it is not known. A single example never suffices: whoever submits training rows
+    could ask for each text whether it is in a set whose inputs are secret.
+    """
+    return seen is not None and seen >= max(2, LEAST_SEEN * size)
 
 
 def named(text: str) -> set[str]:

@@ -1,19 +1,29 @@
 """What models may have been trained on, and how much of each evaluation set is among it."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from evaluation.models import Dataset, EvaluationSetVersion, Submission, TrainingRun
+from django.utils.translation import gettext_noop
+
+from evaluation.models import (
+    Dataset,
+    EvaluationRun,
+    EvaluationSetVersion,
+    Submission,
+    TrainedRows,
+    TrainingRun,
+)
 from evaluation.releases.reading import split_rows
 from evaluation.seeds import has_seeds, held_out, seed_rows
-from evaluation.sets.overlap import SEED, counted, known_rows, named
+from evaluation.sets.overlap import SEED, count_packed, counted, is_much, known_rows, named
 from evaluation.sets.selectors import input_rows, newest_versions
 from evaluation.task_shape import shape_of
 from tasks.models import TargetModel, Task
 
 logger = logging.getLogger(__name__)
 STARTERS_FOLDER = "/models/starters/"
+SEEN = gettext_noop("The model was trained on examples of this set.")
 LEARNED = ("train", "dev")
 """The splits of a release that a training reads."""
 
@@ -66,6 +76,38 @@ def _rows(task: Task, name: str, pk: int) -> Iterator[Mapping[str, Any]]:
     for split in LEARNED:
         for row in split_rows(dataset, split):
             yield {**row["context"], **row["input_json"]}
+
+
+def count_seen(run: EvaluationRun) -> int | None:
+    """How many examples of a run's set are among the rows that its model was trained on here.
+
+    None: it is not known, as of all but submitted training rows, and of perturbed runs.
+    """
+    if run.suite != EvaluationRun.Suite.PLAIN:
+        return None
+    learned = TrainedRows.objects.filter(submission=run.submission_id).first()
+    if learned is None:
+        return None
+    rows = (row["inputs"] for row in input_rows(run.version))
+    return count_packed(rows, bytes(learned.digests), run.submission.task.config.model_fields)
+
+
+def seen_warning(run: EvaluationRun, seen: int | None, *, is_shown: bool) -> list[str]:
+    """What everybody is told of a result whose model was trained on examples of the set.
+
+    Of a set whose inputs stay here only with a result that is shown: it is one more bit of it.
+    """
+    may_tell = is_shown or run.version.evaluation_set.may_leave
+    return [SEEN] if may_tell and is_much(seen, run.version.size) else []
+
+
+def part_seen(
+    run: EvaluationRun | None, version: EvaluationSetVersion, learned: Collection[str] | None
+) -> float | None:
+    """The part of a set that a model was trained on, counted in its rows or by what it says."""
+    if run and run.seen is not None:
+        return run.seen / version.size if version.size else 0.0
+    return None if learned is None else version.overlap_with(learned)
 
 
 def trained_on(submission: Submission) -> set[str] | None:

@@ -14,6 +14,7 @@ from evaluation.models import (
     Submission,
 )
 from evaluation.sets.sealing import Shown
+from evaluation.sets.seen_in_training import SEEN, part_seen
 from evaluation.sets.shown_scores import scores_of, shown_of
 from evaluation.submissions.selectors import latest
 from evaluation.submissions.visibility import (
@@ -122,6 +123,11 @@ class SetResults:
     seen: float | None  # the part of it that the model was trained on; None: not known
 
     @property
+    def is_seen(self) -> bool:
+        """Whether the model was trained on examples of it, as everybody is told."""
+        return self.plain is not None and SEEN in self.plain.warnings
+
+    @property
     def has_failed(self) -> bool:
         """Whether one of its runs ended without a result."""
         return any(run.is_over and run.outcome != Outcome.OK for run in self.runs)
@@ -188,7 +194,7 @@ def results_of(
                 plain=plain,
                 sealed=shown_of(version) if version.is_sealed else None,
                 overlap=version.overlap_with(),
-                seen=None if learned is None else version.overlap_with(learned),
+                seen=part_seen(plain, version, learned),
             )
         )
     return found

@@ -30,6 +30,7 @@ from evaluation.models import (
     Submission,
     Team,
     TeamMember,
+    TrainedRows,
     Upload,
 )
 from evaluation.practice import services as practice
@@ -389,6 +390,7 @@ def withdraw(*, submission: Submission, actor: User | None) -> None:
         upload=None, anonymous_until=None, publish_on=None, **vars(Card()),
     )  # fmt: skip
     gone.runs.update(predictions="", log="")
+    TrainedRows.objects.filter(submission=gone).delete()
     note_erasure(Erasure.Kind.SUBMISSION, submission.pk)
     log(actor, "submission.withdrawn", f"submission {submission.pk}")
     transaction.on_commit(lambda: _delete(names, gone.upload))

@@ -14,12 +14,13 @@ from evaluation.inference.precheck import Refused
 from evaluation.models import DatasetItem
 from evaluation.releases.reading import decoded, latest_datasets
 from evaluation.seeds import Row as TrainingRow
+from evaluation.sets.overlap import digest, pack
 from evaluation.task_shape import Shape, released_row, runnable_shape_of, training_row
 from evaluation.training.row_files import NumberedRows
 from evaluation.training.trainer import Trainer
 from tasks.config.schema import TaskConfig
 from tasks.models import Media, Task
-from tasks.targets.serving.spec import LOOKS
+from tasks.targets.serving.spec import FIELDS, LOOKS
 
 SHOWN = 10  # wrong lines that a refusal names
 
@@ -65,6 +66,14 @@ def facts_of(numbered: NumberedRows, rows: Sequence[TrainingRow]) -> dict[str, A
     """What boards of data say of a submission: its rows, those chosen by uid, and by label."""
     chosen = sum(not isinstance(row, str) and "uid" in row for _, row in numbered)
     return {"rows": len(rows), "chosen": chosen, "labels": Counter(row["label"] for row in rows)}
+
+
+def digests_of(task: Task, rows: Sequence[TrainingRow]) -> bytes:
+    """What is kept of the rows to find them in evaluation sets; nothing of pictures."""
+    shape = runnable_shape_of(task.config)
+    if shape.kind == LOOKS:
+        return b""
+    return pack(digest(row, FIELDS[shape.kind]) for row in rows)
 
 
 def _own(shape: Shape, row: Mapping[str, Any]) -> tuple[TrainingRow | None, str]:

@@ -112,10 +112,12 @@ def as_seen(run: EvaluationRun, viewer: Viewer) -> EvaluationRun:
     """The run without its model's own words, where they could carry examples out. Do not save it.
 
     A model reads all inputs, and perturbed inputs hint at right answers. So its words leave only
-    where the inputs may.
+    where the inputs may; so does the number of inputs that it was trained on.
     """
     version = run.version
     may_leave = version.evaluation_set.may_leave
+    if not (viewer.is_task_owner or may_leave):
+        run.seen = None
     if run.suite != EvaluationRun.Suite.PLAIN and version.is_sealed:
         may_leave = False
     if not (viewer.is_task_owner or may_leave):

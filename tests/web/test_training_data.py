@@ -14,6 +14,7 @@ from annotation.models import Example
 from dynabench.lib.errors import Invalid
 from evaluation.jobs import check_submission
 from evaluation.models import Submission, Upload
+from evaluation.sets.overlap import DIGEST_BYTES
 from evaluation.sets.source_services import sweep_rounds
 from evaluation.submissions.services import submit_model
 from evaluation.uploads.chunked import add_file
@@ -68,12 +69,13 @@ def submitted(task, owner, rows, name="Mine"):
 def test_a_model_learns_from_the_rows_and_is_evaluated(task, alice, monkeypatch):
     monkeypatch.setattr("evaluation.sandbox.engine.engine", lambda: None)
     with monkeypatch.context() as patch:  # one that answers five is enough
-        patch.setattr("evaluation.jobs._answer_five", lambda *_: None)
+        patch.setattr("evaluation.jobs._answer_five", lambda *_: [])
         before = submitted(task, alice, GOOD[:2], name="Before there was a set")
     make_set(task, "open", may_leave=True)
     made = submitted(task, alice, GOOD[:2])
     assert (made.state, made.outcome, made.error) == ("done", "ok", "")
     assert made.runs.filter(suite="plain").count() == 1
+    assert len(made.trained_rows.digests) == 2 * DIGEST_BYTES
     assert before.digest == made.digest
 
 
@@ -154,7 +156,9 @@ def pictures(people):
 
 def test_pictures_of_a_release_are_chosen_by_uid_and_labelled_anew(pictures, alice, monkeypatch):
     answered = []
-    monkeypatch.setattr("evaluation.jobs._answer_five", lambda *given: answered.append(given[1]))
+    monkeypatch.setattr(
+        "evaluation.jobs._answer_five", lambda *given: answered.append(given[1]) or []
+    )
     dataset = released(pictures)
     sweep_rounds()
     uids = [row["uid"] for row in lines(dataset, "train")]
