@@ -86,6 +86,23 @@ def content_security_policy(get_response: Handler) -> Handler:
     return middleware
 
 
+def private_pages(get_response: Handler) -> Handler:
+    """Keep what somebody signed in was answered out of every cache, also after they signed out.
+
+    What a view says of its own caching stays. Nobody is looked up for it: where no view asked who
+    the person is, the answer is everybody's.
+    """
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        response = get_response(request)
+        known = getattr(request, "_cached_user", None)  # Django's, once `request.user` was read
+        if (known and known.is_authenticated) or "Authorization" in request.headers:
+            response.headers.setdefault("Cache-Control", "private, no-store")
+        return response
+
+    return middleware
+
+
 class LoginRequired(LoginRequiredMiddleware):
     """Django's, which looks up nobody for pages that everybody sees: they may need no database."""
 

@@ -89,6 +89,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "dynabench.middleware.no_redirect_for_htmx",
     "dynabench.middleware.Outages",
+    "dynabench.middleware.private_pages",
     "dynabench.lib.bodies.Bodies",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

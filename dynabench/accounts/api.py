@@ -1,7 +1,7 @@
 """The API's views about oneself, and how a write is answered once."""
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeVar
 
 from django.urls import reverse
@@ -26,10 +26,13 @@ View = TypeVar("View", bound=APIView)
 Handler = Callable[..., Response]
 
 
-def write(operation: str, takes: Any = empty, gives: Any = empty) -> Callable[[Handler], Handler]:
+def write(
+    operation: str, takes: Any = empty, gives: Any = empty, *, is_secret: bool = False
+) -> Callable[[Handler], Handler]:
     """A write: its name, its body and its answers in the schema; every write of the API is one.
 
-    It is done once when it is sent again with the same Idempotency-Key.
+    It is done once when it is sent again with the same Idempotency-Key. is_secret: its answer holds
+    a secret.
     """
     key = OpenApiParameter(
         HEADER, str, OpenApiParameter.HEADER, description="The same key is done once, for a day."
@@ -42,7 +45,8 @@ def write(operation: str, takes: Any = empty, gives: Any = empty) -> Callable[[H
         @wraps(handler)
         def answered(view: APIView, request: Request, *args: Any, **kwargs: Any) -> Response:
             user = person(request)  # no write is public
-            return answer_once(request, user, lambda: handler(view, request, *args, **kwargs))
+            work = partial(handler, view, request, *args, **kwargs)
+            return answer_once(request, user, work, is_secret=is_secret)
 
         return describe(answered)  # type: ignore[no-any-return]
 
@@ -103,21 +107,24 @@ class Tokens(generics.ListAPIView[ApiToken]):
     def get_queryset(self):  # type: ignore[no-untyped-def]
         return ApiToken.objects.filter(user=self.request.user.pk)
 
-    @extend_schema(operation_id="tokens_create", request=NewToken, responses={201: MadeToken})
-    def post(self, request: Request) -> Response:
-        """Make a token, within minutes of giving the password on the site.
-
-        The key is in this answer and nowhere else; it is not kept for repeats.
-        """
-        asked = read(NewToken, request)
-        if not did_recently(request._request):
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Ask for the password before the key of a repeat is looked at. Raises Refused."""
+        super().initial(request, *args, **kwargs)
+        if request.method == "POST" and not did_recently(request._request):
             address = request.build_absolute_uri(reverse("account_reauthenticate"))
             raise Refused(
                 f"Give your password again at {address}, then make the token.",
                 code="reauthenticate",
                 status=403,
             )
-        token, key = create_token(user=person(request), **asked)
+
+    @write("tokens_create", NewToken, {201: MadeToken}, is_secret=True)
+    def post(self, request: Request) -> Response:
+        """Make a token, within minutes of giving the password on the site.
+
+        The key is in this answer and nowhere else, but in answers to a repeat of this request.
+        """
+        token, key = create_token(user=person(request), **read(NewToken, request))
         return Response({**Token(token).data, "key": key}, status.HTTP_201_CREATED)
 
 
@@ -126,7 +133,7 @@ class TokenView(APIView):
 
     write_scope = ApiToken.Scope.READ  # who holds a token may end it
 
-    @extend_schema(operation_id="tokens_revoke", responses={204: None})
+    @write("tokens_revoke", gives={204: None})
     def delete(self, request: Request, pk: int) -> Response:
         """Revoke it at once. A token revokes only itself."""
         mine = ApiToken.objects.filter(user=request.user.pk, expires_at__gt=timezone.now())

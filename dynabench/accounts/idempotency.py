@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 from django.db import IntegrityError, InterfaceError, OperationalError, connection, transaction
 from django.db.models import QuerySet
@@ -16,6 +17,7 @@ from rest_framework.response import Response
 from rest_framework.utils.encoders import JSONEncoder
 
 from dynabench.accounts.models import IdempotentAnswer, User
+from dynabench.lib.encryption import Unreadable, decrypt, encrypt
 from dynabench.lib.errors import Refused
 
 HEADER = "Idempotency-Key"
@@ -33,8 +35,12 @@ class InProgress(Refused):
         self.wait = max(1, math.ceil(left.total_seconds()))
 
 
-def answer_once(request: Request, user: User, work: Callable[[], Response]) -> Response:
+def answer_once(
+    request: Request, user: User, work: Callable[[], Response], *, is_secret: bool = False
+) -> Response:
     """The response of `work`, or the one that was given to this key before.
+
+    is_secret: the answer holds a secret and is kept encrypted.
 
     Errors of ours and refusals for the time being (5xx, 429) are not kept, so that the client may
     try again. Raises Refused: the key was used for something else, or is being worked on. No lock:
@@ -47,17 +53,25 @@ def answer_once(request: Request, user: User, work: Callable[[], Response]) -> R
         raise Refused(f"{HEADER} has more than 200 letters.", code="bad_key", status=400)
     row = _begin(user, key, _digest(request))
     if row.status is not None:
-        return Response(
-            json.loads(row.body or "null"), row.status, headers={"Idempotent-Replayed": "true"}
-        )
+        body = _read(row.body or "null", is_secret)
+        return Response(body, row.status, headers={"Idempotent-Replayed": "true"})
     try:
         with _renewed(row):
             response = work()
     except BaseException:
         _mine(row).delete()
         raise
-    _end(row, response)
+    _end(row, response, is_secret)
     return response
+
+
+def _read(body: str, is_secret: bool) -> Any:
+    """An answer as it was given. Raises Refused where the key of secrets has changed."""
+    try:
+        return json.loads(decrypt(body) if is_secret else body)
+    except Unreadable:
+        said = f"The answer to this {HEADER} cannot be read any more. Take a new one."
+        raise Refused(said, code="key_reused") from None
 
 
 @contextmanager
@@ -118,12 +132,13 @@ def _begin(user: User, key: str, digest: str) -> IdempotentAnswer:
     return row
 
 
-def _end(row: IdempotentAnswer, response: Response) -> None:
+def _end(row: IdempotentAnswer, response: Response, is_secret: bool) -> None:
     mine = _mine(row)
     if response.status_code >= 500 or response.status_code == 429:
         mine.delete()
     else:
-        mine.update(status=response.status_code, body=json.dumps(response.data, cls=JSONEncoder))
+        body = json.dumps(response.data, cls=JSONEncoder)
+        mine.update(status=response.status_code, body=encrypt(body) if is_secret else body)
 
 
 def purge_answers() -> int:

@@ -100,9 +100,9 @@ class Webhooks(generics.ListAPIView[Webhook]):
     def get_queryset(self):  # type: ignore[no-untyped-def]
         return Webhook.objects.filter(user=self.request.user.pk).select_related("task")
 
-    @extend_schema(operation_id="webhooks_create", request=WebhookNew, responses={201: WebhookMade})
+    @write("webhooks_create", WebhookNew, {201: WebhookMade}, is_secret=True)
     def post(self, request: Request) -> Response:
-        """Make a webhook. The secret is in this answer and nowhere else, and not kept for repeats.
+        """Make a webhook. The secret is in this answer and in those to a repeat of this request.
 
         Events of models go to their owners and to the editors of their tasks.
         """
@@ -147,11 +147,11 @@ class SecretView(APIView):
 
     write_scope = ApiToken.Scope.SUBMIT
 
-    @extend_schema(operation_id="webhook_rotate_secret", request=None, responses=WebhookMade)
+    @write("webhook_rotate_secret", None, WebhookMade, is_secret=True)
     def post(self, request: Request, pk: int) -> Response:
         """Make a new secret; the old one signs nothing any more.
 
-        The new one is in this answer and nowhere else, and not kept for repeats.
+        The new one is in this answer and in those to a repeat of this request.
         """
         hook = _find(request, pk)
         secret = services.rotate_secret(webhook=hook, actor=person(request))

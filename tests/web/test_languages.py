@@ -134,6 +134,7 @@ def test_a_page_is_mirrored_for_a_language_from_right_to_left(client, settings, 
 
 
 def test_the_api_answers_in_english_and_its_docs_do_not(as_alice, esperanto):
+    as_alice.post("/accounts/reauthenticate/", {"password": PASSWORD})
     response = as_alice.post("/api/v1/tokens/", {}, content_type="application/json", **EO)
     assert response["Content-Language"] == "en"
     assert response.json()["error"]["fields"]
