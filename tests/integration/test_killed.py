@@ -30,6 +30,7 @@ from validation.models import Validation
 ROOT = Path(__file__).resolve().parents[2]
 VOTES, KILLS = 300, 4
 VALIDATORS = 8
+UNHURRIED = {"DJANGO_SETTINGS_MODULE": "tests.support.unhurried_settings"}
 LOST = (OSError, http.client.HTTPException)
 
 
@@ -47,7 +48,7 @@ class Site:
         self._server = subprocess.Popen(
             [*command, "--workers", "2", "--threads", "16"],
             cwd=ROOT,
-            env=os.environ | {"DATABASE_URL": database_url(), "DEBUG": "1"},
+            env=os.environ | UNHURRIED | {"DATABASE_URL": database_url(), "DEBUG": "1"},
             stdout=self._log,
             stderr=self._log,
             start_new_session=True,
