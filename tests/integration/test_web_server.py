@@ -40,7 +40,7 @@ BEGUN = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    with small_site(tmp_path_factory.mktemp("server"), **NEVER, SEND_RATE=1e-9) as site:
+    with small_site(tmp_path_factory.mktemp("server"), **NEVER) as site:
         yield site
 
 
@@ -217,7 +217,7 @@ def test_the_oldest_slow_ones_go_first_when_the_server_is_full(tmp_path):
 
 
 def test_slow_uploads_leave_threads_to_others(tmp_path):
-    with small_site(tmp_path, *QUICK_STOP, **NEVER, UPLOAD_GRACE_SECONDS=9000.0) as server:
+    with small_site(tmp_path, *QUICK_STOP, **NEVER) as server:
         slow = [server.connect() for _ in range(20)]
         for client in slow:
             client.sendall(POST + b"Content-Length: 3000000\r\n\r\nabc")
@@ -226,7 +226,7 @@ def test_slow_uploads_leave_threads_to_others(tmp_path):
 
 
 def test_slow_readers_of_endless_answers_leave_threads_to_others(tmp_path):
-    with small_site(tmp_path, *QUICK_STOP, **NEVER, SPOOLED_BYTES=2**20, SEND_RATE=1e-9) as server:
+    with small_site(tmp_path, *QUICK_STOP, **NEVER, SPOOLED_BYTES=2**20) as server:
         slow = [server.connect(small_window=True) for _ in range(20)]
         for client in slow:
             client.sendall(b"GET /stream?64 HTTP/1.1\r\n" + HOST + b"\r\n")

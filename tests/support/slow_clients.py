@@ -23,6 +23,7 @@ for module in (connection, limits, outlet, worker):
 exec(open({settings!r}).read())
 """
 NEVER = {"HEAD_SECONDS": 9000.0, "BODY_GRACE_SECONDS": 9000.0, "SEND_GRACE_SECONDS": 9000.0}
+NEVER |= {"UPLOAD_GRACE_SECONDS": 9000.0, "STALL_SECONDS": 9000.0}
 """Limits under which no slow client is ever given up, so that no test depends on the clock."""
 
 

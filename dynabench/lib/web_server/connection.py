@@ -106,7 +106,7 @@ class Connection:
             self._parse_head()
         if self.is_large or len(self.received) >= self.length:
             return True
-        self.deadline = body_deadline(self.began, len(self.received))
+        self.deadline = body_deadline(self.began, len(self.received), time.monotonic())
         if self.request._expected_100_continue:
             self.request._expected_100_continue = False
             if not self.received:
@@ -201,7 +201,7 @@ class Source(Unreader):  # type: ignore[misc]
         self._may_wait = True
         self._says_continue = request._expected_100_continue
         request._expected_100_continue = False
-        self._began = time.monotonic()
+        self._began = self._moved = time.monotonic()
         self._got = 0
 
     def chunk(self, size_hint: int | None = None) -> bytes:
@@ -213,9 +213,10 @@ class Source(Unreader):  # type: ignore[misc]
             self._outlet.sendall(CONTINUE)
         poll = select.poll()
         poll.register(self._sock, select.POLLIN)
-        left = upload_deadline(self._began, self._got) - time.monotonic()
+        left = upload_deadline(self._began, self._got, self._moved) - time.monotonic()
         if left <= 0 or not poll.poll(left * 1000):
             raise TooSlow
         data = self._sock.recv(max(8 * KIB, min(size_hint or 0, RECEIVE_BYTES)))
         self._got += len(data)
+        self._moved = time.monotonic()
         return data

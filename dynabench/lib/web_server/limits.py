@@ -28,6 +28,8 @@ HELD_BYTES = 256 * KIB
 """Of an answer that a client does not read yet: in memory, and beyond that in a file."""
 SPOOLED_BYTES = 64 * MIB
 
+STALL_SECONDS = 30.0
+"""How long nothing at all may move, however fast it was before."""
 MOST_OF_ONE_ADDRESS = 256
 """Connections of one address at once, where clients connect directly."""
 MOST_RECEIVED_BYTES = 64 * MIB
@@ -36,20 +38,22 @@ MOST_SPOOLED_BYTES = 512 * MIB
 """Of all unread answers of a worker."""
 
 
-def body_deadline(began: float, received: int) -> float:
-    """Return when a buffered body must be complete, given what has come of it."""
-    return began + BODY_GRACE_SECONDS + received / BODY_RATE
+def body_deadline(began: float, received: int, moved: float) -> float:
+    """Return until when more of a buffered body must come, given what came and when it last did."""
+    by_rate = began + BODY_GRACE_SECONDS + received / BODY_RATE
+    return min(by_rate, moved + STALL_SECONDS)
 
 
-def upload_deadline(began: float, received: int) -> float:
-    """Return until when more of a large body must come, given what has come of it."""
-    by_rate = UPLOAD_GRACE_SECONDS + received / UPLOAD_RATE
-    return began + min(by_rate, UPLOAD_SECONDS)
+def upload_deadline(began: float, received: int, moved: float) -> float:
+    """Return until when more of a large body must come; as `body_deadline`."""
+    by_rate = began + UPLOAD_GRACE_SECONDS + received / UPLOAD_RATE
+    return min(by_rate, moved + STALL_SECONDS, began + UPLOAD_SECONDS)
 
 
-def send_deadline(began: float, sent: int) -> float:
-    """Return until when the client must read more of an answer, given what it has read."""
-    return began + SEND_GRACE_SECONDS + sent / SEND_RATE
+def send_deadline(began: float, sent: int, moved: float) -> float:
+    """Return until when the client must read more of an answer; as `body_deadline`."""
+    by_rate = began + SEND_GRACE_SECONDS + sent / SEND_RATE
+    return min(by_rate, moved + STALL_SECONDS)
 
 
 def slots(threads: int) -> int:

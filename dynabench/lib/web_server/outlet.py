@@ -76,8 +76,13 @@ class Outlet:
 
     def _count(self) -> None:
         """Count from when the client was first too slow for an answer."""
-        self._began = time.monotonic()
+        self._began = self._moved = time.monotonic()
         self._sent = 0
+
+    def _note(self, sent: int) -> None:
+        """Count what the client took."""
+        self._sent += sent
+        self._moved = time.monotonic()
 
     def rate(self) -> float:
         """Return the bytes a second that the client has read since it was first too slow."""
@@ -89,7 +94,7 @@ class Outlet:
 
     @property
     def deadline(self) -> float:
-        return send_deadline(self._began, self._sent)
+        return send_deadline(self._began, self._sent, self._moved)
 
     # What gunicorn calls
 
@@ -171,7 +176,7 @@ class Outlet:
             sent = self._sock.send(data)
         except BlockingIOError:
             return 0
-        self._sent += sent
+        self._note(sent)
         return sent
 
     def _flush_part(self, part: Part) -> bool:
@@ -187,7 +192,7 @@ class Outlet:
                 raise TooSlow  # the file became shorter: the length that was announced never comes
             part.offset += sent
             part.left -= sent
-            self._sent += sent
+            self._note(sent)
         if part.left:
             return False
         self._close(part)

@@ -10,6 +10,7 @@ import selectors
 import socket
 import time
 from collections import Counter, deque
+from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from typing import Any
@@ -149,7 +150,11 @@ class Worker(ThreadWorker):  # type: ignore[misc]
             elif error.errno not in GONE:
                 raise
             return
-        conn = Connection(self.cfg, plain, client, self._readers)
+        try:
+            conn = Connection(self.cfg, plain, client, self._readers)
+        except OSError:  # gone already
+            plain.close()
+            return
         self.open[conn] = None
         self._of_address[conn.address] += 1
         self.nr_conns = len(self.open)
@@ -203,14 +208,21 @@ class Worker(ThreadWorker):  # type: ignore[misc]
 
     def _on_event(self, conn: Connection, _: Any) -> None:
         """Do what a connection's state asks for; one that has just been closed asks for nothing."""
+        if conn.state is State.RECEIVING:
+            self._attempt(self._receive, conn)
+        elif conn.state is State.SENDING:
+            self._attempt(self._send, conn)
+        elif conn.state is State.LINGERING:
+            self._attempt(self._read_off, conn)
+
+    def _attempt(self, step: Callable[[Connection], None], conn: Connection) -> None:
+        """Take a step; what goes wrong with one connection ends no other."""
         try:
-            if conn.state is State.RECEIVING:
-                self._receive(conn)
-            elif conn.state is State.SENDING:
-                self._send(conn)
-            elif conn.state is State.LINGERING:
-                self._read_off(conn)
+            step(conn)
         except OSError:
+            self._drop(conn)
+        except Exception:
+            self.log.exception("A connection failed")
             self._drop(conn)
 
     def _receive(self, conn: Connection) -> None:
@@ -259,10 +271,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
                 self._hand_over(self._waiting.popleft())
         keep = not done.cancelled() and done.exception() is None and done.result()
         conn.is_kept = bool(keep)
-        try:
-            self._send(conn)
-        except OSError:
-            self._drop(conn)
+        self._attempt(self._send, conn)
 
     def _send(self, conn: Connection) -> None:
         """Send what is left of the answer; then the next request, or the end."""
