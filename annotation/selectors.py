@@ -1,5 +1,6 @@
 """Reads about examples."""
 
+import random
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -29,6 +30,10 @@ LARGE = 400
 """Examples of a round from which on one person may write only a share of it."""
 MOST_ALIKE = 100
 """Most candidates for a near-duplicate that one submit compares."""
+PARENTS = 50
+"""Examples among which the one to change is chosen."""
+PARENT_ROUNDS = 3
+"""Released rounds in which it is looked for."""
 
 
 def current_assignment(annotator: Annotator, round: Round) -> Assignment | None:
@@ -240,16 +245,33 @@ def votes_on(example: Example) -> Votes:
     return Votes(*rows.values_list("given", *(f"consensus__{name}" for name in names)).get())
 
 
-def parent_candidates(annotator: Annotator, round: Round) -> QuerySet[Example]:
-    """Return others' examples of earlier rounds that may be changed minimally, least changed first.
+def parent_to_change(annotator: Annotator, round: Round) -> Example | None:
+    """Return an example by somebody else to change minimally, of the newest round that has one.
 
-    Their answers are public: what people write in this round may be sealed later.
+    Its answer is public: what people write in this round may be sealed later. Of PARENTS that
+    follow a randomly drawn one it is the least changed, so few rows are read, whatever their
+    number, while the round is locked.
     """
+    for earlier in released_before(round).order_by("-number")[:PARENT_ROUNDS]:
+        if found := _some_parents(annotator, round, earlier):
+            rows = Example.objects.filter(pk__in=found).annotate(changes=Count("retries"))
+            return rows.select_related("context").order_by("changes", "?").first()
+    return None
+
+
+def _some_parents(annotator: Annotator, round: Round, earlier: Round) -> Sequence[int]:
+    """Return the ids of PARENTS examples that may be changed, in the order of `example_order`."""
+    of_round = Example.objects.filter(round=earlier).order_by("pk")
+    ids = of_round.values_list("pk", flat=True)
+    first, last = ids.first(), ids.last()
+    if first is None or last is None:
+        return []
     written = {f"inputs__{round.task.config.text_field}__isnull": False}
-    earlier = Example.objects.filter(
-        round__in=released_before(round), parent__isnull=True, **written
-    ).exclude(annotator=annotator)
-    return with_open_answers(earlier).annotate(changes=Count("retries")).order_by("changes", "?")
+    others = of_round.filter(parent__isnull=True, **written).exclude(annotator=annotator)
+    rows = with_open_answers(others).values_list("pk", flat=True)
+    start = random.randint(first, last)
+    found = list(rows.filter(pk__gte=start)[:PARENTS])
+    return found + list(rows.filter(pk__lt=start)[: PARENTS - len(found)])
 
 
 def open_parent(assignment: Assignment) -> Example | None:

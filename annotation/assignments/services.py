@@ -93,7 +93,7 @@ def _next_goal(round: Round, after: str = "") -> str:
 
 def _assign_edit(annotator: Annotator, round: Round) -> Assignment:
     """An example of an earlier round to change, in the locked round. Raises NoContext."""
-    parent = selectors.parent_candidates(annotator, round).select_related("context").first()
+    parent = selectors.parent_to_change(annotator, round)
     if parent is None:
         raise NoContext(
             _("Examples to change appear once an earlier round is released. Write your own.")

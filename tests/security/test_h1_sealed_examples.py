@@ -9,17 +9,19 @@ half of its private test split, with their answers.
 
 import pytest
 
+from annotation import selectors
 from annotation.aids import example_gallery
 from annotation.answers import may_see_answer, with_open_answers
 from annotation.models import Assignment, Example
-from dynabench.accounts.models import User
+from dynabench.accounts.models import Annotator, User
+from dynabench.accounts.services import annotator_of
 from evaluation.models import DatasetItem
-from tasks.models import TaskMember
+from tasks.models import Round, TaskMember
 from tests.support.factories import ContextFactory, UserFactory
 from tests.support.judging import write
 from tests.support.releases import _own_storage, closed, people, released  # noqa: F401
 from tests.support.writing import open_form, signed_in
-from tests.support.writing_aids import next_round
+from tests.support.writing_aids import earlier_round, next_round
 from tests.web.conftest import HTMX
 
 VIEWS = 60
@@ -81,6 +83,34 @@ def test_examples_to_change_are_never_sealed(release, client):
     parents = Assignment.objects.filter(parent__isnull=False).values("parent")
     rows = DatasetItem.objects.filter(example__in=parents)
     assert {*rows.values_list("split", flat=True)} == {"train"}
+
+
+def test_the_least_changed_of_a_few_is_changed_next_and_all_have_their_turn(release, monkeypatch):
+    """Few rows are read while the round is locked; none of one's own, none that is an edit."""
+    rows = Example.objects.filter(dataset_items__split="train")
+    mine, edit, *_others = rows
+    author = User.objects.create_user(email="mine@example.com", password=None)
+    Annotator.objects.filter(pk=mine.annotator_id).update(user=author)
+    Example.objects.filter(pk=edit.pk).update(parent=mine)
+    later = Round.objects.get(number=2)
+    free = rows.exclude(annotator=mine.annotator).exclude(pk=edit.pk)
+    monkeypatch.setattr(selectors, "PARENTS", 3)
+    found = {selectors.parent_to_change(annotator_of(author), later).pk for _ in range(300)}
+    assert found == {*free.values_list("pk", flat=True)}
+    monkeypatch.setattr(selectors, "PARENTS", 10**4)
+    Example.objects.filter(round=later).delete()
+    least = free.last()
+    for number, parent in enumerate(free.exclude(pk=least.pk)):
+        write(later, UserFactory(), number)
+        Example.objects.filter(round=later, digest=str(number)).update(parent=parent)
+    assert selectors.parent_to_change(annotator_of(author), later) == least
+
+
+def test_without_a_released_row_nothing_is_offered_to_change(nli, bob):
+    assert selectors.parent_to_change(annotator_of(bob), nli) is None
+    earlier_round(nli)
+    Round.objects.filter(number=0).update(state="released")
+    assert selectors.parent_to_change(annotator_of(bob), nli) is None
 
 
 def test_an_example_to_change_that_was_given_earlier_is_shown_no_more(release):
