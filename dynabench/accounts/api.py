@@ -108,7 +108,7 @@ class Tokens(generics.ListAPIView[ApiToken]):
         return ApiToken.objects.filter(user=self.request.user.pk)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Ask for the password before the key of a repeat is looked at. Raises Refused."""
+        """Ask for the password first: a repeat gets the secret, too. Raises Refused."""
         super().initial(request, *args, **kwargs)
         if request.method == "POST" and not did_recently(request._request):
             address = request.build_absolute_uri(reverse("account_reauthenticate"))
