@@ -150,6 +150,14 @@ def _key() -> bytes:
         return _key()
 
 
+def is_key_lost() -> bool:
+    """Whether no known SECRET_KEY reads the key of the marks, so that they are of no use."""
+    try:
+        return any(not decrypt(row.sealed) for row in SiteKey.objects.filter(name=KEY))
+    except Unreadable:
+        return True
+
+
 # Quotas of a day
 
 
@@ -164,9 +172,14 @@ def today() -> date:
 
 
 def keep_spent(user: User, numbers: Mapping[str, int]) -> None:
-    """Note what an account that is being deleted has used today, by the quota's name; no lock."""
+    """Note what an account that is being deleted has used today, by the quota's name.
+
+    Call it in the transaction that deletes the account. Locks the user: two requests to delete it
+    note it once.
+    """
     spent = {quota: number for quota, number in numbers.items() if number}
-    if not spent:
+    locked = User.objects.select_for_update(of=("self",)).filter(pk=user.pk).first()
+    if not (spent and locked):
         return
     person = find_counted_person(user)
     SpentQuota.objects.bulk_create(

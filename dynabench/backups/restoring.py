@@ -13,6 +13,7 @@ from django.db import connection
 
 from annotation.models import Example
 from annotation.moderation import withdraw_example
+from dynabench.accounts.counting import is_key_lost
 from dynabench.accounts.erasures import key_of, keyed, name_of, read_log
 from dynabench.accounts.models import ApiToken, Erasure, User
 from dynabench.backups.databases import is_empty, last_migrations, load
@@ -212,6 +213,8 @@ def _lost_secrets() -> Iterator[str]:
                 f"{lost} secrets of {model._meta.verbose_name_plural} are lost, as SECRET_KEY is "
                 "another one: their people have to enter them again"
             )
+    if is_key_lost():
+        yield "the key of address marks is lost: whoever deleted an account counts as a new person"
     kept = settings.HOME / "secret_key_fallbacks"
     if kept.exists():
         yield f"former keys are in {kept}: name it in SECRET_KEY_FALLBACKS_FILE"

@@ -8,10 +8,12 @@ from dynabench.accounts.models import (
     AddressMark,
     CountedPerson,
     PersonAccount,
+    SpentQuota,
     User,
     confirm_address,
 )
 from dynabench.lib.errors import Refused
+from dynabench.me.services import delete_person
 from evaluation.contract import Ending, Evaluated, Outcome, Usage
 from evaluation.models import EvaluationRun, Submission
 from evaluation.runs import services as runs
@@ -19,7 +21,8 @@ from evaluation.runs.execute import store
 from evaluation.sets.shown_scores import shown_of
 from evaluation.submissions.services import submit_model
 from tests.support.evaluations import accepted_model, queued_run, set_version
-from tests.support.factories import TaskFactory, UserFactory
+from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
+from tests.support.judging import write
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REPEATS = range(3)
@@ -106,6 +109,18 @@ def test_accounts_that_meet_at_once_become_one_person(task, at_once, repeat):
     assert AddressMark.objects.get().person == person
     assert PersonAccount.objects.filter(person=person).count() == 4
     assert Submission.objects.filter(person=person).count() == 4
+
+
+@pytest.mark.parametrize("repeat", REPEATS)
+def test_an_account_that_is_deleted_twice_at_once_notes_its_tries_once(task, at_once, repeat):
+    round = RoundFactory(task=task)
+    ContextFactory(round=round)
+    (user,) = accounts(1)
+    for number in range(3):
+        write(round, user, number)
+    at_once(lambda _: delete_person(user=User(pk=user.pk, email=user.email)), range(4))
+    assert not User.objects.filter(pk=user.pk).exists()
+    assert SpentQuota.objects.get().number == 3
 
 
 @pytest.mark.parametrize("repeat", REPEATS)

@@ -20,10 +20,12 @@ from annotation.selectors import TRIES
 from dynabench.accounts.counting import (
     KEY,
     find_counted_person,
+    is_key_lost,
     quota_name,
     spent_today,
     tidy_counted_people,
 )
+from dynabench.accounts.erasures import key_of, read_log, write_log
 from dynabench.accounts.models import (
     AddressMark,
     CountedPerson,
@@ -34,6 +36,7 @@ from dynabench.accounts.models import (
     confirm_address,
 )
 from dynabench.accounts.services import annotator_of
+from dynabench.backups import restoring
 from dynabench.lib.errors import Refused
 from dynabench.me.services import delete_person
 from evaluation.models import EvaluationRun, Submission, Team
@@ -306,6 +309,23 @@ def test_submissions_of_an_older_release_count_too(version, is_shown):
     assert not is_shown(sign_up(), name="third")
 
 
+def test_an_account_that_a_backup_brings_back_is_erased_and_still_counts(
+    is_shown, settings, tmp_path
+):
+    settings.ERASURE_LOG = tmp_path / "erasures.log"
+    first = sign_up()
+    assert is_shown(first)
+    columns = {"pk": first.pk, "email": ADDRESS, "date_joined": first.date_joined}
+    delete_person(user=first)
+    write_log()
+    back = User.objects.create(**columns)  # the rows of an older backup
+    EmailAddress.objects.create(user=back, email=ADDRESS, verified=True)
+    key = key_of(settings.SECRET_KEY).hex()
+    assert ("people", 1) in [*restoring._erase(key, read_log())]
+    assert not User.objects.exists()
+    assert not is_shown(sign_up(), name="again")
+
+
 def test_marks_outlive_a_new_secret_key(settings, is_shown):
     first = sign_up()
     assert is_shown(first)
@@ -320,7 +340,9 @@ def test_marks_outlive_a_new_secret_key(settings, is_shown):
 def test_a_lost_secret_key_stops_no_sign_up(settings, is_shown):
     first = sign_up()
     sealed = SiteKey.objects.get(name=KEY).sealed
+    assert not is_key_lost()
     settings.SECRET_KEY = "lost"
+    assert is_key_lost()
     second = sign_up("second@example.com")
     assert SiteKey.objects.get(name=KEY).sealed != sealed
     assert find_counted_person(first) != find_counted_person(second)
