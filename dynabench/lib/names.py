@@ -60,11 +60,6 @@ def skeleton(name: str) -> str:
     return " ".join(unicodedata.normalize("NFD", text).split())
 
 
-def look_alike(one: str, other: str) -> bool:
-    """Whether people may take one name for the other."""
-    return skeleton(one) == skeleton(other)
-
-
 @lru_cache(maxsize=4096)
 def visible(text: str) -> str:
     """Return a text of any origin without the characters that no name may hold, in one line."""
