@@ -20,6 +20,8 @@ UNITS = {
     "throughput": "examples/s", "latency_p95": "s", "memory": "GiB", "memory_mean": "GiB",
     "robustness_drop": "points", "fairness_gap": "points",
 }  # fmt: skip
+FINE = ("memory", "memory_mean", "latency_p95")
+"""Metrics with two digits after the point."""
 
 
 def as_json(table: Table) -> str:
@@ -134,8 +136,8 @@ def as_latex(table: Table, address: str = "") -> str:
                 [
                     row["rank"] or "--",
                     latex(row["model"]),
-                    _latex_cell(row["dynascore"]),
-                    *(_latex_cell(row["metrics"][name]) for name in names),
+                    _latex_cell("dynascore", row["dynascore"]),
+                    *(_latex_cell(name, row["metrics"][name]) for name in names),
                 ]
             )
             + r" \\"
@@ -164,13 +166,21 @@ def formula_of(table: Table, **language: Any) -> str:
     return formula(table["weights"]["metrics"], table["main"], anchors, **language)
 
 
-def _latex_cell(cell: Mapping[str, float | None]) -> str:
+def digits_of(name: str, value: float) -> int:
+    """Return how many digits after the point people read of a metric's value."""
+    if name in FINE:
+        return 2
+    return 0 if name == "throughput" and value >= 100 else 1
+
+
+def _latex_cell(name: str, cell: Mapping[str, float | None]) -> str:
     value, low, high = (cell[part] for part in PARTS)
     if value is None:
         return "--"
-    return (
-        f"{value:.1f}" if low is None or high is None else rf"{value:.1f} [{low:.1f}, {high:.1f}]"
-    )
+    digits = digits_of(name, value)
+    if low is None or high is None:
+        return f"{value:.{digits}f}"
+    return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
 def latex(text: str) -> str:

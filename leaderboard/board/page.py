@@ -31,6 +31,7 @@ from evaluation.runs.selectors import counting
 from evaluation.submissions.results import SetResults, results_of
 from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.board.columns import ASIDE, COSTS
+from leaderboard.board.exports import digits_of
 from leaderboard.board.matrix import Matrix, score_matrix
 from leaderboard.board.opening import opening_of
 from leaderboard.board.presets import presets
@@ -55,8 +56,6 @@ UNITS = {
     "fairness_gap": gettext_noop("points"),
 }
 """Of metrics that are no percentages."""
-FINE = ("memory", "memory_mean", "latency_p95")
-"""Metrics with two digits after the point."""
 HEAVIEST = 3
 """Metrics that small screens show at once."""
 ROWS = 50
@@ -335,8 +334,7 @@ def texts(name: str, cell: Cell) -> tuple[str, str]:
 
 
 def _text(name: str, value: float) -> str:
-    digits = 2 if name in FINE else 0 if name == "throughput" and value >= 100 else 1
-    return f"{value:,.{digits}f}".replace("-", "−")
+    return f"{value:,.{digits_of(name, value)}f}".replace("-", "−")
 
 
 def results(matrix: Matrix, opened: str) -> list[SetResults]:

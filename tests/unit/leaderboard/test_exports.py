@@ -11,6 +11,7 @@ from leaderboard.board.exports import (
     as_json,
     as_latex,
     bibtex,
+    digits_of,
     early_words,
     formula_of,
     latex,
@@ -100,8 +101,8 @@ def test_latex_is_a_booktabs_table():
         r"Rank & Model & Dynascore & accuracy (\%) & memory (GiB) \\",
         r"\midrule",
         r"2= & a\_b \& 50 \% \textbackslash{}input\{x\} & 81.2 [79.5, 83.0] "
-        r"& 81.2 [79.5, 83.0] & 12.0 \\",
-        r"-- & late & -- & -- & 12.0 \\",
+        r"& 81.2 [79.5, 83.0] & 12.00 \\",
+        r"-- & late & -- & -- & 12.00 \\",
         r"\bottomrule",
         r"\end{tabular}",
     ]
@@ -155,3 +156,13 @@ def test_a_judges_metric_never_comes_without_its_agreement_with_people(is_calibr
         "300", str(is_calibrated),
     )  # fmt: skip
     assert ("at least 0.50" in as_latex(given)) == is_calibrated
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "digits"),
+    [("memory", 0.449, 2), ("throughput", 126.4, 0), ("throughput", 38.2, 1), ("accuracy", 80, 1)],
+)
+def test_a_paper_gets_the_digits_that_the_page_shows(name, value, digits):
+    assert digits_of(name, value) == digits
+    given = table(row("one", metrics={"accuracy": CELL, "memory": {**ONCE, "value": 0.449}}))
+    assert "& 0.45 " in as_latex(given)
