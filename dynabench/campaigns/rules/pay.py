@@ -59,8 +59,8 @@ class Pay:
 def part_of(amount: int, done: int, asked: int) -> int:
     """The share of an amount for what was done of what was asked, rounded up; no more than all.
 
-    >>> part_of(150, 1, 2), part_of(100, 1, 3), part_of(100, 5, 3)
-    (75, 34, 100)
+    >>> part_of(150, 1, 2), part_of(100, 1, 3), part_of(100, 5, 3), part_of(100, 0, 0)
+    (75, 34, 100, 100)
     """
     return ceil(amount * min(done, asked) / asked) if asked else amount
 

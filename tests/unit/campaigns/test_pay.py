@@ -3,7 +3,7 @@
 import pytest
 
 from dynabench.campaigns.rules.cost import Parts, in_the_end, of_time, rounded
-from dynabench.campaigns.rules.pay import Pay, people_left, per_hour, units
+from dynabench.campaigns.rules.pay import Pay, part_of, people_left, per_hour, units
 from dynabench.campaigns.ways.panels import PANELS, is_preview
 
 
@@ -20,6 +20,13 @@ def test_a_place_reserves_all_that_can_be_earned():
 def test_how_many_people_a_budget_pays(budget, people):
     pay = Pay(task=100, bonus=50, fee_percent=10)
     assert pay.people(budget, written=1, others=40) == people
+
+
+@pytest.mark.parametrize(
+    ("done", "asked", "amount"), [(1, 2, 75), (1, 4, 38), (0, 4, 0), (5, 4, 150), (0, 0, 150)]
+)
+def test_a_part_of_the_pay_is_rounded_up(done, asked, amount):
+    assert part_of(150, done, asked) == amount
 
 
 def test_an_hour_is_that_of_the_median_person():
