@@ -129,7 +129,7 @@ def test_it_opens_only_with_items_for_all_tries(nli, owner, client):
     services.set_campaign_state(campaign=campaign, actor=owner, state="open")
     campaign.refresh_from_db()
     assert campaign.state == "open"
-    plan = {name: getattr(campaign, name) for name in (*services.FIXED, *PLAN, "slug")}
+    plan = {name: getattr(campaign, name) for name in (*services.FIXED, *PLAN, "slug", "name")}
     told = {"consent": "Another.", "token": "", "completion_url": "", "actor": owner}
     with pytest.raises(Invalid) as caught:
         services.change_campaign(campaign=campaign, **told, **plan | {"test_tries": 3})
