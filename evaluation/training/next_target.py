@@ -73,7 +73,7 @@ def train_next(run: TrainingRun, tell: Tell, trainer: Trainer) -> dict[str, Any]
     tell(0.0, "collecting the rows")
     how = training_options(task, shape, options)
     sources = list(collect(task, shape, options, how))
-    base, how = open_base(options, shape, how)
+    base, how = open_base(options, shape, how, below=_models_folder(task, options["base"]))
     for source in sources:
         source.leave_out_unfit(base, Reading(shape.kind, shape.labels, how.max_length))
     rows = [{**row, "weight": s.weight} for s in sources if s.weight for row in s.train]
@@ -133,15 +133,24 @@ def base_name(task: Task, base: str) -> str:
     return target.name if target else base or gettext_noop("the starters' encoder")
 
 
+def _models_folder(task: Task, base: str) -> str | None:
+    """The folder in which a base must lie that is a target's; None: the shell named it."""
+    target = task.targets.filter(source=base, url="").first() if base else None
+    return spec_of(target).below if target else None
+
+
 def open_base(
-    options: Mapping[str, Any], shape: Shape, how: TrainingOptions
+    options: Mapping[str, Any], shape: Shape, how: TrainingOptions, below: str | None = None
 ) -> tuple[Path, TrainingOptions]:
     """The folder to start from, and the options with the labels in the order of its logits.
 
-    Raises MisconfiguredError, also for pickled weights.
+    below: see `ModelSpec`. Raises MisconfiguredError, also for pickled weights.
     """
     spec = ModelSpec(
-        name="base", source=options["base"] or str(encoder()), revision=options["revision"] or None
+        name="base",
+        source=options["base"] or str(encoder()),
+        revision=options["revision"] or None,
+        below=below if options["base"] else None,
     )
     folder, _ = find_weights(spec)
     for name, key in (("dynabench.json", "labels"), ("config.json", "id2label")):

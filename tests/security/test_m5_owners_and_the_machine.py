@@ -15,6 +15,9 @@ from django.urls import reverse
 
 from dynabench.accounts.models import confirm_address
 from dynabench.lib.encryption import derived_keys
+from evaluation.task_shape import shape_of
+from evaluation.training.fine_tune import TrainingOptions
+from evaluation.training.next_target import _models_folder, open_base
 from tasks.models import Generator, TargetModel, TaskMember
 from tasks.rounds.loop import register_target
 from tasks.targets.connect import (
@@ -204,6 +207,17 @@ def test_the_model_server_looks_again_and_says_one_sentence(nli, home):
             open_folder(spec_of(target))
         said.add(str(error.value))
     assert len(said) == 1
+
+
+def test_a_training_opens_no_folder_that_its_target_may_not(nli, home, monkeypatch):
+    """A base that reads like a hub id is no folder where the queue happens to run."""
+    target = register_target(task=nli.task, name="mine", source="kept/there", revision="a" * 40)
+    _model(home.parent / "kept" / "there")
+    monkeypatch.chdir(home.parent)
+    with pytest.raises(MisconfiguredError):  # from the hub alone, which is not to be reached
+        open_base({"base": target.source, "revision": ""}, shape_of(nli.task.config),
+                  TrainingOptions(), below=_models_folder(nli.task, target.source))  # fmt: skip
+    assert _models_folder(nli.task, "another/one") is None
 
 
 class Loaded(ModelRegistry):
