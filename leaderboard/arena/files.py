@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from dynabench.lib.names import UnfitName, clean_name
 from tasks.config.values import FORBIDDEN
 from tasks.line_files import BadRow, LineError, plain_lines
 from tasks.table_files import read_table
@@ -47,6 +48,11 @@ def _value(name: str, cell: str) -> str:
         raise BadRow("a control character or half a character; delete it")
     if len(value) > LONGEST:
         raise BadRow(f"{len(value)} characters; use {LONGEST} at most")
+    if name in ("left", "right") and value:
+        try:
+            return clean_name(value)
+        except UnfitName as error:
+            raise BadRow(str(error)) from None
     if name == "winner" and value not in WINNERS:
         raise BadRow(f"{value!r} is no winner; write one of: {', '.join(WINNERS)}")
     return value

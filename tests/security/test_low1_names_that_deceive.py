@@ -16,7 +16,9 @@ from dynabench.lib.errors import Invalid
 from evaluation.models import Submission, Team
 from evaluation.submissions import services
 from evaluation.teams.services import make_team
+from leaderboard.arena.files import read_comparisons
 from tasks.config_changes import digest
+from tasks.line_files import LineError
 from tasks.models import Task, TaskMember
 from tasks.services import change_task, create_task, save_config
 from tests.support.boards import measured
@@ -97,6 +99,15 @@ def test_a_published_model_has_its_name_alone(task, published, bob, name):
     assert error.value.field == "name"
     assert not Submission.objects.filter(owner=bob, is_published=True).exists()
     assert _publish(task, bob, "paypal model 2").is_published
+
+
+def test_imported_comparisons_name_models_plainly():
+    lines = ["id,worker,left,right,winner", "1,w,\u202eevil,b,left", "2,w,a,name\u200bx,tie",
+             "3,w,A\u030a  b,c,right"]  # fmt: skip
+    wrong, other, line = read_comparisons(f"{one}\n".encode() for one in lines)
+    assert isinstance(wrong, LineError)
+    assert isinstance(other, LineError)
+    assert line.left == "\u00c5 b"
 
 
 def test_one_person_may_have_names_that_look_alike(task, published, alice):
