@@ -34,7 +34,7 @@ MOST_OF_ONE_ADDRESS = 256
 """Connections of one address at once, where clients connect directly."""
 MOST_RECEIVED_BYTES = 64 * MIB
 """Of all unfinished requests of a worker."""
-MOST_SPOOLED_BYTES = 512 * MIB
+MOST_SPOOLED_BYTES = 128 * MIB
 """Of all unread answers of a worker."""
 
 
