@@ -9,6 +9,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
+from dynabench.accounts.people import public_name
 from dynabench.accounts.services import annotator_of, log
 from dynabench.lib.errors import Invalid, Refused
 from tasks.duties.rules import too_much
@@ -121,7 +122,7 @@ def _standing(duty: Duty) -> Duty:
 
 def _check_people(task: Task, kind: str, people: Collection[User], round: Round | None) -> None:
     asked = may_be_asked(task, kind)
-    if wrong := ", ".join(one.email for one in people if one not in asked):
+    if wrong := ", ".join(public_name(one) for one in people if one not in asked):
         words = _("Their role does not let them: %(people)s. Change it first.")
         raise Invalid(words % {"people": wrong}, field="people")
     there = standing_of(task).filter(kind=kind, round=round)

@@ -161,6 +161,20 @@ def test_an_unconfirmed_address_gets_no_link(thief, ann):
     assert not links()
 
 
+def test_a_password_that_is_reset_by_another_address_is_undone_too(client, thief, ann):
+    add_confirmed(ann, NEW)
+    client.post("/accounts/password/reset/", {"email": NEW})
+    (link,) = re.findall(r"/accounts/password/reset/key/\S+", mail.outbox[-1].body)
+    form = client.get(link, follow=True).redirect_chain[-1][0]
+    client.post(form, {"password1": "correct horse 7", "password2": "correct horse 7"})
+    ann.refresh_from_db()
+    assert ann.check_password("correct horse 7")
+    client.post(links()[OLD][0])
+    ann.refresh_from_db()
+    assert not ann.has_usable_password()
+    assert EmailAddress.objects.get(user=ann).email == OLD
+
+
 def test_means_that_were_there_before_stay(client, ann):
     Authenticator.objects.create(user=ann, type="recovery_codes", data={}, created_at=long_ago())
     client.post(f"/account/undo/{offer_undo(user=ann, address=OLD)}/")
