@@ -1,5 +1,6 @@
 from typing import Any, ClassVar
 
+from allauth.core.exceptions import ReauthenticationRequired
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin as BaseUserAdmin
 from django.contrib.auth.forms import AdminUserCreationForm, UserChangeForm
@@ -12,9 +13,16 @@ from dynabench.accounts.administrators import are_all, keep_one
 from dynabench.accounts.erasures import name_of, note_erasure
 from dynabench.accounts.models import ApiToken, Erasure, User
 from dynabench.accounts.people import person
+from dynabench.accounts.reauthentication import did_recently
 from dynabench.accounts.tokens import revoke_token
 from dynabench.lib.addresses import AddressField
 from dynabench.lib.refusals import as_form_error, as_message
+
+
+def _ask_again(request: HttpRequest) -> None:
+    """Ask for the password, unless it was given a moment ago, before something is changed."""
+    if request.method == "POST" and not did_recently(request):
+        raise ReauthenticationRequired
 
 
 class NewAccountForm(AdminUserCreationForm):
@@ -62,6 +70,27 @@ class UserAdmin(BaseUserAdmin):
             {"classes": ["wide"], "fields": ["email", "usable_password", "password1", "password2"]},
         )
     ]
+
+    def changeform_view(self, request: HttpRequest, *more: Any, **named: Any) -> Any:
+        """As one's own account: an address or a role is changed by who is there in person."""
+        _ask_again(request)
+        return super().changeform_view(request, *more, **named)
+
+    def user_change_password(self, request: HttpRequest, *more: Any, **named: Any) -> Any:
+        """The same for a password."""
+        _ask_again(request)
+        return super().user_change_password(request, *more, **named)
+
+    def delete_view(self, request: HttpRequest, *more: Any, **named: Any) -> Any:
+        """The same for the end of an account."""
+        _ask_again(request)
+        return super().delete_view(request, *more, **named)
+
+    def changelist_view(self, request: HttpRequest, *more: Any, **named: Any) -> Any:
+        """The same for the end of many; who suspends or signs people out is not asked."""
+        if request.POST.get("action") == "delete_selected":
+            _ask_again(request)
+        return super().changelist_view(request, *more, **named)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """With the last administrators as what keeps them from being deleted."""

@@ -8,6 +8,7 @@ from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount
 from django.core import mail
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from dynabench.accounts.models import ApiToken, LogEntry, Undo, User, confirm_address
@@ -89,6 +90,33 @@ def test_a_session_alone_changes_nothing(thief, ann, door, data):
     assert not (Authenticator.objects.exists())
     assert not (mail.outbox)
     assert User.objects.filter(pk=ann.pk).exists()
+
+
+def test_a_session_of_an_administrator_alone_changes_no_account(client, ann):
+    boss = UserFactory(email="boss@example.org", is_superuser=True)
+    client.force_login(boss)
+    change = reverse("admin:accounts_user_change", args=[ann.pk])
+    data = {"email": NEW, "is_active": "on", "is_superuser": "on"}
+    data |= {"date_joined_0": "2026-01-01", "date_joined_1": "00:00"}
+    password = {"usable_password": "true", "password1": "correct horse 7"}
+    many = {"action": "delete_selected", "_selected_action": [ann.pk], "post": "yes"}
+    for door, told in (
+        (change, data),
+        (reverse("admin:accounts_user_changelist"), many),
+        (reverse("admin:auth_user_password_change", args=[ann.pk]), password),
+        (reverse("admin:accounts_user_delete", args=[ann.pk]), {"post": "yes"}),
+        (reverse("admin:accounts_user_add"), {"email": "n@example.org", **password}),
+    ):
+        assert client.get(door).status_code == 200
+        assert client.post(door, told).url.partition("?")[0] == ASKS, door
+    ann.refresh_from_db()
+    assert (ann.email, ann.is_superuser, ann.check_password(PASSWORD)) == (OLD, False, True)
+    assert User.objects.count() == 2
+    assert client.post(change, data).status_code == 302
+    resumed = client.post(f"{ASKS}?next={change}", {"password": PASSWORD})
+    assert resumed.status_code == 302
+    ann.refresh_from_db()
+    assert ann.email == NEW  # what was asked is done after the password
 
 
 def test_a_password_is_changed_with_the_present_one(thief, ann):

@@ -10,6 +10,7 @@ from annotation.moderation import withdraw_example
 from dynabench.accounts.erasures import key_of, keyed, name_of, read_log, write_log
 from dynabench.accounts.models import Erasure, User
 from evaluation.submissions.services import withdraw
+from tests.support.factories import PASSWORD
 from tests.support.judging import write
 from tests.support.submissions import submission_of
 
@@ -28,8 +29,9 @@ def test_what_is_erased_stands_in_the_log(log, nli, alice, bob, client, settings
     names = {"example": example.uuid, "submission": model.pk, "person": name_of(bob)}
     withdraw_example(example=example, actor=None, reason="")
     withdraw(submission=model, actor=None)
-    boss = User.objects.create_superuser("boss@example.com")
+    boss = User.objects.create_superuser("boss@example.com", PASSWORD)
     client.force_login(boss)
+    client.post("/accounts/reauthenticate/", {"password": PASSWORD})
     client.post(f"/admin/accounts/user/{bob.pk}/delete/", {"post": "yes"})
     assert not User.objects.filter(pk=bob.pk).exists()
     assert write_log() == 3

@@ -23,7 +23,7 @@ from evaluation.submissions.services import remaining_quota
 from evaluation.uploads.chunked import bytes_left
 from tasks.models import TaskMember
 from tests.support.campaigns import open_campaign, take_part
-from tests.support.factories import UserFactory
+from tests.support.factories import PASSWORD, UserFactory
 
 
 def people(*words):
@@ -86,6 +86,7 @@ def test_the_audit_has_who_did_what_to_whom_since_a_day(boss, alice):
 
 def test_administrators_suspend_people_and_revoke_tokens_in_the_admin(client, boss, alice, bob):
     client.force_login(boss)
+    client.post("/accounts/reauthenticate/", {"password": PASSWORD})
     for user in (alice, bob):
         create_token(user=user, name="t", scopes=["read"], days=3)
     users, tokens = (reverse(f"admin:accounts_{name}_changelist") for name in ("user", "apitoken"))
