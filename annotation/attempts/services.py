@@ -377,6 +377,7 @@ def judge_answers(
         outputs=[prediction.output for prediction in predictions],
         rule=round.task.config.verdict,
         ensemble=cast(Ensemble, round.rule),
+        language=round.task.config.language,
     )
 
 

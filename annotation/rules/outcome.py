@@ -1,7 +1,5 @@
 """Was the model fooled? The verdict on one example, from what the targets answered."""
 
-import re
-import string
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,14 +9,11 @@ from typing import Any, Literal
 from annotation.rules.marks import marks_f1
 from annotation.rules.secret import secret_of, tells
 from annotation.rules.texts import contains, matches
-from dynabench.lib.words import words_of
+from dynabench.lib.words import answer_words, composed_value
 from tasks.config.verdicts import VerdictRule
 
 Ensemble = Literal["all", "majority", "any"]
 Status = Literal["fooled", "not_fooled", "undecided", "no_model"]
-
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
-_PUNCTUATION = str.maketrans("", "", string.punctuation + "。，、！？；：（）「」『』《》")
 
 
 @dataclass(frozen=True)
@@ -41,33 +36,30 @@ class Outcome:
     status: Status
 
 
-def squad_normalise(text: str) -> str:
-    """Lower case, without ASCII punctuation and English articles, single spaces.
-
-    As `normalize_answer` of the SQuAD v1.1 evaluation (Rajpurkar et al. 2016, section 6.1); a
-    Chinese character is a word, without Chinese punctuation, as in MLQA (Lewis et al. 2020, 4.2).
+def squad_normalise(text: str, language: str = "") -> str:
+    """Lower case, without punctuation and English articles, single spaces; see `answer_words`.
 
     >>> squad_normalise("The  U.S. Army!")
     'us army'
     """
-    return " ".join(words_of(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION))))
+    return " ".join(answer_words(text, language=language))
 
 
-def squad_f1(prediction: str, gold: str) -> float:
+def squad_f1(prediction: str, gold: str, language: str = "") -> float:
     """F1 (0-1) of the two bags of normalised words, symmetric (Rajpurkar et al. 2016, section 6.1).
 
     Nothing against nothing is 1 and nothing against something 0, as in SQuAD v2.0. The quotient is
     taken once, so that an F1 of 2/5 equals the threshold 0.4.
     """
-    said, true = squad_normalise(prediction).split(), squad_normalise(gold).split()
+    said, true = (answer_words(text, language=language) for text in (prediction, gold))
     if not said and not true:
         return 1.0
     return 2 * (Counter(said) & Counter(true)).total() / (len(said) + len(true))
 
 
-def exact_match(prediction: str, gold: str) -> bool:
+def exact_match(prediction: str, gold: str, language: str = "") -> bool:
     """Whether two answers are equal once normalised: SQuAD's EM. Verdicts compare unnormalised."""
-    return squad_normalise(prediction) == squad_normalise(gold)
+    return answer_words(prediction, language=language) == answer_words(gold, language=language)
 
 
 def pairs_in_order(said: Sequence[str], true: Sequence[str]) -> float:
@@ -87,13 +79,18 @@ def judge(
     outputs: Sequence[Mapping[str, Any]],
     rule: VerdictRule,
     ensemble: Ensemble,
+    language: str = "",
 ) -> Outcome:
     """Compare the target fields of `expected` (the author's inputs) with each target's output.
+
+    language: the task's, by which letters have capitals.
 
     An undecided target leaves the outcome open only if it could still change it. Without outputs
     the status is no_model. Raises ValueError when a compared field is missing.
     """
-    return _outcome(tuple(_verdict(expected, output, rule) for output in outputs), ensemble)
+    return _outcome(
+        tuple(_verdict(expected, output, rule, language) for output in outputs), ensemble
+    )
 
 
 def resolve(outcome: Outcome, author_says_model_right: bool) -> Outcome:
@@ -127,7 +124,7 @@ def _status(fooled: bool | None) -> Status:
 
 
 def _verdict(
-    expected: Mapping[str, Any], output: Mapping[str, Any], rule: VerdictRule
+    expected: Mapping[str, Any], output: Mapping[str, Any], rule: VerdictRule, language: str
 ) -> TargetVerdict:
     if rule.type == "ask_user":
         return TargetVerdict(None)
@@ -145,13 +142,13 @@ def _verdict(
         return TargetVerdict(tells(_text(said), _secret(expected)))
     true = _field(expected, rule.field, "example")
     if rule.type == "contains":
-        return TargetVerdict(not contains(_text(said), _text(true)))
+        return TargetVerdict(not contains(_text(said), _text(true), language))
     if rule.type == "rank":
         score = pairs_in_order(said, true)
     elif rule.type == "spans_f1":
         score = marks_f1(said, true, overlap=rule.overlap)
     else:
-        score = squad_f1(_text(said), _text(true))
+        score = squad_f1(_text(said), _text(true), language)
         if rule.ask_between and rule.ask_between[0] <= score <= rule.ask_between[1]:
             return TargetVerdict(None, score)
     return TargetVerdict(score < rule.threshold, score)
@@ -177,7 +174,8 @@ def _text(value: Any) -> str:
 
 
 def _comparable(value: Any) -> Any:
-    """What is compared of a value: a span's text, and a list without its order."""
+    """What is compared of a value: a span's text, and a list without its order; texts in NFC."""
+    value = composed_value(value)
     if isinstance(value, Mapping) and "text" in value:
         return value["text"]
     if isinstance(value, list | tuple):

@@ -1,21 +1,387 @@
-"""Marks words of pure rules for translators, and finds words; any rule may use it."""
+"""Equality, words, containment and labels of texts, in every script. Pure.
+
+The standard library alone: the image in which submitted models run has this file, and releases ship
+it with their metrics. docs/evaluation.md, “How texts are compared”, gives the rules with examples.
+"""
 
 import re
+import string
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
 
-UNSPACED = "\u3040-\u30ff\u3400-\u9fff"
-"""Kana and Chinese characters, as in a class of a pattern: scripts without spaces between words."""
-_APART = re.compile(f"([{UNSPACED}])")
+CANONICAL, COMPATIBLE = "NFC", "NFKC"
+TURKIC = ("tr", "az")
+"""Languages in which I is the capital of ı, and İ that of i."""
 
 
 def gettext_noop(text: str) -> str:
-    """A constant that the catalogue of interface texts holds; `{% translate %}` shows it."""
+    """Return the text, a constant in the catalogue of interface texts for `{% translate %}`."""
     return text
 
 
-def words_of(text: str) -> list[str]:
-    """What stands between spaces; of scripts without spaces each character.
+# Letters
 
-    >>> words_of("Mills are 很大 here")
-    ['Mills', 'are', '很', '大', 'here']
+
+def _class_of(blocks: Sequence[tuple[int, int]], category: str) -> str:
+    """Return the characters of the blocks whose category begins so, as ranges of a pattern."""
+    ranges: list[list[int]] = []
+    for code in (code for first, last in blocks for code in range(first, last + 1)):
+        if unicodedata.category(chr(code)).startswith(category):
+            if ranges and ranges[-1][1] == code - 1:
+                ranges[-1][1] = code
+            else:
+                ranges.append([code, code])
+    return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
+
+
+UNSPACED = (
+    "\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u31a0-\u31bf"
+    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+) + _class_of(
+    [
+        (0x0E00, 0x0EFF),  # Thai, Lao
+        (0x1000, 0x109F), (0xA9E0, 0xA9FF), (0xAA60, 0xAA7F),  # Myanmar
+        (0x1780, 0x17FF),  # Khmer
+        (0x1950, 0x19DF), (0x1A20, 0x1AAF), (0xAA80, 0xAADF),  # Tai Le, Lue, Tham and Viet
+    ],
+    "L",
+)  # fmt: skip
+"""Letters of scripts without spaces between words, for a class of a pattern: first Han and kana."""
+HANGUL = "\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb"
+MARKS = _class_of(
+    [
+        (0x300, 0x309A), (0xA66F, 0xABFF), (0xFB1E, 0xFB1E), (0xFE00, 0xFE2F), (0x101FD, 0x11FFF),
+        (0x16AF0, 0x16FFF), (0x1BC9D, 0x1BC9E), (0x1CF00, 0x1DAFF), (0x1E000, 0x1E94A),
+    ],
+    "M",
+)  # fmt: skip
+"""Accents, vowel signs and tones; each belongs to the letter before it."""
+
+_POINTS = re.compile(
+    "[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"  # Hebrew
+    "\u0610-\u061a\u0640\u064b-\u0652\u0656-\u065f\u0670\u06d6-\u06dc]"  # Arabic, and its line
+)
+"""Vowel points that most texts leave out."""
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
+    "\U000e0000-\U000e0fff]"
+)
+ASCII_SIGNS = string.punctuation
+_WIDE = re.compile("[\u3000\uff01-\uffee]+")
+_DOTTED_I = re.compile("i\u0307+")
+_FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
+
+
+def composed(text: str) -> str:
+    """Return the text in NFC, the one form in which texts are stored."""
+    return unicodedata.normalize(CANONICAL, text)
+
+
+def composed_value(value: Any) -> Any:
+    """Return a value of JSON whose texts are in NFC; names of fields stay as they are."""
+    if isinstance(value, str):
+        return composed(value)
+    if isinstance(value, Mapping):
+        return {name: composed_value(part) for name, part in value.items()}
+    return [composed_value(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def same(text: str, other: str) -> bool:
+    """Return whether two texts are equal letter by letter, in whatever Unicode form.
+
+    >>> same("cafe\u0301", "caf\u00e9"), same("Café", "café")
+    (True, False)
     """
-    return _APART.sub(r" \1 ", text).split()
+    return composed(text) == composed(other)
+
+
+def folded(text: str, *, compatible: bool = False, points: bool = False, language: str = "") -> str:
+    """Return the text as it is compared where case does not count.
+
+    Digits of all scripts become 0 to 9, full-width characters ordinary ones; invisible characters
+    go. Applied twice it changes nothing more, and NFC and NFD give the same.
+
+    compatible: also read ligatures, superscripts and the like as plain letters (NFKC).
+    points: keep the vowel points of Hebrew and Arabic. language: a tag such as `tr`, in which I is
+    the capital of ı; elsewhere İ and I are capitals of i.
+
+    >>> folded("ΟΔΟΣ"), folded("İzmir ١٢"), folded("ﬁn²", compatible=True)
+    ('οδοσ', 'izmir 12', 'fin2')
+    """
+    is_turkic = language.partition("-")[0].lower() in TURKIC
+    if text.isascii() and not is_turkic:
+        return text.lower()
+    apart, together = ("NFKD", COMPATIBLE) if compatible else ("NFD", CANONICAL)
+    text = _WIDE.sub(lambda wide: unicodedata.normalize("NFKD", wide[0]), text)
+    text = unicodedata.normalize(apart, _INVISIBLE.sub("", text))
+    if is_turkic:
+        text = text.replace("I\u0307", "i").replace("I", "ı")
+    text = unicodedata.normalize(apart, text.casefold())
+    text = _DOTTED_I.sub("i", text)
+    if not points:
+        text = _POINTS.sub("", text)
+    text = _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
+    return unicodedata.normalize(together, text)
+
+
+def spaced(text: str) -> str:
+    """Return the text with single spaces between its words and none around it."""
+    return " ".join(text.split())
+
+
+def unpunctuated(text: str, *, instead: str = "", signs: str = ASCII_SIGNS) -> str:
+    """Return the text without these signs of ASCII and the punctuation of all other scripts."""
+    return "".join(
+        instead if letter in signs or (letter > "\x7f" and _is_punctuation(letter)) else letter
+        for letter in text
+    )
+
+
+@lru_cache(maxsize=4096)
+def _is_punctuation(letter: str) -> bool:
+    return unicodedata.category(letter).startswith("P")
+
+
+# Words
+
+_APART = re.compile(f"([{UNSPACED}{HANGUL}][{MARKS}]*)")
+_RUN = re.compile(
+    f"[{UNSPACED}{HANGUL}][{MARKS}]*"
+    rf"|[^\W_{UNSPACED}{HANGUL}](?:[^\W_{UNSPACED}{HANGUL}]|[{MARKS}])*"
+)
+_ASCII_RUN = re.compile("[A-Za-z0-9]+")
+_ARTICLE = re.compile(rf"(?<![\w{MARKS}])(?:a|an|the)(?![\w{MARKS}])")
+_ASCII_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
+_WITHOUT_SIGNS = {ord(sign): None for sign in ASCII_SIGNS}
+
+
+def words_of(text: str) -> list[str]:
+    """Return what stands between spaces; of Korean and of scripts without spaces each letter.
+
+    >>> words_of("Mills are 很大 here, กิน")
+    ['Mills', 'are', '很', '大', 'here,', 'กิ', 'น']
+    """
+    return (text if text.isascii() else _APART.sub(r" \1 ", text)).split()
+
+
+def runs_of(text: str) -> list[str]:
+    """Return the runs of letters and digits; of Korean and of scripts without spaces each letter.
+
+    >>> runs_of("It's 很大: हिन्दी")
+    ['It', 's', '很', '大', 'हिन्दी']
+    """
+    return (_ASCII_RUN if text.isascii() else _RUN).findall(text)
+
+
+def answer_words(text: str, *, language: str = "") -> list[str]:
+    """Return the words of an answer as SQuAD's evaluation compares them.
+
+    Lower case, without punctuation and English articles (Rajpurkar et al. 2016, 6.1); as in MLQA
+    (Lewis et al. 2020, 4.2) without punctuation of any script, and a Chinese character is a word;
+    as in KorQuAD (Lim et al. 2019, 4.1) a Korean syllable is one. language: as of `folded`.
+
+    >>> answer_words("The  U.S. Army!"), answer_words("在北京。")
+    (['us', 'army'], ['在', '北', '京'])
+    """
+    text = folded(text, language=language)
+    if text.isascii():
+        return _ASCII_ARTICLE.sub(" ", text.translate(_WITHOUT_SIGNS)).split()
+    return words_of(_ARTICLE.sub(" ", composed(unpunctuated(text))))
+
+
+# Containment
+
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+_HANGUL = re.compile(f"[{HANGUL}]")
+_MARK = re.compile(f"[{MARKS}]")
+_GAP = re.compile(f"(?<=[{UNSPACED}{MARKS}]) (?=[{UNSPACED}])")
+_HANGUL_RUN = re.compile(f"[{HANGUL}]+")
+_KOREAN_ENDING = re.compile(
+    "들?"
+    "(?:께서|에서|에게|한테|으로|로|서|써|까지|부터|조차|마저|밖에|처럼|같이|보다|마다|대로|만큼|하고"
+    "|이랑|랑|이나|나|이?든지|이야말로|야말로|커녕|와|과|의|에|께|도|만|은|는|이|가|을|를|뿐|쯤|씩|요){0,4}"
+    "(?:입니[다까]|이?에요|예요|이?야|이?죠|이지(?:요|만)?|이?다|이고|이며|이면|이니까?|이므로|이자"
+    "|이?라(?:고|는|서|며|면|도|니)?|이?란|인(?:데|가|지)?요?|일까?요?|임|이?랍니다"
+    "|(?:이었|였)(?:다|습니다|고|으며|으나|지만|던|어요))?"
+)
+"""Particles and forms of “to be” that Korean writes onto a noun."""
+_PREFIX = re.compile(
+    "[وف]?(?:[بك]?(?:ال)?|لل?)"  # Arabic: and, in, like, the, to
+    "|ו?(?:כש|ש)?[בכלמ]?ה?"  # Hebrew: and, that, in, to, from, the
+)
+"""Words of one letter that Arabic and Hebrew write onto the next word."""
+
+
+def holds(text: str, wanted: str, *, language: str = "") -> bool:
+    """Return whether the text holds the other one as words of its own; nothing is in every text.
+
+    Case, Unicode forms and spaces do not count. A boundary is needed only where the script has
+    one: 12 is not in 3120, 北京 is in 我住在北京市. language: as of `folded`.
+
+    >>> holds("It was  PARIS, in 1889.", "paris, in"), holds("수도는 서울입니다.", "서울")
+    (True, True)
+    """
+    said, sought = (_comparable(each, language) for each in (text, wanted))
+    if not sought:
+        return True
+    start = said.find(sought)
+    while start >= 0:
+        if is_whole(said, start, start + len(sought)):
+            return True
+        start = said.find(sought, start + 1)
+    return False
+
+
+def _comparable(text: str, language: str) -> str:
+    return _GAP.sub("", spaced(folded(text, compatible=True, language=language)))
+
+
+def places_of(text: str, phrase: str) -> Iterator[tuple[int, int]]:
+    """Return where the phrase stands in the text as words of its own, in any case of letters."""
+    pattern = re.compile(re.escape(phrase), re.IGNORECASE)
+    match = pattern.search(text)
+    while match and match[0]:
+        is_found = is_whole(text, *match.span())
+        if is_found:
+            yield match.span()
+        match = pattern.search(text, match.end() if is_found else match.start() + 1)
+
+
+def is_whole(text: str, start: int, end: int) -> bool:
+    """Return whether `text[start:end]`, which is not empty, begins and ends where words do.
+
+    Korean endings, and the short words before an Arabic or a Hebrew one, may be written onto it.
+    """
+    before, first = _kind_before(text, start), _kind(text[start])
+    last, after = _kind_before(text, end), _kind(text[end : end + 1])
+    if after == "mark" or (before and first == "mark"):
+        return False  # it would be torn off its letter
+    if _joins(before, first) and not (end - start > 1 and _is_prefix(text, start)):
+        return False
+    if last == after == "hangul":
+        ending = _HANGUL_RUN.match(text, end)
+        return ending is not None and _KOREAN_ENDING.fullmatch(ending[0]) is not None
+    return not _joins(after, last)
+
+
+def _joins(outside: str, inside: str) -> bool:
+    """Return whether a character beside a stretch may be of the same word.
+
+    kinds as of `_kind`. A sign at the stretch's end is parted from a letter by a space alone.
+    """
+    if "unspaced" in (outside, inside) or not outside:
+        return False
+    return outside == inside or (outside == "word" and not inside)
+
+
+def _is_prefix(text: str, start: int) -> bool:
+    begin = start
+    while begin and start - begin <= 6 and _kind(text[begin - 1]):
+        begin -= 1
+    return _PREFIX.fullmatch(text, begin, start) is not None
+
+
+def _kind_before(text: str, end: int) -> str:
+    """Return the kind of the letter that ends there, whatever marks it has; "" at the start."""
+    while end > 1 and _kind(text[end - 1]) == "mark":
+        end -= 1
+    return _kind(text[end - 1]) if end else ""
+
+
+@lru_cache(maxsize=4096)
+def _kind(letter: str) -> str:
+    """Return what a character is: mark, unspaced, hangul, word or, for signs and spaces, ""."""
+    if not letter or letter.isspace():
+        return ""
+    if _MARK.match(letter):
+        return "mark"
+    if _UNSPACED.match(letter):
+        return "unspaced"
+    if _HANGUL.match(letter):
+        return "hangul"
+    return "word" if letter.isalnum() or letter == "_" else ""
+
+
+# Labels
+
+_WHOLE = re.compile(r"([+-]?\d+)\.0+")
+
+
+def label_text(value: Any) -> str | None:
+    """Return a value as a label is written; None for what can be none.
+
+    >>> label_text(1.0), label_text(True), label_text(" good "), label_text([1])
+    ('1', 'true', 'good', None)
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return composed(str(value)).strip() if isinstance(value, str | int | float) else None
+
+
+def label_key(text: str) -> str:
+    """Return what two labels have in common that look alike: NFKC, case and spaces do not count.
+
+    >>> label_key(" Not  Sure ") == label_key("not sure")
+    True
+    """
+    return spaced(folded(text, compatible=True, points=True))
+
+
+def label_of(value: Any, labels: Sequence[str]) -> str | None:
+    """Return the label that a value names; None where it names none, or may name two.
+
+    An equal label comes first, then the only one of the same `label_key`; a whole number, in
+    whatever way it is written, is its label.
+
+    >>> [label_of(value, ("US", "us", "1")) for value in ("us", "Us", " us ", 1.0, "1.0")]
+    ['us', None, 'us', '1', '1']
+    """
+    if isinstance(value, str) and value in labels:
+        return value
+    text = label_text(value)
+    if text is None:
+        return None
+    spellings = [text, *((whole[1],) if (whole := _WHOLE.fullmatch(text)) else ())]
+    exact, alike = _index(tuple(labels))
+    for spelling in spellings:
+        label = exact.get(spelling) or alike.get(label_key(spelling))
+        if label is not None:
+            return label
+    return None
+
+
+@lru_cache(maxsize=256)
+def _index(labels: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str | None]]:
+    """Return the labels by their text, and by key those that are the only one of it."""
+    exact = {composed(label).strip(): label for label in reversed(labels)}
+    alike: dict[str, str | None] = {}
+    for label in labels:
+        key = label_key(label)
+        alike[key] = None if key in alike else label
+    return exact, alike
+
+
+def spelled(names: Sequence[Any], labels: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the names in their order as the labels are written; None where they are others.
+
+    >>> spelled(["NEGATIVE", "Positive"], ("positive", "negative"))
+    ('negative', 'positive')
+    """
+    found = [label_of(name, labels) for name in names]
+    if len(found) != len(labels) or {*found} != {*labels}:
+        return None
+    return tuple(label for label in found if label is not None)
+
+
+def alike_labels(labels: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Return each label that is equal to an earlier one: its place, and the earlier label."""
+    first: dict[str, str] = {}
+    for place, label in enumerate(labels):
+        key = label_key(label)
+        if key in first:
+            yield place, first[key]
+        first.setdefault(key, label)

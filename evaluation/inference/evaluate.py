@@ -154,6 +154,7 @@ def scored(
             slices=[*dict.fromkeys((*config.slices, *groups.fields))],
             seed=question.seed,
             sp_model=question.sp_model,
+            language=config.language,
         )
     numbers += group_numbers(numbers, groups, share_of(metrics))
     return replace(found, numbers=numbers, predictions=predictions)
@@ -204,6 +205,7 @@ def evaluate_suite(
             labels=labels_of(question.config),
             seed=question.seed,
             sp_model=question.sp_model,
+            language=question.config.language,
         )
     return replace(found, numbers=numbers, predictions=predictions)
 

@@ -315,9 +315,9 @@ def store(run: EvaluationRun, found: Evaluated) -> None:
 
 
 def _score(run: EvaluationRun, number: Number) -> Score:
-    known = METRICS.get(number.metric)
+    known, language = METRICS.get(number.metric), run.submission.task.config.language
     columns = {name: value for name, value in asdict(number).items() if name != "note"}
-    return Score(run=run, metric_version=known.version if known else 1, **columns)
+    return Score(run=run, metric_version=known.version_for(language) if known else 1, **columns)
 
 
 def _store_failure(run: EvaluationRun, error: Exception) -> None:

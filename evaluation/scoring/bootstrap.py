@@ -101,6 +101,7 @@ def score(
     seed: int,
     draws: int | None = None,
     sp_model: Path | None = None,
+    language: str = "",
 ) -> list[Number]:
     """Each metric over all examples, then by slice, with percentile intervals of 95 %.
 
@@ -111,7 +112,7 @@ def score(
     Memory is bounded whatever the number of examples. The same numbers come for the same seed and,
     up to MOST_KEPT distinct statistics, in any order of the rows.
     """
-    usable, lacking = _usable(metrics, labels, sp_model)
+    usable, lacking = _usable(metrics, labels, sp_model, language)
 
     def tallies(part: str) -> list[Tally]:
         most = MOST_OF_SLICE if part else MOST_DRAWS
@@ -142,13 +143,13 @@ def score(
 
 
 def _usable(
-    names: Sequence[str], labels: Sequence[str] | None, sp_model: Path | None
+    names: Sequence[str], labels: Sequence[str] | None, sp_model: Path | None, language: str
 ) -> tuple[list[Metric], list[Number]]:
     """The metrics that can be computed, each once; and for the others numbers that say why not."""
     usable, lacking = [], []
     for name in dict.fromkeys(names):
         try:
-            usable.append(metric_of(name, labels, sp_model))
+            usable.append(metric_of(name, labels, sp_model, language))
         except Unavailable as error:
             lacking.append(Number(name, None, None, None, 0, note=str(error)))
     return usable, lacking

@@ -56,6 +56,7 @@ def delta_numbers(
     seed: int,
     draws: int | None = None,
     sp_model: Path | None = None,
+    language: str = "",
 ) -> list[Number]:
     """How a model keeps its score under perturbation: over all kinds (kind empty), then by kind.
 
@@ -67,7 +68,7 @@ def delta_numbers(
     and the drop of that kind.
     """
     try:
-        how = metric_of(metric, labels, sp_model)
+        how = metric_of(metric, labels, sp_model, language)
     except Unavailable as error:
         return [Number(metric, None, None, None, 0, note=str(error))]
 

@@ -66,7 +66,9 @@ def wrong_between(run: EvaluationRun, start: int, end: int) -> list[Wrong]:
     """
     config = run.submission.task.config
     try:
-        metric = metric_of(config.metrics.main, labels_of(config), settings.SP_BLEU_MODEL)
+        metric = metric_of(
+            config.metrics.main, labels_of(config), settings.SP_BLEU_MODEL, config.language
+        )
     except Unavailable:
         return []
     return list(islice(_wrong(run, config, metric), start, end))

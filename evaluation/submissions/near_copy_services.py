@@ -84,7 +84,9 @@ class _Reader:
         config = run.submission.task.config
         labels = labels_of(config)
         self._is_text = labels is None
-        self._metric = metric_of(config.metrics.main, labels, settings.SP_BLEU_MODEL)
+        self._metric = metric_of(
+            config.metrics.main, labels, settings.SP_BLEU_MODEL, config.language
+        )
         self._rows = list(set_rows(run.version))
         self._codes: dict[bytes, int] = {}  # of the first model's answers
         # Of texts every right answer is another, so rates are counted over all of them together.

@@ -40,7 +40,7 @@ def resample_plain(run: EvaluationRun) -> dict[str, Values]:
     names = [metric.name for metric in metrics]
     vectors = [metric.vectors for metric in metrics]
     if part := _worst_group(run, groups):
-        share = metric_of(part.metric, labels_of(config), settings.SP_BLEU_MODEL)
+        share = metric_of(part.metric, labels_of(config), settings.SP_BLEU_MODEL, config.language)
         metrics.append(share)
         names.append(WORST_GROUP)
         vectors.append(partial(_of_some, share))
@@ -81,7 +81,7 @@ def metrics_here(config: TaskConfig) -> Iterator[Metric]:
     """The metrics of a task that can be computed on this machine."""
     for name in config.metrics.computed:
         with suppress(Unavailable):
-            yield metric_of(name, labels_of(config), settings.SP_BLEU_MODEL)
+            yield metric_of(name, labels_of(config), settings.SP_BLEU_MODEL, config.language)
 
 
 def resample_suite(run: EvaluationRun) -> dict[str, Values]:
@@ -94,7 +94,9 @@ def resample_suite(run: EvaluationRun) -> dict[str, Values]:
     part = worst([number_of(score) for score in kinds])
     if run.suite != EvaluationRun.Suite.ROBUSTNESS or part is None:
         return {}
-    metric = metric_of(config.metrics.main, labels_of(config), settings.SP_BLEU_MODEL)
+    metric = metric_of(
+        config.metrics.main, labels_of(config), settings.SP_BLEU_MODEL, config.language
+    )
     answers = _of_kind(run, part.kind)
     statistics = (
         (place, (metric.statistic(answers[row.uid], row),))

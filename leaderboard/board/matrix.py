@@ -122,6 +122,7 @@ class Matrix:
     state: tuple[datetime | None, datetime | None] = (None, None)  # last run's end, last renewal
     judge: MetricJudge | None = None  # of `llm_judge`; None: that is none of the metrics
     customs: Mapping[str, Custom] = field(default_factory=dict)  # the owners' own, by their names
+    language: str = "en"
 
     @property
     def has_weighted(self) -> bool:
@@ -210,6 +211,7 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
         state=(newest, board.renewed_to if board else None),
         judge=judge,
         customs=customs,
+        language=task.config.language,
     )
 
 

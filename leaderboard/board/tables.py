@@ -77,7 +77,8 @@ def _metric(matrix: Matrix, name: str) -> dict[str, Any]:
         return {"name": name, "version": matrix.judge.number, "judge": matrix.judge.told}
     if own := matrix.customs.get(name):
         return own.told
-    return {"name": name, "version": METRICS[name].version if name in METRICS else 1}
+    known = METRICS.get(name)
+    return {"name": name, "version": known.version_for(matrix.language) if known else 1}
 
 
 def anchors_of(matrix: Matrix, ranked: Ranked) -> dict[str, Any] | None:

@@ -17,7 +17,13 @@ for _module in iter_modules(__path__, f"{__name__}."):
 
 
 def metric_of(
-    name: str, labels: Sequence[str] | None = None, sp_model: Path | None = None
+    name: str,
+    labels: Sequence[str] | None = None,
+    sp_model: Path | None = None,
+    language: str = "",
 ) -> Metric:
-    """The metric of that name. Raises Unavailable, with the reason, and KeyError."""
-    return METRICS[name](labels, sp_model)
+    """The metric of that name, for a task in that language.
+
+    Raises Unavailable, with the reason, and KeyError.
+    """
+    return METRICS[name](labels, sp_model, language)

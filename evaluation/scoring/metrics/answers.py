@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from annotation.rules.outcome import exact_match, squad_f1
-from dynabench.lib.words import gettext_noop
+from dynabench.lib.words import folded, gettext_noop, unpunctuated
 from evaluation.contract import SetRow
 from evaluation.scoring.metrics.base import Mean, Metric, Sums, divide, is_right, text_of
 
@@ -14,10 +14,11 @@ MOST_TAGS = 1000
 
 
 class Accuracy(Mean):
-    """The share of answers equal to one that counts as right; texts letter by letter."""
+    """The share of answers equal to one that counts as right; texts letter by letter, in NFC."""
 
     name = "accuracy"
     title = gettext_noop("Accuracy")
+    version = 2
 
     def statistic(self, value: Any, row: SetRow) -> float:
         return float(is_right(value, row))
@@ -28,11 +29,13 @@ class ExactMatch(Mean):
 
     name = "exact_match"
     title = gettext_noop("Exact match")
+    version = 2
 
     def statistic(self, value: Any, row: SetRow) -> float:
         if value is None:
             return 0.0
-        return float(any(exact_match(text_of(value), text_of(gold)) for gold in row.gold))
+        said, language = text_of(value), self.language
+        return float(any(exact_match(said, text_of(gold), language) for gold in row.gold))
 
 
 class SquadF1(Mean):
@@ -40,11 +43,13 @@ class SquadF1(Mean):
 
     name = "squad_f1"
     title = "SQuAD F1"
+    version = 2
 
     def statistic(self, value: Any, row: SetRow) -> float:
         if value is None:
             return 0.0
-        return max(squad_f1(text_of(value), text_of(gold)) for gold in row.gold)
+        said, language = text_of(value), self.language
+        return max(squad_f1(said, text_of(gold), language) for gold in row.gold)
 
 
 class VqaAccuracy(Mean):
@@ -56,12 +61,13 @@ class VqaAccuracy(Mean):
 
     name = "vqa_accuracy"
     title = gettext_noop("VQA accuracy")
+    version = 2
 
     def statistic(self, value: Any, row: SetRow) -> float:
         if value is None:
             return 0.0
-        said = vqa_normalise(text_of(value))
-        same = [vqa_normalise(text_of(gold)) == said for gold in row.gold]
+        said = vqa_normalise(text_of(value), self.language)
+        same = [vqa_normalise(text_of(gold), self.language) == said for gold in row.gold]
         if len(same) == 1:
             return float(same[0])
         others = (sum(same) - one for one in same)
@@ -74,19 +80,21 @@ _NUMBERS = {
         ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
     )
 } | {"none": "0"}
-_MARKS = re.compile(r"[;/\[\]\"{}()=+\\_\-><@`,?!]")
+_APOSTROPHES = str.maketrans("", "", "'’ʼ")
+_SIGNS = ';/[]"{}()=+\\_-><@`,?!'
 _COMMA_IN_NUMBER = re.compile(r"(?<=\d),(?=\d)")
 _PERIOD = re.compile(r"\.(?!\d)")
 
 
-def vqa_normalise(text: str) -> str:
-    """As VQA's evaluation compares answers.
+def vqa_normalise(text: str, language: str = "") -> str:
+    """As VQA's evaluation compares answers, without the punctuation of other scripts either.
 
-    >>> vqa_normalise("The Two dogs, don't.")
-    '2 dogs dont'
+    >>> vqa_normalise("The Two dogs, don't."), vqa_normalise("东京。")
+    ('2 dogs dont', '东京')
     """
-    text = _PERIOD.sub("", _COMMA_IN_NUMBER.sub("", text.lower().replace("'", "")))
-    words = _MARKS.sub(" ", text).split()
+    text = folded(text, language=language).translate(_APOSTROPHES)
+    text = _PERIOD.sub("", _COMMA_IN_NUMBER.sub("", text))
+    words = unpunctuated(text, instead=" ", signs=_SIGNS).split()
     return " ".join(_NUMBERS.get(word, word) for word in words if word not in ("a", "an", "the"))
 
 
@@ -100,8 +108,12 @@ class DataperfF1(Metric):
     name = "dataperf_f1"
     title = "DataPerf F1"
 
-    def __init__(self, labels: Sequence[str] | None, sp_model: Path | None) -> None:
-        super().__init__(labels, sp_model)
+    version = 2
+
+    def __init__(
+        self, labels: Sequence[str] | None, sp_model: Path | None, language: str = ""
+    ) -> None:
+        super().__init__(labels, sp_model, language)
         self._columns: dict[str, int] = {}
 
     def statistic(self, value: Any, row: SetRow) -> tuple[bool, tuple[str, ...]]:

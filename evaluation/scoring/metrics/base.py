@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+from dynabench.lib.words import composed
 from evaluation.contract import SetRow
 from tasks.config import schema
 
@@ -40,9 +41,20 @@ class Metric(ABC):
             METRICS[cls.name] = cls
             schema.METRICS.append(cls.name)
 
-    def __init__(self, labels: Sequence[str] | None, sp_model: Path | None) -> None:
-        """labels: of a task with choices; sp_model: a SentencePiece file. Raises Unavailable."""
+    def __init__(
+        self, labels: Sequence[str] | None, sp_model: Path | None, language: str = ""
+    ) -> None:
+        """Make it for a task. Raises Unavailable.
+
+        labels: of a task with choices; sp_model: a SentencePiece file; language: the task's.
+        """
         self.labels = tuple(labels or ())
+        self.language = language
+
+    @classmethod
+    def version_for(cls, language: str) -> int:
+        """Return the version that scores tasks in a language."""
+        return cls.version
 
     @abstractmethod
     def statistic(self, value: Any, row: SetRow) -> Any:
@@ -91,11 +103,11 @@ def text_of(value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """What is compared of an answer: a span's text; of several choices not the order."""
+    """What is compared of an answer: a span's text, in NFC; of several choices not the order."""
     if isinstance(value, str):
-        return value
+        return composed(value)
     if isinstance(value, Mapping):
-        return text_of(value)
+        return composed(text_of(value))
     if isinstance(value, Iterable):
         return sorted(str(plain(one)) for one in value)
     return value

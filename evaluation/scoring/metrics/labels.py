@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dynabench.lib.words import gettext_noop
+from dynabench.lib.words import composed, gettext_noop
 from evaluation.contract import SetRow
 from evaluation.scoring.metrics.base import Metric, Sums, Unavailable, divide, plain
 
@@ -15,11 +15,13 @@ class Confusion(Metric):
     A last column stands for what is no label: missing answers, and labels that the task gave up.
     """
 
-    def __init__(self, labels: Sequence[str] | None, sp_model: Path | None) -> None:
-        super().__init__(labels, sp_model)
+    def __init__(
+        self, labels: Sequence[str] | None, sp_model: Path | None, language: str = ""
+    ) -> None:
+        super().__init__(labels, sp_model, language)
         if not self.labels:
             raise Unavailable(f"{self.name} needs a task with labels.")
-        self._columns = {label: number for number, label in enumerate(self.labels)}
+        self._columns = {composed(label): number for number, label in enumerate(self.labels)}
 
     def statistic(self, value: Any, row: SetRow) -> tuple[int, int]:
         """The columns of the right label and of the answer. Of several right labels, the answer."""
@@ -58,6 +60,7 @@ class MacroF1(Confusion):
 
     name = "macro_f1"
     title = "Macro F1"
+    version = 2
 
     def value(self, sums: Sums) -> Sums:
         both, said, right = (part[..., :-1] for part in self._parts(sums))
@@ -74,6 +77,7 @@ class MatthewsCorrelation(Confusion):
 
     name = "matthews_correlation"
     title = gettext_noop("Matthews correlation")
+    version = 2
 
     def value(self, sums: Sums) -> Sums:
         import numpy as np

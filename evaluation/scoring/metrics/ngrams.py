@@ -7,6 +7,7 @@ from inspect import unwrap
 from pathlib import Path
 from typing import Any
 
+from dynabench.lib.words import composed
 from evaluation.contract import SetRow
 from evaluation.scoring.metrics.base import Metric, Sums, Unavailable, divide, text_of
 
@@ -17,8 +18,8 @@ class NGrams(Metric):
     _counter: Any  # a metric of sacrebleu
 
     def statistic(self, value: Any, row: SetRow) -> tuple[int, ...]:
-        said = self._pieces("" if value is None else text_of(value))
-        references = [[self._pieces(text_of(gold))] for gold in row.gold]
+        said = self._pieces("" if value is None else composed(text_of(value)))
+        references = [[self._pieces(composed(text_of(gold)))] for gold in row.gold]
         return tuple(self._counter._extract_corpus_statistics([said], references)[0])
 
     def _pieces(self, text: str) -> str:
@@ -35,23 +36,47 @@ class NGrams(Metric):
         return float(np.nan_to_num(self.value(self.vectors([statistic]))[0]))
 
 
+TOKENIZERS = {"zh": "zh", **dict.fromkeys(("ja", "ko", "th", "lo", "km", "my"), "char")}
+"""sacrebleu's name of the tokenizer by primary language; for the others 13a."""
+BLEU_VERSIONS = {"13a": 2, "zh": 3, "char": 4}
+
+
+def tokenizer_of(language: str) -> str:
+    """Return sacrebleu's name of the tokenizer for a language.
+
+    Characters where sacrebleu asks for a dictionary (MeCab) or has no way to find words.
+
+    >>> tokenizer_of("zh-Hant"), tokenizer_of("de")
+    ('zh', '13a')
+    """
+    return TOKENIZERS.get(language.partition("-")[0].lower(), "13a")
+
+
 class Bleu(NGrams):
     """Corpus BLEU (Papineni et al. 2002) with sacrebleu's defaults: 13a tokens, exp smoothing.
 
-    Post 2018. Counts: lengths of answers and references, matches of 1 to 4 words, all of them.
+    Post 2018. The tokenizer is that of the task's language, which the version names. Counts:
+    lengths of answers and references, matches of 1 to 4 words, all of them.
     """
 
     name = "bleu"
     title = "BLEU"
 
-    def __init__(self, labels: Sequence[str] | None, sp_model: Path | None) -> None:
+    def __init__(
+        self, labels: Sequence[str] | None, sp_model: Path | None, language: str = ""
+    ) -> None:
         from sacrebleu.metrics.bleu import BLEU
 
-        super().__init__(labels, sp_model)
-        self._counter = BLEU(force=True)
+        super().__init__(labels, sp_model, language)
+        self._counter = BLEU(force=True, tokenize=tokenizer_of(language))
         tokenizer = self._counter.tokenizer  # would keep 65,536 texts twice, however long
-        tokenizer._post_tokenizer = _without_cache(tokenizer._post_tokenizer)
+        if hasattr(tokenizer, "_post_tokenizer"):
+            tokenizer._post_tokenizer = _without_cache(tokenizer._post_tokenizer)
         self._counter.tokenizer = _without_cache(tokenizer)
+
+    @classmethod
+    def version_for(cls, language: str) -> int:
+        return BLEU_VERSIONS[tokenizer_of(language)]
 
     def value(self, sums: Sums) -> Sums:
         """As sacrebleu's `compute_bleu`, which takes no fractions."""
@@ -80,8 +105,11 @@ class SpBleu(Bleu):
 
     name = "sp_bleu"
     title = "spBLEU"
+    version = 2
 
-    def __init__(self, labels: Sequence[str] | None, sp_model: Path | None) -> None:
+    def __init__(
+        self, labels: Sequence[str] | None, sp_model: Path | None, language: str = ""
+    ) -> None:
         if sp_model is None or not sp_model.is_file():
             raise Unavailable(
                 "sp_bleu needs the SentencePiece model of FLORES-200 on this machine "
@@ -90,9 +118,13 @@ class SpBleu(Bleu):
         from sacrebleu.metrics.bleu import BLEU
         from sentencepiece import SentencePieceProcessor
 
-        Metric.__init__(self, labels, sp_model)
+        Metric.__init__(self, labels, sp_model, language)
         self._counter = BLEU(tokenize="none", force=True)
         self._model = SentencePieceProcessor(model_file=str(sp_model))
+
+    @classmethod
+    def version_for(cls, language: str) -> int:
+        return cls.version
 
     def _pieces(self, text: str) -> str:
         return " ".join(self._model.encode(text.rstrip(), out_type=str))
@@ -103,12 +135,15 @@ class ChrF(NGrams):
 
     name = "chrf"
     title = "chrF"
+    version = 2
     words = 0
 
-    def __init__(self, labels: Sequence[str] | None, sp_model: Path | None) -> None:
+    def __init__(
+        self, labels: Sequence[str] | None, sp_model: Path | None, language: str = ""
+    ) -> None:
         from sacrebleu.metrics.chrf import CHRF
 
-        super().__init__(labels, sp_model)
+        super().__init__(labels, sp_model, language)
         self._counter = CHRF(word_order=self.words)
 
     def value(self, sums: Sums) -> Sums:

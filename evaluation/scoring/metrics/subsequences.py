@@ -1,37 +1,38 @@
 """ROUGE-L: the longest common subsequence of words (Lin 2004, 3.1)."""
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
+from dynabench.lib.words import folded, runs_of
 from evaluation.contract import SetRow
 from evaluation.scoring.metrics.base import Mean, text_of
-
-_WORD = re.compile(r"[^\W_]+")
 
 
 class RougeL(Mean):
     """F1 of the longest common subsequence of words, of the best right answer.
 
-    Words are runs of letters and digits in lower case, without stemming.
+    Words are runs of letters and digits in lower case, without stemming; of Korean and of scripts
+    without spaces between words each letter. A mark belongs to its letter.
     """
 
     name = "rouge_l"
     title = "ROUGE-L"
+    version = 2
 
     def statistic(self, value: Any, row: SetRow) -> float:
         if value is None:
             return 0.0
-        return max(rouge_l(text_of(value), text_of(gold)) for gold in row.gold)
+        said = text_of(value)
+        return max(rouge_l(said, text_of(gold), self.language) for gold in row.gold)
 
 
-def rouge_l(said: str, right: str) -> float:
+def rouge_l(said: str, right: str, language: str = "") -> float:
     """F1 (0-1) of two texts; 0 where either has no word.
 
     >>> rouge_l("the cat sat", "The cat has sat.")
     0.8571428571428571
     """
-    one, other = (_WORD.findall(text.lower()) for text in (said, right))
+    one, other = (runs_of(folded(text, language=language)) for text in (said, right))
     return 2 * _common(one, other) / (len(one) + len(other)) if one and other else 0.0
 
 

@@ -68,7 +68,8 @@ def test_every_metric_is_explained():
     for name, metric in METRICS.items():
         assert f"`{name}`" in page
         assert metric.__doc__
-        assert (metric.version, metric.higher_is_better) == (1, True)
+        assert metric.version_for("en") >= 1
+        assert metric.higher_is_better
 
 
 MARKS = ("spans_f1", "spans_overlap_f1")
