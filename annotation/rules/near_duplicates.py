@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dynabench.lib.words import UNSPACED
+from dynabench.lib.words import UNSPACED, folded, spaced, unpunctuated
 from tasks.config.schema import TaskConfig
 
 GRAM, UNSPACED_GRAM = 5, 2
@@ -23,8 +23,10 @@ BINS = BANDS * ROWS
 ALIKE = 0.8
 """Texts of this similarity count as nearly the same; 99.7 % of such pairs share a key."""
 SHORTEST = 24
-"""Characters of the normalised text; “Who is he?” may well be asked twice. Chinese ones count
-threefold, as each says about as much as three letters."""
+"""Characters of the normalised text; “Who is he?” may well be asked twice. Those of scripts
+without spaces, such as Chinese, count threefold: each says about as much as three letters."""
+PUNCTUATION = "!\"#%&'()*,-./:;?@[\\]_{}"
+"""Of ASCII; its other signs, such as + and <, say something."""
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
@@ -56,14 +58,8 @@ def is_comparable(text: str) -> bool:
 
 def normalise(text: str) -> str:
     """Case, punctuation, spacing, compatibility forms and invisible characters taken away."""
-    kept = []
-    for character in unicodedata.normalize("NFKC", text).casefold():
-        kind = unicodedata.category(character)[0]
-        if kind in "PZ" or character.isspace():
-            kept.append(" ")
-        elif kind != "C":
-            kept.append(character)
-    return " ".join("".join(kept).split())
+    kept = unpunctuated(folded(text, compatible=True), instead=" ", signs=PUNCTUATION)
+    return spaced("".join(c for c in kept if c.isspace() or unicodedata.category(c)[0] != "C"))
 
 
 def _size(plain: str) -> int:
@@ -71,7 +67,7 @@ def _size(plain: str) -> int:
 
 
 def grams(text: str) -> set[str]:
-    """The character 5-grams of the normalised text, 2-grams where most of it is Chinese.
+    """The character 5-grams of the normalised text, 2-grams where most of it is without spaces.
 
     A shorter text is one gram, none is none.
     """

@@ -6,6 +6,8 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dynabench.lib.words import folded
+
 RUN = re.compile(r"[A-Za-z0-9+/_-]{8,}")
 URL_SAFE = str.maketrans("-_", "+/")
 
@@ -39,8 +41,8 @@ def secret_of(values: Mapping[str, Any]) -> str | None:
 
 def _bare(text: str) -> str:
     """Letters and digits alone, in one case; accents are taken away."""
-    folded = unicodedata.normalize("NFKD", text).casefold()
-    return "".join(filter(str.isalnum, folded))
+    apart = unicodedata.normalize("NFKD", folded(text, compatible=True))
+    return "".join(filter(str.isalnum, apart))
 
 
 def _decoded(text: str) -> Iterator[str]:

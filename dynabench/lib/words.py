@@ -290,6 +290,11 @@ def _kind_before(text: str, end: int) -> str:
     return _kind(text[end - 1]) if end else ""
 
 
+def is_mark(letter: str) -> bool:
+    """Return whether a character belongs to the letter before it."""
+    return _kind(letter) == "mark"
+
+
 @lru_cache(maxsize=4096)
 def _kind(letter: str) -> str:
     """Return what a character is: mark, unspaced, hangul, word or, for signs and spaces, ""."""

@@ -8,10 +8,14 @@ from typing import Any, TypedDict
 
 import orjson
 
+from dynabench.lib.words import folded, spaced
+
 SEED = "seed"
 LEAST_SEEN = 0.01
 """The part of a set, seen in training, from which everybody is told: less moves no score much."""
 DIGEST_BYTES = 16
+ENDS = ".!? 。．｡！？｡؟।॥"
+"""What ends a sentence, in several scripts."""
 _NAMED = re.compile(r"\b(?:(seed)s?|round[ _-]?(\d+))\b", re.IGNORECASE)
 
 
@@ -26,9 +30,9 @@ class Overlap(TypedDict):
 
 
 def digest(inputs: Mapping[str, Any], fields: Sequence[str]) -> bytes:
-    """The same for the same texts, whatever their case, spaces and final punctuation."""
+    """The same for the same texts, whatever their form, case, spaces and final punctuation."""
     values = (inputs.get(name) for name in fields)
-    words = [" ".join(str(each).casefold().split()).rstrip(".!? ") for each in values]
+    words = [spaced(folded(str(each))).rstrip(ENDS) for each in values]
     return hashlib.sha256(orjson.dumps(words)).digest()[:DIGEST_BYTES]
 
 

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable
 
+from dynabench.lib.words import folded, runs_of
+
 FAMILIES = (
     ("gpt", "chatgpt", "openai"),
     ("claude", "anthropic"),
@@ -31,7 +33,6 @@ _SAYS = re.compile(
     re.IGNORECASE,
 )
 """A sentence about the speaker, and the two words that follow."""
-_WORDS = re.compile(r"[^\W_]+")
 
 
 def names_itself(answers: Iterable[str], names: Iterable[str]) -> bool:
@@ -57,7 +58,7 @@ def names_itself(answers: Iterable[str], names: Iterable[str]) -> bool:
 def _plain(text: str) -> str:
     """Words in lower case with a space between; letters and digits part: `gpt4o` is `gpt 4 o`."""
     parted = re.sub(r"(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])", " ", text)
-    return " ".join(_WORDS.findall(parted)).casefold()
+    return " ".join(runs_of(folded(parted)))
 
 
 def _family(name: str) -> tuple[str, ...]:

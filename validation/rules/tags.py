@@ -1,6 +1,6 @@
 """How reviewers' tags are written."""
 
-import unicodedata
+from dynabench.lib.words import folded, spaced
 
 LONGEST = 40
 
@@ -11,7 +11,7 @@ def tag_name(text: str) -> str:
     >>> tag_name("  Off  Topic ")
     'off topic'
     """
-    name = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-    if not name or len(name) > LONGEST or not name.isprintable():
+    name = spaced(folded(text, compatible=True, points=True))
+    if not name or len(name) > LONGEST or not spaced(text).isprintable():
         raise ValueError(f"A tag has 1 to {LONGEST} visible characters.")
     return name

@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from string import Template
 
+from dynabench.lib import words
 from tasks.config.schema import TaskConfig
 from tasks.targets.endpoints import answer_reader
 
@@ -18,6 +19,8 @@ SHIPPED = (
     Path(str(answer_reader.__file__)),
 )
 """Python files of a release; the last one reads answers here and there by the same rules."""
+WORDS = "dynabench_words.py"
+"""The name of our module of words, which they find beside them."""
 
 
 def task_files(config: TaskConfig, code: str, round: int, version: int) -> dict[str, str]:
@@ -36,6 +39,7 @@ def task_files(config: TaskConfig, code: str, round: int, version: int) -> dict[
         "fields": config.model_fields,
         "answer": answer.name,
         "labels": labels or None,
+        "language": config.language,
         "instructions": instructions(config),
     }
     kind = Template((FOLDER / ("choice.yaml" if labels else "text.yaml")).read_text())
@@ -43,6 +47,7 @@ def task_files(config: TaskConfig, code: str, round: int, version: int) -> dict[
         "task.json": json.dumps(about, ensure_ascii=False, indent=1) + "\n",
         "dynabench_task.yaml": kind.substitute(name=name, version=version),
         **{shipped.name: shipped.read_text() for shipped in SHIPPED},
+        WORDS: Path(words.__file__).read_text(),
     }
 
 

@@ -43,7 +43,9 @@ def dynabench() -> Task:
     return Task(
         dataset=MemoryDataset(samples, name=about["name"]),
         solver=generate(),
-        scorer=label_scorer(labels, about["answer"]) if labels else text_scorer(),
+        scorer=label_scorer(labels, about["answer"])
+        if labels
+        else text_scorer(about.get("language", "")),
         config=GenerateConfig(max_tokens=64),  # models that think aloud need --max-tokens
         name=about["name"],
     )
@@ -73,11 +75,11 @@ def label_scorer(labels: list[str], field: str) -> Scorer:
 
 
 @scorer(metrics={"squad_f1": [mean(), stderr()], "exact_match": [mean(), stderr()]})
-def text_scorer() -> Scorer:
+def text_scorer(language: str) -> Scorer:
     """SQuAD's F1 and EM of the first line that the model writes after its thoughts."""
 
     async def score(state: TaskState, target: Target) -> Score:
         said = next(iter(without_thoughts(state.output.completion).text.splitlines()), "")
-        return Score(value=text_scores(said, target.text), answer=said)
+        return Score(value=text_scores(said, target.text, language), answer=said)
 
     return score

@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
 from typing import TypeVar
 
+from dynabench.lib.words import MARKS
 from evaluation.scoring.perturbations.source import SENTENCE, Edit, Source
 from evaluation.scoring.perturbations.tables import HOMOGLYPHS, LEET, Table
 
 Item = TypeVar("Item")
 Edits = Callable[..., Iterator[Edit]]
 
-GAP = re.compile(r"(?<=[^\W\d_]) (?=[^\W\d_])")
-FINAL = re.compile(r"(?<=\w)[.!?…]+\s*$")
+GAP = re.compile(rf"(?<=[^\W\d_]|[{MARKS}]) (?=[^\W\d_])")
+FINAL = re.compile(rf"(?<=[\w{MARKS}])[.!?…。！？।؟]+\s*$")
 ZERO_WIDTH = ("\u200b", "\u200c", "\u200d", "\u2060")
 
 

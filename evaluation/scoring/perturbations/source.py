@@ -4,7 +4,10 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+from dynabench.lib.words import MARKS, is_mark, places_of
+
+_LETTERS = rf"[^\W\d_](?:[^\W\d_]|[{MARKS}])*"
+WORD = re.compile(rf"{_LETTERS}(?:['’]{_LETTERS})*")
 SENTENCE = re.compile(r"[^.!?…]+[.!?…]*")
 FIXED = re.compile(
     r"(?:https?://|www\.)\S+"  # addresses
@@ -49,6 +52,7 @@ class Source:
     def inner_letters(self) -> list[int]:
         """Positions of letters that begin no word, in words of SHORT letters or more.
 
+        A letter with a mark stays as it is: the mark would move to another one.
         Of shorter ones too many become another word: not, no; is, his.
         """
         return [
@@ -56,7 +60,7 @@ class Source:
             for word in self.words()
             if len(word[0]) >= SHORT
             for at in range(word.start() + 1, word.end())
-            if self.text[at].isalpha()
+            if self.text[at].isalpha() and not is_mark(self.text[at + 1 : at + 2])
         ]
 
     def allowed(self, edits: Iterable[Edit]) -> list[Edit]:
@@ -117,8 +121,7 @@ def protected(
     """
     spans = [match.span() for match in FIXED.finditer(text)]
     for phrase in phrases:
-        pattern = rf"(?<!\w){re.escape(phrase)}(?!\w)"
-        spans += (match.span() for match in re.finditer(pattern, text, re.IGNORECASE))
+        spans += places_of(text, phrase)
     return spans if but is None else spans + _names(text, but)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from random import Random
 
+from dynabench.lib.words import MARKS, UNSPACED
 from evaluation.scoring.perturbations.letters import some
 from evaluation.scoring.perturbations.source import ENDS, Edit, Source
 from evaluation.scoring.perturbations.tables import (
@@ -16,6 +17,10 @@ from evaluation.scoring.perturbations.tables import (
 )
 
 PLAIN_GAP = re.compile(r"(?<=[a-z]{2}) (?=[a-z]{2})")
+UNSPACED_LETTER = re.compile(f"[{UNSPACED}]")
+BEFORE = rf"(?<![^\W{UNSPACED}]|['’{MARKS}])"
+AFTER = rf"(?![^\W{UNSPACED}]|['’{MARKS}])"
+NO_MARK = f"(?![{MARKS}])"
 NEXT_WORD = re.compile(r"\s+([a-z]+)", re.IGNORECASE)
 
 
@@ -23,8 +28,20 @@ NEXT_WORD = re.compile(r"\s+([a-z]+)", re.IGNORECASE)
 def phrase_pattern(table: frozenset[str]) -> re.Pattern[str]:
     """Any of the phrases as whole words, in any case; the longest first."""
     keys = sorted(table, key=len, reverse=True)
-    either = "|".join(re.escape(key).replace(r"\ ", r"\s+").replace("'", "['’]") for key in keys)
-    return re.compile(rf"(?<![\w'’])(?:{either})(?![\w'’])", re.IGNORECASE)
+    if not any(map(UNSPACED_LETTER.search, keys)):  # one boundary for all is much the faster
+        return re.compile(f"{BEFORE}(?:{'|'.join(map(_written, keys))}){AFTER}", re.IGNORECASE)
+    return re.compile("|".join(map(_bounded, keys)), re.IGNORECASE)
+
+
+def _written(key: str) -> str:
+    return re.escape(key).replace(r"\ ", r"\s+").replace("'", "['’]")
+
+
+def _bounded(key: str) -> str:
+    """A pattern of the phrase between boundaries, which scripts without spaces do not have."""
+    before = "" if UNSPACED_LETTER.match(key) else BEFORE
+    after = NO_MARK if UNSPACED_LETTER.match(key[-1:]) else AFTER
+    return f"{before}{_written(key)}{after}"
 
 
 def key_of(found: str) -> str:
