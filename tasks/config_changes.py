@@ -6,6 +6,7 @@ from hashlib import sha256
 from django.utils.translation import gettext, gettext_noop
 
 from dynabench.lib.errors import Refused
+from dynabench.lib.words import composed
 from tasks.config.changes import context_changes, forbidden_changes
 from tasks.config.dynabench1 import convert, unfinished
 from tasks.config.dynabench2 import is_of_dynabench2
@@ -37,7 +38,7 @@ def usable(text: str, *, name: str = "") -> tuple[TaskConfig, str, list[str]]:
     A text of Dynabench 1.0 or 2.0 is converted; it holds no name, so the task gets this one.
     Raises ConfigError.
     """
-    notes = []
+    notes, text = [], composed(text)
     document = read_yaml(text)
     keys = document.data.keys()
     if OLD_KEYS & keys and not OWN_KEYS & keys:

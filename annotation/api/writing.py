@@ -41,6 +41,7 @@ from dynabench.lib.api import read
 from dynabench.lib.errors import Refused
 from tasks.access import find_task
 from tasks.config.loading import validate_inputs
+from tasks.config.values import kept_values
 from tasks.media.selectors import with_media
 from tasks.permissions import can_see
 
@@ -117,7 +118,7 @@ def checked(assignment: Assignment, given: Mapping[str, Any]) -> dict[str, Any]:
     """The inputs with the goal's label, by the rules of the page. Raises ValidationError."""
     config, goal = assignment.round.task.config, assignment.round.task.config.goal.field
     inputs = {n: v.strip() if isinstance(v, str) else v for n, v in given.items()}
-    inputs = with_media(assignment.round.task, config.input, inputs)
+    inputs = with_media(assignment.round.task, config.input, kept_values(config.input, inputs))
     if config.talk and type(place := inputs.get(config.talk.name)) is int:
         inputs[config.talk.name] = _turns_before(assignment, config.talk.name, place)
     if goal and inputs.setdefault(goal, assignment.goal) != assignment.goal:

@@ -17,7 +17,7 @@ from annotation.writing import widgets
 from tasks.config.components import Component
 from tasks.config.loading import validate_inputs
 from tasks.config.schema import TaskConfig
-from tasks.config.values import check_value, is_empty
+from tasks.config.values import check_value, is_empty, kept_values
 from tasks.media.selectors import with_media
 from tasks.models import Task
 
@@ -105,6 +105,7 @@ class ComponentForm(forms.Form):
             if value is None:
                 continue
             value = component.kind.stored(component, value, self.context)
+            value = component.kind.kept(component, value)
             self.inputs[component.name] = value
             for message in check_value(component, value, self.context):
                 self.add_error(component.name, message)
@@ -266,7 +267,8 @@ class ExampleForm(ComponentForm):
             )
         if self.config.goal.field:
             values[self.config.goal.field] = self.drawn
-        self.inputs = {name: value for name, value in values.items() if value is not None}
+        given = {name: value for name, value in values.items() if value is not None}
+        self.inputs = kept_values(self.config.input, given)
         for name, messages in validate_inputs(self.config, self.context, self.inputs).items():
             if name in self.fields and not self.has_error(name):
                 self.add_error(name, messages)

@@ -7,7 +7,7 @@ it with their metrics. docs/evaluation.md, “How texts are compared”, gives t
 import re
 import string
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -79,13 +79,37 @@ def composed(text: str) -> str:
     return unicodedata.normalize(CANONICAL, text)
 
 
-def composed_value(value: Any) -> Any:
-    """Return a value of JSON whose texts are in NFC; names of fields stay as they are."""
+def composed_value(value: Any, passages: Sequence[str] = ()) -> Any:
+    """Return a value of JSON whose texts are in NFC; names of fields stay as they are.
+
+    passages: texts, as they were, of which the value may mark stretches (`text`, `start`, `end`);
+    these keep their place in the text's NFC.
+    """
     if isinstance(value, str):
         return composed(value)
     if isinstance(value, Mapping):
-        return {name: composed_value(part) for name, part in value.items()}
-    return [composed_value(part) for part in value] if isinstance(value, list | tuple) else value
+        found = {name: composed_value(part, passages) for name, part in value.items()}
+        start = composed_start(value.get("text"), value.get("start"), passages)
+        return (
+            found if start is None else {**found, "start": start, "end": start + len(found["text"])}
+        )
+    if isinstance(value, list | tuple):
+        return [composed_value(part, passages) for part in value]
+    return value
+
+
+def composed_start(words: Any, start: Any, passages: Iterable[str]) -> int | None:
+    """Return where a stretch of one of the texts begins in its NFC; None: in none of them.
+
+    >>> composed_start("bar", 6, ["cafe\u0301 bar"])
+    5
+    """
+    if not isinstance(words, str) or type(start) is not int or start < 0:
+        return None
+    for passage in passages:
+        if passage.startswith(words, start):
+            return len(composed(passage[:start]))
+    return None
 
 
 def same(text: str, other: str) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from dynabench.lib.damage import damage_of
+from dynabench.lib.words import spelled
 from evaluation.contract import LEAST_LOGPROB, MIB, InvalidOutput
 from evaluation.sandbox.limits import Limits
 from evaluation.task_shape import labels_of
@@ -83,11 +84,12 @@ def _chosen(
             raise InvalidOutput(f'{where}: "filtered_resps" should hold the text that was written.')
         return _of_text(config, said[0]), None, None
     labels = labels_of(config) or ()
-    if not isinstance(choices, list) or {*map(str, choices)} != {*labels}:
+    names = spelled(choices, labels) if isinstance(choices, list) else None
+    if names is None:
         raise InvalidOutput(f"{where}: the choices are not the task's labels: {', '.join(labels)}.")
     try:
         logs = [float(pair[0]) for pair in said]
-        if len(logs) != len(choices) or not all(map(math.isfinite, logs)):
+        if len(logs) != len(names) or not all(map(math.isfinite, logs)):
             raise ValueError
     except (TypeError, ValueError, IndexError, KeyError):
         raise InvalidOutput(
@@ -95,8 +97,8 @@ def _chosen(
         ) from None
     best = max(range(len(logs)), key=lambda place: logs[place])
     shares = [math.exp(log - logs[best]) for log in logs]
-    chances = {name: share / sum(shares) for name, share in zip(choices, shares, strict=True)}
-    return choices[best], chances, min(max(logs[best], LEAST_LOGPROB), 0.0)
+    chances = {name: share / sum(shares) for name, share in zip(names, shares, strict=True)}
+    return names[best], chances, min(max(logs[best], LEAST_LOGPROB), 0.0)
 
 
 def _of_text(config: TaskConfig, text: str) -> str | None:

@@ -18,6 +18,7 @@ from typing import Any, NoReturn, TypeVar
 
 import orjson
 
+from dynabench.lib.words import composed, label_of
 from evaluation.contract import LEAST_LOGPROB, Answer, InvalidOutput
 from evaluation.sandbox.limits import Limits
 from evaluation.task_shape import labels_of
@@ -217,6 +218,7 @@ class Answers:
             self._refuse(f'"output" lacks the field "{self.output}".')
         value = self._value(output[self.output])
         self._span(value, output.get("start"), output.get("end"))
+        value = composed(value) if isinstance(value, str) else value
         prob, logprob = self._prob(answer.get("prob")), self._logprob(answer.get("logprob"))
         return position, Answer(value, prob, logprob, self._tokens(answer.get("tokens")))
 
@@ -269,11 +271,15 @@ class Answers:
         if self._check:
             for problem in self._check(value):
                 self._refuse(f'"{self.output}": {problem}.')
-        elif not isinstance(value, str):
+            return value
+        label = label_of(value, self.labels) if self.labels else None
+        if label is not None:
+            return label
+        if not isinstance(value, str):
             self._refuse(f'"{self.output}" must be a text, not {_kind(value)}.')
-        elif self.labels and value not in self._known:
+        if self.labels:
             self._refuse(f"{_shown(value)} is not one of the labels: {', '.join(self.labels)}.")
-        elif "\0" in value:
+        if "\0" in value:
             self._refuse(f'"{self.output}" holds a NUL.')
         return value
 
@@ -296,6 +302,8 @@ class Answers:
             return None
         if not isinstance(prob, Mapping):
             self._refuse(f'"prob" must be an object of numbers or null, not {_kind(prob)}.')
+        if self.labels:
+            prob = {label_of(key, self.labels) or key: p for key, p in prob.items()}
         for key, p in prob.items():
             if self.labels and key not in self._known:
                 self._refuse(f'"prob" names {_shown(key)}, which is not one of the labels.')

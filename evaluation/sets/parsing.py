@@ -13,12 +13,12 @@ from typing import Any
 
 from annotation.rules.secret import secret_of
 from dynabench.lib.damage import damage_of
-from dynabench.lib.words import gettext_noop
+from dynabench.lib.words import composed_value, gettext_noop
 from evaluation.contract import MIB, SetRow
 from tasks.config.components import Component
 from tasks.config.parsing import nearest
 from tasks.config.schema import TaskConfig
-from tasks.config.values import check_value
+from tasks.config.values import check_value, kept_values
 from tasks.contexts.files import TAG_LENGTH
 from tasks.line_files import (
     MOST_PROBLEMS,
@@ -168,6 +168,9 @@ class RowMaker:
         """
         problems: list[str] = []
         inputs = {}
+        texts = [value for value in fields.values() if isinstance(value, str)]
+        fields = kept_values(self.parts.values(), composed_value(fields, texts))
+        answer = composed_value(answer, texts)
         for part in self._model:
             value = fields.get(part.name)
             if _is_empty(value):
@@ -400,7 +403,7 @@ def _gold(
     if empty:
         problems.append(f"`{part.name}` is missing; add the right answer")
         return ()
-    values = tuple(answer) if many else (answer,)
+    values = tuple(part.kind.kept(part, one) for one in (answer if many else (answer,)))
     if part.type == "span":
         values = tuple(v.get("text") if isinstance(v, Mapping) else v for v in values)
         passage = fields.get(str(part.reference))

@@ -14,6 +14,7 @@ from uuid import uuid4
 from django.conf import settings
 from django.utils.translation import gettext_noop
 
+from dynabench.lib.words import spelled
 from evaluation.models import Dataset, TrainingRun
 from evaluation.releases.reading import split_rows
 from evaluation.releases.splits import SPLITS
@@ -157,8 +158,8 @@ def open_base(
         path = folder / name
         known = json.loads(path.read_bytes()).get(key) if path.exists() else None
         labels = tuple(known.values() if isinstance(known, dict) else known or ())
-        if shape.labels and set(labels) == set(shape.labels):
-            return folder, replace(how, labels=labels)
+        if shape.labels and (names := spelled(labels, shape.labels)):
+            return folder, replace(how, labels=names)
     return folder, how
 
 

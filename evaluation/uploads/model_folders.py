@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dynabench.lib.damage import damage_of
+from dynabench.lib.words import spelled
 from evaluation.contract import GIB, Beat
 from evaluation.heartbeat import CHUNK, BeatingFile
 from evaluation.task_shape import Shape, Untrainable, runnable_shape_of
@@ -238,8 +239,7 @@ def _check_fits(root: Path, about: Mapping[str, Any], shape: Shape) -> None:
         )
     if shape.labels is None or opened.labels is None:
         return
-    theirs, ours = ({str(name).casefold() for name in s} for s in (opened.labels, shape.labels))
-    if theirs != ours:
+    if spelled(opened.labels, shape.labels) is None:
         raise MisconfiguredError(
             f"The model answers {', '.join(map(str, opened.labels))[:300]}; the task's labels are "
             f"{', '.join(shape.labels)}. Name them in the order of the model's logits: `id2label` "

@@ -6,6 +6,7 @@ from typing import Any
 
 import regex
 
+from dynabench.lib.words import alike_labels, label_text
 from tasks.config.components import COMMON_KEYS, FIELD_TYPES, OUTCOMES, Component
 from tasks.config.parsing import Finding, Loc, nearest
 from tasks.config.schema import CORRECTION, ShownExample, TaskConfig
@@ -115,6 +116,8 @@ def _labels(loc: Loc, component: Component) -> Iterator[Finding]:
     if twice(component.values) is not None:
         fix = "give each label its own value"
         yield from once(at, component.values, 'two labels are equal ("{}")', fix)
+    elif twice(map(label_text, component.values)) is not None:
+        yield from _alike_labels(loc, component)
     else:
         words, fix = [label.words for label in component.labels], "give each its own display"
         yield from once(at, words, 'two labels are shown in the same words ("{}")', fix)
@@ -125,6 +128,14 @@ def _labels(loc: Loc, component: Component) -> Iterator[Finding]:
         if name not in known:
             message = f'"{name}" is neither a label nor a tag'
             yield Finding((*loc, "colours", name), message, nearest(name, known))
+
+
+def _alike_labels(loc: Loc, component: Component) -> Iterator[Finding]:
+    """Labels that no reader could tell apart, by their lines."""
+    for place, earlier in alike_labels(component.values):
+        message = f'the labels "{earlier}" and "{component.values[place]}" count as equal'
+        fix = "let them differ in more than case, spaces or the form of letters"
+        yield Finding((*loc, "labels", place), message, fix)
 
 
 def _ranges(loc: Loc, component: Component) -> Iterator[Finding]:
@@ -410,6 +421,7 @@ def unfinished(config: TaskConfig) -> Iterator[Finding]:
             yield Finding((*loc, "type"), message, f"use one of: {', '.join(types_of(place))}")
         else:
             yield from component.kind.unfinished(loc, component, groups)
+        yield from _alike_labels(loc, component)
     yield from _unfit_outputs(config)
     yield from _unfit_rule(config)
     yield from _unfit_talk(config)

@@ -293,6 +293,10 @@ class FieldType(ABC):
         """The value of what a form's field was filled with."""
         return typed
 
+    def kept(self, component: Component, value: Any) -> Any:
+        """The value in the form in which it is stored, whoever sent it."""
+        return value
+
     def typed(self, value: Any) -> Any:
         """What a form's field starts with for a value."""
         return value

@@ -1,7 +1,7 @@
 """Whether a value fits a component, in words for the person who typed it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tasks.config.components import Component
@@ -26,6 +26,15 @@ def missing_message(component: Component) -> str:
 def check_value(component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
     """What is wrong with a filled value; empty when nothing is."""
     return component.kind.check(component, value, context)
+
+
+def kept_values(components: Iterable[Component], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values as they are stored: texts in NFC, labels as the configuration writes them."""
+    kept = dict(values)
+    for component in components:
+        if component.name in kept:
+            kept[component.name] = component.kind.kept(component, kept[component.name])
+    return kept
 
 
 def check_answer(

@@ -17,9 +17,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from dynabench.lib.words import composed_value
 from tasks.config.components import FIELD_TYPES, Component, FieldType
 from tasks.config.parsing import nearest
-from tasks.config.values import check_value, is_empty
+from tasks.config.values import check_value, is_empty, kept_values
 from tasks.contexts.columns import (
     Fields,
     Matching,
@@ -305,7 +306,7 @@ def _checked(row: Row, config: Fields, files: Files) -> Row | LineError:
                 values[name] = files.completed(config.component(name), values[name], said)
         except BadRow as error:
             return LineError(row.line, f"`{name}`: {error}")
-    row = Row(row.line, values)
+    row = Row(row.line, kept_values(config.context, composed_value(values, _texts(values))))
     problems += _extra_problems(row.values)
     for component in config.context:
         value = row.values.get(component.name)
@@ -318,6 +319,10 @@ def _checked(row: Row, config: Fields, files: Files) -> Row | LineError:
     if not problems and (reason := unstorable(row.values)):
         problems.append(reason)
     return LineError(row.line, "; also: ".join(problems)) if problems else row
+
+
+def _texts(values: Mapping[str, Any]) -> list[str]:
+    return [value for value in values.values() if isinstance(value, str)]
 
 
 def _extra_problems(values: Mapping[str, Any]) -> list[str]:

@@ -16,6 +16,7 @@ from typing import Any, cast
 from uuid import UUID
 
 from dynabench.lib.damage import damage_of
+from dynabench.lib.words import label_text
 from tasks.formats.reading import json_items, json_lines, table
 from tasks.line_files import BadRow, FileError, strict_json
 
@@ -170,8 +171,9 @@ def _named(row: Row, names: Names) -> Row:
 def _label(value: Any, names: list[str]) -> Any:
     if isinstance(value, list):
         return [_label(one, names) for one in value]
-    if isinstance(value, str) and value.isdecimal() and value not in names:  # a cell of a table
-        value = int(value)
+    text = label_text(value) if isinstance(value, str | float) else None
+    if text is not None and text.isdecimal() and text not in names:  # a cell of a table
+        value = int(text)
     if type(value) is not int:
         return value
     return names[value] if 0 <= value < len(names) else None

@@ -18,6 +18,7 @@ from tasks.formats.base import (
     checked,
     digest_of,
     kept_row,
+    said_of,
     vote_of,
 )
 from tasks.formats.reading import json_items
@@ -75,7 +76,7 @@ def _votes(question: str, responses: Any) -> list[Record]:
     for number, response in enumerate(responses, 1):
         where = f"responses.{question}[{number}]"
         checked(response, {"value": (str, int), "user_id": str}, TITLE, where)
-        said = str(response["value"])
+        said = said_of(response["value"])
         is_verdict = question == VERDICT and said in VERDICTS
         votes.append(vote_of(response["user_id"], said, is_verdict=is_verdict))
     return votes
@@ -87,7 +88,7 @@ def _prediction(suggestions: Any) -> Record | None:
         return None
     [(question, said)] = suggestions.items()
     checked(said, {"value": (str, int)}, TITLE, f"suggestions.{question}")
-    return {"model": said.get("agent") or "argilla", "label": str(said["value"]), "probs": None}
+    return {"model": said.get("agent") or "argilla", "label": said_of(said["value"]), "probs": None}
 
 
 FORMAT = Format(TITLE, row, json_items(), files=r"\.json$", write=write, frame=ARRAY)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from io import BufferedReader
 from typing import Any, NamedTuple
 
+from dynabench.lib.words import label_of, label_text
 from tasks.line_files import BadRow, strict_json
 
 Record = dict[str, Any]
@@ -130,9 +131,10 @@ def checked(record: Any, shape: Shape, title: str, where: str = "") -> Record:
 
 def one_of(value: Any, known: Mapping[str, str], name: str, title: str) -> str:
     """Our word for a value. Raises BadRow."""
-    if str(value) not in known:
+    found = label_of(value, tuple(known))
+    if found is None:
         raise BadRow(f"`{name}` is {json.dumps(value)}; {title} has {', '.join(known)}")
-    return known[str(value)]
+    return known[found]
 
 
 def kept_row(text: Any) -> Record:
@@ -148,6 +150,11 @@ def kept_row(text: Any) -> Record:
 def digest_of(record: Record) -> str:
     """A name for a record without one: the same for the same record; 32 hex digits."""
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def said_of(value: Any) -> str:
+    """An answer as a label is written; a whole number has no `.0`."""
+    return label_text(value) or str(value)
 
 
 def vote_of(worker: Any, said: str, *, is_verdict: bool = False) -> Record:

@@ -17,6 +17,7 @@ from tasks.formats.base import (
     checked,
     digest_of,
     kept_row,
+    said_of,
     vote_of,
 )
 from tasks.formats.reading import json_items
@@ -126,7 +127,7 @@ def _answer(results: list[Any], where: str) -> tuple[str, str, Record] | None:
         values = value if isinstance(value, list) else [value]
         if len(values) != 1 or values[0] is None:
             raise BadRow(f"`{where}` has {len(values)} answers; a person gives one here")
-        return result["from_name"], str(values[0]), result
+        return result["from_name"], said_of(values[0]), result
     return None
 
 

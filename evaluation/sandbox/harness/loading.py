@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dynabench.lib.words import spelled
 from tasks.targets.serving.backends import Backend, TorchBackend, read_model, torch_model
 from tasks.targets.serving.codecs import Codec, codec_for
 from tasks.targets.serving.errors import MisconfiguredError
@@ -81,14 +82,14 @@ def load_writer(asked: Namespace) -> Writer:
 
 def _as_the_task(labels: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:
     """The model's labels in their order, spelled as the task does. Raises MisconfiguredError."""
-    spelling = {label.casefold(): label for label in asked}
-    if sorted(label.casefold() for label in labels) != sorted(spelling):
+    found = spelled(labels, asked)
+    if found is None:
         raise MisconfiguredError(
             f"The model answers {', '.join(labels)}; the task's labels are {', '.join(asked)}. "
             'Name them in the order of its logits: "labels" in dynabench.json or "id2label" in '
             "config.json."
         )
-    return tuple(spelling[label.casefold()] for label in labels)
+    return found
 
 
 def prepare() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from dynabench.lib.words import label_of
 from tasks.config.components import PLACES, Component, FieldType, FormInput, plain
 from tasks.config.values import subject
 
@@ -34,6 +35,10 @@ class Multiclass(_Choice, name="multiclass"):
             return []
         return [f"{subject(component)} must be one of: {', '.join(component.values)}"]
 
+    def kept(self, component: Component, value: Any) -> Any:
+        label = label_of(value, component.values)
+        return value if label is None else label
+
     def form_input(self, component: Component) -> FormInput:
         if len(component.labels) <= RADIO_LIMIT:
             return FormInput("ChoiceField", "RadioSelect", choices=_pairs(component))
@@ -63,6 +68,12 @@ class Multilabel(_Choice, name="multilabel"):
         if unknown:
             return [f"{named} has no choice “{unknown[0]}”; use: {', '.join(component.values)}"]
         return [f"{named} names a choice twice"] if len(set(value)) < len(value) else []
+
+    def kept(self, component: Component, value: Any) -> Any:
+        if not isinstance(value, list | tuple):
+            return value
+        found = [label_of(item, component.values) for item in value]
+        return [item if label is None else label for item, label in zip(value, found, strict=True)]
 
     def form_input(self, component: Component) -> FormInput:
         choices = _pairs(component)

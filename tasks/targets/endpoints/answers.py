@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from dynabench.lib.damage import damage_of
+from dynabench.lib.words import composed, label_of
 from tasks.config.values import check_answer
 from tasks.targets.endpoints.base import QA_KIND, EndpointConfig, rubbish
 
@@ -85,16 +86,17 @@ def read_output(
         raise rubbish(f"The output lacks the field {config.output!r}; it has {sorted(found)}.")
     answer = found[config.output]
     if config.labels is not None:
-        if not isinstance(answer, str) or answer not in config.labels:
+        label = label_of(answer, config.labels)
+        if label is None:
             raise rubbish(f"{answer!r:.80} is not one of the labels {list(config.labels)}.")
-        return {config.output: answer}
+        return {config.output: label}
     if config.kind == QA_KIND:
         return _span(config, str(item[config.passage_field]), found, first_place)
     if answer is None:
         raise rubbish(f"The output field {config.output!r} is null.")
     for problem in check_answer(config.answer, answer, item) if config.answer else ():
         raise rubbish(f"The output field {config.output!r}: {problem}.")
-    return found
+    return {**found, config.output: composed(answer) if isinstance(answer, str) else answer}
 
 
 def _span(
@@ -132,9 +134,10 @@ def read_prob(config: EndpointConfig, prob: Any) -> dict[str, float] | None:
         if total > 1 + SUM_TOLERANCE:
             raise rubbish(f"The probabilities sum to {total:.6g}, more than 1.")
         return values
-    if not set(values) <= set(config.labels):
-        unknown = min(set(values) - set(config.labels))
-        raise rubbish(f"prob names {unknown!r:.80}, not one of the labels {list(config.labels)}.")
+    for name in sorted(values):
+        if label_of(name, config.labels) is None:
+            raise rubbish(f"prob names {name!r:.80}, not one of the labels {list(config.labels)}.")
+    values = {str(label_of(name, config.labels)): share for name, share in values.items()}
     if abs(total - 1) > SUM_TOLERANCE:
         raise rubbish(f"The probabilities sum to {total:.6g}, not to 1.")
     return values

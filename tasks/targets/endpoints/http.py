@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dynabench.lib.words import spelled
 from tasks.targets.endpoints.answers import items, members, read_output, read_prob
 from tasks.targets.endpoints.base import EndpointInfo, Prediction, misconfigured, rubbish
 from tasks.targets.endpoints.client import JsonEndpoint
@@ -34,7 +35,7 @@ class HttpEndpoint(JsonEndpoint):
         answer = members(self.get("/info", Clock(deadline_seconds)), "The answer")
         labels, fields = answer.get("labels"), answer.get("fields")
         ours = self._config.labels
-        if ours is not None and (not isinstance(labels, list) or set(map(str, labels)) != {*ours}):
+        if ours is not None and not (isinstance(labels, list) and spelled(labels, ours)):
             raise misconfigured(f"The target's labels {labels} are not the task's {list(ours)}.")
         if not isinstance(fields, list) or not set(map(str, fields)) <= set(self._config.fields):
             raise misconfigured(

@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 import httpx
 
+from dynabench.lib.words import spelled
 from tasks.targets.endpoints.answers import items, members, number, read_output, read_prob
 from tasks.targets.endpoints.base import (
     QA_KIND,
@@ -60,7 +61,7 @@ class OpenInferenceEndpoint(JsonEndpoint):
         if labels is None:
             raise misconfigured("The option 'prob_output' is for tasks with labels.")
         mapped = [self._label(name) for name in self._order]
-        if sorted(mapped, key=str) != sorted(labels):
+        if spelled(mapped, labels) is None:
             raise misconfigured(f"'label_order' gives {mapped}; the labels are {list(labels)}.")
 
     def answers(self, inputs: Sequence[Mapping[str, Any]], clock: Clock) -> list[Prediction]:

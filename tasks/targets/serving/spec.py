@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dynabench.lib.damage import damage_of
+from dynabench.lib.words import label_text
 
 from .errors import MisconfiguredError, ServingError
 from .folders import resolve_below
@@ -321,7 +322,8 @@ def _labels(
 ) -> tuple[str, ...]:
     named = {int(number): name for number, name in (config.get("id2label") or {}).items()}
     in_config = tuple(named[number] for number in sorted(named))
-    labels = tuple(spec.labels or settings.get("labels") or in_config or UNNAMED)
+    given = spec.labels or settings.get("labels") or in_config or UNNAMED
+    labels = tuple(label_text(name) or str(name) for name in given)  # 0 may be a label's name
     if len(labels) < 2 or len(set(labels)) != len(labels):
         raise MisconfiguredError(f"{spec.name}: needs two or more different labels, not {labels}.")
     if in_config and len(in_config) != len(labels):
