@@ -90,9 +90,9 @@ def composed_value(value: Any, passages: Sequence[str] = ()) -> Any:
     if isinstance(value, Mapping):
         found = {name: composed_value(part, passages) for name, part in value.items()}
         start = composed_start(value.get("text"), value.get("start"), passages)
-        return (
-            found if start is None else {**found, "start": start, "end": start + len(found["text"])}
-        )
+        if start is not None:
+            found |= {"start": start, "end": start + len(found["text"])}
+        return found
     if isinstance(value, list | tuple):
         return [composed_value(part, passages) for part in value]
     return value

@@ -13,7 +13,7 @@ from typing import Any
 
 from annotation.rules.secret import secret_of
 from dynabench.lib.damage import damage_of
-from dynabench.lib.words import composed_value, gettext_noop
+from dynabench.lib.words import composed, composed_value, gettext_noop
 from evaluation.contract import MIB, SetRow
 from tasks.config.components import Component
 from tasks.config.parsing import nearest
@@ -428,7 +428,7 @@ def _tags(tags: Any, problems: list[str]) -> tuple[str, ...]:
     long = next((tag for tag in given if len(tag) > TAG_LENGTH), None)
     if long:
         problems.append(f"`tag` has {len(long)} characters; use at most {TAG_LENGTH}")
-    return tuple(tag for tag in given if tag)
+    return tuple(composed(tag) for tag in given if tag)
 
 
 def _said(value: Any) -> tuple[str, ...]:
@@ -437,7 +437,7 @@ def _said(value: Any) -> tuple[str, ...]:
         return ()
     values = value if isinstance(value, list | tuple) else [value]
     texts = (v.get("text", v) if isinstance(v, Mapping) else v for v in values)
-    return tuple(text if isinstance(text, str) else json.dumps(text) for text in texts)
+    return tuple(composed(text) if isinstance(text, str) else json.dumps(text) for text in texts)
 
 
 def _uid(uid: Any, inputs: Mapping[str, Any], problems: list[str]) -> str:

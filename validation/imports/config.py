@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from dynabench.lib.words import label_text
 from tasks.config.checks import RESERVED
 from tasks.config.loading import dump_config, load_config
 from tasks.formats.base import UNKNOWN, Terms
@@ -37,7 +38,7 @@ def created_config(
     inputs = _usable(inputs, {ANSWER, *context})
     if not context and not inputs:
         inputs = ["text"]
-    values = [label for label in dict.fromkeys(label.strip() for label in labels) if label]
+    values = [*filter(None, dict.fromkeys(label_text(label) for label in labels))]
     is_choice = 2 <= len(values) <= MOST_LABELS
     answer = {"type": "multiclass", "labels": values} if is_choice else {"type": "long_text"}
     about_model = about_model and not is_choice

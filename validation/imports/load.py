@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import islice
 from typing import Any
@@ -27,7 +27,7 @@ from validation.bulk_insert import Table
 from validation.decisions.consensus_rows import policy_of
 from validation.decisions.replay import replay
 from validation.decisions.second_opinion import fit
-from validation.imports.rows import HistoryRow, ImportedVote, parse_line, row_of
+from validation.imports.rows import HistoryRow, ImportedVote, parse_line, row_of, spelled_row
 from validation.imports.task import ImportedTask, ImportRefused, Options
 from validation.judging.services import queue_all
 from validation.models import Consensus, QueueItem, RoundPolicy, Validation
@@ -168,7 +168,7 @@ class _Import:
                 return
             round = self._round(*key)
             bad_before = self.summary.bad
-            fresh = round.fresh(group, self.bad)
+            fresh = [round.spelled(line) for line in round.fresh(group, self.bad)]
             self.summary.known += len(group) - len(fresh) - (self.summary.bad - bad_before)
             self.summary.new += len(fresh)
             round.store(fresh)
@@ -266,6 +266,11 @@ class _ImportedRound:
         maybe = [uid for uid in uids if UUID.fullmatch(uid)]
         written = self.round.examples.filter(uid__isnull=True, uuid__in=maybe)
         return {str(uuid) for uuid in written.values_list("uuid", flat=True)}
+
+    def spelled(self, line: ParsedLine) -> ParsedLine:
+        """The line with the exact text of the task's labels."""
+        labels = self._task.labels
+        return replace(line, row=spelled_row(line.row, labels)) if labels else line
 
     def store(self, lines: Sequence[ParsedLine]) -> None:
         """Store new examples with their contexts, answers, votes and consensus."""

@@ -7,12 +7,13 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Annotated, Any, NoReturn, Self
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     ValidationError,
@@ -21,6 +22,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from dynabench.lib.words import composed_start, composed_value, label_of, label_text
 from tasks.line_files import BadRow
 
 _SUSPECT = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
@@ -28,6 +30,15 @@ TOLD = "told"
 """Of a row that a layout's reader made."""
 Id = Annotated[str, Field(min_length=1)]
 Short = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+def _as_said(value: Any) -> Any:
+    """An answer as a label is written: 1 and 1.0 are "1"; other kinds stay, to be refused."""
+    text = label_text(value)
+    return value if text is None else text
+
+
+Said = Annotated[str, BeforeValidator(_as_said)]
 
 
 class _Part(BaseModel):
@@ -40,7 +51,7 @@ class ModelPrediction(_Part):
     """What the model in the loop answered; probs: label to probability."""
 
     model: Id
-    label: str
+    label: Said
     probs: dict[str, Annotated[float, Field(ge=0, le=1)]] | None
 
 
@@ -48,9 +59,9 @@ class ImportedVote(_Part):
     """A vote of a worker (None: an unknown person); either the label or the verdict is filled."""
 
     worker: Id | None
-    label: Short = ""
+    label: Annotated[Short, BeforeValidator(_as_said)] = ""
     verdict: str = Field("", pattern="^(correct|incorrect|flagged|cannot_tell)$")
-    correction: Annotated[str, Field(max_length=5000)] = ""
+    correction: Annotated[str, BeforeValidator(composed_value), Field(max_length=5000)] = ""
     """The right answer, where the verdict is that a free one is incorrect."""
 
     @model_validator(mode="after")
@@ -71,7 +82,7 @@ class HistoryRow(_Part):
     context: dict[str, Any]
     input: dict[str, Any]
     author: Id | None
-    author_label: str | None
+    author_label: Said | None
     answer: ModelPrediction | None = Field(alias="model_prediction")
     model_wrong: bool | None
     votes: list[ImportedVote] = Field(alias="validations")
@@ -114,6 +125,7 @@ class HistoryRow(_Part):
         raise PydanticCustomError("model_wrong", "{words}", {"words": words})
 
 
+NAMES = ("task", "uid", "author", "validations")
 UNTOLD: Mapping[str, Any] = {
     "round": 1, "context": {}, "input": {}, "author": None, "author_label": None,
     "model_prediction": None, "model_wrong": None, "validations": [], "metadata": {},
@@ -139,9 +151,43 @@ def row_of(told: Mapping[str, Any], task: str) -> HistoryRow:
     return _checked({"task": task, **UNTOLD, **told}, TOLD)
 
 
+def spelled_row(row: HistoryRow, labels: Sequence[str]) -> HistoryRow:
+    """The row with the exact text of the task's labels; others stay as they are."""
+
+    def spelling(label: str) -> str:
+        return label_of(label, labels) or label
+
+    answer = row.answer
+    if answer is not None:
+        probs = answer.probs and {spelling(name): share for name, share in answer.probs.items()}
+        answer = answer.model_copy(update={"label": spelling(answer.label), "probs": probs})
+    votes = [one.model_copy(update={"label": spelling(one.label)}) for one in row.votes]
+    label = None if row.author_label is None else spelling(row.author_label)
+    return row.model_copy(update={"author_label": label, "answer": answer, "votes": votes})
+
+
+def _composed(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with its texts in NFC, and stretches where they are in these.
+
+    Its uid, and who wrote or judged it, are names that others know it by.
+    """
+    context, metadata = data.get("context"), data.get("metadata")
+    values = context.values() if isinstance(context, Mapping) else ()
+    texts = [text for text in values if isinstance(text, str)]
+    found = {
+        name: value if name in NAMES else composed_value(value, texts)
+        for name, value in data.items()
+    }
+    if isinstance(metadata, Mapping):
+        starts = {n: start for n, start in metadata.items() if str(n).endswith("_start")}
+        moved = {n: composed_start(data.get("author_label"), at, texts) for n, at in starts.items()}
+        found["metadata"] |= {name: start for name, start in moved.items() if start is not None}
+    return found
+
+
 def _checked(data: Mapping[str, Any], about: str = "") -> HistoryRow:
     try:
-        return HistoryRow.model_validate(data, context=about)
+        return HistoryRow.model_validate(_composed(data), context=about)
     except ValidationError as error:
         problems = error.errors(include_url=False)
         # A field with a typing error is also missing; the typing error says more.

@@ -12,6 +12,7 @@ from django.utils.text import slugify
 from annotation.models import Example
 from dynabench.accounts.models import Annotator, User
 from dynabench.lib.errors import Refused
+from dynabench.lib.words import alike_labels, label_of
 from tasks.config.parsing import ConfigError
 from tasks.formats.base import UNKNOWN, Terms
 from tasks.models import TargetModel, TargetVersion, Task
@@ -85,6 +86,9 @@ class ImportedTask:
         self._input: dict[str, None] = {}
         self._labels: set[str] = set()
         self._judge, self._offered = options.judge, options.labels
+        own = task.config.component(self.field).values
+        self.labels = tuple(self._offered if self._created else own)
+        """What the rows' answers are spelled as; none where their task is still to be made."""
         self._terms = options.terms
         if self._offered and not self._created:
             self._check_offered()
@@ -183,7 +187,7 @@ class ImportedTask:
         """Raises ImportRefused where a task that is there has other labels than asked for."""
         field = label_field(self.task.config)
         labels = [label.value for label in self.task.config.labels(field)] if field else []
-        if not {*self._offered} <= {*labels}:
+        if any(label_of(label, labels) is None for label in self._offered):
             raise ImportRefused(
                 f"--labels is for a task that is made. {self.task.code} has "
                 f"{', '.join(labels) or 'no labels'}; leave it out."
@@ -205,6 +209,7 @@ class ImportedTask:
             )
 
     def _configure(self) -> None:
+        self._refuse_alike()
         try:
             text = created_config(
                 self.task.code,
@@ -223,6 +228,17 @@ class ImportedTask:
             ) from None
         Task.objects.filter(pk=self.task.pk).update(config_text=text)
         self.task.config_text = text
+
+    def _refuse_alike(self) -> None:
+        """Raises ImportRefused for answers that would be labels, and that count as equal."""
+        labels = [*dict.fromkeys([*self._offered, *sorted(self._labels)])]
+        alike = next(alike_labels(labels), None) if len(labels) <= MOST_LABELS else None
+        if alike is not None:
+            place, earlier = alike
+            raise ImportRefused(
+                f"The answers {earlier!r} and {labels[place]!r} count as one label. Write them "
+                "alike in the file, or name the labels with --labels a,b,c."
+            )
 
 
 def fitting(name: str, longest: int) -> str:

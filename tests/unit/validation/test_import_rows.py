@@ -94,7 +94,7 @@ BAD = [
     ({"metadata": []}, "metadata: ", "[]"),
     ({"author": 7}, "author: ", "7"),
     ({"author": ""}, "author: ", '""'),
-    ({"author_label": 1}, "author_label: ", "1"),
+    ({"author_label": [1]}, "author_label: ", "[1]"),
     ({"model_prediction": "m0"}, "model_prediction: ", "object"),
     ({"model_prediction": {"model": "m", "label": "a"}}, "model_prediction ", "`probs`"),
     ({"model_prediction": {**MODEL, "model": ""}}, "model_prediction.model: ", '""'),
