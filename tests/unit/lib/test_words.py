@@ -1,0 +1,259 @@
+"""Equality, words and containment in scripts with and without spaces, marks and capitals."""
+
+import sys
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rouge_score.tokenizers import DefaultTokenizer
+
+from dynabench.lib.words import (
+    MARKS,
+    answer_words,
+    composed,
+    composed_start,
+    composed_value,
+    folded,
+    holds,
+    is_mark,
+    is_whole,
+    places_of,
+    runs_of,
+    same,
+    spaced,
+    unpunctuated,
+    words_of,
+)
+
+STORABLE = st.characters(exclude_categories=["Cs"])
+SCRIPTS = (
+    "aZé12_'-. ," "ßſıİ" "αΣςώ" "Яё" "שלוֹם" "مُحمدـ١" "हिन्दी" "กินข้าว๑" "ພາສາ" "ខ្មែរ" "မြန်မာ" "北京朝阳"
+    "東京タワーガ" "서울입니다" "\u0301\u0307\u0323\u3099" "\u200d\ufeff\u00a0" "ＡｂＣ３ｶﾞ" "ﬁ½²"
+)  # fmt: skip
+texts = st.text(st.one_of(st.sampled_from(SCRIPTS), STORABLE), max_size=12)
+languages = st.sampled_from(["", "en", "tr", "az-Latn", "zh"])
+
+
+def nfd(text: str) -> str:
+    return unicodedata.normalize("NFD", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted", "language", "is_held"),
+    [
+        ("It was  PARIS, in 1889.", "paris, in", "", True),
+        ("Der Betrag ist 3120 Euro.", "12", "", False),
+        ("Parisian", "Paris", "", False),
+        ("Paris's", "Paris", "", True),
+        ("x(12)", "(12)", "", False),  # a sign is parted from a letter by a space
+        ("a_12", "12", "", False),
+        ("anything", "", "", True),
+        ("", "anything", "", False),
+        # Chinese and Japanese
+        ("我住在北京市朝阳区。", "北京", "", True),
+        ("我住在北 京市。", "北京", "", True),
+        ("我住在上海市。", "北京", "", False),
+        ("答えは東京です。", "東京", "", True),
+        ("ﾄｳｷｮｳです", "トウキョウ", "", True),
+        ("３１２人", "12", "", False),
+        ("１２人", "12", "", True),
+        # Thai, Lao, Khmer, Burmese
+        ("เมืองหลวงคือกรุงเทพมหานคร", "กรุงเทพ", "", True),
+        ("กินข้าว", "ก", "", False),  # the vowel above belongs to the letter
+        ("๑๒ บาท", "12", "", True),
+        ("ນະຄອນຫຼວງວຽງຈັນ", "ວຽງຈັນ", "", True),
+        ("រាជធានីភ្នំពេញ", "ភ្នំពេញ", "", True),
+        ("မြို့တော်နေပြည်တော်", "နေပြည်တော်", "", True),
+        # Korean: a boundary before, particles and “to be” after
+        ("수도는 서울입니다.", "서울", "", True),
+        ("우리는 서울에서만 만났다", "서울", "", True),
+        ("그것은 부산이었다", "부산", "", True),
+        ("북서울", "서울", "", False),
+        ("서울대학교에 다닌다", "서울", "", False),
+        ("TV는 12세부터", "12", "", True),
+        ("답은 Seoul이다", "Seoul", "", True),
+        ("서울(수도)이다", "(수도)", "", True),
+        # Hindi, Arabic, Hebrew
+        ("राम ने रामायण पढ़ी", "रामायण", "", True),
+        ("रामायण", "राम", "", False),
+        ("مُحَمَّد هنا", "محمد", "", True),
+        ("وبالقاهرة", "القاهرة", "", True),
+        ("محمدية", "محمد", "", False),
+        ("הוא גר בירושלים", "ירושלים", "", True),
+        ("וכשבירושלים", "ירושלים", "", True),
+        ("שולחן", "חן", "", False),
+        ("שָׁלוֹם לכם", "שלום", "", True),
+        # Greek, Turkish, Vietnamese, Cyrillic
+        ("Η ΟΔΟΣ ΕΙΝΑΙ", "οδος", "", True),
+        ("İSTANBUL güzel", "istanbul", "", True),
+        ("ISPARTA güzel", "ısparta", "", False),
+        ("ISPARTA güzel", "ısparta", "tr", True),
+        ("ISPARTA güzel", "isparta", "tr", False),
+        (nfd("Thủ đô là Hà Nội."), "hà nội", "", True),
+        ("Hà Nội", nfd("Hà"), "", True),
+        ("Hà", "Ha", "", False),
+        ("МОСКВА, лето", "москва", "", True),
+    ],
+)
+def test_a_text_holds_another_as_words_of_its_own(text, wanted, language, is_held):
+    assert holds(text, wanted, language=language) is is_held
+    assert holds(nfd(text), nfd(wanted), language=language) is is_held
+
+
+@given(texts, st.sampled_from(["", " ", "\n", ". ", "，", "\u00a0"]), texts, languages)
+def test_what_stands_between_spaces_is_held(before, gap, wanted, language):
+    wanted = spaced(wanted)
+    if not wanted or is_mark(wanted[0]):  # a mark would join the space before it
+        return
+    text = f"{before}{gap} {wanted} {gap}{before}"
+    assert holds(text, wanted, language=language)
+    assert holds(wanted, wanted, language=language)
+
+
+@given(st.text(st.sampled_from("很大北京กข東ア"), min_size=1), texts, texts)
+def test_scripts_without_spaces_have_no_boundary(wanted, before, after):
+    mark = after[:1]
+    assert holds(f"{before}{wanted}", wanted)
+    if not mark or not is_mark(unicodedata.normalize("NFKD", mark)[0]):
+        assert holds(f"{wanted}{'' if _is_bound(after) else ' '}{after}", wanted)
+
+
+def _is_bound(after: str) -> bool:
+    """Whether what follows may change the letters before it."""
+    return not any(is_mark(one) for one in unicodedata.normalize("NFKD", after))
+
+
+@given(st.integers(0, 10**6), st.integers(0, 9))
+def test_a_number_is_not_in_a_longer_one(number, digit):
+    assert not holds(f"{digit}{number}0 Euro", str(number))
+    assert holds(f"{number} Euro", str(number))
+
+
+@given(texts, languages, st.booleans(), st.booleans())
+def test_folding_again_changes_nothing_and_no_form_matters(text, language, compatible, points):
+    how = {"language": language, "compatible": compatible, "points": points}
+    once = folded(text, **how)
+    assert folded(once, **how) == once == composed(once)
+    assert folded(nfd(text), **how) == folded(composed(text), **how) == once
+
+
+def test_every_character_is_folded_once_for_all():
+    for code in (*range(0xD800), *range(0xE000, sys.maxunicode + 1)):
+        once = folded(chr(code), compatible=True)
+        assert folded(once, compatible=True) == once, hex(code)
+
+
+@given(texts, texts, texts)
+def test_equality_is_an_equivalence(one, two, three):
+    assert same(one, one)
+    assert same(one, two) == same(two, one)
+    assert same(one, nfd(one))
+    assert not (same(one, two) and same(two, three)) or same(one, three)
+
+
+@given(st.text(st.characters(max_codepoint=127)))
+def test_folding_ascii_is_lower_case(text):
+    assert folded(text) == folded(text, compatible=True) == text.lower()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Mills are 很大 here", ["Mills", "are", "很", "大", "here"]),
+        ("กิน", ["กิ", "น"]),
+        ("서울 시", ["서", "울", "시"]),
+        ("हिन्दी भाषा", ["हिन्दी", "भाषा"]),
+        ("it's e\u0301te\u0301", ["it's", "e\u0301te\u0301"]),
+    ],
+)
+def test_words_stand_between_spaces(text, words):
+    assert words_of(text) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "runs"),
+    [
+        ("हिन्दी में, है।", ["हिन्दी", "में", "है"]),
+        ("שָׁלוֹם_x", ["שָׁלוֹם", "x"]),
+        ("東京tower2", ["東", "京", "tower2"]),
+        ("e\u0301te\u0301!", ["e\u0301te\u0301"]),
+        ("...", []),
+    ],
+)
+def test_runs_keep_marks_with_their_letters(text, runs):
+    assert runs_of(text) == runs
+
+
+@given(st.text(st.characters(max_codepoint=127)))
+def test_runs_of_english_are_those_of_rouge_score(text):
+    assert runs_of(folded(text)) == DefaultTokenizer(use_stemmer=False).tokenize(text)
+
+
+@given(texts)
+def test_no_run_or_word_begins_with_a_mark_that_had_a_letter(text):
+    plain = composed(f"x{text}")
+    for pieces in (runs_of(plain), words_of(plain)):
+        tailless = [piece for piece in pieces if is_mark(piece[0])]
+        assert all(f" {piece}" in f" {plain}" for piece in tailless)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "language"),
+    [
+        ("The  U.S. Army!", "us army", ""),
+        ("Paris’", "Paris", ""),
+        ("在北京。", "在 北京", ""),
+        ("ＮＨＫ", "nhk", ""),
+        ("٣", "3", ""),
+        ("مُحَمَّد؟", "محمد", ""),
+        ("ΟΔΟΣ", "οδος", ""),
+        ("IŞIK", "ışık", "tr"),
+        (nfd("Hà Nội"), "hà nội", ""),
+        ("가나 다", "가 나다", ""),
+    ],
+)
+def test_answers_that_say_the_same_have_the_same_words(one, other, language):
+    assert answer_words(one, language=language) == answer_words(other, language=language)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "language"),
+    [("sınır", "sinir", ""), ("IŞIK", "ışık", ""), ("ha", "hà", ""), ("हिन्दी", "हन्दी", "")],
+)
+def test_answers_of_other_letters_have_other_words(one, other, language):
+    assert answer_words(one, language=language) != answer_words(other, language=language)
+
+
+def test_an_article_with_a_mark_is_none():
+    assert answer_words("a\u0331 b") == ["a\u0331", "b"]
+
+
+def test_signs_become_what_is_asked():
+    assert unpunctuated("3.5—“x”", instead=" ", signs="") == "3.5  x "
+
+
+def test_stretches_keep_their_place():
+    passage = nfd("Zoë lives in Łódź today")
+    start = passage.index(nfd("Łódź"))
+    mark = {"text": nfd("Łódź"), "start": start, "end": start + len(nfd("Łódź")), "tag": "place"}
+    (moved,) = composed_value([mark], [passage])
+    assert composed(passage)[moved["start"] : moved["end"]] == moved["text"] == composed("Łódź")
+    assert moved["tag"] == "place"
+    assert composed_value(mark, ["elsewhere"])["start"] == start
+    assert composed_start("x", True, ["x"]) is composed_start("x", -1, ["x"]) is None
+    assert composed_value({nfd("é"): (1, None)}) == {nfd("é"): [1, None]}
+
+
+def test_a_phrase_is_found_where_it_stands_alone():
+    assert [*places_of("aaa AA ba a a", "aa")] == [(4, 6)]
+    assert [*places_of("ba a a", "a a")] == [(3, 6)]
+    assert [*places_of("非常好，好", "好")] == [(2, 3), (4, 5)]
+    assert [*places_of("x", "")] == []
+
+
+def test_a_stretch_that_begins_with_a_mark_is_torn_off():
+    assert not is_whole("e\u0301 x", 1, 2)
+    assert is_whole("\u0301 x", 0, 1)
+    assert is_mark(MARKS[0])
+    assert not is_mark("")
