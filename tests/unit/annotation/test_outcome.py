@@ -8,6 +8,7 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lm_eval.tasks.mlqa import utils as mlqa
 
 from annotation.rules.outcome import (
     Ensemble,
@@ -19,7 +20,7 @@ from annotation.rules.outcome import (
     squad_f1,
     squad_normalise,
 )
-from tasks.config.verdicts import AskUser, ExactMatch, StringF1
+from tasks.config.verdicts import AskUser, Contains, ExactMatch, StringF1
 
 LABEL = ExactMatch(type="exact_match", fields=("label",))
 ASK = AskUser(type="ask_user")
@@ -68,6 +69,72 @@ def test_normalisation_is_squads(text: str, normal: str) -> None:
 def test_f1_and_em(prediction: str, gold: str, f1: float, em: bool) -> None:
     assert squad_f1(prediction, gold) == pytest.approx(f1, abs=1e-15)
     assert exact_match(prediction, gold) is em
+
+
+ENGLISH = st.text(st.sampled_from("aThe nd12.,-$'’“—…Ünïa\n"), max_size=30)
+
+
+@given(ENGLISH, ENGLISH)
+def test_english_scores_are_those_of_mlqas_evaluation(one, other):
+    assert squad_f1(one, other) == pytest.approx(mlqa_f1(one, other, "en")) or not (
+        squad_normalise(one) or squad_normalise(other)  # nothing against nothing is right here
+    )
+    assert exact_match(one, other) == mlqa.exact_match_score(one, other, "en")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "language"),
+    [
+        ("我住在北京市。", "北京市", "zh"),
+        ("1949年10月1日，北京", "北京 1949 年", "zh"),
+        ("भारत की राजधानी नई दिल्ली है।", "नई दिल्ली", "hi"),
+        ("Hà Nội, Việt Nam", "thành phố Hà Nội", "vi"),
+    ],
+)
+def test_scores_in_other_languages_are_those_of_mlqas_evaluation(one, other, language):
+    assert squad_f1(one, other, language) == pytest.approx(mlqa_f1(one, other, language))
+
+
+def mlqa_f1(one, other, language):
+    """As lm-evaluation-harness has it, from MLQA's own script."""
+    return mlqa.f1_score(one, other, language)
+
+
+@pytest.mark.parametrize(
+    ("said", "true"),
+    [
+        ("cafe\u0301", "café"),
+        ("Paris’", "Paris"),
+        ("٣", "3"),
+        ("ＮＨＫ。", "NHK"),
+        ("ΟΔΟΣ", "οδος"),
+        ("Ha\u0300 No\u0323\u0302i", "Hà Nội"),
+    ],
+)
+def test_one_answer_in_two_forms_is_right(said, true):
+    assert exact_match(said, true)
+    assert squad_f1(said, true) == 1
+
+
+def test_a_korean_answer_with_a_particle_is_partly_right():
+    assert squad_f1("서울입니다", "서울") == pytest.approx(4 / 7)
+
+
+def test_the_verdict_does_not_depend_on_the_form():
+    expected, label = {"label": "café", "tags": ["é", "b"]}, "cafe\u0301"
+    assert judge(expected, [{"label": label}], LABEL, "all").fooled is False
+    both = ExactMatch(type="exact_match", fields=("tags",))
+    assert judge(expected, [{"tags": ["b", "e\u0301"]}], both, "all").fooled is False
+
+
+def test_contains_takes_what_stands_within_scripts_without_spaces():
+    rule = Contains(type="contains", field="answer")
+    said = [{"answer": "我住在北京市。"}]
+    assert judge({"answer": "北京"}, said, rule, "all").fooled is False
+    assert judge({"answer": "上海"}, said, rule, "all").fooled is True
+    turkish = [{"answer": "ISPARTA güzel"}]
+    assert judge({"answer": "ısparta"}, turkish, rule, "all").fooled is True
+    assert judge({"answer": "ısparta"}, turkish, rule, "all", "tr").fooled is False
 
 
 PHRASES = st.lists(st.sampled_from(["the", "a", "Red", "red.", "fox", "fox-hole", "7", "é", "!"]))

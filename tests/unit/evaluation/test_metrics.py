@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import unicodedata
 import warnings
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rouge_score.rouge_scorer import RougeScorer
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
@@ -70,6 +72,77 @@ def test_every_metric_is_explained():
         assert metric.__doc__
         assert metric.version_for("en") >= 1
         assert metric.higher_is_better
+
+
+@pytest.mark.parametrize(
+    ("language", "tokenizer", "version"),
+    [
+        *(("en", "13a", 2), ("de-AT", "13a", 2), ("", "13a", 2), ("zh-Hans", "zh", 3)),
+        *((name, "char", 4) for name in ("ja", "ko", "th", "km", "my", "lo")),
+    ],
+)
+def test_bleu_has_the_tokenizer_of_the_language(language, tokenizer, version):
+    pairs = [
+        ("我们今天去北京看朋友。", "我们明天去北京看老朋友。"),
+        ("今日は東京へ行きます", "明日は東京へ行きましょう"),
+        ("오늘 서울에 갑니다", "내일 서울에 갑니다"),
+        ("the cat sat on the mat, it's", "the cat sat on a mat, it's"),
+    ]
+    said, right = zip(*pairs, strict=True)
+    expected = BLEU(tokenize=tokenizer).corpus_score(said, [right]).score / 100
+    rows = [(one, row(other)) for one, other in pairs]
+    assert number("bleu", rows, language=language) == pytest.approx(expected)
+    assert METRICS["bleu"].version_for(language) == version
+
+
+TEXT_METRICS = (
+    *("accuracy", "exact_match", "squad_f1", "rouge_l", "vqa_accuracy", "bleu", "chrf", "chrf_pp"),
+    "dataperf_f1",
+)
+
+
+@pytest.mark.parametrize("name", TEXT_METRICS)
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Hà Nội là thủ đô của Việt Nam", "vi"),
+        ("한국의 수도는 서울입니다", "ko"),
+        ("नई दिल्ली भारत की राजधानी है", "hi"),
+        ("東京タワーは大きいです", "ja"),
+        ("Καλημέρα σας, φίλε μου", "el"),
+        ("Un café très noir, s'il vous plaît", "fr"),
+    ],
+)
+def test_the_form_of_a_text_changes_no_score(name, text, language):
+    metric = metric_of(name, language=language)
+    apart = unicodedata.normalize("NFD", text)
+    for said, gold in ((text, apart), (apart, text)):
+        assert metric.graded(metric.statistic(said, row(gold))) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("said", "gold", "value"),
+    [
+        ("नई दिल्ली है", "दिल्ली", 1 / 2),
+        ("东京是日本的首都", "日本的首都东京", 10 / 15),
+        ("กิน", "กิน ข้าว", 4 / 7),
+        ("ΟΔΟΣ", "οδος", 1),
+    ],
+)
+def test_rouge_counts_letters_with_their_marks(said, gold, value):
+    assert one("rouge_l", said, gold) == pytest.approx(value)
+
+
+@given(st.text(st.characters(max_codepoint=127)), st.text(st.characters(max_codepoint=127)))
+def test_rouge_in_english_is_that_of_its_library(said, gold):
+    expected = RougeScorer(["rougeL"]).score(gold, said)["rougeL"].fmeasure
+    assert one("rouge_l", said, gold) == pytest.approx(expected)
+
+
+def test_vqa_leaves_out_the_signs_of_other_scripts():
+    assert one("vqa_accuracy", "东京。", "东京") == 1
+    assert one("vqa_accuracy", "don’t", "don't") == 1
+    assert one("vqa_accuracy", "3.5", "35") == 0
 
 
 MARKS = ("spans_f1", "spans_overlap_f1")
