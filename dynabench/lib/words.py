@@ -335,7 +335,7 @@ def _kind(letter: str) -> str:
 
 # Labels
 
-_WHOLE = re.compile(r"([+-]?\d+)\.0+")
+_WHOLE = re.compile(r"(-?\d+)\.0+")
 
 
 def label_text(value: Any) -> str | None:
@@ -351,20 +351,29 @@ def label_text(value: Any) -> str | None:
     return composed(str(value)).strip() if isinstance(value, str | int | float) else None
 
 
+def whole_label(text: str) -> str:
+    """Return a whole number as it is written without `.0`; any other text as it is.
+
+    >>> whole_label("1.0"), whole_label("1.5")
+    ('1', '1.5')
+    """
+    whole = _WHOLE.fullmatch(text)
+    return whole[1] if whole else text
+
+
 def label_key(text: str) -> str:
-    """Return what two labels have in common that look alike: NFKC, case and spaces do not count.
+    """Return what two labels share that count as equal: NFKC, case, spaces and `.0` do not count.
 
     >>> label_key(" Not  Sure ") == label_key("not sure")
     True
     """
-    return spaced(folded(text, compatible=True, points=True))
+    return whole_label(spaced(folded(text, compatible=True, points=True)))
 
 
 def label_of(value: Any, labels: Sequence[str]) -> str | None:
     """Return the label that a value names; None where it names none, or may name two.
 
-    An equal label comes first, then the only one of the same `label_key`; a whole number, in
-    whatever way it is written, is its label.
+    An equal label comes first, then the only one of the same `label_key`.
 
     >>> [label_of(value, ("US", "us", "1")) for value in ("us", "Us", " us ", 1.0, "1.0")]
     ['us', None, 'us', '1', '1']
@@ -374,13 +383,8 @@ def label_of(value: Any, labels: Sequence[str]) -> str | None:
     text = label_text(value)
     if text is None:
         return None
-    spellings = [text, *((whole[1],) if (whole := _WHOLE.fullmatch(text)) else ())]
     exact, alike = _index(tuple(labels))
-    for spelling in spellings:
-        label = exact.get(spelling) or alike.get(label_key(spelling))
-        if label is not None:
-            return label
-    return None
+    return exact.get(text) or alike.get(label_key(text))
 
 
 @lru_cache(maxsize=256)

@@ -252,6 +252,7 @@ class RowMaker:
         Where there are too few votes to agree or not, it is what the author meant.
         """
         read = import_rows.parse_line(json.dumps(row, default=str).encode())
+        read = import_rows.spelled_row(read, self._answer.values)
         votes = (Vote(vote.label or None, vote.verdict or None) for vote in read.votes)  # type: ignore[arg-type]
         decision = decide(votes, self._policy)
         answer = decision.label

@@ -16,7 +16,7 @@ from typing import Any, cast
 from uuid import UUID
 
 from dynabench.lib.damage import damage_of
-from dynabench.lib.words import label_text
+from dynabench.lib.words import label_text, whole_label
 from tasks.formats.reading import json_items, json_lines, table
 from tasks.line_files import BadRow, FileError, strict_json
 
@@ -172,8 +172,8 @@ def _label(value: Any, names: list[str]) -> Any:
     if isinstance(value, list):
         return [_label(one, names) for one in value]
     text = label_text(value) if isinstance(value, str | float) else None
-    if text is not None and text.isdecimal() and text not in names:  # a cell of a table
-        value = int(text)
+    if text is not None and text not in names and whole_label(text).isdecimal():
+        value = int(whole_label(text))  # a cell of a table
     if type(value) is not int:
         return value
     return names[value] if 0 <= value < len(names) else None

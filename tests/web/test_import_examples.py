@@ -490,3 +490,46 @@ def test_votes_that_came_along_count(db, write):
     run(write(*rows), "--task", "mood", "--create", "--judge", "--policy", "n-equal:3")
     item = QueueItem.objects.get()
     assert (item.example.uid, item.still_needed) == ("u1", 2)
+
+
+def votes_for(*labels):
+    return [{"worker": f"w{n}", "label": label} for n, label in enumerate(labels)]
+
+
+def test_votes_that_look_alike_are_for_one_label(db, write):
+    votes = votes_for("positive", "positive ", "\u00a0positive")
+    rows = [row("u1", validations=votes), row("u2", validations=votes_for("negative", 1, "1"))]
+    run(write(*rows), "--create", "--policy", "at-least:3")
+    assert {*Validation.objects.values_list("label", flat=True)} == {"positive", "negative", "1"}
+    assert Consensus.objects.get(example__uid="u1").label == "positive"
+
+
+def test_votes_have_the_exact_text_of_the_tasks_labels(db, write):
+    run(write(row()), "--create")
+    votes = votes_for("Positive", "POSITIVE ", "ｐｏｓｉｔｉｖｅ", "neither")
+    about = {"author_label": "MIXED", "model_prediction": None, "validations": votes}
+    run(write(row("u2", **about)), "--round", "2")
+    example = Example.objects.get(uid="u2")
+    assert example.inputs["label"] == "mixed"
+    found = [vote.label for vote in example.validations.order_by("pk")]
+    assert found == ["positive", "positive", "positive", "neither"]
+
+
+def test_answers_that_count_as_one_label_make_no_task(db, write):
+    votes = votes_for("Positive", "positive", "negative")
+    with pytest.raises(CommandError, match="'Positive' and 'positive'"):
+        run(write(row(model_prediction=None, validations=votes)), "--create")
+    assert not Task.objects.exists()
+    named = ("--judge", "--labels", "positive,negative")
+    run(write(row(model_prediction=None, validations=votes)), "--create", *named)
+    assert sorted(Validation.objects.values_list("label", flat=True)) == [
+        *("negative", "positive", "positive"),
+    ]
+
+
+def test_imported_texts_are_stored_in_nfc(db, write):
+    given = {"text": "cafe\u0301", "mark": {"text": "bar", "start": 6, "end": 9}}
+    run(write(row(context={"passage": "cafe\u0301 bar"}, input=given)), "--create")
+    example = Example.objects.select_related("context").get()
+    assert example.context.fields == {"passage": "café bar"}
+    assert example.inputs == {"text": "café", "mark": {"text": "bar", "start": 5, "end": 8}}

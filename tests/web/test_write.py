@@ -454,3 +454,9 @@ def test_without_a_script_a_failed_try_keeps_its_text_in_the_form(as_alice, nli)
     page = as_alice.post(URL, open_form(as_alice, text="This text is not lost."))
     assert page.status_code == 503
     assert page.context["form"]["hypothesis"].value() == "This text is not lost."
+
+
+def test_what_is_typed_is_stored_in_nfc(as_alice, nli):
+    scripted_target(nli, output={"label": "entailment"}, prob=NLI_PROB)
+    example = stored(as_alice, text="The cafe\u0301 was open at ten.")
+    assert example.inputs["hypothesis"] == "The caf\u00e9 was open at ten."

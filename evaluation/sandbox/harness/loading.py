@@ -84,8 +84,9 @@ def _as_the_task(labels: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]
     """The model's labels in their order, spelled as the task does. Raises MisconfiguredError."""
     found = spelled(labels, asked)
     if found is None:
+        names = ", ".join(map(str, labels))
         raise MisconfiguredError(
-            f"The model answers {', '.join(labels)}; the task's labels are {', '.join(asked)}. "
+            f"The model answers {names}; the task's labels are {', '.join(asked)}. "
             'Name them in the order of its logits: "labels" in dynabench.json or "id2label" in '
             "config.json."
         )

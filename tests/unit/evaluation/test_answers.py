@@ -224,3 +224,32 @@ def test_memory_follows_the_ids_and_not_the_answers():
     used, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert used < 20_000 * 300  # and so a million take less than 300 MB
+
+
+@pytest.mark.parametrize("said", ["YES", " yes\u00a0", "ｙｅｓ"])
+def test_what_is_plainly_a_label_is_that_label(said):
+    answers = labelled(size=1)
+    answers.take(line("e0", said, prob={said: 0.75, "No": 0.25}))
+    assert list(answers.in_order()) == [Answer("yes", {"yes": 0.75, "no": 0.25})]
+
+
+@pytest.mark.parametrize("said", [1, 1.0, "1", "1.0"])
+def test_a_whole_number_is_its_label(said):
+    answers = Answers("label", ("0", "1"), ["e1"])
+    answers.take(line(label=said))
+    assert list(answers.in_order()) == [Answer("1")]
+
+
+def test_of_labels_that_differ_in_case_an_equal_one_counts():
+    answers = Answers("label", ("US", "us"), ["e1", "e2"])
+    answers.take(line("e1", "us"))
+    assert next(answers.in_order()) == Answer("us")
+    with pytest.raises(InvalidOutput, match="Us"):
+        answers.take(line("e2", "Us"))
+
+
+def test_a_free_answer_is_kept_in_one_form_once_its_place_was_checked():
+    answers = free()
+    output = {"answer": "cafe\u0301", "start": 0, "end": 5}
+    answers.take(json.dumps({"id": "e1", "output": output}).encode())
+    assert list(answers.in_order()) == [Answer("café")]

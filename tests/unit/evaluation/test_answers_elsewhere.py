@@ -192,3 +192,17 @@ def test_what_names_no_label_counts_as_wrong_and_all_of_it_is_refused(tmp_path):
     none = inspect_log(tmp_path, sample("a", None), sample("b", None))
     with pytest.raises(Refused, match="2 answered with none"):
         check_predictions(NLI, ["a", "b"], answer_lines(NLI, none))
+
+
+@pytest.mark.parametrize("said", ["Neutral", " neutral. ", "`NEUTRAL`", "ｎｅｕｔｒａｌ"])
+def test_a_written_label_is_read_as_elsewhere(tmp_path, said):
+    (line,) = answer_lines(NLI, harness(tmp_path, written("u1", said)))
+    assert json.loads(line)["output"] == {"label": "neutral"}
+
+
+def test_choices_are_spelled_as_the_labels(tmp_path):
+    row = chosen("u1", -3.0, -0.1, -2.0)
+    row["doc"]["choices"] = [label.upper() for label in LABELS]
+    (line,) = answer_lines(NLI, harness(tmp_path, row))
+    assert json.loads(line)["output"] == {"label": "neutral"}
+    assert {*json.loads(line)["prob"]} == {*LABELS}

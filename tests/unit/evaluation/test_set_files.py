@@ -481,3 +481,23 @@ def test_rows_come_back_as_they_are(tmp_path_factory, texts):
             assert found.inputs == {"premise": text, "hypothesis": text}
         else:
             assert "missing" in found.message or "control character" in found.message
+
+
+@pytest.mark.parametrize("label", ["Yes", " yes ", "ＹＥＳ"])
+def test_a_right_label_has_the_text_of_the_configuration(read, label):
+    row = one(read(FLAT | {"label": label, "kind": "SHORT"}))
+    assert row.gold == ("yes",)
+    assert row.slices == {"label": ("yes",), "kind": ("short",)}
+
+
+def test_votes_for_one_label_in_two_spellings_agree(read):
+    assert one(read(history(["No", "no "], None))).gold == ("no",)
+
+
+def test_a_set_is_kept_in_nfc(read):
+    premise, right = "Zoe\u0308 met Rene\u0301.", "Rene\u0301"
+    flat = {name: value for name, value in FLAT.items() if name != "label"}
+    row = one(read(flat | {"premise": premise, "answer": right, "tag": right}, config=SPANS))
+    assert row.inputs["premise"] == "Zoë met René."
+    assert row.gold == ("René",)
+    assert row.slices["tag"] == ("René",)

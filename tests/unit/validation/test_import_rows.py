@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tasks.config.loading import load_config
 from validation.imports.config import MOST_LABELS, created_config
-from validation.imports.rows import BadRow, ModelPrediction, parse_line
+from validation.imports.rows import BadRow, ModelPrediction, parse_line, spelled_row
 from validation.rules.consensus import Policy
 
 ROW = {
@@ -209,3 +209,46 @@ def test_many_answers_are_free_text():
     answers = [f"answer {n}" for n in range(MOST_LABELS + 1)]
     config = load_config(created_config("qa", ["passage"], ["question"], answers, None, 0))
     assert (config.validation.mode, config.verdict.type) == ("verdict", "string_f1")
+
+
+@pytest.mark.parametrize("said", [" good ", "\u00a0good", "good\n"])
+def test_a_vote_has_no_spaces_around_it(said):
+    row = parse_line(encoded(validations=[{"worker": "w", "label": said}], author_label=said))
+    assert (row.votes[0].label, row.author_label) == ("good", "good")
+
+
+@pytest.mark.parametrize(("said", "label"), [(1, "1"), (1.0, "1"), (True, "true"), (0.5, "0.5")])
+def test_a_number_is_a_label(said, label):
+    assert parse_line(encoded(validations=[{"worker": "w", "label": said}])).votes[0].label == label
+
+
+def test_labels_are_those_of_the_task():
+    votes = [{"worker": "w", "label": label} for label in ("POSITIVE", "other")]
+    answer = {"model": "m", "label": "Negative", "probs": {"NEGATIVE": 0.5}}
+    read = parse_line(encoded(validations=votes, model_prediction=answer, author_label=None,
+                              model_wrong=None))  # fmt: skip
+    row = spelled_row(read, ("positive", "negative"))
+    assert [vote.label for vote in row.votes] == ["positive", "other"]
+    assert row.answer == ModelPrediction(model="m", label="negative", probs={"negative": 0.5})
+    assert row.author_label is None
+    unknown = read.model_copy(update={"answer": None, "author_label": "Positive"})
+    assert spelled_row(unknown, ("positive",)).author_label == "positive"
+
+
+def test_texts_are_kept_in_nfc_and_stretches_in_their_place():
+    passage, words = "Zoe\u0308 lives in A\u030a", "lives"
+    at = passage.index(words)
+    mark = {"text": words, "start": at, "end": at + len(words)}
+    read = encoded(
+        uid="e\u0301",
+        context={"passage": passage, "year": 1},
+        input={"mark": mark},
+        author_label=words,
+        model_wrong=None,
+        metadata={"label_start": at, "other_start": 99},
+    )
+    row = parse_line(read)
+    assert row.uid == "e\u0301"  # a name by which others know it
+    assert row.context == {"passage": "Zoë lives in Å", "year": 1}
+    assert row.input["mark"] == {"text": words, "start": at - 1, "end": at - 1 + len(words)}
+    assert row.metadata == {"label_start": at - 1, "other_start": 99}
