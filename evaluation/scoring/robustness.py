@@ -109,7 +109,8 @@ def _clusters(pair: Perturbed, how: Metric, *, is_text: bool) -> Iterator[tuple[
     by_kind: dict[str, list[_Variant]] = {}
     for kind, row, answer in pair.variants:
         after = how.statistic(_value(answer), row)
-        variant = _Variant(after, how.graded(after), is_same(pair.answer, answer, is_text))
+        same = is_same(pair.answer, answer, is_text, how.language)
+        variant = _Variant(after, how.graded(after), same)
         by_kind.setdefault(kind, []).append(variant)
         by_kind.setdefault("", []).append(variant)
     for kind, of_kind in by_kind.items():
@@ -120,11 +121,11 @@ def _value(answer: Answer | None) -> Any:
     return None if answer is None else answer.value
 
 
-def is_same(one: Answer | None, other: Answer | None, is_text: bool) -> bool:
+def is_same(one: Answer | None, other: Answer | None, is_text: bool, language: str = "") -> bool:
     """Whether both were answered alike; texts once normalised, as case may have been changed."""
     if one is None or other is None:
         return False
-    if is_text and exact_match(text_of(one.value), text_of(other.value)):
+    if is_text and exact_match(text_of(one.value), text_of(other.value), language):
         return True
     return bool(plain(one.value) == plain(other.value))
 

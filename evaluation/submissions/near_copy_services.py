@@ -83,7 +83,7 @@ class _Reader:
     def __init__(self, run: EvaluationRun) -> None:
         config = run.submission.task.config
         labels = labels_of(config)
-        self._is_text = labels is None
+        self._is_text, self._language = labels is None, config.language
         self._metric = metric_of(
             config.metrics.main, labels, settings.SP_BLEU_MODEL, config.language
         )
@@ -117,5 +117,6 @@ class _Reader:
         if is_right and self._is_text:
             return b"right"
         value = None if said is None else said.value
-        text = squad_normalise(value) if self._is_text and isinstance(value, str) else value
-        return orjson.dumps(text)
+        if self._is_text and isinstance(value, str):
+            value = squad_normalise(value, self._language)
+        return orjson.dumps(value)

@@ -3,6 +3,7 @@
 import random
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from annotation.rules.near_duplicates import (
     band_keys,
     compared,
     grams,
+    is_comparable,
     jaccard,
     normalise,
     signature,
@@ -165,3 +167,21 @@ def test_chinese_counts_by_characters():
     assert jaccard(one, other) > 0.7
     assert band_keys(one)
     assert not band_keys("我们昨天看到鸟")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "เมืองหลวงของประเทศไทยคือกรุงเทพมหานคร",
+        "Thủ đô của Việt Nam là Hà Nội",
+        "한국의 수도는 서울입니다 그리고 아주 큰 도시입니다",
+    ],
+)
+def test_the_form_of_a_text_does_not_make_it_another(text):
+    assert band_keys(text) == band_keys(unicodedata.normalize("NFD", text)) != ()
+    assert are_alike(text, unicodedata.normalize("NFD", text).upper())
+
+
+def test_texts_without_spaces_count_by_letters():
+    assert is_comparable("เมืองหลวงคือ")
+    assert grams("กขคง") == {"กข", "ขค", "คง"}

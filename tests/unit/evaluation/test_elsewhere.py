@@ -2,6 +2,8 @@
 
 import json
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -204,3 +206,17 @@ def test_macro_f1_is_that_of_the_platform(pairs):
 
 def test_no_example_has_no_f1():
     assert math.isnan(macro_f1([]))
+
+
+def test_what_is_shipped_needs_nothing_but_python(tmp_path):
+    for name, text in task_files(config_of("qa"), "qa", 1, 1).items():
+        (tmp_path / name).write_text(text)
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import answer_reader, dynabench_task as task;"
+        "print(task.words.__file__.startswith(sys.argv[1]), 'dynabench' in sys.modules);"
+        "print(answer_reader.read_label('“正面。”', ['负面', '正面'], 'label').label);"
+        "print(task.text_scores('cafe\\u0301', 'café')['exact_match'])"
+    )
+    command = [sys.executable, "-I", "-c", code, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.split() == ["True", "False", "正面", "1.0"]

@@ -1,5 +1,7 @@
 """Which examples of a set were there to train on."""
 
+import pytest
+
 from evaluation.models import EvaluationSetVersion
 from evaluation.sets.overlap import counted, digest, known_rows, named
 
@@ -34,3 +36,11 @@ def test_each_row_counts_once_however_many_sources_have_it():
 def test_what_a_card_names():
     assert named("SNLI; seeds, round-1 and Round 12") == {"seed", "round1", "round12"}
     assert named("MNLI, background 2") == set()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("cafe\u0301", "café"), ("北京。", "北京"), ("ΟΔΟΣ", "οδος"), ("क्या？", "क्या")],
+)
+def test_an_example_in_another_form_is_the_same(one, other):
+    assert digest({"text": one}, ["text"]) == digest({"text": other}, ["text"])

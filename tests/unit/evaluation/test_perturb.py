@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dynabench.lib.words import is_mark
 from evaluation.contract import SetRow
 from evaluation.scoring.perturb import EN, KINDS, Reading, Variant, variant_uid, variants
 from evaluation.scoring.perturbations import tables
@@ -21,6 +22,7 @@ from evaluation.scoring.perturbations.source import (
     moved,
     protected,
 )
+from evaluation.scoring.perturbations.words import phrase_pattern
 
 LABELS = ("entailment", "neutral")
 
@@ -438,3 +440,31 @@ def test_a_row_beyond_all_measure_has_no_twins():
     assert not texts_of("They do not know. " * 30_000, most=1)
     many = SetRow("u1", {"text": "a word " * 3000}, tuple("word" * 100 for _ in range(9)))
     assert not texts_of("", row=many, passage_field="text")
+
+
+def test_a_phrase_within_a_text_without_spaces_stays():
+    assert protected("我住在北京市朝阳区", ["北京"], but=None) == [(3, 5)]
+    assert protected("Parisian Paris", ["paris"], but=None) == [(9, 14)]
+
+
+@pytest.mark.parametrize("kind", ["swapped_letters", "dropped_letters", "doubled_letters"])
+def test_no_mark_is_left_without_its_letter(kind):
+    text = "प्रधानमंत्री विश्वविद्यालय हिन्दुस्तान कार्यक्रमों महत्वपूर्ण"
+    new = said(kind, text)
+    assert new is None or not any(
+        is_mark(letter) and (at == 0 or new[at - 1] == " ") for at, letter in enumerate(new)
+    )
+    letters = Source(text, ()).inner_letters()
+    assert letters
+    assert not any(is_mark(text[at + 1 : at + 2]) for at in letters)
+
+
+def test_a_final_stop_of_another_script_goes():
+    assert said("no_final_punctuation", "我住在北京。") == "我住在北京"
+    assert said("no_final_punctuation", "यह अच्छा है।") == "यह अच्छा है"
+
+
+def test_owners_terms_are_found_without_spaces():
+    pattern = phrase_pattern(frozenset({"男人", "old man", "กา"}))
+    found = [match[0] for match in pattern.finditer("这个男人和old  man, oldman, กาง กาํ")]
+    assert found == ["男人", "old  man", "กา"]
