@@ -9,9 +9,8 @@ import string
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
-CANONICAL, COMPATIBLE = "NFC", "NFKC"
 TURKIC = ("tr", "az")
 """Languages in which I is the capital of ı, and İ that of i."""
 
@@ -76,7 +75,7 @@ _FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
 
 def composed(text: str) -> str:
     """Return the text in NFC, the one form in which texts are stored."""
-    return unicodedata.normalize(CANONICAL, text)
+    return unicodedata.normalize("NFC", text)
 
 
 def composed_value(value: Any, passages: Sequence[str] = ()) -> Any:
@@ -137,7 +136,7 @@ def folded(text: str, *, compatible: bool = False, points: bool = False, languag
     is_turkic = language.partition("-")[0].lower() in TURKIC
     if text.isascii() and not is_turkic:
         return text.lower()
-    apart, together = ("NFKD", COMPATIBLE) if compatible else ("NFD", CANONICAL)
+    apart: Literal["NFD", "NFKD"] = "NFKD" if compatible else "NFD"
     text = _WIDE.sub(lambda wide: unicodedata.normalize("NFKD", wide[0]), text)
     text = unicodedata.normalize(apart, _INVISIBLE.sub("", text))
     if is_turkic:
@@ -147,7 +146,7 @@ def folded(text: str, *, compatible: bool = False, points: bool = False, languag
     if not points:
         text = _POINTS.sub("", text)
     text = _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
-    return unicodedata.normalize(together, text)
+    return unicodedata.normalize("NFKC" if compatible else "NFC", text)
 
 
 def spaced(text: str) -> str:

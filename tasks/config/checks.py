@@ -116,7 +116,7 @@ def _labels(loc: Loc, component: Component) -> Iterator[Finding]:
     if twice(component.values) is not None:
         fix = "give each label its own value"
         yield from once(at, component.values, 'two labels are equal ("{}")', fix)
-    elif twice(map(label_text, component.values)) is not None:
+    elif twice(str(label_text(value)) for value in component.values) is not None:
         yield from _alike_labels(loc, component)
     else:
         words, fix = [label.words for label in component.labels], "give each its own display"

@@ -84,7 +84,7 @@ def test_scores_predictions_usage_and_outcome_are_stored(run, runner):
     score = run.scores.get(metric="accuracy", slice="")
     assert score.value == pytest.approx(1 / 3)
     assert score.low < score.value < score.high
-    assert (score.n, score.metric_version) == (6, 1)
+    assert (score.n, score.metric_version) == (6, 2)
     assert run.scores.get(metric="accuracy", slice="tag=odd").n == 3
     with run.predictions.open("rb") as file, gzip.open(file) as lines:
         assert [json.loads(line)["uid"] for line in lines] == [f"u{n}" for n in range(6)]

@@ -60,7 +60,6 @@ class MacroF1(Confusion):
 
     name = "macro_f1"
     title = "Macro F1"
-    version = 2
 
     def value(self, sums: Sums) -> Sums:
         both, said, right = (part[..., :-1] for part in self._parts(sums))
@@ -77,7 +76,6 @@ class MatthewsCorrelation(Confusion):
 
     name = "matthews_correlation"
     title = gettext_noop("Matthews correlation")
-    version = 2
 
     def value(self, sums: Sums) -> Sums:
         import numpy as np
