@@ -383,7 +383,8 @@ def label_of(value: Any, labels: Sequence[str]) -> str | None:
     if text is None:
         return None
     exact, alike = _index(tuple(labels))
-    return exact.get(text) or alike.get(label_key(text))
+    key = label_key(text)
+    return exact.get(text) or (alike.get(key) if key else None)
 
 
 @lru_cache(maxsize=256)

@@ -1,4 +1,4 @@
-"""Read the answer out of what a language model wrote. Pure, standard library only.
+"""Read the answer out of what a language model wrote. Pure: it needs our module of words alone.
 
 Everything that asks a language model reads its texts here, so that one text is one answer
 everywhere: for a target, a submission, a judge, an import of another evaluator's log and the
@@ -7,11 +7,15 @@ scorer that comes with a released dataset.
 
 import json
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
+
+try:
+    from dynabench.lib.words import label_key, label_of
+except ImportError:  # pragma: no cover (in a release, where it lies beside this file)
+    from dynabench_words import label_key, label_of
 
 READER = "2"
 """The version of these rules. It is part of a chat model's identity, as its prompt is."""
@@ -118,22 +122,13 @@ def read_label(text: str, labels: Sequence[str], field: str) -> Reading | None:
 
 
 def equal_label(text: str, labels: Sequence[str]) -> str | None:
-    """Return the label that equals a text, exactly or else in its folded form where that is one's.
-
-    Labels of one folded form are told apart exactly only.
-    """
-    if text in labels:
-        return text
-    folded = fold(text)
-    if not folded:
-        return None
-    equal = [label for label in labels if fold(label) == folded]
-    return equal[0] if len(equal) == 1 else None
+    """Return the label that equals a text; see `label_of`."""
+    return label_of(text, labels)
 
 
 def fold(text: str) -> str:
-    """Return a text as labels are compared: NFKC, any case, single spaces, without ends."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    """Return a text as labels are compared; see `label_key`."""
+    return label_key(text)
 
 
 def read_span(text: str, passage: str, field: str) -> str:
