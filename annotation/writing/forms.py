@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy, gettext_noop, ngettext, overr
 from annotation.attempts.conversation_services import spoken_turns
 from annotation.models import Report
 from annotation.writing import widgets
+from dynabench.lib.words import composed
 from tasks.config.components import Component
 from tasks.config.loading import validate_inputs
 from tasks.config.schema import TaskConfig
@@ -277,6 +278,7 @@ class ExampleForm(ComponentForm):
 
     def _span(self, component: Component, text: str) -> dict[str, Any] | None:
         passage = str(self.context[str(component.reference)])
+        text = text if text in passage else composed(text)
         start_name = f"{component.name}_start"
         starts = [i for i in range(len(passage)) if passage.startswith(text, i)]
         start = self.cleaned_data.get(start_name)

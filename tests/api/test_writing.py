@@ -314,3 +314,10 @@ def test_somebodys_example_is_changed_minimally(api, api_of, bob, nli):
     assert parent == {"id": first["id"], "inputs": first["inputs"]}
     fields = error(sent(api), 422, "invalid")["fields"]
     assert list(fields) == ["inputs.hypothesis"]
+
+
+def test_what_a_program_sends_is_stored_in_one_form(api, nli, target):
+    inputs = {"hypothesis": "The cafe\u0301 was open at ten.", "label": " Neutral "}
+    assert sent(api, {"inputs": inputs}, format="json").status_code == 201
+    expected = {"hypothesis": "The caf\u00e9 was open at ten.", "label": "neutral"}
+    assert Example.objects.get().inputs == expected

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from dynabench.lib.words import composed
 from tasks.config.components import Component, FieldType, FormInput, plain, plainly, refers
 from tasks.config.parsing import Finding, Loc
 from tasks.config.values import characters, subject
@@ -49,8 +50,10 @@ class Span(_Stretch, name="span"):
         """Its first place is meant."""
         if not isinstance(typed, str):
             return typed
-        start = str(context.get(str(component.reference), "")).find(typed)
-        return {"text": typed, "start": start, "end": start + len(typed)}
+        passage = str(context.get(str(component.reference), ""))
+        text = typed if typed in passage else composed(typed)
+        start = passage.find(text)
+        return {"text": text, "start": start, "end": start + len(text)}
 
     def typed(self, value: Any) -> Any:
         return value["text"] if isinstance(value, Mapping) else value

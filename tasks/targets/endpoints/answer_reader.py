@@ -15,7 +15,7 @@ from typing import NamedTuple
 try:
     from dynabench.lib.words import label_key, label_of
 except ImportError:  # pragma: no cover (in a release, where it lies beside this file)
-    from dynabench_words import label_key, label_of
+    from dynabench_words import label_key, label_of  # type: ignore[no-redef]
 
 READER = "2"
 """The version of these rules. It is part of a chat model's identity, as its prompt is."""

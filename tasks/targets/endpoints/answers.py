@@ -106,6 +106,7 @@ def _span(
     if not isinstance(answer, str) or not answer.strip():
         raise rubbish("The answer must be a text that is not empty.")
     if start is None and end is None:
+        answer = answer if answer in passage else composed(answer)
         start = passage.find(answer)
         if start < 0:
             raise rubbish(f"The answer {answer!r:.80} is not in the passage.")

@@ -277,3 +277,9 @@ def test_a_spreadsheet_names_the_column_that_it_lacks():
     [error] = read(sheet(["year"], [1990]), "contexts.xlsx")
     assert (error.line, "`premise`" in error.message) == (1, True)
     assert read(sheet(), "contexts.ods") == []
+
+
+def test_a_row_is_kept_in_nfc():
+    row = {"premise": "cafe\u0301", "tag": "cafe\u0301", "metadata": {"by": "Zoe\u0308"}}
+    kept = {"premise": "caf\u00e9", "tag": "caf\u00e9", "metadata": {"by": "Zo\u00eb"}}
+    assert read(json.dumps(row)) == [Row(1, kept)]

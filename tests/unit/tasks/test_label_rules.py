@@ -14,7 +14,7 @@ from tasks.datasets.tables import _label
 from tasks.formats.base import one_of, said_of
 from tasks.line_files import BadRow
 from tasks.targets.endpoints.answers import read_output, read_prob
-from tasks.targets.endpoints.base import EndpointError
+from tasks.targets.endpoints.base import QA_KIND, EndpointError
 from tasks.targets.serving.errors import MisconfiguredError
 from tasks.targets.serving.spec import ModelSpec, open_folder
 
@@ -134,3 +134,13 @@ def test_a_tools_value_is_our_word():
     with pytest.raises(BadRow):
         one_of("other", known, "l", "SNLI")
     assert [said_of(value) for value in (4.0, " x ", True, 0.5)] == ["4", "x", "true", "0.5"]
+
+
+def test_a_stretch_is_found_in_whatever_form_it_is_given():
+    passage, apart = "Ren\u00e9 met Zo\u00eb.", "Zoe\u0308"
+    span = Component(name="answer", type="span", reference="passage")
+    stretch = {"text": "Zo\u00eb", "start": 9, "end": 12}
+    assert span.kind.stored(span, apart, {"passage": passage}) == stretch
+    about = SimpleNamespace(output="answer", labels=None, kind=QA_KIND, passage_field="passage")
+    found = read_output(about, {"passage": passage}, {"answer": apart})
+    assert found == {"answer": "Zo\u00eb", "start": 9, "end": 12}
