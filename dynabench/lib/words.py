@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal
 
+Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
 TURKIC = ("tr", "az")
 """Languages in which I is the capital of ı, and İ that of i."""
 
@@ -68,6 +69,8 @@ _INVISIBLE = re.compile(
     "\U000e0000-\U000e0fff]"
 )
 ASCII_SIGNS = string.punctuation
+MOST_MARKS = 64
+_MANY_MARKS = re.compile(f"([{MARKS}]{{{MOST_MARKS}}})([{MARKS}]+)")
 _WIDE = re.compile("[\u3000\uff01-\uffee]+")
 _DOTTED_I = re.compile("i\u0307+")
 _FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
@@ -75,7 +78,22 @@ _FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
 
 def composed(text: str) -> str:
     """Return the text in NFC, the one form in which texts are stored."""
-    return unicodedata.normalize("NFC", text)
+    return _in_form("NFC", text)
+
+
+def _in_form(form: Form, text: str) -> str:
+    """Return the text in a form of Unicode; MOST_MARKS of a letter, and the others as they are.
+
+    Python sorts the marks of a letter in quadratic time, and a text may have thousands of them.
+    """
+    if text.isascii():
+        return text
+    pieces: list[str] = []
+    at = 0
+    for many in _MANY_MARKS.finditer(text):
+        pieces += unicodedata.normalize(form, text[at : many.end(1)]), many[2]
+        at = many.end()
+    return "".join([*pieces, unicodedata.normalize(form, text[at:])])
 
 
 def composed_value(value: Any, passages: Sequence[str] = ()) -> Any:
@@ -136,17 +154,17 @@ def folded(text: str, *, compatible: bool = False, points: bool = False, languag
     is_turkic = language.partition("-")[0].lower() in TURKIC
     if text.isascii() and not is_turkic:
         return text.lower()
-    apart: Literal["NFD", "NFKD"] = "NFKD" if compatible else "NFD"
-    text = _WIDE.sub(lambda wide: unicodedata.normalize("NFKD", wide[0]), text)
-    text = unicodedata.normalize(apart, _INVISIBLE.sub("", text))
+    apart: Form = "NFKD" if compatible else "NFD"
+    text = _WIDE.sub(lambda wide: _in_form("NFKD", wide[0]), text)
+    text = _in_form(apart, _INVISIBLE.sub("", text))
     if is_turkic:
         text = text.replace("I\u0307", "i").replace("I", "ı")
-    text = unicodedata.normalize(apart, text.casefold())
+    text = _in_form(apart, text.casefold())
     text = _DOTTED_I.sub("i", text)
     if not points:
         text = _POINTS.sub("", text)
     text = _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
-    return unicodedata.normalize("NFKC" if compatible else "NFC", text)
+    return _in_form("NFKC" if compatible else "NFC", text)
 
 
 def spaced(text: str) -> str:
@@ -277,10 +295,12 @@ def is_whole(text: str, start: int, end: int) -> bool:
 
     Korean endings, and the short words before an Arabic or a Hebrew one, may be written onto it.
     """
-    before, first = _kind_before(text, start), _kind(text[start])
-    last, after = _kind_before(text, end), _kind(text[end : end + 1])
-    if after == "mark" or (before and first == "mark"):
-        return False  # it would be torn off its letter
+    first, after = _kind(text[start]), _kind(text[end : end + 1])
+    if after == "mark":
+        return False  # it would be torn off its letter; looked at first, as marks may be many
+    before, last = _kind_before(text, start), _kind_before(text, end)
+    if before and first == "mark":
+        return False
     if _joins(before, first) and not (end - start > 1 and _is_prefix(text, start)):
         return False
     if last == after == "hangul":

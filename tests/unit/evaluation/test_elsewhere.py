@@ -220,3 +220,9 @@ def test_what_is_shipped_needs_nothing_but_python(tmp_path):
     command = [sys.executable, "-I", "-c", code, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.split() == ["True", "False", "正面", "1.0"]
+
+
+def test_the_words_beside_the_file_count(tmp_path, monkeypatch):
+    (tmp_path / "dynabench_words.py").write_text("answer_words = None\n")
+    monkeypatch.setattr(dynabench_task, "__file__", str(tmp_path / "dynabench_task.py"))
+    assert dynabench_task._own_words().answer_words is None

@@ -1,6 +1,7 @@
 """Equality, words and containment in scripts with and without spaces, marks and capitals."""
 
 import sys
+import time
 import unicodedata
 
 import pytest
@@ -10,6 +11,7 @@ from rouge_score.tokenizers import DefaultTokenizer
 
 from dynabench.lib.words import (
     MARKS,
+    MOST_MARKS,
     answer_words,
     composed,
     composed_start,
@@ -140,9 +142,9 @@ def test_folding_again_changes_nothing_and_no_form_matters(text, language, compa
 
 
 def test_every_character_is_folded_once_for_all():
-    for code in (*range(0xD800), *range(0xE000, sys.maxunicode + 1)):
-        once = folded(chr(code), compatible=True)
-        assert folded(once, compatible=True) == once, hex(code)
+    codes = (*range(0xD800), *range(0xE000, sys.maxunicode + 1))
+    once = folded("x ".join(map(chr, codes)), compatible=True)
+    assert folded(once, compatible=True) == once
 
 
 @given(texts, texts, texts)
@@ -258,3 +260,24 @@ def test_a_stretch_that_begins_with_a_mark_is_torn_off():
     assert is_whole("\u0301 x", 0, 1)
     assert is_mark(MARKS[0])
     assert not is_mark("")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("a" + "\u0301\u0316" * 20_000, "\u0316"),
+        ("서울" + "이나" * 20_000 + "x", "서울"),
+        ("\u05d1" * 50_000, "\u05d1\u05d1"),
+        ("a" * 50_000, "a"),
+    ],
+)
+def test_no_text_takes_long(text, wanted):
+    began = time.process_time()
+    holds(text, wanted)
+    composed(text)
+    assert time.process_time() - began < 2
+
+
+def test_marks_beyond_the_most_stay_as_they_are():
+    marks = "\u0301" * (MOST_MARKS + 2)
+    assert composed(f"e{marks} e\u0301") == f"\u00e9{marks[1:]} \u00e9"
