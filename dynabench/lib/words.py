@@ -86,8 +86,8 @@ def _in_form(form: Form, text: str) -> str:
 
     Python sorts the marks of a letter in quadratic time, and a text may have thousands of them.
     """
-    if text.isascii():
-        return text
+    if len(text) <= MOST_MARKS or text.isascii():
+        return unicodedata.normalize(form, text)
     pieces: list[str] = []
     at = 0
     for many in _MANY_MARKS.finditer(text):

@@ -1,6 +1,5 @@
 """Equality, words and containment in scripts with and without spaces, marks and capitals."""
 
-import sys
 import time
 import unicodedata
 
@@ -142,7 +141,7 @@ def test_folding_again_changes_nothing_and_no_form_matters(text, language, compa
 
 
 def test_every_character_is_folded_once_for_all():
-    codes = (*range(0xD800), *range(0xE000, sys.maxunicode + 1))
+    codes = (*range(0xD800), *range(0xE000, 0x20000), *range(0x2F800, 0x2FA20))
     once = folded("x ".join(map(chr, codes)), compatible=True)
     assert folded(once, compatible=True) == once
 
