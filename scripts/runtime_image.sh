@@ -14,7 +14,8 @@ cd "$(dirname "$0")/.."
 BASE=dynabench-base:latest
 RUNTIME=dynabench-runtime:latest
 SOURCES=({dynabench,dynabench/lib,tasks,tasks/targets,evaluation,evaluation/sandbox}/__init__.py
-  dynabench/lib/words.py tasks/targets/serving evaluation/contract.py evaluation/sandbox/harness)
+  dynabench/lib/{damage,words}.py tasks/targets/serving evaluation/contract.py
+  evaluation/sandbox/harness)
 
 base_from_registry() {  # DIGEST
   timeout 120 docker pull --quiet python:3.11-slim >/dev/null 2>&1 || return 1

@@ -3,6 +3,8 @@
 import json
 import random
 import re
+import subprocess
+import sys
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -253,3 +255,21 @@ def test_the_shim_knows_the_port_of_an_image() -> None:
     assert port("dynalab", None) == "8080"
     assert port("dynalab", {"8081/tcp": {}, "8080/tcp": {}, "70/tcp": {}}) == "8080"
     assert port("dynabench2", {"8000/tcp": {}}) == "8000"
+
+
+def test_the_images_sources_hold_all_that_the_harness_imports(tmp_path: Path) -> None:
+    root = Path(__file__).parents[3]
+    script = (root / "scripts" / "runtime_image.sh").read_text()
+    named = re.search(r"^SOURCES=\(.*?\)$", script, re.MULTILINE | re.DOTALL)
+    assert named
+    copy = f'cd {root}; {named[0]}; cp -r --parents "${{SOURCES[@]}}" {tmp_path}'
+    subprocess.run(["bash", "-ec", copy], check=True)
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "import evaluation.sandbox.harness.loading as loading\n"
+        "print(loading.__file__, 'django' in sys.modules)"
+    )
+    command = [sys.executable, "-I", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert done.stdout.split()[0].startswith(str(tmp_path))
+    assert done.stdout.split()[1] == "False"
