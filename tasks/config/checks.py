@@ -6,11 +6,11 @@ from typing import Any
 
 import regex
 
-from dynabench.lib.words import alike_labels, label_text
 from tasks.config.components import COMMON_KEYS, FIELD_TYPES, OUTCOMES, Component
+from tasks.config.label_checks import alike_labels, labels
 from tasks.config.parsing import Finding, Loc, nearest
 from tasks.config.schema import CORRECTION, ShownExample, TaskConfig
-from tasks.config.score_checks import group_terms, groups, once, scores, twice, unfit_metrics
+from tasks.config.score_checks import group_terms, groups, once, scores, unfit_metrics
 from tasks.config.values import check_value, missing_message
 from tasks.config.verdicts import Pattern, Secret, StringF1
 
@@ -96,7 +96,7 @@ def _components(config: TaskConfig) -> Iterator[Finding]:
 def field_findings(loc: Loc, component: Component) -> Iterator[Finding]:
     """What contradicts itself within one field."""
     yield from _keys(loc, component)
-    yield from _labels(loc, component)
+    yield from labels(loc, component)
     yield from _ranges(loc, component)
 
 
@@ -106,36 +106,6 @@ def _keys(loc: Loc, component: Component) -> Iterator[Finding]:
         kinds = ", ".join(kind.name for kind in FIELD_TYPES.values() if key in kind.keys)
         fix = f"remove it, or change the type to one of: {kinds}"
         yield Finding((*loc, key), f"a field of type {component.type} has no {key}", fix)
-
-
-def _labels(loc: Loc, component: Component) -> Iterator[Finding]:
-    at = (*loc, "labels")
-    if "labels" in component.kind.keys and loc[0] != "output" and len(component.labels) < 2:
-        key = at if "labels" in component.model_fields_set else loc
-        yield Finding(key, f"a {component.type} needs labels", "give at least two labels")
-    if twice(component.values) is not None:
-        fix = "give each label its own value"
-        yield from once(at, component.values, 'two labels are equal ("{}")', fix)
-    elif twice(str(label_text(value)) for value in component.values) is not None:
-        yield from _alike_labels(loc, component)
-    else:
-        words, fix = [label.words for label in component.labels], "give each its own display"
-        yield from once(at, words, 'two labels are shown in the same words ("{}")', fix)
-    fix = "give each tag its own name"
-    yield from once((*loc, "tags"), component.tags, 'two tags are equal ("{}")', fix)
-    known = (*component.values, *component.tags)
-    for name in component.colours:
-        if name not in known:
-            message = f'"{name}" is neither a label nor a tag'
-            yield Finding((*loc, "colours", name), message, nearest(name, known))
-
-
-def _alike_labels(loc: Loc, component: Component) -> Iterator[Finding]:
-    """Labels that no reader could tell apart, by their lines."""
-    for place, earlier in alike_labels(component.values):
-        message = f'the labels "{earlier}" and "{component.values[place]}" count as equal'
-        fix = "let them differ in more than case, spaces or the form of letters"
-        yield Finding((*loc, "labels", place), message, fix)
 
 
 def _ranges(loc: Loc, component: Component) -> Iterator[Finding]:
@@ -421,7 +391,7 @@ def unfinished(config: TaskConfig) -> Iterator[Finding]:
             yield Finding((*loc, "type"), message, f"use one of: {', '.join(types_of(place))}")
         else:
             yield from component.kind.unfinished(loc, component, groups)
-        yield from _alike_labels(loc, component)
+        yield from alike_labels(loc, component)
     yield from _unfit_outputs(config)
     yield from _unfit_rule(config)
     yield from _unfit_talk(config)

@@ -1,0 +1,39 @@
+"""Whether the labels of a field can be told apart."""
+
+from collections.abc import Iterator
+
+from dynabench.lib import words
+from tasks.config.components import Component
+from tasks.config.parsing import Finding, Loc, nearest
+from tasks.config.score_checks import once, twice
+
+
+def labels(loc: Loc, component: Component) -> Iterator[Finding]:
+    """Of labels, tags and their colours within one field."""
+    at = (*loc, "labels")
+    if "labels" in component.kind.keys and loc[0] != "output" and len(component.labels) < 2:
+        key = at if "labels" in component.model_fields_set else loc
+        yield Finding(key, f"a {component.type} needs labels", "give at least two labels")
+    if twice(component.values) is not None:
+        fix = "give each label its own value"
+        yield from once(at, component.values, 'two labels are equal ("{}")', fix)
+    elif twice(str(words.label_text(value)) for value in component.values) is not None:
+        yield from alike_labels(loc, component)
+    else:
+        shown, fix = [label.words for label in component.labels], "give each its own display"
+        yield from once(at, shown, 'two labels are shown in the same words ("{}")', fix)
+    fix = "give each tag its own name"
+    yield from once((*loc, "tags"), component.tags, 'two tags are equal ("{}")', fix)
+    known = (*component.values, *component.tags)
+    for name in component.colours:
+        if name not in known:
+            message = f'"{name}" is neither a label nor a tag'
+            yield Finding((*loc, "colours", name), message, nearest(name, known))
+
+
+def alike_labels(loc: Loc, component: Component) -> Iterator[Finding]:
+    """Labels that no reader could tell apart, by their lines."""
+    for place, earlier in words.alike_labels(component.values):
+        message = f'the labels "{earlier}" and "{component.values[place]}" count as equal'
+        fix = "let them differ in more than case, spaces or the form of letters"
+        yield Finding((*loc, "labels", place), message, fix)
