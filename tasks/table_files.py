@@ -57,7 +57,8 @@ def table_row(line: int, header: list[str], cells: list[str], value_of: ValueOf)
     extra = [cell for cell in cells[len(header) :] if cell.strip()]
     if extra or len(cells) < len(header):
         counts = f"{len(cells)} cells, but the header has {len(header)}"
-        cure = "put texts with the delimiter in quotes" if extra else "fill it, or add a delimiter"
+        cure = "name each column, and put texts with the delimiter in quotes"
+        cure = cure if extra else "fill it, or add a delimiter"
         return LineError(line, f"{counts}; {cure}")
     values = {}
     for name, cell in zip(header, cells, strict=False):

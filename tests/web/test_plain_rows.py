@@ -71,7 +71,7 @@ def test_a_row_may_bring_its_id_a_label_and_a_number(write):
         ([{"uid": "u1", "label": "rude"}], "rows.jsonl", ":1: the line has nothing to judge"),
         ([*ROWS, {"text": ["Go", "away"]}], "rows.jsonl", ":3: the line has no field `text`"),
         ("text,text\na,b\n", "rows.csv", "first row names the columns"),
-        ("text,\na,b\n", "rows.csv", "first row names the columns"),
+        ("text,\na,b\n", "rows.csv", "2 cells, but the header has 1"),
         ("", "rows.csv", "first row names the columns"),
         ("\n", "rows.csv", "first row names the columns"),
         ('text,source\n"a\nb",c\nd\n', "rows.csv", "rows.csv: line 4:"),
