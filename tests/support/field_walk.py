@@ -187,6 +187,9 @@ class Walk:
             "input": {"text": TEXT, "label": "yes", **self.written},
             "reason": "Good.",
         }
+        for part in text["input"]:
+            if part["name"] in self.written:
+                part["judges_see"] = True  # what no model reads is hidden from judges otherwise
         known = [part["name"] for part in text["input"]]
         good["input"] = {name: good["input"][name] for name in known}
         text["examples"] = {"good": [good]}
