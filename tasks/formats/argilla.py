@@ -10,9 +10,12 @@ from typing import Any
 from tasks.formats.base import (
     ARRAY,
     KEPT,
+    LEFT,
+    UNANSWERED,
     VERDICTS,
     Format,
     Item,
+    Left,
     Part,
     Record,
     checked,
@@ -25,6 +28,7 @@ from tasks.formats.reading import json_items
 from tasks.line_files import BadRow
 
 TITLE = "Argilla"
+SUBMITTED = "submitted"
 VERDICT = "verdict"
 """The question whether an answer is correct."""
 
@@ -34,20 +38,21 @@ def row(parts: Sequence[Part]) -> Record:
     record = checked(parts[0][1], {"fields": dict, "responses": dict}, TITLE)
     metadata = dict(record.get("metadata") or {})
     kept = kept_row(metadata.pop(KEPT, None))
-    votes = list(kept.pop("validations", []))
+    votes, left = list(kept.pop("validations", [])), Left()
     if len(record["responses"]) > 1:
         questions = ", ".join(record["responses"])
         raise BadRow(f"`responses` answers several questions ({questions}); keep one of them")
     for question, responses in record["responses"].items():
-        votes += _votes(question, responses)
+        votes += _votes(question, responses, left)
     if kept:
-        return {**kept, "validations": votes}
+        return {**kept, "validations": votes, LEFT: left}
     return {
         "uid": str(record.get("id") or digest_of(record["fields"])),
         "input": record["fields"],
-        "model_prediction": _prediction(record.get("suggestions")),
+        "model_prediction": _prediction(record.get("suggestions"), left),
         "validations": votes,
         "metadata": metadata,
+        LEFT: left,
     }
 
 
@@ -69,12 +74,20 @@ def write(item: Item) -> Record:
     }
 
 
-def _votes(question: str, responses: Any) -> list[Record]:
+def _votes(question: str, responses: Any, left: Left) -> list[Record]:
     if not isinstance(responses, list):
         raise BadRow(f"`responses.{question}` is no list; {TITLE} has one there")
     votes = []
     for number, response in enumerate(responses, 1):
         where = f"responses.{question}[{number}]"
+        checked(response, {}, TITLE, where)
+        status = response.get("status") or SUBMITTED
+        if status != SUBMITTED:
+            left[f"responses that are {status}"] += 1
+            continue
+        if response.get("value", 0) in (None, ""):
+            left[UNANSWERED] += 1
+            continue
         checked(response, {"value": (str, int), "user_id": str}, TITLE, where)
         said = said_of(response["value"])
         is_verdict = question == VERDICT and said in VERDICTS
@@ -82,9 +95,11 @@ def _votes(question: str, responses: Any) -> list[Record]:
     return votes
 
 
-def _prediction(suggestions: Any) -> Record | None:
+def _prediction(suggestions: Any, left: Left) -> Record | None:
     """What one agent suggests to one question; with several of them nobody knows which counts."""
     if not isinstance(suggestions, dict) or len(suggestions) != 1:
+        if suggestions:
+            left["suggestions to several questions"] += len(suggestions)
         return None
     [(question, said)] = suggestions.items()
     checked(said, {"value": (str, int)}, TITLE, f"suggestions.{question}")

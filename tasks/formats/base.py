@@ -2,8 +2,10 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from io import BufferedReader
 from typing import Any, NamedTuple
 
@@ -28,6 +30,10 @@ KINDS: Mapping[type, str] = {
 VERDICTS = ("correct", "incorrect", "flagged", "cannot_tell")
 KEPT = "dynabench"
 """Where an export for a tool keeps the row itself, as JSON, so that it comes back whole."""
+LEFT = "left_out"
+"""Where a layout's row counts what it does not keep, by its name. No field of the row itself."""
+UNANSWERED = "answers that are empty"
+Left = Counter[str]
 
 
 class Terms(NamedTuple):
@@ -43,12 +49,16 @@ ARRAY = ("[", "]")
 
 
 class Line(NamedTuple):
-    """A record: where it stands, as it stands, and its row or what is wrong with it."""
+    """A record: where it stands, as it stands, and its row or what is wrong with it.
+
+    left: what of the record is not kept, and how often.
+    """
 
     place: str
     text: bytes
     row: Mapping[str, Any] | None
     wrong: str = ""
+    left: Mapping[str, int] = {}
 
 
 class Vote(NamedTuple):
@@ -91,13 +101,15 @@ class Format:
     """A layout by its name.
 
     row: of all records of one item, each with the name of its file, the fields of a row of
-    docs/operators.md, "Importing history", that the source tells; None where they tell only of
-    items that are not there. Raises BadRow. read: the numbered records of a file; raises
+    docs/operators.md, "Importing history", that the source tells, with votes in the order in which
+    people gave them, and under LEFT what is not kept; None where they tell only of items that are
+    not there. Raises BadRow. read: the numbered records of a file; raises
     FileError. files: names of the files of a folder or an archive that hold records. same: what
-    names the item of a record, where several records are of one. write: an item in this layout,
-    where others read it; None: it has no place there. frame: what stands around all records of one
-    JSON value; empty: a record a line. columns: of a table in CSV. needs: fields that a task must
-    have to go out so.
+    names the item of a record, where several records are of one. row_of_all: returns `row`, given
+    all records, where only these together tell what one means; raises FileError. write: an item in
+    this layout, where others read it; None: it has no place there. frame: what stands around all
+    records of one JSON value; empty: a record a line. columns: of a table in CSV. needs: fields
+    that a task must have to go out so.
     """
 
     title: str
@@ -105,6 +117,7 @@ class Format:
     read: Callable[[BufferedReader], Iterator[Numbered]]
     files: str = r"\.jsonl(\.gz)?$"
     same: Callable[[Record], str] | None = None
+    row_of_all: Callable[[Iterable[Part]], Callable[[Sequence[Part]], Record | None]] | None = None
     write: Callable[[Item], Record | None] | None = None
     frame: tuple[str, str] = ("", "")
     columns: tuple[str, ...] = ()
@@ -161,6 +174,16 @@ def vote_of(worker: Any, said: str, *, is_verdict: bool = False) -> Record:
     """A vote as history has it."""
     who = None if worker in (None, "") else str(worker)
     return {"worker": who, "verdict" if is_verdict else "label": said}
+
+
+def moment_of(record: Record, *names: str) -> float:
+    """When something happened: the first of the fields that has a date and time; else 0."""
+    for name in names:
+        try:
+            return datetime.fromisoformat(record[name]).timestamp()
+        except (KeyError, TypeError, ValueError, OverflowError):
+            continue
+    return 0.0
 
 
 def _kind(value: Any) -> str:

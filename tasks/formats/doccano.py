@@ -5,37 +5,56 @@ Layout: `backend/data_export/pipeline` and `backend/data_import` of doccano/docc
 doccano packs a file `<person>.jsonl` for each, else `all.jsonl`.
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import PurePosixPath
 
-from tasks.formats.base import KEPT, Format, Item, Part, Record, checked, kept_row, vote_of
+from tasks.formats.base import (
+    KEPT,
+    LEFT,
+    UNANSWERED,
+    Format,
+    Item,
+    Left,
+    Part,
+    Record,
+    checked,
+    kept_row,
+    vote_of,
+)
 from tasks.formats.reading import json_lines
-from tasks.line_files import BadRow
+from tasks.line_files import BadRow, FileError
 
 TITLE = "doccano"
 SHAPE = {"id": int, "text": str, "label": list}
 TOGETHER = "all"
 ONE_PROJECT = "import each project of doccano by itself, into a round of its own"
 SHOWN = "dynabench_label"
-"""The label that an export brought along: where nobody changed it, nobody voted."""
+"""The label that an export brought along. doccano gives it to whoever uploads the file."""
 OWN = {*SHAPE, "Comments", "comments", KEPT, SHOWN}
 
 
-def row(parts: Sequence[Part]) -> Record:
-    """A text; each person's label is a vote, other columns are metadata."""
-    votes = [vote for name, record in parts for vote in _votes(name, record)]
+def row(parts: Sequence[Part], uploader: str | None = None) -> Record:
+    """A text; each person's label is a vote, other columns are metadata.
+
+    uploader: who got the labels that an export brought along, and may not have looked at them.
+    """
+    left = Left()
+    votes = [vote for name, record in parts for vote in _votes(name, record, uploader, left)]
     first = parts[0][1]
     for name, record in parts:
         if record["text"] != first["text"]:
             raise BadRow(f"the id {first['id']} has another text in {name}; {ONE_PROJECT}")
     kept = kept_row(first.get(KEPT))
     if kept:
-        return {**kept, "validations": [*kept.get("validations", []), *votes]}
+        return {**kept, "validations": [*kept.get("validations", []), *votes], LEFT: left}
     return {
         "uid": str(first["id"]),
         "input": {"text": first["text"]},
         "validations": votes,
         "metadata": {name: value for name, value in first.items() if name not in OWN},
+        LEFT: left,
     }
 
 
@@ -45,7 +64,41 @@ def write(item: Item) -> Record:
     return {"text": item.text, "label": label, KEPT: item.kept, SHOWN: item.label or ""}
 
 
-def _votes(name: str, record: Record) -> list[Record]:
+def row_of_all(parts: Iterable[Part]) -> Callable[[Sequence[Part]], Record | None]:
+    """The reader of one text, which knows who uploaded the file. Raises FileError."""
+    return partial(row, uploader=_uploader(parts))
+
+
+def _uploader(parts: Iterable[Part]) -> str | None:
+    """Who has a label wherever an export brought one along; None: nobody has.
+
+    Where several have, it is the one whose labels are these and no others.
+    """
+    have: defaultdict[str, set[str]] = defaultdict(set)
+    texts: set[str] = set()
+    others: set[str] = set()
+    for name, record in parts:
+        who, label = _person(name), record.get("label")
+        if who is None or not isinstance(label, list):
+            continue
+        if record.get(SHOWN):
+            texts.add(str(record.get("id")))
+            if label:
+                have[who].add(str(record.get("id")))
+        if label and label != [record.get(SHOWN)]:
+            others.add(who)
+    likely = [who for who, ids in have.items() if len(ids) == len(texts)]
+    if len(likely) > 1:
+        likely = [who for who in likely if who not in others] or likely
+    if len(likely) > 1:
+        raise FileError(
+            f"{', '.join(sorted(likely))} have each a label wherever `{SHOWN}` has one, and "
+            "doccano gave it to whoever uploaded the texts. Take that person's file out."
+        )
+    return likely[0] if likely else None
+
+
+def _votes(name: str, record: Record, uploader: str | None, left: Left) -> list[Record]:
     checked(record, SHAPE, TITLE)
     labels = record["label"]
     if len(labels) > 1 or any(not isinstance(label, str) for label in labels):
@@ -53,11 +106,30 @@ def _votes(name: str, record: Record) -> list[Record]:
             f"`label` has {len(labels)} entries, and here a person gives one text; doccano's spans "
             "and several labels do not come in"
         )
-    if not labels or labels[0] == record.get(SHOWN):
+    who = _person(name)
+    if not labels:
         return []
+    if not labels[0].strip():
+        left[UNANSWERED] += 1
+        return []
+    if labels[0] == record.get(SHOWN) and who in (None, uploader):
+        left["labels that the texts came to doccano with"] += 1
+        return []
+    return [vote_of(who, labels[0])]
+
+
+def _person(name: str) -> str | None:
+    """Whose file it is, where people work apart."""
     file = PurePosixPath(name.removesuffix(".gz"))
     is_person = file.stem != TOGETHER and not file.is_absolute()  # a file alone has any name
-    return [vote_of(file.stem if is_person else None, labels[0])]
+    return file.stem if is_person else None
 
 
-FORMAT = Format(TITLE, row, json_lines, same=lambda record: str(record["id"]), write=write)
+FORMAT = Format(
+    TITLE,
+    row,
+    json_lines,
+    same=lambda record: str(record["id"]),
+    row_of_all=row_of_all,
+    write=write,
+)

@@ -9,14 +9,18 @@ from typing import Any
 from tasks.formats.base import (
     ARRAY,
     KEPT,
+    LEFT,
+    UNANSWERED,
     VERDICTS,
     Format,
     Item,
+    Left,
     Part,
     Record,
     checked,
     digest_of,
     kept_row,
+    moment_of,
     said_of,
     vote_of,
 )
@@ -35,17 +39,19 @@ def row(parts: Sequence[Part]) -> Record:
     task = checked(parts[0][1], {"data": dict, "annotations": list}, TITLE)
     data = dict(task["data"])
     kept = kept_row(data.pop(KEPT, None))
-    votes = list(kept.pop("validations", []))
-    for number, annotation in enumerate(task["annotations"], 1):
-        votes += _votes(annotation, f"annotations[{number}]")
+    votes, left = list(kept.pop("validations", [])), Left()
+    votes += _votes(task["annotations"], left)
+    if drafts := task.get("drafts"):
+        left["drafts"] += len(drafts) if isinstance(drafts, list) else 1
     if kept:
-        return {**kept, "validations": votes}
+        return {**kept, "validations": votes, LEFT: left}
     return {
         "uid": str(task["id"]) if "id" in task else digest_of(data),
         "input": data,
-        "model_prediction": _prediction(task.get("predictions")),
+        "model_prediction": _prediction(task.get("predictions"), left),
         "validations": votes,
         "metadata": {name: task[name] for name in ("meta", "file_upload") if task.get(name)},
+        LEFT: left,
     }
 
 
@@ -82,31 +88,48 @@ def _result(control: str, to: str, said: str, item: Item) -> Record:
     return {"from_name": control, "to_name": to, "type": kind, "value": value}
 
 
-def _votes(annotation: Any, where: str) -> list[Record]:
-    """The vote of an annotation; none where it was skipped, is empty or was a vote before."""
-    checked(annotation, {"result": list}, TITLE, where)
+def _votes(annotations: list[Any], left: Left) -> list[Record]:
+    """The votes, the latest annotation last; none where one was skipped, is empty or came back."""
+    found = []
+    for number, annotation in enumerate(annotations, 1):
+        where = f"annotations[{number}]"
+        checked(annotation, {"result": list}, TITLE, where)
+        if annotation.get("was_cancelled"):
+            left["skipped annotations"] += 1
+        elif vote := _vote(annotation, where, left):
+            found.append((moment_of(annotation, "updated_at", "created_at"), vote))
+    return [vote for _, vote in sorted(found, key=lambda one: one[0])]
+
+
+def _vote(annotation: Record, where: str, left: Left) -> Record | None:
     found = _answer(annotation["result"], f"{where}.result")
-    if annotation.get("was_cancelled") or found is None:
-        return []
+    if found is None:
+        left[UNANSWERED] += 1
+        return None
     control, said, result = found
     if isinstance(result.get("meta"), dict) and "judge" in result["meta"]:
-        return []
+        return None
     who = annotation.get("completed_by")
     who = who.get("id") if isinstance(who, dict) else who
-    return [vote_of(who, said, is_verdict=control == VERDICT and said in VERDICTS)]
+    return vote_of(who, said, is_verdict=control == VERDICT and said in VERDICTS)
 
 
-def _prediction(given: Any) -> Record | None:
+def _prediction(given: Any, left: Left) -> Record | None:
     """The first prediction that is written out; exports may hold ids alone."""
+    found = None
     for number, one in enumerate(given if isinstance(given, list) else [], 1):
-        if isinstance(one, dict) and "result" in one:
-            where = f"predictions[{number}]"
-            checked(one, {"result": list}, TITLE, where)
-            found = _answer(one["result"], f"{where}.result")
-            if found:
-                model = str(one.get("model_version") or "label-studio")
-                return {"model": model, "label": found[1], "probs": None}
-    return None
+        if not (isinstance(one, dict) and "result" in one):
+            left["predictions of which the file has only the id"] += 1
+            continue
+        where = f"predictions[{number}]"
+        checked(one, {"result": list}, TITLE, where)
+        answer = _answer(one["result"], f"{where}.result")
+        if found or not answer:
+            left["predictions beside the first, or empty"] += 1
+            continue
+        model = str(one.get("model_version") or "label-studio")
+        found = {"model": model, "label": answer[1], "probs": None}
+    return found
 
 
 def _answer(results: list[Any], where: str) -> tuple[str, str, Record] | None:
@@ -125,6 +148,8 @@ def _answer(results: list[Any], where: str) -> tuple[str, str, Record] | None:
     for result in results:
         value = result["value"].get(ANSWERS[result["type"]])
         values = value if isinstance(value, list) else [value]
+        if not values or (isinstance(values[0], str) and not "".join(map(str, values)).strip()):
+            return None
         if len(values) != 1 or values[0] is None:
             raise BadRow(f"`{where}` has {len(values)} answers; a person gives one here")
         return result["from_name"], said_of(values[0]), result

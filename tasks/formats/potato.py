@@ -5,27 +5,44 @@ and `text`. Answers are `annotations.jsonl` of its export `jsonl`, one line for 
 person, or, of its first version, `<person>/annotated_instances.jsonl`, which have the text too.
 """
 
+import json
 from collections.abc import Sequence
 from pathlib import PurePosixPath
+from typing import Any
 
-from tasks.formats.base import KEPT, Format, Item, Part, Record, checked, kept_row, vote_of
+from tasks.formats.base import (
+    KEPT,
+    LEFT,
+    UNANSWERED,
+    Format,
+    Item,
+    Left,
+    Part,
+    Record,
+    checked,
+    kept_row,
+    said_of,
+    vote_of,
+)
 from tasks.formats.reading import json_lines
 from tasks.line_files import BadRow
 
 TITLE = "Potato"
 LABELS = ("labels", "label_annotations")
 TEXTS = ("text", "displayed_text")
-ANSWERS = {*LABELS, "spans", "links", "span_annotations", "behavioral_data", "instance_id",
-           "user_id", "annotator_origin"}  # fmt: skip
+MARKED = ("spans", "links", "span_annotations", "link_annotations")
+"""Answers that are no labels."""
+ANSWERS = {*LABELS, *MARKED, "behavioral_data", "instance_id", "user_id", "annotator_origin"}
 
 
 def row(parts: Sequence[Part]) -> Record:
     """An item, each person's answer a vote; other fields of the item are metadata."""
     item: Record = {}
-    votes = []
-    for name, record in parts:
+    votes, left = [], Left()
+    for name, record in _once(parts):
+        _refuse_spans(record)
         if any(key in record for key in LABELS):
-            votes += _votes(name, record)
+            votes += _votes(name, record, left)
         if any(key in record for key in TEXTS):
             if any(record[key] != item[key] for key in TEXTS if key in record and key in item):
                 raise BadRow(f"the id {same(item)} has another text in {name}; give one of them")
@@ -34,7 +51,7 @@ def row(parts: Sequence[Part]) -> Record:
         raise BadRow("nothing has its text; give a folder that holds Potato's data file, too")
     kept = kept_row(item.get(KEPT))
     if kept:
-        return {**kept, "validations": [*kept.get("validations", []), *votes]}
+        return {**kept, "validations": [*kept.get("validations", []), *votes], LEFT: left}
     text = item.get("text", item.get("displayed_text"))
     others = {"id", *TEXTS, *ANSWERS}
     return {
@@ -42,6 +59,7 @@ def row(parts: Sequence[Part]) -> Record:
         "input": {"text": checked({"text": text}, {"text": str}, TITLE)["text"]},
         "validations": votes,
         "metadata": {name: value for name, value in item.items() if name not in others},
+        LEFT: left,
     }
 
 
@@ -56,30 +74,73 @@ def write(item: Item) -> Record:
     return {"id": item.uid, "text": item.text, "predictions": shown, KEPT: item.kept}
 
 
-def _votes(name: str, record: Record) -> list[Record]:
-    """What a person said: of one question the one label that is set, or the text that is typed."""
+def _once(parts: Sequence[Part]) -> list[Part]:
+    """The records without those of everybody's file that stand in a person's own file, too.
+
+    The first version writes both, so each answer would come twice.
+    """
+    own = {(_person(name), _said(record)) for name, record in parts if "user_id" not in record}
+    return [
+        (name, record)
+        for name, record in parts
+        if not _person(name, is_any=True) or "user_id" not in record
+        or (str(record["user_id"]), _said(record)) not in own
+    ]  # fmt: skip
+
+
+def _said(record: Record) -> str:
+    return json.dumps([record.get(key) for key in LABELS], sort_keys=True)
+
+
+def _refuse_spans(record: Record) -> None:
+    """Raises BadRow for answers that mark text or link what is marked."""
+    for key in MARKED:
+        if record.get(key):
+            raise BadRow(f"`{key}` has answers; Potato's spans and links do not come in here")
+
+
+def _votes(name: str, record: Record, left: Left) -> list[Record]:
+    """What a person said: of one question the label that is set, or the value that is given."""
     key = next(key for key in LABELS if key in record)
     checked(record, {key: dict}, TITLE)
-    if not record[key]:
-        return []
     if len(record[key]) > 1:
         raise BadRow(f"`{key}` answers several questions ({', '.join(record[key])}); keep one")
-    [(question, said)] = record[key].items()
-    checked(record[key], {question: dict}, TITLE, key)
-    if said.keys() == {"text_box"}:
-        labels = [str(said["text_box"])]
-    else:
-        labels = [label for label, value in said.items() if value not in (False, None, "")]
-    if len(labels) > 1:
-        raise BadRow(f"`{key}.{question}` has {len(labels)} labels; a person gives one here")
+    answers = []
+    for question, said in record[key].items():
+        checked(record[key], {question: dict}, TITLE, key)
+        answers = [answer for name, value in said.items() if (answer := _answer(name, value))]
+        if len(answers) > 1:
+            raise BadRow(
+                f"`{key}.{question}` has {len(answers)} answers ({', '.join(said)}); a person "
+                "gives one here"
+            )
+    if not answers:
+        left[UNANSWERED] += 1
     who = record.get("user_id") or _person(name)
-    return [vote_of(who, label) for label in labels if label]
+    return [vote_of(who, answer) for answer in answers]
 
 
-def _person(name: str) -> str | None:
+def _answer(name: str, value: Any) -> str:
+    """The answer in an input of the name; empty where it has none.
+
+    A choice has its own name as value, or true; all others have what people entered: `slider`,
+    `number`, `select-one`, `free_response`, `text_box`, the rows of a multirate.
+    """
+    if value in (False, None, ""):
+        return ""
+    if value is True or value == "true":
+        return name
+    if not isinstance(value, str | int | float):
+        raise BadRow(f"the value of `{name}` is neither text, number, true nor false")
+    return said_of(value).strip()
+
+
+def _person(name: str, *, is_any: bool = False) -> str | None:
     """Whose folder a file of Potato's first version lies in."""
     file = PurePosixPath(name)
-    return file.parent.name or None if file.name.startswith("annotated_instances") else None
+    if not file.name.startswith("annotated_instances"):
+        return None
+    return file.name if is_any else file.parent.name or None
 
 
 FORMAT = Format(TITLE, row, json_lines, files=r"\.jsonl(\.gz)?$", same=same, write=write)

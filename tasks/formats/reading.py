@@ -9,7 +9,8 @@ import sqlite3
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
+from dataclasses import replace
 from functools import partial
 from io import BufferedReader
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import IO, Any, cast
 import ijson
 
 from dynabench.lib.damage import damage_of
-from tasks.formats.base import Format, Line, Numbered, Part, Record
+from tasks.formats.base import LEFT, Format, Line, Numbered, Part, Record
 from tasks.line_files import (
     DEEPEST,
     PART,
@@ -125,9 +126,18 @@ def lines_of(path: Path, form: Format) -> Iterator[Line]:
         return
     with closing(sqlite3.connect("")) as items:  # a temporary file once it grows
         _keep(items, found, form)
+        if form.row_of_all:
+            form = replace(form, row=form.row_of_all(_kept_parts(items)))
         asked = items.execute("SELECT place, name, text, first FROM part ORDER BY first, rowid")
         for _, parts in itertools.groupby(asked, lambda part: part[3]):
             yield _joined(parts, form)
+
+
+def _kept_parts(items: sqlite3.Connection) -> Iterator[Part]:
+    """All records that can be read."""
+    for name, text in items.execute("SELECT name, text FROM part"):
+        with suppress(BadRow):
+            yield name, _record(text)
 
 
 def _joined(parts: Iterator[tuple[str, str, bytes, int]], form: Format) -> Line:
@@ -168,7 +178,9 @@ def _named_by(text: bytes, form: Format) -> str:
 def _line(place: str, texts: list[tuple[str, bytes]], form: Format) -> Line:
     try:
         parts: list[Part] = [(name, _record(text)) for name, text in texts]
-        return Line(place, texts[0][1], form.row(parts))
+        row = form.row(parts)
+        left = row.pop(LEFT, {}) if row else {}
+        return Line(place, texts[0][1], row, left=left)
     except BadRow as error:
         return Line(place, texts[0][1], None, str(error))
 

@@ -16,8 +16,8 @@ from tasks.contexts.services import read_file
 from tasks.formats.base import UNKNOWN, Line, Terms, digest_of
 from tasks.line_files import FileError
 from tasks.models import Round
-from validation.imports.load import Summary as Stored
 from validation.imports.load import import_examples
+from validation.imports.summary import Summary as Stored
 from validation.imports.task import ImportRefused, Options
 from validation.rules.claims import is_about_model, label_field
 

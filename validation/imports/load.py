@@ -3,8 +3,9 @@
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from itertools import islice
 from typing import Any
@@ -27,7 +28,15 @@ from validation.bulk_insert import Table
 from validation.decisions.consensus_rows import policy_of
 from validation.decisions.replay import replay
 from validation.decisions.second_opinion import fit
-from validation.imports.rows import HistoryRow, ImportedVote, parse_line, row_of, spelled_row
+from validation.imports.rows import (
+    HistoryRow,
+    ImportedVote,
+    one_vote_each,
+    parse_line,
+    row_of,
+    spelled_row,
+)
+from validation.imports.summary import LATER_VOTES, VOTED_AGAIN, Place, Summary
 from validation.imports.task import ImportedTask, ImportRefused, Options
 from validation.judging.services import queue_all
 from validation.models import Consensus, QueueItem, RoundPolicy, Validation
@@ -59,10 +68,6 @@ CONSENSUS = (
 CONTEXT = ("id", "round_id", "batch_id", "fields", "digest", "is_retired")
 
 
-Place = int | str
-"""The number of a line or record, in a folder or archive after the name of its file."""
-
-
 @dataclass(frozen=True, slots=True)
 class ParsedLine:
     """A good row and where it stands."""
@@ -72,16 +77,6 @@ class ParsedLine:
     row: HistoryRow
     digest: str
     context: str  # its digest
-
-
-@dataclass
-class Summary:
-    """How many of a file's lines were new, known and bad; `rounds`: new examples by round."""
-
-    new: int = 0
-    known: int = 0
-    bad: int = 0
-    rounds: dict[str, int] = field(default_factory=dict)
 
 
 OnBad = Callable[[Place, bytes, str], None]
@@ -113,6 +108,8 @@ def import_examples(
             "leave them out with --skip-bad."
         )
     run.finish()
+    if options.dry_run:
+        transaction.set_rollback(True)
     return run.summary
 
 
@@ -150,6 +147,12 @@ class _Import:
             return None
         if row is None:
             return None
+        row, again = one_vote_each(row)
+        for who in again:
+            self.summary.leave(VOTED_AGAIN, f"{who} on {row.uid}")
+        if isinstance(line, Line):
+            for what, count in line.left.items():
+                self.summary.leave(what, place, count)
         return ParsedLine(place, text, row, _digest(row), context_digest(dict(row.context)))
 
     def bad(self, place: Place, text: bytes, reason: str) -> None:
@@ -167,11 +170,13 @@ class _Import:
             if self.summary.bad and not self.options.skip_bad:
                 return
             round = self._round(*key)
-            bad_before = self.summary.bad
-            fresh = [round.spelled(line) for line in round.fresh(group, self.bad)]
-            self.summary.known += len(group) - len(fresh) - (self.summary.bad - bad_before)
+            new, known = round.fresh(group, self.bad)
+            fresh = [round.spelled(line) for line in new]
+            self.summary.known += len(known)
             self.summary.new += len(fresh)
             round.store(fresh)
+            for line, votes in round.later_votes(known):
+                self.summary.leave(LATER_VOTES, line.row.uid, votes)
 
     def _round(self, code: str, number: int) -> "_ImportedRound":
         if code not in self._tasks:
@@ -235,13 +240,18 @@ class _ImportedRound:
         votes = Validation.objects.filter(example__round=self.round, is_imported=False)
         return not (self.round.examples.filter(uid__isnull=True).exists() or votes.exists())
 
-    def fresh(self, lines: Sequence[ParsedLine], bad: OnBad) -> list[ParsedLine]:
-        """The lines whose uid the round has not. Another example under a uid it has is bad."""
+    def fresh(
+        self, lines: Sequence[ParsedLine], bad: OnBad
+    ) -> tuple[list[ParsedLine], list[ParsedLine]]:
+        """The lines whose uid the round has not, and those that it has.
+
+        Another example under a uid that it has is bad.
+        """
         uids = [line.row.uid for line in lines]
         have = dict(self.round.examples.filter(uid__in=uids).values_list("uid", "digest"))
         written_here = self._written_here(uids)
         is_claimed = is_about_model(self._task.task.config, Example.Outcome.UNDECIDED)
-        found = []
+        found, again = [], []
         for line in lines:
             if line.row.author_verdict and not is_claimed:
                 bad(line.place, line.text, NOT_ASKED)
@@ -259,13 +269,32 @@ class _ImportedRound:
             elif known != line.digest:
                 where = f"uid {line.row.uid} names another example of {self.round}"
                 bad(line.place, line.text, f"{where}; give it another uid, or use --round")
-        return found
+            else:
+                again.append(line)
+        return found, again
 
     def _written_here(self, uids: Iterable[str]) -> set[str]:
         """Which of them are examples of the site, which go out under their uuid."""
         maybe = [uid for uid in uids if UUID.fullmatch(uid)]
         written = self.round.examples.filter(uid__isnull=True, uuid__in=maybe)
         return {str(uuid) for uuid in written.values_list("uuid", flat=True)}
+
+    def later_votes(self, lines: Sequence[ParsedLine]) -> Iterator[tuple[ParsedLine, int]]:
+        """Those of lines of stored examples that have votes which are not stored, and how many."""
+        asked = [line.row.uid for line in lines if line.row.votes]
+        stored: dict[str, Counter[tuple[str | None, str, str]]] = {}
+        votes = Validation.objects.filter(example__round=self.round, example__uid__in=asked)
+        told = votes.values_list("example__uid", "validator__pseudonym", "label", "verdict")
+        for uid, who, label, verdict in told:
+            stored.setdefault(str(uid), Counter())[who, label, verdict] += 1
+        for line in lines:
+            row = self.spelled(line).row
+            given = Counter(
+                (vote.worker and self._task.name_of(vote.worker), vote.label, vote.verdict)
+                for vote in row.votes
+            )
+            if more := (given - stored.get(row.uid, Counter())).total():
+                yield line, more
 
     def spelled(self, line: ParsedLine) -> ParsedLine:
         """The line with the exact text of the task's labels."""

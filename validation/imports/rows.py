@@ -151,6 +151,18 @@ def row_of(told: Mapping[str, Any], task: str) -> HistoryRow:
     return _checked({"task": task, **UNTOLD, **told}, TOLD)
 
 
+def one_vote_each(row: HistoryRow) -> tuple[HistoryRow, list[str]]:
+    """The row with one vote for each named person, the last, and who had voted before that."""
+    last = {vote.worker: place for place, vote in enumerate(row.votes)}
+    votes, again = [], []
+    for place, vote in enumerate(row.votes):
+        if vote.worker is None or last[vote.worker] == place:
+            votes.append(vote)
+        else:
+            again.append(vote.worker)
+    return (row.model_copy(update={"votes": votes}) if again else row), again
+
+
 def spelled_row(row: HistoryRow, labels: Sequence[str]) -> HistoryRow:
     """The row with the exact text of the task's labels; others stay as they are."""
 

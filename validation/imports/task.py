@@ -37,7 +37,7 @@ class Options:
     owner: the address of whom a task that is made belongs to; empty: the only superuser.
     judge: people judge the examples on the site. labels: what they choose from in a task that is
     made, beside the labels of the rows. terms: what is kept with the rows; a task that is made gets
-    the licence and how to cite them. actor: whom the log names.
+    the licence and how to cite them. actor: whom the log names. dry_run: nothing is stored.
     """
 
     file_name: str
@@ -51,6 +51,7 @@ class Options:
     labels: Sequence[str] = ()
     terms: Terms = UNKNOWN
     actor: User | None = None
+    dry_run: bool = False
 
 
 def _owner(address: str) -> User:
@@ -141,18 +142,18 @@ class ImportedTask:
 
     def people(self, rows: Sequence[HistoryRow]) -> Mapping[str | None, int]:
         """Annotators of the ids that the rows name; new ones are made."""
-        wanted = {vote.worker for row in rows for vote in row.votes}
-        wanted |= {row.author for row in rows}
+        wanted = {vote.worker for row in rows for vote in row.votes if vote.worker is not None}
+        wanted |= {row.author for row in rows if row.author is not None}
         if len(self._people) > MOST_REMEMBERED:
             self._people.clear()
-        names = {
-            fitting(f"{self.task.code}:{who}", 40): who
-            for who in wanted
-            if who is not None and who not in self._people
-        }
+        names = {self.name_of(who): who for who in wanted - self._people.keys()}
         if names:
             self._add_people(names)
         return self._people
+
+    def name_of(self, who: str) -> str:
+        """The pseudonym of a person."""
+        return fitting(f"{self.task.code}:{who}", 40)
 
     def _add_people(self, names: Mapping[str, str]) -> None:
         known = dict(Annotator.objects.filter(pseudonym__in=names).values_list("pseudonym", "pk"))

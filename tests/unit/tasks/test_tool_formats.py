@@ -141,7 +141,7 @@ def test_potato_of_both_versions(tmp_path):
 def test_potato_that_does_not_fit(of):
     record = {"id": "i1", "text": "a"}
     wrong(of("potato", [{**record, "labels": {"a": {}, "b": {}}}]), "a, b")
-    wrong(of("potato", [{**record, "labels": {"a": {"x": True, "y": True}}}]), "2 labels")
+    wrong(of("potato", [{**record, "labels": {"a": {"x": True, "y": True}}}]), "x, y")
     wrong(of("potato", [{**record, "labels": {"a": 3}}]), "labels.a", "an object")
     wrong(of("potato", [{**record, "text": 3}]), "`text`")
     wrong(of("potato", [record, {**record, "text": "b"}]), "another text")

@@ -17,14 +17,15 @@ from tasks.formats.reading import lines_of
 from tasks.line_files import BadRow, FileError, LineError, unpacked_lines
 from tasks.management.datasets import SOURCES, add_dataset_arguments, dataset_of, is_dataset
 from tasks.table_files import DELIMITERS, read_table
-from validation.imports.load import Place, Summary, import_examples
+from validation.imports.load import import_examples
+from validation.imports.summary import Place, Summary
 from validation.imports.task import ImportRefused, Options
 from validation.rules.consensus import Policy
 
 LONGEST_LINE = 16 * 2**20
 MOST_NAMED = 50
 NO_HEADER = "the first row names the columns, each once; mend it"
-NAMES = ("task", "create", "owner", "round", "policy", "skip_bad", "judge", "labels")
+NAMES = ("task", "create", "owner", "round", "policy", "skip_bad", "judge", "labels", "dry_run")
 
 
 class Command(BaseCommand):
@@ -67,19 +68,24 @@ class Command(BaseCommand):
             "--skip-bad", action="store_true", help="collect bad lines in FILE.bad and go on"
         )
 
+        parser.add_argument(
+            "--dry-run", action="store_true", help="say what would be stored, and store nothing"
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
         self._check(options)
         with ExitStack() as stack:
             self._named = self._read = 0
             self._collected: IO[bytes] | None = None
             self._name, self._stack = options["file"], stack
+            collects = options["skip_bad"] and not options["dry_run"]
             try:
                 name, terms, lines = self._opened(options)
                 about = {one: options[one] for one in NAMES}
                 summary = import_examples(
                     lines=lines,
                     options=Options(name, terms=terms, **about),
-                    on_bad=self._collect if options["skip_bad"] else self._tell,
+                    on_bad=self._collect if collects else self._tell,
                     on_progress=self._progress,
                 )
             except ImportRefused as error:
@@ -92,7 +98,9 @@ class Command(BaseCommand):
                 raise CommandError(
                     f"Nothing was stored; try again in a while: {str(error).splitlines()[0]}"
                 ) from None
-        self._say(summary)
+        self._say(summary, collects)
+        if options["dry_run"]:
+            self.stdout.write("Nothing was stored, as --dry-run asks.")
 
     def _check(self, options: Mapping[str, Any]) -> None:
         """Whether the arguments go together."""
@@ -141,11 +149,14 @@ class Command(BaseCommand):
         elif lines % 10_000 == 0:
             self.stderr.write(f"{lines:,} lines")
 
-    def _say(self, summary: Summary) -> None:
+    def _say(self, summary: Summary, collects: bool) -> None:
         self.stderr.write(f"{chr(13) if self.stderr.isatty() else ''}{self._read:,} lines read")
         for name, count in summary.rounds.items():
             self.stdout.write(f"{name}: {count:,} new")
-        left_out = f", {summary.bad:,} bad in {self._bad_file}" if summary.bad else ""
+        for sentence in summary.kept_out():
+            self.stdout.write(sentence)
+        bad_file = f" in {self._bad_file}" if collects else ""
+        left_out = f", {summary.bad:,} bad{bad_file}" if summary.bad else ""
         self.stdout.write(f"{summary.new:,} new, {summary.known:,} known before{left_out}.")
 
 

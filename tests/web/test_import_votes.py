@@ -1,0 +1,154 @@
+"""No import doubles a vote, and whatever it does not keep is counted. Texts are made up."""
+
+import json
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+from django.db.models import Count
+
+from annotation.models import Example
+from tasks.models import Task
+from tests.support.factories import importing
+from validation.models import Consensus, Validation
+
+TEXT = "The soup was warm."
+
+
+def said(who, label, when):
+    result = {"from_name": "tone", "type": "choices", "value": {"choices": [label]}}
+    return {"completed_by": who, "created_at": when, "result": [result]}
+
+
+def potato(label, **more):
+    return {"displayed_text": TEXT, "label_annotations": {"tone": {label: label}}, **more}
+
+
+HISTORY = {
+    "task": "x", "round": 1, "uid": "1", "context": {}, "input": {"text": TEXT}, "author": None,
+    "author_label": None, "model_prediction": None, "model_wrong": None, "metadata": {},
+}  # fmt: skip
+SOURCES = {
+    "label_studio": {
+        "a.json": [{"id": 1, "data": {"text": TEXT}, "annotations": [
+            said(2, "good", "2026-01-01T00:00:00Z"),
+            said(3, "good", "2026-01-01T00:00:00Z"),
+            said(2, "bad", "2026-01-02T00:00:00Z"),
+        ]}],
+    },
+    "doccano": {
+        "2.jsonl": [{"id": 1, "text": TEXT, "label": ["good"]},
+                    {"id": 1, "text": TEXT, "label": ["bad"]}],
+        "3.jsonl": [{"id": 1, "text": TEXT, "label": ["good"]}],
+    },
+    "argilla": {
+        "a.json": [{"id": "1", "fields": {"text": TEXT}, "responses": {"tone": [
+            {"value": "good", "user_id": "2"},
+            {"value": "bad", "user_id": "2"},
+            {"value": "good", "user_id": "3"},
+        ]}}],
+    },
+    "potato": {
+        "annotated_instances.jsonl": [
+            potato("bad", user_id="2", instance_id="1"),
+            potato("good", user_id="3", instance_id="1"),
+        ],
+        "2/annotated_instances.jsonl": [potato("bad", id="1")],
+        "3/annotated_instances.jsonl": [potato("good", id="1")],
+    },
+    "dynabench": {
+        "r1.jsonl": [{"id": 1, "text": TEXT, "validations": [
+            ["good", "user", "2"], ["bad", "user", "2"], ["good", "user", "3"],
+        ]}],
+    },
+    None: {
+        "history.jsonl": [{**HISTORY, "validations": [
+            {"worker": "2", "label": "good"},
+            {"worker": "2", "label": "bad"},
+            {"worker": "3", "label": "good"},
+        ]}],
+    },
+}  # fmt: skip
+
+
+@pytest.fixture
+def source(tmp_path):
+    """A folder or file of a tool."""
+
+    def source(tool, files):
+        for name, records in files.items():
+            path = tmp_path / "from" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            is_list = name.endswith(".json")
+            path.write_text(json.dumps(records) if is_list else "\n".join(map(json.dumps, records)))
+        return tmp_path / "from" if tool else path
+
+    return source
+
+
+def run(path, tool, *args):
+    """The lines that the command says."""
+    out = StringIO()
+    given = [*(["--from", tool] if tool else []), "--task", "tone", "--create", *args]
+    call_command("import_examples", str(path), *importing(given), stdout=out, stderr=StringIO())
+    return out.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("tool", SOURCES, ids=str)
+def test_a_database_holds_one_vote_of_a_person_on_an_example(db, source, tool):
+    run(source(tool, SOURCES[tool]), tool)
+    assert Example.objects.count() == 1
+    each = Validation.objects.values("example", "validator").annotate(votes=Count("pk"))
+    assert [one["votes"] for one in each] == [1, 1]
+    votes = Validation.objects.values_list("validator__pseudonym", "label")
+    assert sorted(votes) == [("tone:2", "bad"), ("tone:3", "good")]
+    assert Consensus.objects.get().votes == 2
+
+
+def test_nothing_is_stored_where_one_only_looks(db, source):
+    path = source("label_studio", SOURCES["label_studio"])
+    told = run(path, "label_studio", "--dry-run")
+    assert not Task.objects.filter(code="tone").exists()
+    assert not Example.objects.exists()
+    assert any("2 on 1" in line for line in told)
+    stored = run(path, "label_studio")
+    assert told[:-1] == stored
+
+
+def test_a_look_writes_no_file_of_bad_lines(db, source):
+    path = source(None, {"history.jsonl": [{**HISTORY, "validations": []}, {"uid": "no"}]})
+    told = run(path, None, "--dry-run", "--skip-bad")
+    assert told[-2].startswith("1 new, 0 known before, 1 bad")
+    assert [one.name for one in path.parent.iterdir()] == ["history.jsonl"]
+
+
+def test_later_votes_on_what_is_there_are_counted(db, source):
+    vote = {"worker": "2", "label": "good"}
+    row = {**HISTORY, "validations": [vote]}
+    run(source(None, {"history.jsonl": [row]}), None)
+    more = {
+        **row,
+        "validations": [vote, {"worker": None, "label": "good"}, {**vote, "worker": "5"}],
+    }
+    path = source(None, {"history.jsonl": [row, more]})
+    told = run(path, None)
+    assert told[-1] == "0 new, 2 known before."
+    assert sum("2 votes" in line for line in told) == 1
+    assert Validation.objects.count() == 1
+
+
+def test_votes_of_one_example_twice_in_a_file_are_counted(db, source):
+    row = {**HISTORY, "validations": [{"worker": "2", "label": "good"}]}
+    later = {**HISTORY, "validations": [{"worker": "3", "label": "bad"}]}
+    told = run(source(None, {"history.jsonl": [row, later]}), None)
+    assert sum("1 votes" in line for line in told) == 1
+    assert Validation.objects.get().label == "good"
+
+
+def test_the_first_places_of_what_is_not_kept_are_named(db, source):
+    skipped = {"completed_by": 2, "was_cancelled": True, "result": []}
+    tasks = [{"id": n, "data": {"text": f"t{n}"}, "annotations": [skipped]} for n in range(1, 9)]
+    told = run(source("label_studio", {"a.json": tasks}), "label_studio")
+    [line] = [line for line in told if "8 skipped" in line]
+    assert line.count("a.json:") == 5
+    assert line.endswith("…)")
