@@ -7,6 +7,7 @@ from django.core.files.storage import default_storage
 from django.db import transaction
 
 from annotation.models import Attempt, Example, TargetOutput
+from dynabench.accounts.counting import tidy_counted_people
 from dynabench.accounts.models import Annotator, LogEntry, User
 from dynabench.demo.community import DOMAIN, model_folder
 from evaluation.models import (
@@ -43,7 +44,9 @@ def forget() -> int:
         LogEntry.objects.filter(task=SIMULATED).delete()
         people = User.objects.filter(email__endswith=f"@{DOMAIN}")
         Annotator.objects.filter(user__in=people).delete()
+        count_of_people = people.count()
         people.delete()
+        tidy_counted_people(count_of_people)  # nothing counts for made-up addresses
     for name in files:
         default_storage.delete(name)
     shutil.rmtree(model_folder(), ignore_errors=True)

@@ -13,7 +13,7 @@ from tests.support.writing import ok, open_form, signed_in
 from tests.web.conftest import HTMX
 from validation.decisions.consensus_rows import policy_of
 from validation.decisions.replay import replay
-from validation.judging.page import OF_MODEL
+from validation.judging.wording import OF_MODEL
 from validation.models import Consensus
 from validation.statistics.counts import _target_right
 

@@ -19,7 +19,7 @@ from tests.support.judging import write
 from tests.support.owner_pages import crowd  # noqa: F401
 from validation.models import Validation
 from validation.rules.gold_check import Check
-from validation.rules.reading import is_unread
+from validation.rules.reading import WORDS_A_SECOND
 from validation.statistics.people import author_statistics, validator_statistics
 
 URL = "/own/nli/annotators/"
@@ -58,7 +58,7 @@ def test_who_answers_faster_than_anybody_reads_is_shown_to_owners(as_alice, crow
     assert (known[fast].unread.value, known[slow].unread.value) == (1, 0)
     assert known[crowd["mallory"]].reading_check is Check.UNKNOWN
     for one in Validation.objects.filter(validator__in=[fast, slow, few]):
-        assert is_unread(one.seconds, one.words) == (one.seconds < 2)
+        assert (one.seconds * WORDS_A_SECOND < one.words) == (one.seconds < 2)
     renew_notices()
     notice = nli.task.notices.get(kind="reading")
     assert (notice.numbers, address(notice)) == ({"count": 1}, URL)

@@ -40,15 +40,6 @@ def words_in(value: Any) -> int:
     return sum(map(words_in, value)) if isinstance(value, list | tuple) else 0
 
 
-def is_unread(seconds: float, words: int) -> bool:
-    """Tell whether these words cannot have been read in that time.
-
-    >>> is_unread(3.9, 60), is_unread(4.0, 60)
-    (True, False)
-    """
-    return seconds * WORDS_A_SECOND < words
-
-
 def reads_too_little(unread: int, timed: int) -> bool:
     """Tell whether a judge gave most votes faster than anybody reads: evidence, and no verdict.
 

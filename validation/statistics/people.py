@@ -185,7 +185,10 @@ class Pace(NamedTuple):
 
 
 def counted_paces() -> dict[str, Count]:
-    """Return what a query of votes counts for a `Pace`; the rule is `reading.is_unread`."""
+    """Return what a query of votes counts for a `Pace`.
+
+    A vote is unread if its words cannot have been read in its time, by WORDS_A_SECOND.
+    """
     timed = Q(seconds__isnull=False, words__isnull=False)
     unread = timed & Q(seconds__lt=Cast("words", FloatField()) / WORDS_A_SECOND)
     return {"timed": Count("pk", filter=timed), "unread": Count("pk", filter=unread)}
