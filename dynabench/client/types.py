@@ -498,6 +498,7 @@ class ComparedRow(TypedDict):
     judged: int | None
     to_judge: int | None
     metric: str
+    is_rounded: bool
     slice: str
     a: Interval
     b: Interval
@@ -728,7 +729,8 @@ class NewDuty(DutyChange):
     """Who is asked for what. Without amount and share: for equal parts of what is judged."""
 
     kind: Literal["write", "judge"]
-    emails: list[str]
+    emails: NotRequired[list[str]]
+    names: NotRequired[list[str]]
     round: NotRequired[int | None]
 
 
@@ -1055,7 +1057,8 @@ class Member(TypedDict):
     """A person's role in a task."""
 
     id: int
-    email: str
+    name: str
+    email: str | None
     role: Literal["owner", "editor", "reviewer", "viewer", "annotator", "writer", "judge"]
     counts: bool
 
@@ -1183,7 +1186,20 @@ class NewTraining(TypedDict):
 class NoAnswer(TypedDict):
     """Why a target gave no usable answer."""
 
-    reason: Literal["down", "slow", "busy", "rubbish", "refused", "misconfigured"]
+    reason: Literal[
+        "down",
+        "slow",
+        "busy",
+        "rubbish",
+        "refused",
+        "too_long",
+        "filtered",
+        "declined",
+        "empty",
+        "unmatched",
+        "unfinished",
+        "misconfigured",
+    ]
     message: str
     detail: str
 
@@ -1272,6 +1288,7 @@ class OwnDuty(TypedDict):
 class Duty(OwnDuty):
     """What somebody is asked for, and how far they are; of everybody's what all did."""
 
+    name: str | None
     email: str | None
     wanted: int | None
 
@@ -1501,6 +1518,7 @@ class Score(TypedDict):
     low: NotRequired[float | None]
     high: NotRequired[float | None]
     n: int
+    is_rounded: bool
 
 
 class SecondOpinion(TypedDict):
@@ -1730,7 +1748,7 @@ class TeamMember(TypedDict):
 
     id: int
     name: str
-    email: str
+    email: str | None
     is_owner: bool
     joined_at: str | None
 
@@ -1774,6 +1792,7 @@ class ToldChat(TypedDict):
     max_tokens: int
     stop: list[str]
     logprobs: bool
+    reader: str
     price_in: float
     price_out: float
     most_cost: float | None
@@ -1890,6 +1909,7 @@ class Usage(TypedDict):
     cost: NotRequired[float | None]
     latency_seconds: NotRequired[float | None]
     latency_p95_seconds: NotRequired[float | None]
+    unanswered: NotRequired[dict[str, int] | None]
 
 
 class Validator(TypedDict):
@@ -1900,10 +1920,12 @@ class Validator(TypedDict):
     notes: dict[str, str]
     gold_check: Literal["pass", "fail", "unknown"]
     agreement_check: Literal["pass", "fail", "unknown"]
+    reading_check: Literal["pass", "fail", "unknown"]
     votes: int
     reliability: Rate | None
     kappa: float | None
     gold: Rate | None
+    unread: Rate | None
     cannot_tell: Rate | None
     skipped: Rate | None
     flags: int
