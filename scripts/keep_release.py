@@ -21,7 +21,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 # Where a value of the field's type alone is refused.
 VALUES: dict[str, dict[str, Any]] = {
+    "leaderboard.Comparison": {"left_id": 1, "right_id": 2},
+    "leaderboard.Battle": {"gold_id": 1},
     "annotation.Attempt": {"state": "failed"},
+    "evaluation.Allowance": {"task_id": 1},
     "annotation.Example": {"inputs": {"hypothesis": "It is so.", "label": "neutral"}},
     "evaluation.Submission": {"kind": "hub"},
     "leaderboard.Snapshot": {"number": 1},
@@ -33,6 +36,10 @@ VALUES: dict[str, dict[str, Any]] = {
     "validation.OwnerDecision": {"label": "neutral"},
     "validation.Validation": {"label": "neutral"},
 }
+
+
+TWO = {"leaderboard.Contestant": "name"}
+"""Tables of which another row points at two rows, which differ in this column."""
 
 
 def fill() -> None:
@@ -48,7 +55,10 @@ def fill() -> None:
     while left:
         ready = [model for model in left if not needed(model) & {*left} - {model}]
         for model in ready:
-            model._base_manager.bulk_create([model(**row(model))])
+            rows = [row(model)]
+            if column := TWO.get(model._meta.label):
+                rows.append(rows[0] | {column: "other"})
+            model._base_manager.bulk_create([model(**one) for one in rows])
         left = [model for model in left if model not in ready]
     connection.close()
 

@@ -43,9 +43,15 @@ class AddressValidator(EmailValidator):
 
 
 def _is_host(address: str) -> bool:
-    """Whether what follows the @ can be asked for, as mail writes it (IDNA)."""
+    """Whether what follows the @ is a name that can be asked for, as mail writes it (IDNA).
+
+    A number in brackets is none: few servers take mail for one, and it would be another spelling.
+    """
+    host = address.rpartition("@")[2]
+    if host.startswith("["):
+        return False
     try:
-        address.rpartition("@")[2].encode("idna")
+        host.encode("idna")
     except UnicodeError:
         return False
     return True

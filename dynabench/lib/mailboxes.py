@@ -1,21 +1,31 @@
 """E-mail addresses as one mailbox, however they are written: a pure rule."""
 
+import re
 import unicodedata
 
 
 def normal_address(address: str) -> str:
     """Return the form in which an address is counted.
 
-    Case, Unicode's compatible forms, the spelling of the domain (IDNA) and a tag after "+" make no
-    difference. Never raises: what is no address is returned folded.
+    Case, Unicode's compatible forms, the spelling of the domain (IDNA), quotes around the local
+    part (RFC 5321, 4.1.2) and a tag after "+" make no difference. Never raises: what is no address
+    is returned folded.
 
-    >>> normal_address("Ada+two@EXAMPLE.com.")
+    >>> normal_address('"Ad\\a+two"@EXAMPLE.com.')
     'ada@example.com'
     """
     folded = unicodedata.normalize("NFKC", address.strip()).casefold()
     local, _, domain = folded.rpartition("@")
+    local = _unquoted(local)
     mailbox = local.partition("+")[0] or local
     return f"{mailbox}@{_ascii_domain(domain.rstrip('.'))}"
+
+
+def _unquoted(local: str) -> str:
+    """Return a local part without quotes, in which a backslash stands before any letter."""
+    if len(local) < 2 or local[0] != '"' or local[-1] != '"':
+        return local
+    return re.sub(r"\\(.)", r"\1", local[1:-1])
 
 
 def _ascii_domain(domain: str) -> str:

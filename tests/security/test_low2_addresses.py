@@ -11,6 +11,7 @@ from tests.support.factories import PASSWORD, UserFactory
 pytestmark = pytest.mark.django_db
 ROLE = {"role": "judge"}
 ODD = [
+    "ada@[93.184.216.34]",
     "a@\u202etset.kta", "a@ex\u200bample.org", "a@ex\u00adample.org", '"\x01"@example.org',
     "a@" + "\u00fc" * 60 + ".de", "a@xn--.com", "a@ex\u2028ample.org", f"{'a' * 250}@x.org",
     "\u202ea@example.org",

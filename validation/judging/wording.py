@@ -94,4 +94,5 @@ def verdict_words(config: TaskConfig, verdict: str, outcome: str) -> str:
         return str(getattr(config.validation.answers, verdict))
     if not is_about_model(config, outcome):
         return ""
-    return _(OF_SECRET[verdict] if config.verdict.type == "secret" else OF_MODEL[verdict])
+    words = OF_SECRET if config.verdict.type == "secret" else OF_MODEL
+    return _(words[verdict])

@@ -13,6 +13,9 @@ from dynabench.lib.mailboxes import normal_address
         "ada+second@example.com",
         "ada+a+b@example.com.",
         "\uff21da@example.com",  # a full-width A
+        '"ada"@example.com',
+        '"ada+1"@example.com',
+        r'"\a\d\a"@example.com',
     ],
 )
 def test_one_mailbox_is_one_address(written):
@@ -25,7 +28,8 @@ def test_a_domain_is_the_same_in_letters_and_in_ascii():
 
 
 @pytest.mark.parametrize(
-    "written", ["", "@", "nobody", "+@x.example", "a@\u202etset.kta", "a@x..y"]
+    "written",
+    ["", "@", "nobody", "+@x.example", "a@\u202etset.kta", "a@x..y", '"', '""@x', '"\\"@x'],
 )
 def test_what_is_no_address_is_folded_and_never_raises(written):
     assert normal_address(written)
