@@ -71,14 +71,19 @@ def shell(code: str, home: Path, database: str, root: Path) -> str:
     return done.stdout.splitlines()[-1]
 
 
+LEFT_BEHIND = ("tasks_taskgroup", "tasks_taskgroup_tasks")
+
+
 def kept_every_row(dump: str, printed: str) -> None:
     """No table has fewer rows than the dump of the release."""
     rows = Counter(re.findall(r'(?m)^INSERT INTO (?:public\.)?"?(\w+)"? VALUES', dump))
     found = json.loads(printed.replace("'", '"'))
     assert {table for table in found if found[table] < rows[table]} == set()
-    assert found["communities_community"] == rows["tasks_taskgroup"]
+    # 0.3.0 made communities of task groups, and left their tables for the release before it.
+    groups = rows["tasks_taskgroup"] or rows["communities_community"]
+    assert found["communities_community"] == groups
     made = re.findall(r'(?m)^CREATE TABLE (?:public\.)?"?(\w+)"?', dump)
-    assert {*made} - rows.keys() <= {"sqlite_sequence"}
+    assert {*made} - rows.keys() <= {"sqlite_sequence", *LEFT_BEHIND}
 
 
 @each_release
