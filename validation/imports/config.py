@@ -1,27 +1,25 @@
 """The configuration of a task that an import makes, from the fields and labels it saw."""
 
 import json
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dynabench.lib.words import label_text
-from tasks.config.checks import RESERVED
 from tasks.config.loading import dump_config, load_config
 from tasks.formats.base import UNKNOWN, Terms
 from tasks.services import title_of
+from validation.imports.columns import titled
 from validation.rules.consensus import Policy
 
 ANSWER = "label"
 MOST_LABELS = 30
 """With more different answers they are free text, not labels."""
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,59}")
 
 
 def created_config(
     code: str,
-    context: Iterable[str],
-    inputs: Iterable[str],
+    context: Mapping[str, str],
+    inputs: Mapping[str, str],
     labels: Iterable[str],
     policy: Policy | None,
     most_votes: int,
@@ -31,13 +29,12 @@ def created_config(
 ) -> str:
     """A configuration in YAML, whose answers are in the field `label`.
 
-    labels: every answer of an author, a model or a validator, in order. most_votes: on one example.
-    about_model: unless they choose labels, people judge the model's answers. Raises ConfigError.
+    context, inputs: the column of each field. labels: every answer of an author, a model or a
+    validator, in order. most_votes: on one example. about_model: unless they choose labels, people
+    judge the model's answers. Raises ConfigError.
     """
-    context = _usable(context, {ANSWER})
-    inputs = _usable(inputs, {ANSWER, *context})
     if not context and not inputs:
-        inputs = ["text"]
+        inputs = {"text": "text"}
     values = [*filter(None, dict.fromkeys(label_text(label) for label in labels))]
     is_choice = 2 <= len(values) <= MOST_LABELS
     answer = {"type": "multiclass", "labels": values} if is_choice else {"type": "long_text"}
@@ -46,9 +43,15 @@ def created_config(
         "version": 1,
         "name": title_of(code),
         "goal": {"text": "Write an example that the model gets wrong"},
-        "context": [{"name": name, "type": "text"} for name in context],
+        "context": [
+            {"name": name, "type": "text", **titled(name, column)}
+            for name, column in context.items()
+        ],
         "input": [
-            *({"name": name, "type": "long_text"} for name in inputs),
+            *(
+                {"name": name, "type": "long_text", **titled(name, column)}
+                for name, column in inputs.items()
+            ),
             *([] if about_model else [{"name": ANSWER, **answer}]),
         ],
         "output": [{"name": ANSWER, **(answer if about_model else {})}],
@@ -72,9 +75,3 @@ def _verdict(is_choice: bool, about_model: bool) -> dict[str, Any]:
     if is_choice:
         return {"type": "exact_match", "fields": [ANSWER]}
     return {"type": "ask_user"} if about_model else {"type": "string_f1", "field": ANSWER}
-
-
-def _usable(names: Iterable[str], taken: set[str]) -> list[str]:
-    """The names that a configuration can give to a field, in their order."""
-    refused = {*RESERVED, *taken}
-    return [name for name in names if _NAME.fullmatch(name) and name not in refused]

@@ -18,7 +18,6 @@ from annotation.models import Example, TargetOutput
 from dynabench.accounts.services import log
 from dynabench.lib.errors import Invalid
 from tasks.config.schema import CORRECTION, TaskConfig
-from tasks.config.values import check_value
 from tasks.contexts.files import context_digest
 from tasks.formats.base import Line
 from tasks.line_files import BadRow
@@ -189,6 +188,7 @@ class _Import:
         """The steps that need all lines."""
         for task in self._tasks.values():
             task.finish()
+            self.summary.renamed |= task.renamed
         for round in self._rounds.values():
             round.finish()
             self.summary.rounds[str(round.round)] = round.new
@@ -256,22 +256,27 @@ class _ImportedRound:
             if line.row.author_verdict and not is_claimed:
                 bad(line.place, line.text, NOT_ASKED)
                 continue
-            if wrong := _wrong_talk(self._task.task.config, line.row):
-                bad(line.place, line.text, wrong)
-                continue
             if line.row.uid in written_here:
                 bad(line.place, line.text, f"{self.round} has this example; {ELSEWHERE}")
                 continue
             known = have.get(line.row.uid)
             if known is None:
                 have[line.row.uid] = line.digest
-                found.append(line)
+                try:
+                    found.append(self._fitted(line))
+                except BadRow as error:
+                    bad(line.place, line.text, str(error))
             elif known != line.digest:
                 where = f"uid {line.row.uid} names another example of {self.round}"
                 bad(line.place, line.text, f"{where}; give it another uid, or use --round")
             else:
                 again.append(line)
         return found, again
+
+    def _fitted(self, line: ParsedLine) -> ParsedLine:
+        """The line under the names of the task's fields. Raises BadRow."""
+        row = self._task.fitted(line.row)
+        return replace(line, row=row, context=context_digest(dict(row.context)))
 
     def _written_here(self, uids: Iterable[str]) -> set[str]:
         """Which of them are examples of the site, which go out under their uuid."""
@@ -440,17 +445,6 @@ def _plain_rows(options: Options) -> tuple[str, list[str]]:
         return "", []
     task = Task.objects.filter(code=code).first()
     return code, [one.name for one in task.config.context] if task else []
-
-
-def _wrong_talk(config: TaskConfig, row: HistoryRow) -> str:
-    """Why a conversation of the row is none; empty where all are."""
-    groups = (("context", config.context, row.context), ("input", config.input, row.input))
-    for place, components, values in groups:
-        for one in components:
-            if one.type == "chat" and one.name in values:
-                for wrong in check_value(one, values[one.name], {}):
-                    return f"{place}.{one.name}: {wrong}"
-    return ""
 
 
 def _digest(row: HistoryRow) -> str:

@@ -22,7 +22,8 @@ class Left:
 class Summary:
     """How many of a file's lines were new, known and bad; `rounds`: new examples by round.
 
-    left: what of the good lines is not kept, by its name.
+    left: what of the good lines is not kept, by its name. renamed: the fields of columns that no
+    field can be called by.
     """
 
     new: int = 0
@@ -30,6 +31,7 @@ class Summary:
     bad: int = 0
     rounds: dict[str, int] = field(default_factory=dict)
     left: dict[str, Left] = field(default_factory=dict)
+    renamed: dict[str, str] = field(default_factory=dict)
 
     def leave(self, what: str, place: Place, count: int = 1) -> None:
         """Count what is not kept."""
@@ -38,8 +40,17 @@ class Summary:
         if len(left.places) < MOST_PLACES:
             left.places.append(str(place))
 
-    def kept_out(self) -> list[str]:
-        """A sentence for each kind of what is not kept, with the first places."""
+    def notes(self) -> list[str]:
+        """A sentence for each column under another name, and each kind of what is not kept."""
+        return [
+            *(
+                f"The column {column!r} is the field {name}."
+                for column, name in self.renamed.items()
+            ),
+            *self._kept_out(),
+        ]
+
+    def _kept_out(self) -> list[str]:
         return [
             f"Not kept: {left.count:,} {what} ({', '.join(left.places)}"
             f"{', …' if left.count > len(left.places) else ''})"

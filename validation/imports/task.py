@@ -18,6 +18,7 @@ from tasks.formats.base import UNKNOWN, Terms
 from tasks.models import TargetModel, TargetVersion, Task
 from tasks.services import make_imported
 from validation.bulk_insert import Table
+from validation.imports.columns import KnownFields, NewFields
 from validation.imports.config import MOST_LABELS, created_config
 from validation.imports.rows import HistoryRow
 from validation.rules.claims import is_about_model, label_field
@@ -83,8 +84,8 @@ class ImportedTask:
         self._is_span = task.config.component(self.field).type == "span"
         self._people: dict[str | None, int] = {}
         self._targets: dict[str, tuple[int, int]] = {}
-        self._context: dict[str, None] = {}
-        self._input: dict[str, None] = {}
+        self._new_fields = NewFields(self.field)
+        self._fields = self._new_fields if self._created else KnownFields(task.config)
         self._labels: set[str] = set()
         self._judge, self._offered = options.judge, options.labels
         own = task.config.component(self.field).values
@@ -103,13 +104,22 @@ class ImportedTask:
                 f"There is no task {code!r}. Tasks: {known or 'none'}. Name one with --task, or "
                 "make it with --create."
             )
-        text = created_config(code, (), (), (), options.policy, 0)
+        text = created_config(code, {}, {}, (), options.policy, 0)
         try:
             task = make_imported(code, text, partial(_owner, options.owner))
         except Refused as error:
             raise ImportRefused(str(error)) from None
         self._created = True
         return task
+
+    @property
+    def renamed(self) -> Mapping[str, str]:
+        """Columns whose fields have another name."""
+        return self._fields.renamed
+
+    def fitted(self, row: HistoryRow) -> HistoryRow:
+        """The row with each column under the name of its field. Raises BadRow."""
+        return self._fields.fitted(row)
 
     def inputs(self, row: HistoryRow) -> dict[str, Any]:
         """The author's inputs, with their label under the task's answer field."""
@@ -132,8 +142,6 @@ class ImportedTask:
         return label
 
     def _note(self, row: HistoryRow) -> None:
-        self._context |= dict.fromkeys(row.context)
-        self._input |= dict.fromkeys(row.input)
         self._most_votes = max(self._most_votes, len(row.votes))
         if len(self._labels) <= MOST_LABELS:
             said = [row.author_label, row.answer and row.answer.label]
@@ -214,8 +222,8 @@ class ImportedTask:
         try:
             text = created_config(
                 self.task.code,
-                self._context,
-                self._input,
+                self._new_fields.of("context"),
+                self._new_fields.of("input"),
                 [*self._offered, *sorted(self._labels)],
                 self._policy,
                 self._most_votes,

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.config.loading import load_config
+from validation.imports.columns import NewFields
 from validation.imports.config import MOST_LABELS, created_config
-from validation.imports.rows import BadRow, ModelPrediction, parse_line, spelled_row
+from validation.imports.rows import BadRow, HistoryRow, ModelPrediction, parse_line, spelled_row
 from validation.rules.consensus import Policy
 
 ROW = {
@@ -188,8 +189,13 @@ names = st.lists(st.text(max_size=5) | st.sampled_from(["text", "label", "id", "
     st.sampled_from(POLICIES), st.integers(0, 9),
 )  # fmt: skip
 def test_a_task_can_be_made_of_anything(context, inputs, labels, policy, votes):
-    policy = Policy.parse(policy)
-    config = load_config(created_config("my-task", context, inputs, labels, policy, votes))
+    fields = NewFields("label")
+    row = {**ROW, "context": dict.fromkeys(context, "a"), "input": dict.fromkeys(inputs, "b")}
+    fitted = fields.fitted(HistoryRow.model_validate(row))
+    told = fields.of("context"), fields.of("input")
+    config = load_config(created_config("my-task", *told, labels, Policy.parse(policy), votes))
+    assert {one.name for one in config.context} == {*fitted.context}
+    assert len(fitted.context) + len(fitted.input) == len(context) + len(inputs)
     assert config.answer_field == "label"
     assert config.name == "My task"
 
@@ -197,7 +203,9 @@ def test_a_task_can_be_made_of_anything(context, inputs, labels, policy, votes):
 def test_a_made_task_has_the_fields_and_labels_that_were_seen():
     labels = ["positive", "negative", "mixed"]
     config = load_config(
-        created_config("mood", ["prompt"], ["text"], labels, Policy.parse("at-least:3"), 5)
+        created_config(
+            "mood", {"prompt": "prompt"}, {"text": "text"}, labels, Policy.parse("at-least:3"), 5
+        )
     )
     assert config.component("label").values == tuple(labels)
     assert config.model_fields == ("prompt", "text")
@@ -207,7 +215,9 @@ def test_a_made_task_has_the_fields_and_labels_that_were_seen():
 
 def test_many_answers_are_free_text():
     answers = [f"answer {n}" for n in range(MOST_LABELS + 1)]
-    config = load_config(created_config("qa", ["passage"], ["question"], answers, None, 0))
+    config = load_config(
+        created_config("qa", {"passage": "passage"}, {"question": "Q?"}, answers, None, 0)
+    )
     assert (config.validation.mode, config.verdict.type) == ("verdict", "string_f1")
 
 

@@ -153,7 +153,7 @@ class Command(BaseCommand):
         self.stderr.write(f"{chr(13) if self.stderr.isatty() else ''}{self._read:,} lines read")
         for name, count in summary.rounds.items():
             self.stdout.write(f"{name}: {count:,} new")
-        for sentence in summary.kept_out():
+        for sentence in summary.notes():
             self.stdout.write(sentence)
         bad_file = f" in {self._bad_file}" if collects else ""
         left_out = f", {summary.bad:,} bad{bad_file}" if summary.bad else ""

@@ -1,0 +1,126 @@
+"""Under which name each column of an import is a field of its task. Pure."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tasks.config.checks import RESERVED
+from tasks.config.schema import TaskConfig
+from tasks.config.values import check_value
+from tasks.line_files import BadRow
+from validation.imports.rows import HistoryRow
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,59}")
+LONGEST = 50
+LONGEST_TITLE = 200
+Group = tuple[str, str]
+"""Whether a column is of the context or of the input, and its name."""
+
+
+class NewFields:
+    """The fields of a task that an import makes: each column is one, in the order of coming.
+
+    A column whose name no field can have gets another, and its own name as title.
+    """
+
+    def __init__(self, answer: str):
+        self._taken = {*RESERVED, answer}
+        self._names: dict[Group, str] = {}
+
+    def fitted(self, row: HistoryRow) -> HistoryRow:
+        """The row under the names of fields."""
+        context = {self._name("context", name): value for name, value in row.context.items()}
+        given = {self._name("input", name): value for name, value in row.input.items()}
+        return row.model_copy(update={"context": context, "input": given})
+
+    def of(self, group: str) -> dict[str, str]:
+        """The fields of the context or of the input, and the column of each."""
+        return {name: column for (place, column), name in self._names.items() if place == group}
+
+    @property
+    def renamed(self) -> dict[str, str]:
+        """Columns that have another name as fields."""
+        return {column: name for (_, column), name in self._names.items() if column != name}
+
+    def _name(self, group: str, column: str) -> str:
+        if (group, column) not in self._names:
+            self._names[group, column] = name = field_name(column, self._taken)
+            self._taken.add(name)
+        return self._names[group, column]
+
+
+class KnownFields:
+    """The fields of a task that is there already."""
+
+    def __init__(self, config: TaskConfig):
+        self._config = config
+        self._context = {one.name for one in config.context}
+        others = (*config.input, *config.output, *config.metadata.create)
+        self._input = {one.name for one in others} - self._context
+        self._titles = {
+            one.label[:LONGEST_TITLE]: one.name
+            for one in (*config.context, *config.input)
+            if one.label
+        }
+        self.renamed: dict[str, str] = {}
+
+    def fitted(self, row: HistoryRow) -> HistoryRow:
+        """The row, each column under its field's name and where that is. Raises BadRow."""
+        context: dict[str, Any] = {}
+        given: dict[str, Any] = {}
+        for column, value in (*row.context.items(), *row.input.items()):
+            name = self._name(column)
+            values = context if name in self._context else given
+            if name in values:
+                raise BadRow(f"`{name}` stands twice, in context and in input; leave one out")
+            values[name] = value
+        found = row.model_copy(update={"context": context, "input": given})
+        if wrong := _wrong_talk(self._config, found):
+            raise BadRow(wrong)
+        return found
+
+    def _name(self, column: str) -> str:
+        if column in self._context or column in self._input:
+            return column
+        name = self._titles.get(column[:LONGEST_TITLE])
+        if name is None:
+            fields = ", ".join((*self._context, *self._input))
+            raise BadRow(
+                f"the task has no field `{column}`; it has {fields}. Rename the column, leave it "
+                "out, or import into a new task with --create"
+            )
+        self.renamed[column] = name
+        return name
+
+
+def field_name(column: str, taken: Iterable[str]) -> str:
+    """The name of a column as a field: its own, or its Latin letters and a number."""
+    if _NAME.fullmatch(column) and column not in taken:
+        return column
+    plain = unicodedata.normalize("NFKD", column).encode("ascii", "ignore").decode()
+    base = re.sub(r"[^A-Za-z0-9]+", "_", plain).strip("_")[:LONGEST].strip("_")
+    if not base[:1].isalpha() or base in taken:
+        base = f"column_{base}".strip("_")
+    name, number = base, 1
+    while name in taken:
+        number += 1
+        name = f"{base}_{number}"
+    return name
+
+
+def titled(name: str, column: str) -> Mapping[str, str]:
+    """The title of a field: its column's name where that is another."""
+    title = column.strip()[:LONGEST_TITLE]
+    return {"label": title} if title and column != name else {}
+
+
+def _wrong_talk(config: TaskConfig, row: HistoryRow) -> str:
+    """Why a conversation of the row is none; empty where all are."""
+    groups = (("context", config.context, row.context), ("input", config.input, row.input))
+    for place, components, values in groups:
+        for one in components:
+            if one.type == "chat" and one.name in values:
+                for wrong in check_value(one, values[one.name], {}):
+                    return f"{place}.{one.name}: {wrong}"
+    return ""
