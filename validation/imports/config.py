@@ -62,12 +62,7 @@ def created_config(
     if terms.license or terms.citation:
         config["about"] = {"license": terms.license, "citation": terms.citation}
     if policy and policy.rule != "dawid-skene":
-        votes: dict[str, Any] = {"rule": policy.rule}
-        if policy.rule in ("n-equal", "at-least"):
-            votes["needed"] = policy.needed
-        if policy.rule != "n-equal":
-            votes["of"] = max(most_votes, policy.needed)
-        config["validation"]["votes"] = votes
+        config["validation"]["votes"] = _votes(policy, most_votes)
     return dump_config(load_config(json.dumps(config)))
 
 
@@ -75,3 +70,12 @@ def _verdict(is_choice: bool, about_model: bool) -> dict[str, Any]:
     if is_choice:
         return {"type": "exact_match", "fields": [ANSWER]}
     return {"type": "ask_user"} if about_model else {"type": "string_f1", "field": ANSWER}
+
+
+def _votes(policy: Policy, most_votes: int) -> dict[str, Any]:
+    votes: dict[str, Any] = {"rule": policy.rule}
+    if policy.rule in ("n-equal", "at-least"):
+        votes["needed"] = policy.needed
+    if policy.rule != "n-equal":
+        votes["of"] = max(most_votes, policy.needed)
+    return votes
