@@ -92,13 +92,14 @@ def standing_lines(round: Round) -> Iterator[str]:
 
 
 def standing_rows(round: Round) -> Iterator[Mapping[str, Any]]:
-    """The same rows, one at a time."""
-    for chunk in _standing(round):
+    """The same rows, one at a time, with all corrections and what was imported with them."""
+    for chunk in _standing(round, is_whole=True):
         yield from (frozen.row for frozen in chunk)
 
 
-def _standing(round: Round) -> Iterator[Sequence[Frozen]]:
-    return Freezer(round).chunks(Example.objects.filter(round=round, retracted_at__isnull=True))
+def _standing(round: Round, *, is_whole: bool = False) -> Iterator[Sequence[Frozen]]:
+    freezer = Freezer(round, is_whole=is_whole)
+    return freezer.chunks(Example.objects.filter(round=round, retracted_at__isnull=True))
 
 
 def find_dataset_file(

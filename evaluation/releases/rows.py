@@ -20,6 +20,7 @@ from annotation.models import Example, TargetOutput
 from evaluation.models import PseudonymKey
 from evaluation.releases.splits import Counts
 from tasks.config.schema import CORRECTION, TaskConfig
+from tasks.formats.base import PRIVATE
 from tasks.models import Context, Round, TargetVersion
 from validation.models import OwnerDecision, Validation
 from validation.rules.corrections import right_answers
@@ -96,13 +97,15 @@ class Frozen(NamedTuple):
 class Freezer:
     """Makes rows of a round's examples, a chunk at a time, in the order of writing."""
 
-    def __init__(self, round: Round):
+    def __init__(self, round: Round, *, is_whole: bool = False):
+        """is_whole: rows tell all that was imported with them, but for what names people."""
         self._round, config = round, round.task.config
+        self._is_whole = is_whole
         key, _ = PseudonymKey.objects.get_or_create(task=round.task)
         self._key = bytes.fromhex(key.key)
         self._pseudonym = lru_cache(100_000)(self._new_pseudonym)
         self._answer, self._balanced = config.answer_field, balanced_field(config)
-        self._corrects = config.validation.corrections
+        self._corrects = config.validation.corrections or is_whole
         self._context = [component.name for component in config.context]
         self._input = [component.name for component in config.input]
         self._questions = [component.name for component in config.metadata.create]
@@ -196,7 +199,7 @@ class Freezer:
             "outcome": example.outcome,
             "model_wrong": MODEL_WRONG.get(example.outcome),
             **self._answers(outputs),
-            "metadata_json": to_json({n: metadata[n] for n in self._questions if n in metadata}),
+            "metadata_json": to_json(self._metadata(metadata, is_imported=bool(example.uid))),
             "generated_datetime": created.date().isoformat(),
             "time_elapsed": round((created - shown).total_seconds(), 1) if shown else None,
             "parent_uid": parent and (example.parent__uid or str(parent)),
@@ -204,6 +207,12 @@ class Freezer:
         }
         to_balance = label if self._balanced else ""
         return Frozen(example.pk, uid, example.annotator_id, to_balance, row["validated"], row)
+
+    def _metadata(self, metadata: Row, *, is_imported: bool) -> Row:
+        """What the configuration asks for, and of what was imported all that names nobody."""
+        if self._is_whole and is_imported:
+            return {name: value for name, value in metadata.items() if not PRIVATE.search(name)}
+        return {name: metadata[name] for name in self._questions if name in metadata}
 
     def _right(
         self, example: Any, inputs: Row, outputs: Sequence[Any], corrections: Sequence[Row]

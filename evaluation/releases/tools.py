@@ -1,7 +1,7 @@
 """A round as the file of another annotation tool; `tasks.formats` has the layouts."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from annotation.models import Example
@@ -10,7 +10,7 @@ from evaluation.releases.reading import standing_rows
 from evaluation.releases.rows import as_text, to_json
 from tasks.config.schema import TaskConfig
 from tasks.formats import TOOLS, written
-from tasks.formats.base import VERDICTS, Format, Item, Vote
+from tasks.formats.base import VERDICTS, Format, Item, Vote, taken_correction
 from tasks.models import Round, Task
 
 Row = Mapping[str, Any]
@@ -52,11 +52,7 @@ def _item(row: Row, config: TaskConfig) -> Item:
     label, start = (own["text"], own["start"]) if isinstance(own, dict) else (own, None)
     model, prediction = _prediction(row, answer)
     labels = [one.value for one in config.labels(answer)]
-    votes = [
-        Vote(who, said, said in VERDICTS and said not in labels)
-        for said, mode, who in row["validations"]
-        if mode != OF_OWNER
-    ]
+    votes = [*_votes(row, labels)]
     kept = {
         "uid": row["uid"],
         "round": row["round"],
@@ -98,5 +94,16 @@ def _prediction(row: Row, answer: str) -> tuple[str | None, dict[str, Any] | Non
     return model, {"model": model, "label": label, "probs": known}
 
 
+def _votes(row: Row, labels: Sequence[str]) -> Iterator[Vote]:
+    """The votes on a row with their corrections, without what an owner decided."""
+    typed = [(one["validator"], one["answer"]) for one in row["corrections"]]
+    for said, mode, who in row["validations"]:
+        if mode == OF_OWNER:
+            continue
+        correction = taken_correction(typed, who) if said == "incorrect" else ""
+        yield Vote(who, said, said in VERDICTS and said not in labels, correction)
+
+
 def _vote(vote: Vote) -> dict[str, str | None]:
-    return {"worker": vote.who, "verdict" if vote.is_verdict else "label": vote.label}
+    said = {"worker": vote.who, "verdict" if vote.is_verdict else "label": vote.label}
+    return {**said, "correction": vote.correction} if vote.correction else said

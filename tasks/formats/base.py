@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,10 @@ KINDS: Mapping[type, str] = {
     type(None): "null",
 }
 VERDICTS = ("correct", "incorrect", "flagged", "cannot_tell")
+PRIVATE = re.compile(
+    "annotator|worker|assignment|hit_?id|agent|mephisto|prolific|user|e-?mail", re.I
+)
+"""Names of metadata that tell of people, as platforms of workers write them."""
 KEPT = "dynabench"
 """Where an export for a tool keeps the row itself, as JSON, so that it comes back whole."""
 LEFT = "left_out"
@@ -67,6 +72,7 @@ class Vote(NamedTuple):
     who: str | None
     label: str
     is_verdict: bool = False
+    correction: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +180,15 @@ def vote_of(worker: Any, said: str, *, is_verdict: bool = False) -> Record:
     """A vote as history has it."""
     who = None if worker in (None, "") else str(worker)
     return {"worker": who, "verdict" if is_verdict else "label": said}
+
+
+def taken_correction(typed: list[tuple[Any, str]], who: Any) -> str:
+    """The first right answer that a person typed, taken off the list; empty without one."""
+    mine = next((one for one in typed if one[0] == who), None)
+    if mine is None:
+        return ""
+    typed.remove(mine)
+    return mine[1]
 
 
 def moment_of(record: Record, *names: str) -> float:

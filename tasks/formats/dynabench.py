@@ -11,7 +11,17 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tasks.formats.base import VERDICTS, Format, Item, Part, Record, checked, vote_of
+from tasks.formats.base import (
+    PRIVATE,
+    VERDICTS,
+    Format,
+    Item,
+    Part,
+    Record,
+    checked,
+    taken_correction,
+    vote_of,
+)
 from tasks.formats.reading import json_items
 from tasks.line_files import BadRow, strict_json
 
@@ -21,7 +31,6 @@ ANSWERS = ("label", "answer")
 OWN_VERDICT = {True: "incorrect", False: "correct"}
 MODES = ("placeholder",)
 """Votes that are none: they kept a person from an example."""
-PRIVATE = re.compile("annotator|worker|assignment|hit_?id|agent|mephisto|prolific", re.I)
 ROUND = re.compile(r"(?:round|rid|(?:^|[-_])r)[-_]?(\d{1,4})(?!\d)", re.I)
 ABOUT = ("tag", "split", "example_explanation", "model_explanation", "generated_datetime",
          "time_elapsed", "label", "parent_uid")  # fmt: skip
@@ -79,6 +88,11 @@ def write(item: Item) -> Record:
         "validations": [
             [one.get("verdict") or one["label"], "user", one["worker"]]
             for one in kept["validations"]
+        ],
+        "corrections": [
+            {"answer": one["correction"], "validator": one["worker"]}
+            for one in kept["validations"]
+            if one.get("correction")
         ],
         "metadata_json": json.dumps(kept["metadata"], ensure_ascii=False),
     }
@@ -155,12 +169,26 @@ def _votes(example: Record) -> Any:
     votes = example.get("validations") or []
     if not isinstance(votes, list):
         raise BadRow("`validations` is no list; each vote in it is one")
+    typed = _corrections(example)
     for number, vote in enumerate(votes, 1):
         if not isinstance(vote, list) or len(vote) < 3 or not isinstance(vote[0], str):
             raise BadRow(f"`validations[{number}]` must be a label, a mode and who gave it")
         said, mode, who = vote[:3]
         if said not in MODES and not (mode == "owner" and who is None):
-            yield vote_of(who, said, is_verdict=said in VERDICTS)
+            given = vote_of(who, said, is_verdict=said in VERDICTS)
+            right = taken_correction(typed, who) if said == "incorrect" else ""
+            yield {**given, "correction": right} if right else given
+
+
+def _corrections(example: Record) -> list[tuple[Any, str]]:
+    """Who typed which right answer, in our releases."""
+    given = example.get("corrections") or []
+    typed = given if isinstance(given, list) else [given]
+    for number, one in enumerate(typed, 1):
+        checked(
+            one, {"answer": str, "validator": (str, type(None))}, TITLE, f"corrections[{number}]"
+        )
+    return [(one["validator"], one["answer"]) for one in typed]
 
 
 def _metadata(example: Record) -> Record:

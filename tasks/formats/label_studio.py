@@ -60,7 +60,7 @@ def write(item: Item) -> Record:
 
     Label Studio refuses people whom it does not know, so a vote's author stands in its result.
     """
-    to = next(iter(item.texts))
+    to = next(iter(item.texts), KEPT)
     control, said = item.answer, item.prediction
     return {
         "data": {**item.texts, KEPT: item.kept},

@@ -136,6 +136,46 @@ def test_what_goes_out_comes_back(tool, db, anli, tmp_path):
     assert TargetModel.objects.count() == 2  # the models of R1 and R2, none of them twice
 
 
+@pytest.mark.parametrize("tool", [name for name, form in TOOLS.items() if not form.needs])
+def test_corrections_and_metadata_come_back(tool, db, tmp_path):
+    row = {
+        "task": "free", "round": 1, "uid": "f1", "context": {"passage": "Ada wrote it in 1843."},
+        "input": {"question": "When?"}, "author": None, "author_label": None, "model_wrong": None,
+        "model_prediction": {"model": "m1", "label": "in 1843", "probs": {"in 1843": 0.75}},
+        "validations": [
+            {"worker": "v1", "verdict": "incorrect", "correction": "1843"},
+            {"worker": "v2", "verdict": "incorrect"},
+            {"worker": None, "verdict": "incorrect", "correction": "In 1843."},
+            {"worker": "v3", "verdict": "correct"},
+        ],
+        "metadata": {"k": "v", "worker_id": "A1", "n": [1, None]},
+    }  # fmt: skip
+    path = tmp_path / "history.jsonl"
+    path.write_text(json.dumps(row))
+    run(path, "--create")
+    text = exported("free", 1, tool)
+    assert "A1" not in text
+    if tool == "doccano":  # it gives every text an id
+        text = json.dumps({**json.loads(text), "id": 1})
+    (tmp_path / "back.json").write_text(text)
+    run(tmp_path / "back.json", "--from", tool, "--task", "free", "--round", 2)
+    back = Example.objects.get(round__number=2)
+    assert back.metadata == {"k": "v", "n": [1, None]}
+    votes = Validation.objects.order_by("pk").values_list("verdict", "metadata")
+    assert [*votes.filter(example=back)] == [*votes.exclude(example=back)]
+
+
+def test_rows_without_a_text_do_not_end_an_export(db, tmp_path):
+    path = tmp_path / "a.jsonl"
+    row = {"task": "bare", "round": 1, "uid": "1", "context": {}, "input": {}, "author": None,
+           "author_label": None, "model_prediction": None, "model_wrong": None, "metadata": {},
+           "validations": [{"worker": "a", "label": "x"}]}  # fmt: skip
+    path.write_text(json.dumps(row))
+    run(path, "--create")
+    for tool in ("label_studio", "doccano", "argilla", "potato"):
+        assert '"uid' in exported("bare", 1, tool)
+
+
 def test_what_goes_out_does_not_come_back_beside_itself(nli, bob, tmp_path):
     voted(write(nli, bob), Vote(None, "cannot_tell"), by=[UserFactory()])
     path = tmp_path / "back.json"
