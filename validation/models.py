@@ -12,6 +12,9 @@ from tasks.models import Round
 from validation.rules.consensus import Vote
 from validation.rules.posterior import Fitted
 
+LONGEST_ANSWER = 5000
+"""Of a vote: labels are short, but imported answers may be free texts."""
+
 
 def _one_choice(name: str) -> models.CheckConstraint:
     """Either a label or a verdict; the rule of `validation.rules.consensus.Vote`."""
@@ -32,7 +35,7 @@ class Verdict(models.TextChoices):
 class Choice(models.Model):
     """A label, or a verdict on the author's answer; exactly one of them is filled."""
 
-    label = models.CharField(max_length=200, blank=True)
+    label = models.CharField(max_length=LONGEST_ANSWER, blank=True)
     verdict = models.CharField(max_length=11, choices=Verdict, blank=True)
 
     class Meta:

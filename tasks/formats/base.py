@@ -37,6 +37,8 @@ KEPT = "dynabench"
 """Where an export for a tool keeps the row itself, as JSON, so that it comes back whole."""
 LEFT = "left_out"
 """Where a layout's row counts what it does not keep, by its name. No field of the row itself."""
+FREE = "is_free"
+"""Where a layout's row says that people typed its answers. No field of the row itself."""
 UNANSWERED = "answers that are empty"
 Left = Counter[str]
 
@@ -56,7 +58,8 @@ ARRAY = ("[", "]")
 class Line(NamedTuple):
     """A record: where it stands, as it stands, and its row or what is wrong with it.
 
-    left: what of the record is not kept, and how often.
+    left: what of the record is not kept, and how often. is_free: its source says that answers are
+    texts, no labels.
     """
 
     place: str
@@ -64,6 +67,7 @@ class Line(NamedTuple):
     row: Mapping[str, Any] | None
     wrong: str = ""
     left: Mapping[str, int] = {}
+    is_free: bool = False
 
 
 class Vote(NamedTuple):
@@ -108,14 +112,14 @@ class Format:
 
     row: of all records of one item, each with the name of its file, the fields of a row of
     docs/operators.md, "Importing history", that the source tells, with votes in the order in which
-    people gave them, and under LEFT what is not kept; None where they tell only of items that are
-    not there. Raises BadRow. read: the numbered records of a file; raises
-    FileError. files: names of the files of a folder or an archive that hold records. same: what
-    names the item of a record, where several records are of one. row_of_all: returns `row`, given
-    all records, where only these together tell what one means; raises FileError. write: an item in
-    this layout, where others read it; None: it has no place there. frame: what stands around all
-    records of one JSON value; empty: a record a line. columns: of a table in CSV. needs: fields
-    that a task must have to go out so.
+    people gave them, under LEFT what is not kept and under FREE whether people type; None where
+    they tell only of items that are not there. Raises BadRow. read: the numbered records of a file;
+    raises FileError. files: names of the files of a folder or an archive that hold records. same:
+    what names the item of a record, where several records are of one. row_of_all: returns `row`,
+    given all records, where only these together tell what one means; raises FileError. write: an
+    item in this layout, where others read it; None: it has no place there. frame: what stands
+    around all records of one JSON value; empty: a record a line. columns: of a table in CSV. needs:
+    fields that a task must have to go out so.
     """
 
     title: str

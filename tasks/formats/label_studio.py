@@ -8,6 +8,7 @@ from typing import Any
 
 from tasks.formats.base import (
     ARRAY,
+    FREE,
     KEPT,
     LEFT,
     UNANSWERED,
@@ -41,10 +42,11 @@ def row(parts: Sequence[Part]) -> Record:
     kept = kept_row(data.pop(KEPT, None))
     votes, left = list(kept.pop("validations", [])), Left()
     votes += _votes(task["annotations"], left)
+    is_free = any(_is_typed(one) for one in task["annotations"])
     if drafts := task.get("drafts"):
         left["drafts"] += len(drafts) if isinstance(drafts, list) else 1
     if kept:
-        return {**kept, "validations": votes, LEFT: left}
+        return {**kept, "validations": votes, LEFT: left, FREE: is_free}
     return {
         "uid": str(task["id"]) if "id" in task else digest_of(data),
         "input": data,
@@ -52,6 +54,7 @@ def row(parts: Sequence[Part]) -> Record:
         "validations": votes,
         "metadata": {name: task[name] for name in ("meta", "file_upload") if task.get(name)},
         LEFT: left,
+        FREE: is_free,
     }
 
 
@@ -112,6 +115,12 @@ def _vote(annotation: Record, where: str, left: Left) -> Record | None:
     who = annotation.get("completed_by")
     who = who.get("id") if isinstance(who, dict) else who
     return vote_of(who, said, is_verdict=control == VERDICT and said in VERDICTS)
+
+
+def _is_typed(annotation: Record) -> bool:
+    """Whether people type the answer, but for the verdict on another's."""
+    results = [] if annotation.get("was_cancelled") else annotation["result"]
+    return any(one["type"] == "textarea" and one["from_name"] != VERDICT for one in results)
 
 
 def _prediction(given: Any, left: Left) -> Record | None:

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from tasks.formats.base import (
+    FREE,
     KEPT,
     LEFT,
     UNANSWERED,
@@ -30,6 +31,8 @@ from tasks.line_files import BadRow
 TITLE = "Potato"
 LABELS = ("labels", "label_annotations")
 TEXTS = ("text", "displayed_text")
+TYPED = ("text_box", "free_response")
+"""Inputs for text."""
 MARKED = ("spans", "links", "span_annotations", "link_annotations")
 """Answers that are no labels."""
 ANSWERS = {*LABELS, *MARKED, "behavioral_data", "instance_id", "user_id", "annotator_origin"}
@@ -38,20 +41,22 @@ ANSWERS = {*LABELS, *MARKED, "behavioral_data", "instance_id", "user_id", "annot
 def row(parts: Sequence[Part]) -> Record:
     """An item, each person's answer a vote; other fields of the item are metadata."""
     item: Record = {}
-    votes, left = [], Left()
+    votes, left, is_free = [], Left(), False
     for name, record in _once(parts):
         _refuse_spans(record)
         if any(key in record for key in LABELS):
             votes += _votes(name, record, left)
+            is_free = is_free or _is_typed(record)
         if any(key in record for key in TEXTS):
             if any(record[key] != item[key] for key in TEXTS if key in record and key in item):
                 raise BadRow(f"the id {same(item)} has another text in {name}; give one of them")
             item = {**record, **item}
     if not item:
         raise BadRow("nothing has its text; give a folder that holds Potato's data file, too")
+    about = {LEFT: left, FREE: is_free}
     kept = kept_row(item.get(KEPT))
     if kept:
-        return {**kept, "validations": [*kept.get("validations", []), *votes], LEFT: left}
+        return {**kept, "validations": [*kept.get("validations", []), *votes], **about}
     text = item.get("text", item.get("displayed_text"))
     others = {"id", *TEXTS, *ANSWERS}
     return {
@@ -59,7 +64,7 @@ def row(parts: Sequence[Part]) -> Record:
         "input": {"text": checked({"text": text}, {"text": str}, TITLE)["text"]},
         "validations": votes,
         "metadata": {name: value for name, value in item.items() if name not in others},
-        LEFT: left,
+        **about,
     }
 
 
@@ -118,6 +123,12 @@ def _votes(name: str, record: Record, left: Left) -> list[Record]:
         left[UNANSWERED] += 1
     who = record.get("user_id") or _person(name)
     return [vote_of(who, answer) for answer in answers]
+
+
+def _is_typed(record: Record) -> bool:
+    """Whether the answers stand in inputs for text."""
+    said = next(record[key] for key in LABELS if key in record).values()
+    return any(name in TYPED for inputs in said for name in inputs)
 
 
 def _answer(name: str, value: Any) -> str:

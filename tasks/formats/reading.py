@@ -19,7 +19,7 @@ from typing import IO, Any, cast
 import ijson
 
 from dynabench.lib.damage import damage_of
-from tasks.formats.base import LEFT, Format, Line, Numbered, Part, Record
+from tasks.formats.base import FREE, LEFT, Format, Line, Numbered, Part, Record
 from tasks.line_files import (
     DEEPEST,
     PART,
@@ -179,8 +179,8 @@ def _line(place: str, texts: list[tuple[str, bytes]], form: Format) -> Line:
     try:
         parts: list[Part] = [(name, _record(text)) for name, text in texts]
         row = form.row(parts)
-        left = row.pop(LEFT, {}) if row else {}
-        return Line(place, texts[0][1], row, left=left)
+        left, is_free = (row.pop(LEFT, {}), row.pop(FREE, False)) if row else ({}, False)
+        return Line(place, texts[0][1], row, left=left, is_free=is_free)
     except BadRow as error:
         return Line(place, texts[0][1], None, str(error))
 

@@ -152,3 +152,52 @@ def test_the_first_places_of_what_is_not_kept_are_named(db, source):
     [line] = [line for line in told if "8 skipped" in line]
     assert line.count("a.json:") == 5
     assert line.endswith("…)")
+
+
+def typed(*answers):
+    return [
+        {"id": n, "data": {"text": f"t{n}"}, "annotations": [{"completed_by": n, "result": [
+            {"from_name": "why", "type": "textarea", "value": {"text": [answer]}}]}]}
+        for n, answer in enumerate(answers)
+    ]  # fmt: skip
+
+
+def test_what_people_typed_is_free_text_and_goes_out_as_such(db, source, tmp_path):
+    long = " ".join(["It is."] * 500)
+    run(source("label_studio", {"a.json": typed("It is.", "It is not.", long)}), "label_studio")
+    assert sorted(Validation.objects.values_list("label", flat=True))[1] == long
+    task = Task.objects.get(code="tone")
+    assert task.config.component(task.config.answer_field).type == "long_text"
+    out = StringIO()
+    call_command(
+        "export_examples", "--task", "tone", "--round", "1", "--to", "label_studio", stdout=out
+    )
+    results = [task["annotations"][0]["result"][0] for task in json.loads(out.getvalue())]
+    assert {one["type"] for one in results} == {"textarea"}
+    assert results[-1]["value"] == {"text": [long]}
+
+
+def test_labels_that_are_named_are_labels_though_people_typed_them(db, source):
+    path = source("label_studio", {"a.json": typed("good", "bad")})
+    run(path, "label_studio", "--labels", "good,bad")
+    task = Task.objects.get(code="tone")
+    assert task.config.component(task.config.answer_field).values == ("good", "bad")
+
+
+@pytest.mark.parametrize("typing", ["text_box", "free_response"])
+def test_potatos_texts_are_free_and_a_long_answer_makes_all_so(db, source, typing):
+    def said(who, answer, name):
+        return {"id": "1", "text": TEXT, "user_id": who, "labels": {"why": {name: answer}}}
+
+    records = [said("a", "It is.", typing), said("b", "It is not.", typing)]
+    run(source("potato", {"annotations.jsonl": records}), "potato")
+    config = Task.objects.get(code="tone").config
+    assert config.component(config.answer_field).type == "long_text"
+
+
+def test_an_answer_too_long_for_a_label_makes_all_of_them_texts(db, source):
+    row = {**HISTORY, "validations": [{"worker": "2", "label": "good"}]}
+    more = {**row, "uid": "2", "validations": [{"worker": "2", "label": "b" * 201}]}
+    run(source(None, {"history.jsonl": [row, more]}), None)
+    config = Task.objects.get(code="tone").config
+    assert config.component(config.answer_field).type == "long_text"

@@ -12,6 +12,8 @@ from validation.imports.columns import titled
 from validation.rules.consensus import Policy
 
 ANSWER = "label"
+LONGEST_LABEL = 200
+"""Longer answers are free text, not labels."""
 MOST_LABELS = 30
 """With more different answers they are free text, not labels."""
 
@@ -25,33 +27,30 @@ def created_config(
     most_votes: int,
     *,
     about_model: bool = False,
+    is_free: bool = False,
     terms: Terms = UNKNOWN,
 ) -> str:
     """A configuration in YAML, whose answers are in the field `label`.
 
     context, inputs: the column of each field. labels: every answer of an author, a model or a
     validator, in order. most_votes: on one example. about_model: unless they choose labels, people
-    judge the model's answers. Raises ConfigError.
+    judge the model's answers. is_free: answers are texts, however few there are. Raises
+    ConfigError.
     """
     if not context and not inputs:
         inputs = {"text": "text"}
     values = [*filter(None, dict.fromkeys(label_text(label) for label in labels))]
-    is_choice = 2 <= len(values) <= MOST_LABELS
+    is_free = is_free or any(len(label) > LONGEST_LABEL for label in values)
+    is_choice = not is_free and 2 <= len(values) <= MOST_LABELS
     answer = {"type": "multiclass", "labels": values} if is_choice else {"type": "long_text"}
     about_model = about_model and not is_choice
     config: dict[str, Any] = {
         "version": 1,
         "name": title_of(code),
         "goal": {"text": "Write an example that the model gets wrong"},
-        "context": [
-            {"name": name, "type": "text", **titled(name, column)}
-            for name, column in context.items()
-        ],
+        "context": _fields(context, "text"),
         "input": [
-            *(
-                {"name": name, "type": "long_text", **titled(name, column)}
-                for name, column in inputs.items()
-            ),
+            *_fields(inputs, "long_text"),
             *([] if about_model else [{"name": ANSWER, **answer}]),
         ],
         "output": [{"name": ANSWER, **(answer if about_model else {})}],
@@ -70,6 +69,12 @@ def _verdict(is_choice: bool, about_model: bool) -> dict[str, Any]:
     if is_choice:
         return {"type": "exact_match", "fields": [ANSWER]}
     return {"type": "ask_user"} if about_model else {"type": "string_f1", "field": ANSWER}
+
+
+def _fields(columns: Mapping[str, str], kind: str) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "type": kind, **titled(name, column)} for name, column in columns.items()
+    ]
 
 
 def _votes(policy: Policy, most_votes: int) -> dict[str, Any]:

@@ -120,6 +120,7 @@ class _Import:
         self.summary = Summary()
         self._tell = on_bad
         self._plain = _plain_rows(options)
+        self._is_free = False
         self._tasks: dict[str, ImportedTask] = {}
         self._rounds: dict[tuple[str, int], _ImportedRound] = {}
 
@@ -150,6 +151,7 @@ class _Import:
         for who in again:
             self.summary.leave(VOTED_AGAIN, f"{who} on {row.uid}")
         if isinstance(line, Line):
+            self._is_free |= line.is_free
             for what, count in line.left.items():
                 self.summary.leave(what, place, count)
         return ParsedLine(place, text, row, _digest(row), context_digest(dict(row.context)))
@@ -187,7 +189,7 @@ class _Import:
     def finish(self) -> None:
         """The steps that need all lines."""
         for task in self._tasks.values():
-            task.finish()
+            task.finish(is_free=self._is_free)
             self.summary.renamed |= task.renamed
         for round in self._rounds.values():
             round.finish()

@@ -30,6 +30,7 @@ TOLD = "told"
 """Of a row that a layout's reader made."""
 Id = Annotated[str, Field(min_length=1)]
 Short = Annotated[str, Field(min_length=1, max_length=200)]
+Answer = Annotated[str, Field(min_length=1, max_length=5000)]
 
 
 def _as_said(value: Any) -> Any:
@@ -59,7 +60,7 @@ class ImportedVote(_Part):
     """A vote of a worker (None: an unknown person); either the label or the verdict is filled."""
 
     worker: Id | None
-    label: Annotated[Short, BeforeValidator(_as_said)] = ""
+    label: Annotated[Answer, BeforeValidator(_as_said)] = ""
     verdict: str = Field("", pattern="^(correct|incorrect|flagged|cannot_tell)$")
     correction: Annotated[str, BeforeValidator(composed_value), Field(max_length=5000)] = ""
     """The right answer, where the verdict is that a free one is incorrect."""

@@ -185,10 +185,13 @@ class ImportedTask:
             self._targets[model] = target.pk, version.pk
         return self._targets
 
-    def finish(self) -> None:
-        """Give a task that was made here the configuration that its rows show."""
+    def finish(self, *, is_free: bool) -> None:
+        """Give a task that was made here the configuration that its rows show.
+
+        is_free: their source says that the answers are texts.
+        """
         if self._created:
-            self._configure()
+            self._configure(is_free and not self._offered)
         if self._judge:
             self._check_judgeable()
 
@@ -217,8 +220,9 @@ class ImportedTask:
                 "them. Add it, or name the labels that people choose from with --labels a,b,c."
             )
 
-    def _configure(self) -> None:
-        self._refuse_alike()
+    def _configure(self, is_free: bool) -> None:
+        if not is_free:
+            self._refuse_alike()
         try:
             text = created_config(
                 self.task.code,
@@ -228,6 +232,7 @@ class ImportedTask:
                 self._policy,
                 self._most_votes,
                 about_model=self._judge and self._answers > 0 and not self._claims,
+                is_free=is_free,
                 terms=self._terms,
             )
         except ConfigError as error:
