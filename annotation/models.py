@@ -248,6 +248,7 @@ class ShownExample(models.Model):
         TOUR = "tour"  # in a campaign's tour
         TEST = "test"  # in a campaign's test, whose answers are explained
         DISCUSSION = "discussion"
+        ROLE = "role"  # in lists and exports, while they had a role that reads labels
 
     example = models.ForeignKey(  # its index is that of shown_once
         Example, on_delete=models.CASCADE, related_name="shown_to", db_index=False

@@ -2,8 +2,21 @@
 
 from collections.abc import Iterable
 
+from django.db import connection
+
 from annotation.models import ShownExample
-from dynabench.accounts.models import Annotator
+from dynabench.accounts.models import Annotator, User
+from tasks.models import Round, Task
+
+# One statement, as a task may have a hundred thousand examples.
+NOTE_READ = """
+INSERT INTO annotation_shownexample (example_id, annotator_id, way)
+SELECT example.id, %(annotator)s, %(way)s
+FROM annotation_example AS example JOIN tasks_round AS round ON round.id = example.round_id
+WHERE round.task_id = %(task)s AND round.state <> %(released)s
+  AND COALESCE(example.annotator_id, -1) <> %(annotator)s
+ON CONFLICT DO NOTHING
+"""
 
 
 def note_shown_examples(
@@ -17,3 +30,22 @@ def note_shown_examples(
     rows = [ShownExample(annotator=annotator, example_id=pk, way=way) for pk in examples]
     if rows:
         ShownExample.objects.bulk_create(rows, ignore_conflicts=True)
+
+
+def note_read_examples(task: Task, user: User) -> None:
+    """Store that a person could read all examples of a task that are judged now or later.
+
+    For whoever had a role that reads labels, when it ends: they judge what comes afterwards. Call
+    it in the transaction that ends the role.
+    """
+    annotator = Annotator.objects.filter(user=user).first()
+    if annotator is None:
+        return
+    values: dict[str, int | str] = {
+        "annotator": annotator.pk,
+        "task": task.pk,
+        "way": ShownExample.Way.ROLE.value,
+        "released": Round.State.RELEASED.value,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(NOTE_READ, values)

@@ -17,6 +17,7 @@ from dynabench.accounts.services import annotator_of, log
 from dynabench.accounts.tokens import digest_of
 from dynabench.lib.errors import Invalid, Refused
 from dynabench.lib.rows import delete_some
+from tasks.ended_roles import note_ended_readers
 from tasks.mails import mail_invitation
 from tasks.models import Invitation, Task, TaskMember
 from tasks.permissions import OWNERS, check_owns, role_of
@@ -107,6 +108,9 @@ def accept(*, key: str, user: User) -> Task:
         return found.task
     annotator_of(user)
     role = {"role": found.role, "address": "", "invitation": found}
+    former = TaskMember.objects.filter(task=found.task, user=user).first()
+    if former:  # a role that did not count while its address was not confirmed
+        note_ended_readers(found.task, {user: (former.role, found.role)})
     TaskMember.objects.update_or_create(task=found.task, user=user, defaults=role)
     found.uses += 1
     found.save(update_fields=["uses"])

@@ -19,6 +19,7 @@ from tasks.config.schema import TaskConfig
 from tasks.config_changes import LONGEST_DIFF, checked, diff, usable
 from tasks.contexts.services import store_contexts
 from tasks.duties.services import end_without_role
+from tasks.ended_roles import note_ended_readers
 from tasks.media.services import digests_in, keep
 from tasks.models import Round, Task, TaskMember
 from tasks.permissions import Person, check_owns
@@ -243,6 +244,14 @@ def change_members(
     for member in removed:
         del kept[member.pk]
     check_members([*kept.values(), *added], actor)
+    new_roles = {member.pk: member.role for member in changed}
+    note_ended_readers(
+        locked,
+        {
+            member.user: (there[member.pk].role, new_roles.get(member.pk))
+            for member in (*changed, *removed)
+        },
+    )
     task.members.filter(pk__in=[member.pk for member in removed]).delete()
     TaskMember.objects.bulk_update(changed, ["role"])
     changes = {member.user_id: member.role for member in changed}

@@ -46,6 +46,7 @@ from annotation.open_round import check_at_work, not_open
 from annotation.refusals import CapReached, Duplicate, ForPeople, NotAllowed, RoundClosed, Stale
 from annotation.rules.near_duplicates import are_alike, band_keys, compared, written_text
 from annotation.rules.outcome import Ensemble, Outcome, TargetVerdict, judge, resolve
+from annotation.submitted_work import check_may_retract
 from dynabench.accounts.models import Annotator
 from dynabench.lib.telemetry.tracing import span
 from tasks.contexts.files import context_digest
@@ -484,17 +485,16 @@ def explain(*, example: Example, metadata: Mapping[str, Any]) -> None:
     example.save(update_fields=["metadata"])
 
 
+@transaction.atomic
 def retract_example(*, example: Example) -> Example:
-    """Retract an example; may be repeated. Locks the example, as voting does.
+    """Retract an example; may be repeated. Locks the author's places in studies, then the example.
 
-    Raises NotAllowed when somebody has judged it.
+    Raises NotAllowed when somebody has judged it, and Submitted when it was submitted in a study.
     """
-    with transaction.atomic():
-        locked = Example.objects.select_for_update(of=("self",)).get(pk=example.pk)
-        if locked.retracted_at is None:
-            if selectors.is_judged(locked):
-                raise NotAllowed(
-                    _("Somebody has judged this example. Ask the task owner to withdraw it.")
-                )
-            retract(locked)
+    check_may_retract(example)
+    locked = Example.objects.select_for_update(of=("self",)).get(pk=example.pk)
+    if locked.retracted_at is None and selectors.is_judged(locked):
+        raise NotAllowed(_("Somebody has judged this example. Ask the task owner to withdraw it."))
+    if locked.retracted_at is None:
+        retract(locked)
     return locked

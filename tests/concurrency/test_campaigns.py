@@ -10,13 +10,15 @@ import pytest
 from django.db import connections
 from django.utils import timezone
 
+from annotation.attempts.services import retract_example
 from dynabench.campaigns import place_services
 from dynabench.campaigns.models import LedgerRow, Payment, Place
 from dynabench.campaigns.payment_services import plan_bonuses, send_payments
 from dynabench.lib.encryption import encrypt
 from dynabench.lib.errors import Refused
 from tests.support.campaigns import agree, open_campaign, paid_place
-from tests.support.factories import TaskFactory, UserFactory
+from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
+from tests.support.judging import write
 from tests.support.ledgers import assert_refused
 from tests.support.panel_server import PanelServer
 from tests.support.races import races
@@ -147,3 +149,27 @@ def test_killed_twenty_times_no_bonus_is_paid_twice_or_forgotten(panel, way):
         assert booked.count() == (payment.state == "done")
     unclear = [one for one in states.values() if one.state == "unclear"]
     assert not unclear if way == "mturk" else len(unclear) < 10
+
+
+def test_what_is_taken_back_while_it_is_submitted_is_not_paid(at_once):
+    """Lock: the person's places, in `check_not_submitted`: it is there, or nothing is paid."""
+    round = RoundFactory(task=TaskFactory(code="nli"))
+    ContextFactory(round=round)
+    for number in races(20):
+        user = UserFactory()
+        campaign = open_campaign(round.task, slug=f"study-{number}", way="account")
+        place = agree(campaign, user)
+        example = write(round, user, number)
+
+        def submit(place=place):
+            with suppress(Refused):
+                place_services.submit(place=place)
+
+        def take_back(example=example):
+            with suppress(Refused):
+                retract_example(example=example)
+
+        at_once(lambda step: step(), [submit, take_back])
+        example.refresh_from_db()
+        is_paid = LedgerRow.objects.filter(place=place, kind="earned").exists()
+        assert is_paid == (example.retracted_at is None)

@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from annotation.models import Example, ShownExample
 from annotation.open_round import check_at_work, offered
 from annotation.refusals import CapReached, ForPeople, NotAllowed
+from annotation.submitted_work import check_not_submitted
 from dynabench.accounts.models import Annotator
 from dynabench.lib.errors import Refused
 from tasks.models import Round, Task
@@ -435,9 +436,10 @@ def _check_may_vote(
 def undo_validation(*, validator: Annotator, validation: Validation | GoldAnswer) -> Example:
     """Take back one's own vote within ten minutes; the example is one's current one again.
 
-    Not once the right answer was revealed in part. Locks the example, and as `cast_validation` the
-    validator. It takes a place again unless others have taken what was left. Raises TooLate,
-    NotHandedOut, NotBlind, CapReached.
+    Not once the right answer was revealed in part, or a study's work was submitted. Locks the
+    person's places in studies, the example, and as `cast_validation` the validator. It takes a
+    place again unless others have taken what was left. Raises TooLate, NotHandedOut, NotBlind,
+    CapReached, Submitted.
     """
     example, task = validation.example, validation.example.round.task
     blind.check_may_judge(validator, task)
@@ -445,6 +447,7 @@ def undo_validation(*, validator: Annotator, validation: Validation | GoldAnswer
     _check_may_pass(validator, task)
     now = timezone.now()
     with transaction.atomic():
+        check_not_submitted(validator, task, validation.created_at)
         locked = lock_example(example)
         if lease.is_gold:
             gold.lock_answers(validator)

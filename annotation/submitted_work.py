@@ -1,0 +1,39 @@
+"""Work that somebody did for a study and submitted: it is paid for, so it stays as it is."""
+
+from datetime import datetime
+
+from django.utils.translation import gettext as _
+
+from annotation.models import Example
+from annotation.refusals import NotAllowed
+from dynabench.accounts.models import Annotator
+from tasks.models import Task
+
+SUBMITTED = ("submitted", "approved", "rejected")
+"""The states of a place in a study whose work its owner pays for, or has decided on."""
+
+
+class Submitted(NotAllowed):
+    """The work belongs to a study, and was submitted."""
+
+    code = "submitted"
+
+
+def check_not_submitted(annotator: Annotator, task: Task, done_at: datetime) -> None:
+    """Raise Submitted for work of this time that the person submitted in a study of the task.
+
+    Locks the person's places in the task, as submitting does: of work that is taken back at that
+    moment either nothing is paid, or it stays. Call it in a transaction, before other locks.
+    """
+    places = annotator.places.select_for_update(of=("self",)).filter(campaign__task=task)
+    for place in places.order_by("pk"):
+        if place.state not in SUBMITTED or not (place.began_at and place.submitted_at):
+            continue
+        if place.began_at <= done_at <= place.submitted_at:
+            raise Submitted(_("You submitted this for a study, so it stays as it is."))
+
+
+def check_may_retract(example: Example) -> None:
+    """Raise Submitted for an example that its author submitted; locks as `check_not_submitted`."""
+    if example.annotator and example.retracted_at is None:
+        check_not_submitted(example.annotator, example.round.task, example.created_at)

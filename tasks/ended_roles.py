@@ -1,0 +1,22 @@
+"""What later stages note of somebody whose role reads a task's labels no more."""
+
+from collections.abc import Callable, Mapping
+
+from dynabench.accounts.models import User
+from tasks.models import Task
+from tasks.permissions import READERS
+
+NOTES: list[Callable[[Task, User], None]] = []
+"""Called with the task and the person; later stages add theirs when the site starts."""
+
+
+def note_ended_readers(task: Task, roles: Mapping[User, tuple[str, str | None]]) -> None:
+    """Tell later stages who read a task's labels and does not any more.
+
+    roles: of each person the former role and the new one. Call it in the transaction that changes
+    the roles.
+    """
+    for user, (former, role) in roles.items():
+        if former in READERS and role not in READERS:
+            for note in NOTES:
+                note(task, user)
