@@ -29,6 +29,7 @@ ENDINGS = ["py", "md", "html", "js", "css", "toml", "txt", "yaml", "yml", "jsonl
 TEXT = {"", *(f".{ending}" for ending in ENDINGS)}
 FILE = rf"`((?:[\w.-]+/)+[\w.-]+\.(?:{'|'.join(ENDINGS)}))(?:::(\w+))?`"
 NAME_IN_FILE = r"`([\w./-]+\.py)` `(\w+)`"
+TEST = r"`(tests/[\w/]+\.py)(?:::(\w+))?`"
 # In pieces, so that this file does not hold them.
 FORBIDDEN = (
     *("/wo" + "rk/", "/opt/" + "wheels", "TO" + "DO"),
@@ -118,6 +119,61 @@ def test_names_are_defined_in_their_files(page: str) -> None:
     for file, name in pairs:
         names = defined(ast.parse((ROOT / file).read_text()).body)
         assert name in names, f"{page}.md: {file} defines no {name}"
+
+
+def promises(text: str) -> Iterator[list[str]]:
+    """Yield the cells of each row of the tables whose last column says what shows a promise.
+
+    >>> [*promises("| a | shown by |\\n|---|---|\\n| x | `t` |\\n\\n| b |\\n|---|\\n| y |")]
+    [['x', '`t`']]
+    """
+    for table in re.findall(r"(?m)(?:^\|.*\|(?:\n|\Z))+", text):
+        rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in table.splitlines()]
+        if rows[0][-1] == "shown by":
+            yield from rows[2:]
+
+
+def unshown(text: str) -> Iterator[str]:
+    """Yield each promise without a test, and each test that a text names and that is not there."""
+    for cells in promises(text):
+        if not re.search(TEST, cells[-1]):
+            yield cells[0]
+    for path, name in re.findall(TEST, text):
+        file = ROOT / path
+        if not file.is_file():
+            yield path
+        elif name and name not in defined(ast.parse(file.read_text()).body):
+            yield f"{path}::{name}"
+
+
+def test_each_promise_of_the_threat_model_has_tests_that_exist() -> None:
+    text = (ROOT / "docs" / "threat-model.md").read_text()
+    rows = [*promises(text)]
+    assert len(rows) > 100
+    assert [*unshown(text)] == []
+    assert [row[0] for row in rows if len(row[0].split()) >= 30] == []
+    parts = re.split(r"(?m)^(?=##+ )", text)[1:]
+    assert [part for part in parts if "| shown by |" not in part] == []
+    assert [part for part in parts if "\nNot covered:\n" not in part] == []
+
+
+def test_a_promise_whose_test_is_gone_is_found() -> None:
+    here = "tests/unit/test_docs.py"
+    rows = {
+        "shown": f"`{here}`, `{here}::unshown`, `{here}::ROOT`",
+        "without a test": "`docs/threat-model.md`",
+        "a file that is gone": "`tests/security/test_gone.py`",
+        "a test that is gone": f"`{here}`, `{here}::test_gone`",
+        "a test of which only a part is named": f"`{here}::test_each`",
+    }
+    lines = [f"| {promise} | owners | {shown} |" for promise, shown in rows.items()]
+    text = "\n".join(["| promise | to whom | shown by |", "|---|---|---|", *lines])
+    assert [*unshown(text)] == [
+        "without a test",
+        "tests/security/test_gone.py",
+        f"{here}::test_gone",
+        f"{here}::test_each",
+    ]
 
 
 def test_names_without_a_file_in_the_glossary_are_models() -> None:
