@@ -1,11 +1,34 @@
 """Forms of the account pages."""
 
+from allauth.account.forms import ResetPasswordForm as AllauthResetPasswordForm
+from allauth.account.models import EmailAddress
 from django import forms
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
-from dynabench.accounts.models import ApiToken
+from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.tokens import LONGEST
+
+
+class ResetPasswordForm(AllauthResetPasswordForm):  # type: ignore[misc]
+    """Asks for an address to which a link for a new password goes."""
+
+    def clean_email(self) -> str:
+        """Leave out accounts that the address does not give: somebody else may read its mail.
+
+        Only an address that its person has confirmed gives an account, or the only one of an
+        account that has none, as on sites that ask nobody to confirm.
+        """
+        address: str = super().clean_email()
+        self.users = [user for user in self.users if _gives(address, user)]
+        return address
+
+
+def _gives(address: str, user: User) -> bool:
+    confirmed = EmailAddress.objects.filter(user=user, verified=True)
+    if confirmed.exists():
+        return bool(confirmed.filter(email__iexact=address).exists())
+    return user.email.lower() == address.lower()
 
 
 class TokenForm(forms.Form):

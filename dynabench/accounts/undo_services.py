@@ -72,7 +72,9 @@ def undo(*, found: Undo) -> User:
     EmailAddress.objects.update_or_create(
         user=user, email=found.address.lower(), defaults={"verified": True, "primary": True}
     )
-    since = found.made_at - JUST_BEFORE
+    # Of several changes in a row the first one counts, whichever link somebody follows.
+    changes = _live().filter(user=user, address__iexact=found.address)
+    since = changes.earliest("made_at").made_at - JUST_BEFORE
     Authenticator.objects.filter(user=user, created_at__gte=since).delete()
     SocialAccount.objects.filter(user=user, date_joined__gte=since).delete()
     user.email = found.address.lower()

@@ -86,7 +86,7 @@ def change_campaign(
     token: empty keeps the one that is there. Locks the campaign. Raises Refused, Invalid.
     """
     locked = lock_owned(campaign, actor)
-    if plan["name"] != locked.name:
+    if plan.get("name", locked.name) != locked.name:
         plan["name"] = checked_name(plan["name"])
     if locked.opened_at:
         wrong = next((name for name in FIXED if plan[name] != getattr(locked, name)), None)
@@ -299,7 +299,8 @@ def note_paid(*, campaign: Campaign, actor: User, cause: str) -> int:
 def review_place(*, place: Place, actor: User, approve: bool, reason: str = "") -> None:
     """Approve what somebody submitted, or reject it; their pay for it stays. Locks the place.
 
-    The person reads the reason, which a rejection must have. Raises Refused, Invalid.
+    The person reads the reason, which a rejection must have. An approval is final: they rely on it.
+    Raises Refused, Invalid.
     """
     check_owns(actor, place.campaign.task)
     if not approve and not reason:
@@ -307,6 +308,8 @@ def review_place(*, place: Place, actor: User, approve: bool, reason: str = "") 
     found = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
     if found.state not in (Place.State.SUBMITTED, Place.State.APPROVED, Place.State.REJECTED):
         raise Refused(_("Nothing was submitted yet."), code="state")
+    if found.state == Place.State.APPROVED and not approve:
+        raise Refused(_("This was approved, which cannot be taken back."), code="state")
     found.state = Place.State.APPROVED if approve else Place.State.REJECTED
     found.reason = reason
     found.save(update_fields=["state", "reason"])

@@ -1,6 +1,8 @@
 """How large the body of a request may be; asked before a byte of it is read."""
 
+from collections import Counter
 from collections.abc import Callable
+from threading import Lock
 from typing import Any, TypeVar
 
 from django.conf import settings
@@ -18,6 +20,11 @@ from dynabench.lib.storage.disk import check_room
 Most = int | Callable[[Any], int]
 View = TypeVar("View", bound=Callable[..., Any])
 FORM_BYTES = 64 * 1024  # of a form, around its file
+MOST_AT_ONCE = 2
+"""Large bodies of one person that a process reads at once: a third of its threads read such bodies,
+and a person who sends slowly would keep all of them."""
+_reading: Counter[Any] = Counter()
+_lock = Lock()
 
 
 def takes(most: Most) -> Callable[[View], View]:
@@ -69,7 +76,22 @@ class Bodies(MiddlewareMixin):
             check_room(size)
         except Unavailable as why:
             return unavailable(request, why)
+        if not _begin_reading(request):
+            words = _("You are sending other files at this moment. Wait until they have arrived.")
+            answer = refusal(request, 429, "uploads", words)
+            answer["Retry-After"] = "30"
+            return answer
         return None
+
+    def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        """Note that a large body was read, or given up."""
+        reader = getattr(request, "reads_for", None)
+        if reader is not None:
+            with _lock:
+                _reading[reader] -= 1
+                if not _reading[reader]:
+                    del _reading[reader]
+        return response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         """Answer where a body did not come, or came too slowly; None for other exceptions."""
@@ -77,6 +99,17 @@ class Bodies(MiddlewareMixin):
             return None
         words = _("What you sent did not arrive. Check your connection and try again.")
         return refusal(request, 408, "too_slow", words)
+
+
+def _begin_reading(request: HttpRequest) -> bool:
+    """Count a large body of its sender; False: they send as many as one person may at once."""
+    sender = _sender(request).pk
+    with _lock:
+        if _reading[sender] >= MOST_AT_ONCE:
+            return False
+        _reading[sender] += 1
+    request.reads_for = sender  # type: ignore[attr-defined]
+    return True
 
 
 def _most_of(request: HttpRequest, view: Any) -> int:

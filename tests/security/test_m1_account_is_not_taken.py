@@ -1,6 +1,7 @@
 """Whoever has somebody's session does not get the account, and the old address gets it back."""
 
 import re
+from datetime import timedelta
 
 import pytest
 from allauth.account.models import EmailAddress
@@ -14,7 +15,7 @@ from django.utils import timezone
 from dynabench.accounts.models import ApiToken, LogEntry, Undo, User, confirm_address
 from dynabench.accounts.tidying import tidy_people
 from dynabench.accounts.tokens import create_token
-from dynabench.accounts.undo_services import KEPT, find_undo, offer_undo
+from dynabench.accounts.undo_services import KEPT, find_undo, offer_undo, undo
 from tests.support.factories import PASSWORD, UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -287,3 +288,40 @@ def test_an_account_without_any_means_gets_a_password_by_mail(client, ann):
     answer = client.post(EMAIL, {"action_add": "", "email": NEW})
     assert answer.url.partition("?")[0] == "/accounts/password/reset/"
     assert client.get("/account/reauthenticate/").url == ASKS
+
+
+def reset_links(address):
+    """Ask for a new password at the address; how many links were mailed to it."""
+    mail.outbox.clear()
+    assert Client().post("/accounts/password/reset/", {"email": address}).status_code == 302
+    return sum(bool(re.search(r"/password/reset/key/", one.body)) for one in mail.outbox)
+
+
+def test_a_new_password_goes_to_confirmed_addresses_alone(ann):
+    """A second address with a slip of the pen belongs to somebody else, who could sign in by it."""
+    EmailAddress.objects.create(user=ann, email=NEW, verified=False)
+    assert (reset_links(NEW), reset_links(OLD)) == (0, 1)
+    EmailAddress.objects.filter(email=NEW).update(verified=True)
+    assert reset_links(NEW) == 1
+
+
+def test_an_account_without_a_confirmed_address_resets_by_its_only_one():
+    UserFactory(email="ben@example.org")
+    assert reset_links("ben@example.org") == 1
+
+
+def test_any_link_to_the_old_address_undoes_all_changes_since_the_first(client, ann):
+    """The thief added a passkey, and half an hour later changed the password: a mail each."""
+    before = timezone.now() - timedelta(hours=2)
+    own = Authenticator.objects.create(user=ann, type="totp", data={})
+    Authenticator.objects.filter(pk=own.pk).update(created_at=before)
+    first = offer_undo(user=ann, address=OLD)
+    Undo.objects.update(made_at=timezone.now() - timedelta(minutes=30))
+    theirs = Authenticator.objects.create(user=ann, type="webauthn", data={})
+    Authenticator.objects.filter(pk=theirs.pk).update(
+        created_at=timezone.now() - timedelta(minutes=30)
+    )
+    second = offer_undo(user=ann, address=OLD)
+    assert first != second
+    undo(found=find_undo(second))
+    assert list(Authenticator.objects.filter(user=ann)) == [own]

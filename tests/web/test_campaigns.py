@@ -350,6 +350,8 @@ def test_owners_plan_open_and_pay(nli, as_alice, alice, bob):
     assert "Too &lt;short&gt;." in client.get("/c/study/progress/").text
     as_alice.post(f"{url}study/places/{place.pk}/", {"to": "approve"})
     assert Place.objects.get().state == "approved"
+    as_alice.post(f"{url}study/places/{place.pk}/", {"to": "reject", "reason": "No."})
+    assert Place.objects.get().state == "approved"  # which is final
     as_alice.force_login(bob)
     assert as_alice.get(f"{url}study/").status_code == 404
 
