@@ -106,4 +106,12 @@ def _prediction(suggestions: Any, left: Left) -> Record | None:
     return {"model": said.get("agent") or "argilla", "label": said_of(said["value"]), "probs": None}
 
 
-FORMAT = Format(TITLE, row, json_items(), files=r"\.json$", write=write, frame=ARRAY)
+FORMAT = Format(
+    TITLE,
+    row,
+    json_items(),
+    files=r"\.json$",
+    choose="to_json of the records",
+    write=write,
+    frame=ARRAY,
+)

@@ -119,13 +119,15 @@ class Format:
     given all records, where only these together tell what one means; raises FileError. write: an
     item in this layout, where others read it; None: it has no place there. frame: what stands
     around all records of one JSON value; empty: a record a line. columns: of a table in CSV. needs:
-    fields that a task must have to go out so.
+    fields that a task must have to go out so. choose: which of its exports to choose in a tool,
+    where a file must be JSON.
     """
 
     title: str
     row: Callable[[Sequence[Part]], Record | None]
     read: Callable[[BufferedReader], Iterator[Numbered]]
     files: str = r"\.jsonl(\.gz)?$"
+    choose: str = ""
     same: Callable[[Record], str] | None = None
     row_of_all: Callable[[Iterable[Part]], Callable[[Sequence[Part]], Record | None]] | None = None
     write: Callable[[Item], Record | None] | None = None

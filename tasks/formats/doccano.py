@@ -19,19 +19,22 @@ from tasks.formats.base import (
     Left,
     Part,
     Record,
+    Shape,
     checked,
     kept_row,
     vote_of,
 )
-from tasks.formats.reading import json_lines
+from tasks.formats.reading import json_items
 from tasks.line_files import BadRow, FileError
 
 TITLE = "doccano"
-SHAPE = {"id": int, "text": str, "label": list}
+SHAPE: Shape = {"id": (int, str), "label": list}
 TOGETHER = "all"
 ONE_PROJECT = "import each project of doccano by itself, into a round of its own"
 SHOWN = "dynabench_label"
 """The label that an export brought along. doccano gives it to whoever uploads the file."""
+TEXTS = ("text", "data")
+"""What versions of doccano call the text; a project may call it otherwise."""
 OWN = {*SHAPE, "Comments", "comments", KEPT, SHOWN}
 
 
@@ -43,17 +46,18 @@ def row(parts: Sequence[Part], uploader: str | None = None) -> Record:
     left = Left()
     votes = [vote for name, record in parts for vote in _votes(name, record, uploader, left)]
     first = parts[0][1]
+    column, text = _text(first)
     for name, record in parts:
-        if record["text"] != first["text"]:
+        if _text(record)[1] != text:
             raise BadRow(f"the id {first['id']} has another text in {name}; {ONE_PROJECT}")
     kept = kept_row(first.get(KEPT))
     if kept:
         return {**kept, "validations": [*kept.get("validations", []), *votes], LEFT: left}
     return {
         "uid": str(first["id"]),
-        "input": {"text": first["text"]},
+        "input": {"text": text},
         "validations": votes,
-        "metadata": {name: value for name, value in first.items() if name not in OWN},
+        "metadata": {name: value for name, value in first.items() if name not in {*OWN, column}},
         LEFT: left,
     }
 
@@ -118,6 +122,18 @@ def _votes(name: str, record: Record, uploader: str | None, left: Left) -> list[
     return [vote_of(who, labels[0])]
 
 
+def _text(record: Record) -> tuple[str, str]:
+    """The column of the text, and the text. Raises BadRow."""
+    columns = [name for name in TEXTS if isinstance(record.get(name), str)]
+    columns = columns or [
+        name for name, value in record.items() if isinstance(value, str) and name not in OWN
+    ]
+    if not columns or (len(columns) > 1 and columns[0] not in TEXTS):
+        found = f", and any of {', '.join(columns)} may be it" if columns else ""
+        raise BadRow(f"there is no `text`{found}; call the column of the text `text`")
+    return columns[0], record[columns[0]]
+
+
 def _person(name: str) -> str | None:
     """Whose file it is, where people work apart."""
     file = PurePosixPath(name.removesuffix(".gz"))
@@ -128,7 +144,9 @@ def _person(name: str) -> str | None:
 FORMAT = Format(
     TITLE,
     row,
-    json_lines,
+    json_items(),
+    files=r"\.jsonl?(\.gz)?$",
+    choose="JSONL (or JSON)",
     same=lambda record: str(record["id"]),
     row_of_all=row_of_all,
     write=write,

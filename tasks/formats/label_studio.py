@@ -37,6 +37,8 @@ VERDICT = "verdict"
 
 def row(parts: Sequence[Part]) -> Record:
     """A task: its data is what people read, each annotation a vote."""
+    if "data" not in parts[0][1] and "annotation_id" in parts[0][1]:
+        raise BadRow("this is the export JSON-MIN, which lacks what was skipped; choose JSON")
     task = checked(parts[0][1], {"data": dict, "annotations": list}, TITLE)
     data = dict(task["data"])
     kept = kept_row(data.pop(KEPT, None))
@@ -165,4 +167,4 @@ def _answer(results: list[Any], where: str) -> tuple[str, str, Record] | None:
     return None
 
 
-FORMAT = Format(TITLE, row, json_items(), files=r"\.json$", write=write, frame=ARRAY)
+FORMAT = Format(TITLE, row, json_items(), files=r"\.json$", choose="JSON", write=write, frame=ARRAY)

@@ -6,7 +6,8 @@ person, or, of its first version, `<person>/annotated_instances.jsonl`, which ha
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from io import BufferedReader
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -18,6 +19,7 @@ from tasks.formats.base import (
     Format,
     Item,
     Left,
+    Numbered,
     Part,
     Record,
     checked,
@@ -25,7 +27,7 @@ from tasks.formats.base import (
     said_of,
     vote_of,
 )
-from tasks.formats.reading import json_lines
+from tasks.formats.reading import json_items, starts_as_json, table
 from tasks.line_files import BadRow
 
 TITLE = "Potato"
@@ -47,6 +49,8 @@ def row(parts: Sequence[Part]) -> Record:
         if any(key in record for key in LABELS):
             votes += _votes(name, record, left)
             is_free = is_free or _is_typed(record)
+        if not any(key in record for key in (*TEXTS, *LABELS)):
+            record = _renamed(record)
         if any(key in record for key in TEXTS):
             if any(record[key] != item[key] for key in TEXTS if key in record and key in item):
                 raise BadRow(f"the id {same(item)} has another text in {name}; give one of them")
@@ -70,7 +74,33 @@ def row(parts: Sequence[Part]) -> Record:
 
 def same(record: Record) -> str:
     """The id of the item that a record is of."""
-    return str(record["instance_id"] if "instance_id" in record else record["id"])
+    for key in ("instance_id", "id"):
+        if key in record:
+            return str(record[key])
+    return str(record[_id_key(record)])
+
+
+def _id_key(record: Record) -> str:
+    """The one field that is called like an id: Potato's `id_key`. Raises BadRow."""
+    keys = [name for name in record if name.lower().endswith("id")]
+    if len(keys) != 1:
+        raise BadRow("there is no `id`; call the field that Potato has as `id_key` so")
+    return keys[0]
+
+
+def _renamed(record: Record) -> Record:
+    """An item whose text is called otherwise, as Potato's `text_key` may say. Raises BadRow."""
+    if "instance_id" in record:
+        raise BadRow("it has no answers as Potato's export `jsonl` has them; choose that one")
+    key = "id" if "id" in record else _id_key(record)
+    texts = [
+        name for name, value in record.items() if isinstance(value, str) and name not in (key, KEPT)
+    ]
+    if len(texts) != 1:
+        found = f", and any of {', '.join(texts)} may be it" if texts else ""
+        raise BadRow(f"there is no `text`{found}; call the field with the text `text`")
+    rest = {name: value for name, value in record.items() if name not in (key, *texts)}
+    return {"id": record[key], "text": record[texts[0]], **rest}
 
 
 def write(item: Item) -> Record:
@@ -154,4 +184,16 @@ def _person(name: str, *, is_any: bool = False) -> str | None:
     return file.name if is_any else file.parent.name or None
 
 
-FORMAT = Format(TITLE, row, json_lines, files=r"\.jsonl(\.gz)?$", same=same, write=write)
+def read(file: BufferedReader) -> Iterator[Numbered]:
+    """The records of JSON lines or a list in JSON; or of a data file that is a table."""
+    yield from (json_items() if starts_as_json(file) else table())(file)
+
+
+FORMAT = Format(
+    TITLE,
+    row,
+    read,
+    files=r"(\.jsonl(\.gz)?|(^|/)(?![^/]*(annotat|config|state|schema|survey))[^/]+\.(csv|tsv|json))$",
+    same=same,
+    write=write,
+)

@@ -72,6 +72,11 @@ def _shallow(events: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
         yield event
 
 
+def starts_as_json(file: BufferedReader) -> bool:
+    """Whether a file begins like JSON, or is empty."""
+    return file.peek(PEEKED).removeprefix(MARK).lstrip()[:1] in (b"", b"[", b"{")
+
+
 def json_lines(file: BufferedReader) -> Iterator[Numbered]:
     """The lines of a file; an endless one is cut, and so no JSON."""
     _skip_mark(file)
@@ -219,12 +224,20 @@ def _read(at: str, member: Named, form: Format) -> Iterator[Found]:
         raise FileError(f"The file's name {name!a} has {reason}.")
     try:
         with opened() as packed, io.BufferedReader(cast(Any, packed)) as file:
-            for number, record in form.read(_unpacked(file)):
+            plain = _unpacked(file)
+            _check_json(plain, form)
+            for number, record in form.read(plain):
                 yield f"{at}{number}", name, record
     except FileError as error:
         raise FileError(f"{at} {error}".strip()) from None
     except (EOFError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error) as error:
         raise FileError(f"{at} Damaged file: {damage_of(error)}. Pack it again.".strip()) from None
+
+
+def _check_json(file: BufferedReader, form: Format) -> None:
+    """Raises FileError for a file that begins like no JSON, where a tool also exports others."""
+    if form.choose and not starts_as_json(file):
+        raise FileError(f"It is no JSON. Choose {form.choose} where {form.title} exports.")
 
 
 def _members(path: Path) -> Iterator[Named]:

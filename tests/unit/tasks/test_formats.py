@@ -109,7 +109,10 @@ def test_a_list_of_any_length_is_read(tmp_path, monkeypatch):
 
 def test_what_is_no_list_of_records(tmp_path):
     (tmp_path / "a.json").write_text('"text"')
-    wrong(read(tmp_path / "a.json", "label_studio"), "an object")
+    with pytest.raises(FileError, match="no JSON"):
+        read(tmp_path / "a.json", "label_studio")
+    (tmp_path / "a.jsonl").write_text('"text"')
+    wrong(read(tmp_path / "a.jsonl", "snli"), "an object")
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, "locked"])

@@ -170,3 +170,60 @@ def test_doccanos_common_file_does_not_tell_who_agreed(tmp_path):
     first, second, third, bad = lines(path, "doccano")
     assert (labels(first), labels(second), labels(third)) == ([], [(None, "bad")], [(None, "bad")])
     assert bad.wrong
+
+
+# Other names, and other files
+
+
+def test_doccanos_text_by_other_names_and_ids(of):
+    for name in ("data", "Satz"):
+        [row], _ = of("doccano", [{"id": "r-1", name: "a", "label": [], "n": 3}], "a.json")
+        assert (row["uid"], row["input"], row["metadata"]) == ("r-1", {"text": "a"}, {"n": 3})
+    [row], _ = of("doccano", [{"id": 1, "text": "a", "data": "b", "label": []}])
+    assert (row["input"], row["metadata"]) == ({"text": "a"}, {"data": "b"})
+    wrong(of("doccano", [{"id": 1, "Satz": "a", "Quelle": "b", "label": []}]), "Satz, Quelle")
+    wrong(of("doccano", [{"id": 1, "n": 3, "label": []}]), "no `text`")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("items.jsonl", '{"pid": "p1", "sentence": "a", "n": 3}\n'),
+        ("items.json", '[{"pid": "p1", "sentence": "a", "n": 3}]'),
+        ("data/items.csv", "pid,sentence\np1,a\n"),
+        ("items.tsv", "id\ttext\np1\ta\n"),
+    ],
+)
+def test_potatos_data_file_in_other_words(tmp_path, name, text):
+    said = {"instance_id": "p1", "user_id": "ann", "labels": {"tone": {"good": "good"}}}
+    files = {name: text, "annotations.jsonl": json.dumps(said), "config.json": "{}",
+             "annotations.csv": "x", "ann/user_state.json": '{"id": 1}'}  # fmt: skip
+    for file, content in files.items():
+        path = tmp_path / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    [line] = lines(tmp_path, "potato")
+    assert (line.row["uid"], line.row["input"], labels(line)) == (
+        "p1", {"text": "a"}, [("ann", "good")],
+    )  # fmt: skip
+
+
+def test_potatos_data_file_that_could_mean_several_things(of):
+    wrong(of("potato", [{"id": "1", "sentence": "a", "source": "b"}]), "sentence, source")
+    wrong(of("potato", [{"id": "1", "n": 3}]), "no `text`")
+    wrong(of("potato", [{"pid": "1", "uid": "b", "n": 3}]), "no `id`")
+    wrong(of("potato", [{"instance_id": "1", "user_id": "b", "tone": "good"}]), "`jsonl`")
+
+
+@pytest.mark.parametrize("tool", ["label_studio", "doccano", "argilla"])
+def test_other_exports_are_named(tmp_path, tool):
+    path = tmp_path / "a.csv"
+    path.write_text("id,text,label\n1,a,good\n")
+    with pytest.raises(FileError, match=FORMATS[tool].title):
+        lines(path, tool)
+    path.write_text("")
+    assert lines(path, tool) == []
+
+
+def test_label_studios_short_export_is_named(of):
+    wrong(of("label_studio", [{"id": 1, "text": "a", "annotation_id": 3}], "a.json"), "JSON-MIN")
