@@ -1,5 +1,6 @@
-"""Writes comparisons that were made elsewhere: all of a file or nothing, each id once."""
+"""Writes comparisons that were made elsewhere: all of a file or nothing, a person's id once."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +11,7 @@ from django.db import transaction
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import log
 from dynabench.lib.errors import Refused
-from leaderboard.arena.files import Line, read_comparisons
+from leaderboard.arena.files import LONGEST, Line, read_comparisons
 from leaderboard.models import Comparison, Contestant
 from tasks.config.parsing import dump_yaml
 from tasks.line_files import LineError
@@ -19,6 +20,9 @@ from tasks.services import account_of, make_imported, title_of
 from validation.imports.task import fitting
 
 BATCH = 1000
+Key = tuple[str, str]
+"""The id of a comparison, and the pseudonym of who made it."""
+Choice = tuple[str, str, str]
 OnBad = Callable[[int, str], None]
 """Called with the number of each bad line and the reason."""
 
@@ -90,36 +94,60 @@ class _Import:
 
     def store(self, batch: Sequence[Line | LineError]) -> None:
         """Store what is new of some lines; after a bad one they are only checked."""
-        lines: dict[str, Line] = {}
+        lines: dict[Key, Line] = {}
         for line in batch:
             if isinstance(line, LineError):
                 self._bad(line.line, line.message)
-            elif _choice(lines.setdefault(line.id, line)) != _choice(line):
+                continue
+            key = line.id, self._pseudonym(line.worker)
+            if _choice(lines.setdefault(key, line)) != _choice(line):
                 self._bad(line.number, "`id`: an earlier line has it, with another comparison")
-            elif lines[line.id] is not line:
+            elif lines[key] is not line:
                 self.summary.known += 1
         fresh = self._fresh(lines)
         self.summary.new += len(fresh)
         if fresh and not self.summary.bad:
-            self._add_models(fresh)
-            self._add_people(fresh)
-            Comparison.objects.bulk_create(map(self._row, fresh))
+            self._add_models([line for _, line in fresh])
+            self._add_people([line for _, line in fresh])
+            Comparison.objects.bulk_create(self._row(uid, line) for uid, line in fresh)
 
     def _bad(self, number: int, reason: str) -> None:
         self.summary.bad += 1
         self._on_bad(number, reason)
 
-    def _fresh(self, lines: dict[str, Line]) -> list[Line]:
-        """The lines that are not stored; one whose id has another comparison is bad."""
-        parts = ("uid", "voter__pseudonym", "left__name", "right__name", "winner")
-        stored = self.task.comparisons.filter(uid__in=list(lines)).values_list(*parts)
-        for uid, *choice in stored:
-            line = lines.pop(uid)
-            if [self._pseudonym(line.worker), *_choice(line)[1:]] == choice:
+    def _fresh(self, lines: dict[Key, Line]) -> list[tuple[str, Line]]:
+        """The lines that are not stored, and the uid of each.
+
+        People may share an id, as of one pair that several compare; the second person's comparison
+        gets the uid `id (2)`. Another comparison of the same person under an id is bad.
+        """
+        counts, said = self._stored({uid for uid, _ in lines})
+        fresh = []
+        for key, line in lines.items():
+            if key not in said:
+                counts[line.id] += 1
+                fresh.append((_numbered(line.id, counts[line.id]), line))
+            elif said[key] == _choice(line):
                 self.summary.known += 1
             else:
                 self._bad(line.number, "`id`: stored already, with another comparison")
-        return list(lines.values())
+        return fresh
+
+    def _stored(self, ids: set[str]) -> tuple[Counter[str], dict[Key, Choice]]:
+        """How many comparisons there are under each of these ids, and what who said."""
+        parts = ("uid", "voter__pseudonym", "left__name", "right__name", "winner")
+        counts: Counter[str] = Counter()
+        said: dict[Key, Choice] = {}
+        numbers = range(1, 2)
+        while ids:
+            uids = {_numbered(one, number): one for one in ids for number in numbers}
+            stored = self.task.comparisons.filter(uid__in=list(uids)).values_list(*parts)
+            for uid, who, left, right, winner in stored:
+                counts[uids[uid]] += 1
+                said[uids[uid], who] = left, right, winner
+            ids = {one for one in ids if counts[one] == numbers[-1]}
+            numbers = range(numbers[-1] + 1, 2 * numbers[-1] + 8)
+        return counts, said
 
     def _pseudonym(self, worker: str) -> str:
         return fitting(f"{self.task.code}:{worker}", 40)
@@ -137,10 +165,10 @@ class _Import:
         found = Annotator.objects.filter(pseudonym__in=names)
         self._people |= dict(found.values_list("pseudonym", "pk"))
 
-    def _row(self, line: Line) -> Comparison:
+    def _row(self, uid: str, line: Line) -> Comparison:
         return Comparison(
             task=self.task,
-            uid=line.id,
+            uid=uid,
             voter_id=self._people[self._pseudonym(line.worker)],
             left_id=self._models[line.left],
             right_id=self._models[line.right],
@@ -148,5 +176,10 @@ class _Import:
         )
 
 
-def _choice(line: Line) -> tuple[str, str, str, str]:
-    return line.worker, line.left, line.right, line.winner
+def _numbered(uid: str, number: int) -> str:
+    """The uid of the comparison of the first, second, … person under an id."""
+    return uid if number == 1 else fitting(f"{uid} ({number})", LONGEST)
+
+
+def _choice(line: Line) -> Choice:
+    return line.left, line.right, line.winner

@@ -101,6 +101,18 @@ def test_a_bad_line_is_named_and_nothing_is_stored(load, line, column):
     assert not Comparison.objects.exists()
 
 
+def test_several_people_compare_one_pair_under_its_id(load):
+    lines = [f"1,w{number},a,b,left" for number in range(1, 13)]
+    assert load(*lines[:3], "1,w2,a,b,left")[0].startswith("3 new, 1 known")
+    assert {(uid, who) for uid, who, *_ in stored()} == {
+        ("1", "duel:w1"), ("1 (2)", "duel:w2"), ("1 (3)", "duel:w3"),
+    }  # fmt: skip
+    assert load(*reversed(lines))[0].startswith("9 new, 3 known")
+    assert load(*lines)[0].startswith("0 new, 12 known")
+    assert Comparison.objects.count() == 12
+    assert "votes.csv:2: `id`" in load("1,w5,a,b,tie")[1]
+
+
 def test_an_id_that_is_stored_keeps_its_comparison(load):
     load(*ROWS)
     before = stored()
