@@ -20,7 +20,7 @@ class ResetPasswordForm(AllauthResetPasswordForm):  # type: ignore[misc]
         account that has none, as on sites that ask nobody to confirm.
         """
         address: str = super().clean_email()
-        self.users = [user for user in self.users if _gives(address, user)]
+        self.users: list[User] = [user for user in self.users if _gives(address, user)]
         return address
 
 
