@@ -1,7 +1,7 @@
 """Arguments of commands that read a data set of a hub or of a folder."""
 
 from argparse import ArgumentParser
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -34,12 +34,15 @@ def add_dataset_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def is_dataset(options: Mapping[str, Any]) -> bool:
-    """Whether the rows come from one; CommandError where only then an argument says something."""
+def is_dataset(options: Mapping[str, Any], besides: Collection[str] = ()) -> bool:
+    """Whether the rows come from one; CommandError where only then an argument says something.
+
+    besides: arguments that say something elsewhere, too.
+    """
     if options["source"] in SOURCES:
         return True
     for name in NAMES:
-        if options[name]:
+        if options[name] and name not in besides:
             raise CommandError(f"--{name} goes with --from {FOLDER} or --from {HUB}.")
     return False
 

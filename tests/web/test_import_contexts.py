@@ -109,3 +109,26 @@ def test_a_used_batch_stays(nli, file, alice):
         undo_import(batch=batch, actor=alice)
     assert refused.value.code == "used"
     assert Round.objects.get().contexts.count() == 5
+
+
+def labelled(path, *data, annotations=()):
+    tasks = [{"id": n, "data": one, "annotations": [*annotations]} for n, one in enumerate(data)]
+    path.write_text(json.dumps(tasks))
+    return str(path), "--from", "label_studio"
+
+
+def test_columns_of_a_tools_file_are_matched_as_the_message_says(nli, tmp_path):
+    given = labelled(tmp_path / "a.json", {"Satz (de)": "Eins.", "Quelle": "a"})
+    with pytest.raises(CommandError, match="--columns"):
+        call_command("import_contexts", "nli", *given)
+    call_command("import_contexts", "nli", *given, "--columns", "premise=Satz (de)")
+    assert Context.objects.filter(fields={"premise": "Eins."}).count() == 1
+    with pytest.raises(CommandError, match="no column Satz"):
+        call_command("import_contexts", "nli", *given, "--columns", "premise=Satz")
+
+
+def test_a_record_of_a_tool_that_cannot_be_read_is_named(nli, tmp_path):
+    spans = {"result": [{"type": "labels", "from_name": "ner", "value": {}}]}
+    given = labelled(tmp_path / "a.json", {"premise": "Eins."}, annotations=[spans])
+    with pytest.raises(CommandError, match="labels"):
+        call_command("import_contexts", "nli", *given)

@@ -16,7 +16,7 @@ from tasks.contexts.columns import Matching, guess, needed_fields
 from tasks.contexts.files import Summary
 from tasks.contexts.services import FINISHED, import_contexts, preview_contexts
 from tasks.formats import FORMATS
-from tasks.formats.base import UNKNOWN, Terms
+from tasks.formats.base import UNKNOWN, Format, Terms
 from tasks.formats.reading import lines_of
 from tasks.line_files import FileError
 from tasks.management.datasets import SOURCES, add_dataset_arguments, dataset_of, is_dataset
@@ -106,23 +106,42 @@ class _File(NamedTuple):
 def _opened(options: Mapping[str, Any]) -> Iterator[_File]:
     """What the arguments name, as a file that is read line by line. Raises FileError."""
     path = Path(options["file"])
-    if is_dataset(options):
+    source = FORMATS.get(options["source"])
+    if is_dataset(options, besides=["columns"] if source else []):
         with dataset_of(options, is_plain=False) as (found, rows):
             columns = [*options["columns"]] or found.columns
             yield _File(rows, found.title, found.terms, columns)
-    elif source := FORMATS.get(options["source"]):
+    elif source:
         with scratch() as folder:
             rows = folder / "rows.jsonl"
             names: dict[str, None] = {}
             with rows.open("wb") as lines:
-                for line in lines_of(path, source):
-                    told = line.row or {}
-                    shown = {**told.get("context", {}), **told.get("input", {})}
+                for shown in _shown(path, source, options["columns"]):
                     names |= dict.fromkeys(shown)
                     lines.write(json.dumps(shown).encode() + b"\n")
             yield _File(rows, path.name, source.terms, [*names])
     else:
         yield _File(path, path.name)
+
+
+def _shown(path: Path, source: Format, columns: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """What people read of each record. Raises FileError.
+
+    columns: the column of each field that is taken; empty: all under their own names.
+    """
+    for line in lines_of(path, source):
+        if line.wrong:
+            raise FileError(f"{line.place}: {line.wrong}.")
+        if line.row is None:
+            continue
+        shown = {**line.row.get("context", {}), **line.row.get("input", {})}
+        if not columns:
+            yield shown
+            continue
+        if missing := {*columns.values()} - shown.keys():
+            there = f"there are {', '.join(shown)}" if shown else "there are none"
+            raise FileError(f"{line.place}: no column {', '.join(sorted(missing))}; {there}.")
+        yield {field: shown[column] for field, column in columns.items()}
 
 
 def latest_unfinished(task: Task) -> Round:
