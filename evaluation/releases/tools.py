@@ -8,10 +8,12 @@ from annotation.models import Example
 from dynabench.lib.errors import Refused
 from evaluation.releases.reading import standing_rows
 from evaluation.releases.rows import as_text, to_json
+from tasks.config.components import FIELD_TYPES
 from tasks.config.schema import TaskConfig
 from tasks.formats import TOOLS, written
 from tasks.formats.base import VERDICTS, Format, Item, Vote, taken_correction
 from tasks.models import Round, Task
+from validation.rules.claims import is_about_model, label_field
 
 Row = Mapping[str, Any]
 ANSWERS = ("multiclass", "text", "long_text", "span")
@@ -71,7 +73,7 @@ def _item(row: Row, config: TaskConfig) -> Item:
         kept["author_verdict"] = OWN_VERDICT[row["outcome"]]
     return Item(
         uid=row["uid"],
-        texts={name: as_text(value) for name, value in {**context, **given}.items()},
+        texts=_texts({**context, **given}, config) | _judged(row, config, label, prediction),
         answer=answer,
         label=row["label"] if row["validated"] else None,
         model=model,
@@ -80,6 +82,26 @@ def _item(row: Row, config: TaskConfig) -> Item:
         kept=to_json(kept),
         is_choice=bool(labels),
     )
+
+
+def _texts(values: Row, config: TaskConfig) -> dict[str, str]:
+    """What judges read, by field; a conversation as the lines of its turns."""
+    talks = {one.name: one for one in (*config.context, *config.input) if one.type == "chat"}
+    return {
+        name: FIELD_TYPES["chat"].display(talks[name], value) if name in talks else as_text(value)
+        for name, value in values.items()
+    }
+
+
+def _judged(
+    row: Row, config: TaskConfig, label: str | None, prediction: Mapping[str, Any] | None
+) -> dict[str, str]:
+    """The answer that people judge, where they choose no label."""
+    if label_field(config):
+        return {}
+    if prediction and (label is None or is_about_model(config, row["outcome"])):
+        label = prediction["label"]
+    return {} if label is None else {f"{config.answer_field}_given": label}
 
 
 def _prediction(row: Row, answer: str) -> tuple[str | None, dict[str, Any] | None]:

@@ -10,7 +10,7 @@ from annotation.models import Example
 from dynabench.accounts.services import annotator_of
 from tasks.formats import TOOLS
 from tasks.models import TargetModel, Task, TaskMember
-from tests.support.factories import RoundFactory, UserFactory, importing
+from tests.support.factories import RoundFactory, TaskFactory, UserFactory, importing
 from tests.support.gold_items import voted
 from tests.support.judging import write
 from validation.models import QueueItem, Validation
@@ -155,6 +155,9 @@ def test_corrections_and_metadata_come_back(tool, db, tmp_path):
     run(path, "--create")
     text = exported("free", 1, tool)
     assert "A1" not in text
+    if tool != "dynabench":
+        assert text.count("in 1843") > text.count('in 1843\\"')
+        assert "label_given" in text
     if tool == "doccano":  # it gives every text an id
         text = json.dumps({**json.loads(text), "id": 1})
     (tmp_path / "back.json").write_text(text)
@@ -265,3 +268,35 @@ def test_answers_that_no_tool_has_are_refused(as_alice, alice):
     assert as_alice.get(URL.replace("nli", "kinds")).status_code == 302
     with pytest.raises(CommandError, match="multilabel"):
         exported("kinds", 1, "argilla")
+
+
+def test_answers_to_be_judged_and_conversations_go_out(db, tmp_path):
+    config = """
+version: 1
+name: Helper
+goal: {text: Write}
+context: [{name: talk, type: chat}]
+input: [{name: question, type: text}, {name: reply, type: text}]
+output: [{name: reply}]
+verdict: {type: string_f1, field: reply}
+metrics: {main: squad_f1}
+validation: {mode: verdict}
+"""
+    task = TaskFactory(code="helper", config_text=config)
+    RoundFactory(task=task, number=1, state="closed")
+    turns = [{"role": "user", "text": "Hello."}, {"role": "assistant", "text": "Good day."}]
+    row = {"task": "helper", "round": 1, "uid": "1", "context": {"talk": turns},
+           "input": {"question": "How so?"}, "author": None, "author_label": "It is late.",
+           "model_prediction": None, "model_wrong": None, "validations": [],
+           "metadata": {}}  # fmt: skip
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(row))
+    run(path)
+    for tool in ("doccano", "potato"):
+        text = json.loads(exported("helper", 1, tool))["text"]
+        assert "reply_given: It is late." in text
+        assert "Good day." in text
+        assert "assistant" not in text
+    for tool, place in {"argilla": "fields", "label_studio": "data"}.items():
+        [record] = json.loads(exported("helper", 1, tool))
+        assert record[place]["reply_given"] == "It is late."
