@@ -11,7 +11,7 @@ from evaluation.releases.rows import as_text, to_json
 from tasks.config.components import FIELD_TYPES
 from tasks.config.schema import TaskConfig
 from tasks.formats import TOOLS, written
-from tasks.formats.base import VERDICTS, Format, Item, Vote, taken_correction
+from tasks.formats.base import VERDICTS, Format, Item, Left, Vote, taken_correction
 from tasks.models import Round, Task
 from validation.rules.claims import is_about_model, label_field
 
@@ -27,8 +27,10 @@ def tools_for(task: Task) -> dict[str, Format]:
     return {name: form for name, form in TOOLS.items() if {*form.needs} <= fields}
 
 
-def tool_file(round: Round, tool: str) -> Iterator[str]:
+def tool_file(round: Round, tool: str, left: Left | None = None) -> Iterator[str]:
     """Every example of a round that stands, for a tool of `tasks.formats.TOOLS`; streams.
+
+    left: counts the rows that have no place in its layout.
 
     Raises Refused where the tool has no such answers.
     """
@@ -44,7 +46,7 @@ def tool_file(round: Round, tool: str) -> Iterator[str]:
             f"{TOOLS[tool].title} has the fields {', '.join(TOOLS[tool].needs)}; "
             f"{round.task.code} lacks {', '.join(sorted(missing))}."
         )
-    return written((_item(row, config) for row in standing_rows(round)), tool)
+    return written((_item(row, config) for row in standing_rows(round)), tool, left)
 
 
 def _item(row: Row, config: TaskConfig) -> Item:

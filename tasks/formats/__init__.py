@@ -10,22 +10,22 @@ from importlib import import_module
 from io import StringIO
 from pkgutil import iter_modules
 
-from tasks.formats.base import Format, Item, Record
+from tasks.formats.base import Format, Item, Left, Record
 
 FORMATS: dict[str, Format] = {
     one.name: module.FORMAT
     for one in iter_modules(__path__)
     if hasattr(module := import_module(f"{__name__}.{one.name}"), "FORMAT")
 }
+NO_PLACE = "rows"
 TOOLS = {name: form for name, form in FORMATS.items() if form.write}
 """Those in which a round goes out again."""
 
 
-def written(items: Iterable[Item], tool: str) -> Iterator[str]:
-    """The file of a tool, piece by piece."""
+def written(items: Iterable[Item], tool: str, left: Left | None = None) -> Iterator[str]:
+    """The file of a tool, piece by piece; left: counts rows that have no place in it."""
     form = TOOLS[tool]
-    assert form.write
-    found = (record for item in items if (record := form.write(item)))
+    found = _records(items, form, Left() if left is None else left)
     if form.columns:
         yield from _table(found, form.columns)
         return
@@ -38,6 +38,16 @@ def written(items: Iterable[Item], tool: str) -> Iterator[str]:
     for number, text in enumerate(records):
         yield f",\n{text}" if number else f"\n{text}"
     yield f"\n{last}\n"
+
+
+def _records(items: Iterable[Item], form: Format, left: Left) -> Iterator[Record]:
+    assert form.write
+    for item in items:
+        record = form.write(item) if {*form.needs} <= item.texts.keys() else None
+        if record:
+            yield record
+        else:
+            left[NO_PLACE] += 1
 
 
 def _table(records: Iterable[Record], columns: Sequence[str]) -> Iterator[str]:

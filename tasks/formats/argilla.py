@@ -113,5 +113,6 @@ FORMAT = Format(
     files=r"\.json$",
     choose="to_json of the records",
     write=write,
+    hides="votes",
     frame=ARRAY,
 )

@@ -120,7 +120,7 @@ class Format:
     item in this layout, where others read it; None: it has no place there. frame: what stands
     around all records of one JSON value; empty: a record a line. columns: of a table in CSV. needs:
     fields that a task must have to go out so. choose: which of its exports to choose in a tool,
-    where a file must be JSON.
+    where a file must be JSON. hides: what of an item that goes out is in KEPT alone, or nowhere.
     """
 
     title: str
@@ -128,6 +128,7 @@ class Format:
     read: Callable[[BufferedReader], Iterator[Numbered]]
     files: str = r"\.jsonl(\.gz)?$"
     choose: str = ""
+    hides: str = ""
     same: Callable[[Record], str] | None = None
     row_of_all: Callable[[Iterable[Part]], Callable[[Sequence[Part]], Record | None]] | None = None
     write: Callable[[Item], Record | None] | None = None

@@ -150,4 +150,5 @@ FORMAT = Format(
     same=lambda record: str(record["id"]),
     row_of_all=row_of_all,
     write=write,
+    hides="votes and the answers of models",
 )

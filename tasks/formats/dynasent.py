@@ -85,6 +85,7 @@ FORMAT = Format(
     json_lines,
     write=write,
     needs=("text",),
+    hides="verdicts and metadata",
     terms=Terms(
         "CC BY 4.0",
         "Christopher Potts, Zhengxuan Wu, Atticus Geiger and Douwe Kiela. 2020. DynaSent: A "

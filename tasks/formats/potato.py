@@ -196,4 +196,5 @@ FORMAT = Format(
     files=r"(\.jsonl(\.gz)?|(^|/)(?![^/]*(annotat|config|state|schema|survey))[^/]+\.(csv|tsv|json))$",
     same=same,
     write=write,
+    hides="votes and the answers of models",
 )

@@ -59,7 +59,8 @@ def write(item: Item) -> Record:
     kept = strict_json(item.kept)
     passage, answer = item.texts["passage"], kept["author_label"]
     start = kept["metadata"].get(f"{item.answer}_start", passage.find(answer or ""))
-    answers = [{"text": answer, "answer_start": start}] if answer and start >= 0 else []
+    is_found = type(start) is int and start >= 0
+    answers = [{"text": answer, "answer_start": start}] if answer and is_found else []
     asked = {"id": item.uid, "question": item.texts["question"], "answers": answers}
     return {"title": item.uid, "paragraphs": [{"context": passage, "qas": [asked]}]}
 
@@ -74,6 +75,7 @@ FORMAT = Format(
     write=write,
     frame=FRAME,
     needs=NEEDS,
+    hides="votes, the answers of models and metadata",
     terms=Terms(
         "CC BY-SA 4.0",
         "Pranav Rajpurkar, Jian Zhang, Konstantin Lopyrev and Percy Liang. 2016. SQuAD: "

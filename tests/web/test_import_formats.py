@@ -300,3 +300,21 @@ validation: {mode: verdict}
     for tool, place in {"argilla": "fields", "label_studio": "data"}.items():
         [record] = json.loads(exported("helper", 1, tool))
         assert record[place]["reply_given"] == "It is late."
+
+
+def test_rows_without_a_place_are_counted_and_do_not_end_an_export(db, tmp_path):
+    row = {"task": "qa", "round": 1, "uid": "1", "context": {"passage": "Ada wrote it."},
+           "input": {"question": "Who?"}, "author": None, "author_label": "Ada",
+           "model_prediction": None, "model_wrong": None, "validations": [],
+           "metadata": {"label_start": "no number"}}  # fmt: skip
+    bare = {**row, "uid": "2", "context": {}}
+    path = tmp_path / "a.jsonl"
+    path.write_text(f"{json.dumps(row)}\n{json.dumps(bare)}\n")
+    run(path, "--create")
+    out, err = StringIO(), StringIO()
+    call_command(
+        "export_examples", "--task", "qa", "--round", "1", "--to", "squad", stdout=out, stderr=err
+    )
+    [article] = json.loads(out.getvalue())["data"]
+    assert article["title"] == "1"
+    assert "1 rows" in err.getvalue()

@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand
 from dynabench.lib.refusals import as_command_error
 from evaluation.releases.tools import tool_file
 from tasks.formats import TOOLS
+from tasks.formats.base import Left
 from tasks.management.named import round_of, task_of
 
 
@@ -22,5 +23,10 @@ class Command(BaseCommand):
     @as_command_error()
     def handle(self, *args: Any, **options: Any) -> None:
         round = round_of(task_of(options["task"]), options["round"])
-        for piece in tool_file(round, options["to"]):
+        form, left = TOOLS[options["to"]], Left()
+        for piece in tool_file(round, options["to"], left):
             self.stdout.write(piece, ending="")
+        if form.hides:
+            self.stderr.write(f"{form.title} does not show {form.hides}.")
+        if count := left.total():
+            self.stderr.write(f"{count:,} rows have no place in {form.title} and are left out.")
