@@ -97,3 +97,38 @@ def test_only_rows_to_be_judged_are_plain(write):
     with pytest.raises(CommandError):
         bring(write(ROWS), "--judge", "--create", "--labels", "rude,polite")
     assert not Example.objects.exists()
+
+
+def test_what_is_no_table_of_rows_is_named_once(write):
+    for name, content, word in (
+        ("rows.csv", b"PK\x03\x04" + b"\xff\n" * 30, "CSV"),
+        ("rows.jsonl", b"PAR1" + b"\xff\n" * 30, "datasets"),
+        ("rows.csv", ",text\n0,a\n", "index=False"),
+    ):
+        with pytest.raises(CommandError, match=word):
+            bring(write(content, name), *OPTIONS)
+    with pytest.raises(CommandError, match="my_tone"):
+        bring(write(ROWS), "--task", "my_tone", "--create", "--judge")
+
+
+def test_judges_see_columns_of_any_name(write, as_alice, alice):
+    table = "文本,Quelle (URL),id\nThe soup was warm.,a,7\n"
+    out = StringIO()
+    path = write(table, "rows.csv")
+    call_command("import_examples", str(path), *importing(OPTIONS), stdout=out, stderr=StringIO())
+    assert "'文本'" in out.getvalue()
+    TaskMember.objects.create(task=Task.objects.get(), user=alice, role="annotator")
+    page = as_alice.get("/t/tone/judge/").content.decode().casefold()
+    for shown in ("文本", "the soup was warm.", "quelle (url)"):
+        assert shown in page
+    assert bring(path, *OPTIONS)[0] == "0 new, 1 known before."
+    more = write("文本,Quelle (URL),id\nThe soup was cold.,b,8\n", "rows.csv")
+    assert bring(more, *OPTIONS)[0] == "1 new, 0 known before."
+    assert len({tuple(one.inputs) for one in Example.objects.all()}) == 1
+
+
+def test_a_column_that_is_no_field_is_a_bad_line(write):
+    bring(write(ROWS), *OPTIONS)
+    with pytest.raises(CommandError, match="1 of the lines"):
+        bring(write([{"text": "c", "mood": "d"}]), *OPTIONS)
+    assert Example.objects.count() == 2

@@ -1,6 +1,7 @@
 """Import a file of examples that were written and judged elsewhere."""
 
 import json
+import re
 from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -23,8 +24,18 @@ from validation.imports.task import ImportRefused, Options
 from validation.rules.consensus import Policy
 
 LONGEST_LINE = 16 * 2**20
+CODE = re.compile("[a-z0-9][a-z0-9-]*")
 MOST_NAMED = 50
 NO_HEADER = "the first row names the columns, each once; mend it"
+NO_INDEX = (
+    "the first column has no name, as where pandas writes its index; name it, or save without it "
+    "(index=False)"
+)
+NO_LINES = {
+    b"PK\x03\x04": "It is a spreadsheet or an archive. Save it as CSV, or name its --from.",
+    b"PAR1": "It is Parquet. Say --from datasets.",
+}
+"""What files begin with that hold no lines, and what to do with them."""
 NAMES = ("task", "create", "owner", "round", "policy", "skip_bad", "judge", "labels", "dry_run")
 
 
@@ -104,7 +115,9 @@ class Command(BaseCommand):
 
     def _check(self, options: Mapping[str, Any]) -> None:
         """Whether the arguments go together."""
-        source = options["source"]
+        source, code = options["source"], options["task"]
+        if code and not CODE.fullmatch(code):
+            raise CommandError(f"--task: {code!r} is no code; use a-z, 0-9 and hyphens.")
         if source and not options["task"]:
             raise CommandError("--from needs --task CODE: these files name no task.")
         is_plain_table = not source and _ending(Path(options["file"])) in DELIMITERS
@@ -165,6 +178,9 @@ def _lines(path: Path, file: BufferedReader) -> Iterator[tuple[int, bytes]]:
 
     Of a table each row, as JSON. Raises FileError.
     """
+    for start, cure in NO_LINES.items():
+        if file.peek(len(start)).startswith(start):
+            raise FileError(cure)
     lines = unpacked_lines(file, LONGEST_LINE)
     ending = _ending(path)
     return _rows(lines, ending) if ending in DELIMITERS else enumerate(lines, 1)
@@ -181,6 +197,8 @@ def _rows(lines: Iterator[bytes], ending: str) -> Iterator[tuple[int, bytes]]:
 
     def header_of(cells: list[str]) -> list[str]:
         header.extend(name.strip() for name in cells)
+        if header and not header[0] and all(header[1:]):
+            raise BadRow(NO_INDEX)
         if not all(header) or len({*header}) < len(header):
             raise BadRow(NO_HEADER)
         return header
