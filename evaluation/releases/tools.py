@@ -92,6 +92,7 @@ def _texts(values: Row, config: TaskConfig) -> dict[str, str]:
     return {
         name: FIELD_TYPES["chat"].display(talks[name], value) if name in talks else as_text(value)
         for name, value in values.items()
+        if value is not None
     }
 
 

@@ -98,8 +98,7 @@ def _votes(annotations: list[Any], left: Left) -> list[Record]:
     found = []
     for number, annotation in enumerate(annotations, 1):
         where = f"annotations[{number}]"
-        checked(annotation, {"result": list}, TITLE, where)
-        if annotation.get("was_cancelled"):
+        if checked(annotation, {}, TITLE, where).get("was_cancelled"):
             left["skipped annotations"] += 1
         elif vote := _vote(annotation, where, left):
             found.append((moment_of(annotation, "updated_at", "created_at"), vote))
@@ -107,6 +106,7 @@ def _votes(annotations: list[Any], left: Left) -> list[Record]:
 
 
 def _vote(annotation: Record, where: str, left: Left) -> Record | None:
+    checked(annotation, {"result": list}, TITLE, where)
     found = _answer(annotation["result"], f"{where}.result")
     if found is None:
         left[UNANSWERED] += 1

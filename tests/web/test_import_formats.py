@@ -9,6 +9,7 @@ from django.core.management import CommandError, call_command
 from annotation.models import Example
 from dynabench.accounts.services import annotator_of
 from tasks.formats import TOOLS
+from tasks.formats.base import KEPT
 from tasks.models import TargetModel, Task, TaskMember
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory, importing
 from tests.support.gold_items import voted
@@ -318,3 +319,13 @@ def test_rows_without_a_place_are_counted_and_do_not_end_an_export(db, tmp_path)
     [article] = json.loads(out.getvalue())["data"]
     assert article["title"] == "1"
     assert "1 rows" in err.getvalue()
+
+
+def test_a_value_of_null_goes_out_as_nothing(db, tmp_path):
+    path = tmp_path / "a.json"
+    data = {"text": "The soup was warm.", "note": None}
+    path.write_text(json.dumps([{"id": 1, "data": data, "annotations": []}]))
+    run(path, "--from", "label_studio", "--task", "tone", "--create")
+    assert json.loads(exported("tone", 1, "doccano"))["text"] == "The soup was warm."
+    [task] = json.loads(exported("tone", 1, "label_studio"))
+    assert {*task["data"]} == {"text", KEPT}

@@ -40,6 +40,7 @@ def test_label_studio_tells_the_latest_annotation_last(tmp_path):
             annotated(["bad"], 2, "2026-01-02T00:00:00Z"),
             annotated(["good"], 2, "2026-01-01T23:00:00+00:00"),
             {"completed_by": 3, "was_cancelled": True, "result": [spans]},
+            {"completed_by": 3, "was_cancelled": True, "result": None},
             annotated([""], 3, None),
             annotated([], 4, "no date"),
         ],
@@ -50,7 +51,7 @@ def test_label_studio_tells_the_latest_annotation_last(tmp_path):
     path.write_text(json.dumps([task]))
     [line] = lines(path, "label_studio")
     assert labels(line) == [("2", "good"), ("2", "bad")]
-    assert [*line.left.values()] == [1, 2, 1, 2, 1]
+    assert [*line.left.values()] == [2, 2, 1, 2, 1]
 
 
 def test_potato_1_has_everybody_in_one_file_beside_each_persons(tmp_path):
