@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -27,6 +28,7 @@ class NewFields:
     def __init__(self, answer: str):
         self._taken = {*RESERVED, answer}
         self._names: dict[Group, str] = {}
+        self.unknown: Counter[str] = Counter()
 
     def fitted(self, row: HistoryRow) -> HistoryRow:
         """The row under the names of fields."""
@@ -51,10 +53,15 @@ class NewFields:
 
 
 class KnownFields:
-    """The fields of a task that is there already."""
+    """The fields of a task that is there already.
 
-    def __init__(self, config: TaskConfig):
-        self._config = config
+    is_strict: people judge the rows, so a column that is no field is refused; else it stays with
+    the row, but nothing shows it, and it is counted in `unknown`.
+    """
+
+    def __init__(self, config: TaskConfig, *, is_strict: bool):
+        self._config, self._is_strict = config, is_strict
+        self.unknown: Counter[str] = Counter()
         self._context = {one.name for one in config.context}
         others = (*config.input, *config.output, *config.metadata.create)
         self._input = {one.name for one in others} - self._context
@@ -84,6 +91,9 @@ class KnownFields:
         if column in self._context or column in self._input:
             return column
         name = self._titles.get(column[:LONGEST_TITLE])
+        if name is None and not self._is_strict:
+            self.unknown[column] += 1
+            return column
         if name is None:
             fields = ", ".join((*self._context, *self._input))
             raise BadRow(

@@ -35,7 +35,7 @@ from validation.imports.rows import (
     row_of,
     spelled_row,
 )
-from validation.imports.summary import LATER_VOTES, VOTED_AGAIN, Place, Summary
+from validation.imports.summary import LATER_VOTES, NO_FIELD, VOTED_AGAIN, Place, Summary
 from validation.imports.task import ImportedTask, ImportRefused, Options
 from validation.judging.services import queue_all
 from validation.models import Consensus, QueueItem, RoundPolicy, Validation
@@ -188,7 +188,9 @@ class _Import:
 
     def finish(self) -> None:
         """The steps that need all lines."""
-        for task in self._tasks.values():
+        for code, task in self._tasks.items():
+            for column, count in task.unknown.items():
+                self.summary.leave(f"values of {column!r}, {NO_FIELD}", code, count)
             task.finish(is_free=self._is_free)
             self.summary.renamed |= task.renamed
         for round in self._rounds.values():

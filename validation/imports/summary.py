@@ -7,6 +7,7 @@ Place = int | str
 MOST_PLACES = 5
 """So many places are named of what is not kept."""
 VOTED_AGAIN = "earlier votes of people who voted on the same example again; their last one counts"
+NO_FIELD = "which is no field of the task, so no page and no export shows it"
 LATER_VOTES = "votes on examples that were imported before; import them into another round"
 
 
@@ -52,7 +53,7 @@ class Summary:
 
     def _kept_out(self) -> list[str]:
         return [
-            f"Not kept: {left.count:,} {what} ({', '.join(left.places)}"
+            f"Left out: {left.count:,} {what} ({', '.join(left.places)}"
             f"{', …' if left.count > len(left.places) else ''})"
             for what, left in self.left.items()
         ]

@@ -85,7 +85,9 @@ class ImportedTask:
         self._people: dict[str | None, int] = {}
         self._targets: dict[str, tuple[int, int]] = {}
         self._new_fields = NewFields(self.field)
-        self._fields = self._new_fields if self._created else KnownFields(task.config)
+        self._fields = (
+            self._new_fields if self._created else KnownFields(task.config, is_strict=options.judge)
+        )
         self._labels: set[str] = set()
         self._judge, self._offered = options.judge, options.labels
         own = task.config.component(self.field).values
@@ -116,6 +118,11 @@ class ImportedTask:
     def renamed(self) -> Mapping[str, str]:
         """Columns whose fields have another name."""
         return self._fields.renamed
+
+    @property
+    def unknown(self) -> Mapping[str, int]:
+        """Columns that are no fields of the task, and how many rows have them."""
+        return self._fields.unknown
 
     def fitted(self, row: HistoryRow) -> HistoryRow:
         """The row with each column under the name of its field. Raises BadRow."""

@@ -55,7 +55,7 @@ def test_new_fields_are_told_apart():
 
 
 def test_known_fields_are_found_by_name_and_title_wherever_they_stand():
-    fields = KnownFields(load_config(CONFIG))
+    fields = KnownFields(load_config(CONFIG), is_strict=True)
     fitted = fields.fitted(row({"text": "a", "Die Quelle": "b"}))
     assert (fitted.context, fitted.input) == ({"passage": "b"}, {"text": "a"})
     assert fields.renamed == {"Die Quelle": "passage"}
@@ -63,6 +63,13 @@ def test_known_fields_are_found_by_name_and_title_wherever_they_stand():
         fields.fitted(row({"mood": "a"}))
     with pytest.raises(BadRow, match="twice"):
         fields.fitted(row({"passage": "a"}, {"Die Quelle": "b"}))
+
+
+def test_history_may_tell_more_than_a_task_has():
+    fields = KnownFields(load_config(CONFIG), is_strict=False)
+    fitted = fields.fitted(row({"mood": "a", "text": "b"}))
+    assert fitted.input == {"mood": "a", "text": "b"}
+    assert fields.unknown == {"mood": 1}
 
 
 def test_titles():
