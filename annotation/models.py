@@ -249,6 +249,7 @@ class ShownExample(models.Model):
         TEST = "test"  # in a campaign's test, whose answers are explained
         DISCUSSION = "discussion"
         ROLE = "role"  # in lists and exports, while they had a role that reads labels
+        NUMBERS = "numbers"  # by their round's, after a vote of theirs that they took back
 
     example = models.ForeignKey(  # its index is that of shown_once
         Example, on_delete=models.CASCADE, related_name="shown_to", db_index=False

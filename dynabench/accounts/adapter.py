@@ -2,6 +2,7 @@
 
 import logging
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.models import EmailAddress
@@ -82,6 +83,14 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
             super().send_notification_mail(template_prefix, user, {**told, "undo": link}, place)
         if primary and primary not in places:
             super().send_notification_mail(template_prefix, user, told, primary)
+
+    def get_reset_password_from_key_url(self, key: str) -> str:
+        """Return a link to the site's own address: the request's may name another port."""
+        return _at_home(super().get_reset_password_from_key_url(key))
+
+    def get_email_confirmation_url(self, request: HttpRequest, emailconfirmation: Any) -> str:
+        """Return a link to the site's own address, as for a password."""
+        return _at_home(super().get_email_confirmation_url(request, emailconfirmation))
 
     def get_login_redirect_url(self, request: HttpRequest) -> str:
         """Home; or the invitation by which the person came, also once a mail was confirmed."""
@@ -165,3 +174,7 @@ class MfaAdapter(DefaultMFAAdapter):  # type: ignore[misc]
             "link again” and follow the link in the mail."
         ),
     }
+
+
+def _at_home(url: str) -> str:
+    return f"{settings.SITE_URL}{urlsplit(url).path}"

@@ -37,13 +37,17 @@ def did_recently(request: HttpRequest) -> bool:
 def other_ways(user: User) -> list[dict[str, Any]]:
     """How somebody without password and passkey shows who they are.
 
-    At the provider by which they sign in; otherwise they get a password by mail first.
+    At the provider by which they sign in, if it tells when they did; else they get a password by
+    mail first.
     """
+    described = _("Choose a password, by a link that we mail to you")
+    ways = [{"id": "mail", "description": described, "url": reverse("account_reset_password")}]
     if settings.OIDC_ISSUER and SocialAccount.objects.filter(user=user).exists():
         described = _("Sign in with %(name)s again") % {"name": settings.OIDC_NAME}
-        return [{"id": "provider", "description": described, "url": reverse("reauthenticate")}]
-    described = _("Choose a password, by a link that we mail to you")
-    return [{"id": "mail", "description": described, "url": reverse("account_reset_password")}]
+        ways.insert(
+            0, {"id": "provider", "description": described, "url": reverse("reauthenticate")}
+        )
+    return ways
 
 
 def ask_provider(request: HttpRequest, next_url: str) -> Any:
@@ -54,10 +58,14 @@ def ask_provider(request: HttpRequest, next_url: str) -> Any:
 
 
 def note_provider(request: HttpRequest, sociallogin: Any) -> bool:
-    """Whether the person of this session showed the provider who they are; noted in the session."""
+    """Whether the person of this session showed the provider who they are; noted in the session.
+
+    The provider must tell when: it owes that to whoever asks with `max_age` (OpenID Connect Core
+    3.1.2.1), and whoever has the browser may have taken that out of the address.
+    """
     told = sociallogin.account.extra_data.get("auth_time")
     oldest = time.time() - app_settings.REAUTHENTICATION_TIMEOUT - SKEW_SECONDS
-    is_recent = told is None or told >= oldest
+    is_recent = told is not None and told >= oldest
     is_theirs = sociallogin.account.pk and sociallogin.user == request.user
     if not (is_theirs and is_recent):
         return False

@@ -3,6 +3,8 @@
 import re
 import unicodedata
 
+import idna
+
 
 def normal_address(address: str) -> str:
     """Return the form in which an address is counted.
@@ -30,6 +32,6 @@ def _unquoted(local: str) -> str:
 
 def _ascii_domain(domain: str) -> str:
     try:
-        return domain.encode("idna").decode()
-    except UnicodeError:  # no domain at all, or one that IDNA does not know
+        return idna.encode(domain, uts46=True).decode()
+    except UnicodeError:  # no domain at all, or one that IDNA does not know (idna.IDNAError)
         return domain

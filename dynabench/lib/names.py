@@ -11,9 +11,13 @@ from pathlib import Path
 from dynabench.lib.words import gettext_noop
 
 DATA = Path(__file__).with_name("confusables.txt")
-UNFIT = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
-"""Categories of characters that no name holds: control, format, halves of pairs, private use, ends
-of lines and paragraphs."""
+UNFIT = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+"""Categories of characters that no name holds: control, format, halves of pairs, private use, not
+assigned, ends of lines and paragraphs."""
+BLANK = "\u2800\u3164\u115f\u1160\uffa0\ufffc"
+"""Letters that show nothing: an empty Braille cell, fillers of Hangul, a place for an object."""
+MOST_MARKS = 4
+"""Marks on one letter; scripts need two or three, and more of them cover other lines."""
 NON_JOINER, JOINER = "\u200c", "\u200d"
 VIRAMA = 9
 """The combining class of signs that join two letters of Indic scripts."""
@@ -39,8 +43,10 @@ def clean_name(text: str) -> str:
     """
     spaced = "".join(" " if _is_space(one) else one for one in unicodedata.normalize("NFC", text))
     name = " ".join(part for part in spaced.split(" ") if part)
+    marks = 0
     for place, character in enumerate(name):
-        if _is_hidden(character) and not _joins(name, place):
+        marks = marks + 1 if unicodedata.category(character) == "Mn" else 0
+        if marks > MOST_MARKS or (_is_hidden(character) and not _joins(name, place)):
             raise UnfitName(HIDDEN, character=f"U+{ord(character):04X}")
     if not skeleton(name):
         raise UnfitName(EMPTY)
@@ -80,7 +86,7 @@ def _blank(character: str) -> str:
 
 def _is_hidden(character: str) -> bool:
     """Whether a character is no part of what is read; signs that choose a picture's look are."""
-    if unicodedata.category(character) in UNFIT:
+    if unicodedata.category(character) in UNFIT or character in BLANK:
         return True
     is_ignorable = _prototypes().get(character) == ""
     return is_ignorable and unicodedata.category(character) != "Mn"

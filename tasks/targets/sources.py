@@ -70,7 +70,9 @@ def _copied(actor: User, source: str) -> TargetModel | None:
 
 def _is_open(task: Task, source: str) -> bool:
     """Whether the owners of a task may name a source that no target has which they know."""
-    if not source or source.startswith(PACKAGE) or HUB_ID.fullmatch(source):
+    if not source or source.startswith(PACKAGE):
+        return True
+    if HUB_ID.fullmatch(source) and not {".", ".."} & {*source.partition("@")[0].split("/")}:
         return True
     found, home = resolve_below(source, _home()), Path(os.path.realpath(_home()))
     if found is None:
@@ -79,6 +81,12 @@ def _is_open(task: Task, source: str) -> bool:
     if first == TRAINED and rest[:1] != [task.code]:
         return False
     others = TargetModel.objects.filter(url="", source__startswith="/").exclude(task=task)
-    return all(
-        os.path.realpath(one) != str(found) for one in others.values_list("source", flat=True)
+    return not any(
+        _overlap(found, Path(os.path.realpath(one)))
+        for one in others.values_list("source", flat=True)
     )
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    """Whether one folder is the other, or lies within it."""
+    return one.is_relative_to(other) or other.is_relative_to(one)

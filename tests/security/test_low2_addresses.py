@@ -12,6 +12,7 @@ pytestmark = pytest.mark.django_db
 ROLE = {"role": "judge"}
 ODD = [
     "ada@[93.184.216.34]",
+    "ada@stra\u00dfe.example",  # mail would go to another domain, "strasse"
     "a@\u202etset.kta", "a@ex\u200bample.org", "a@ex\u00adample.org", '"\x01"@example.org',
     "a@" + "\u00fc" * 60 + ".de", "a@xn--.com", "a@ex\u2028ample.org", f"{'a' * 250}@x.org",
     "\u202ea@example.org",
@@ -27,7 +28,6 @@ def test_addresses_that_mail_reaches():
     for good in (
         "ann@example.org",
         "a@ex\u00e4mple.org",
-        "a@fa\u00df.de",
         "a+b@x.org",
         '"a"@x.org',
     ):

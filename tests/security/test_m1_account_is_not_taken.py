@@ -263,18 +263,21 @@ def test_an_account_of_a_provider_is_asked_there(client, provider):
         (EMAIL, {"action_add": "", "email": NEW}),
         ("/account/tokens/", {"name": "t", "scopes": ["read"], "days": 9}),
     ):
-        assert client.post(place, data).url.partition("?")[0] == door, place
+        assert client.post(place, data).url.partition("?")[0] in (ASKS, door), place
+    assert door in client.get(ASKS).text
     answer = client.post("/api/v1/tokens/", {"name": "t", "scopes": ["read"]}, "application/json")
     assert answer.status_code == 403
-    # somebody else at the provider, or a sign-in of long ago, shows nothing
-    for claims in ({"sub": "u6"}, {"sub": "u5", "auth_time": 5}):
+    # somebody else at the provider, a sign-in of long ago or of no time that is told shows nothing
+    now = int(timezone.now().timestamp())
+    odd = [{"sub": "u5", "auth_time": one} for one in (5, None, str(now), True)]
+    for claims in ({"sub": "u6", "auth_time": now}, {"sub": "u5"}, *odd):
         sent = client.get(f"{door}?next=/account/")
         provider.userinfo, provider.id_token = {**told, **claims}, claims
         provider.back(client, sent)
         assert client.post(EMAIL, {"action_add": "", "email": NEW}).status_code == 302
         assert not EmailAddress.objects.filter(email=NEW).exists()
     sent = client.get(f"{door}?next=/account/")
-    provider.userinfo, provider.id_token = told, {"sub": "u5"}
+    provider.userinfo, provider.id_token = told, {"sub": "u5", "auth_time": now}
     assert provider.back(client, sent).url == "/account/"
     assert provider.asked["prompt"] == "login"
     client.post(EMAIL, {"action_add": "", "email": NEW})

@@ -87,7 +87,7 @@ def _sources(home):
         f"{home}/link/../kept/theirs", "../../etc", "~/models", "file:///etc", "models",
         str(theirs), f"{home}/kept/./theirs", f"{home}/x/../kept/theirs",
         f"{home}/targets/sentiment/digest", f"{home}/targets/sentiment/missing",
-        f"{home}/targets",
+        f"{home}/targets", f"{home}/kept", str(_model(theirs / "inner")), "org/..", "../name",
     ]  # fmt: skip
 
 

@@ -37,7 +37,7 @@ UNFIT = [
     "name\u200bx", "\u202eevil", "a\nb", "a\tb", "a\u2028b", "a\u2029b", "\ud800x", "\ue000x",
     "a\u00adb", "a\u2066b\u2069", "a\u200db", "a\u200cb", "\u200dक्ष", "क्ष\u200d",
     "a\u3164b", "\ufeffname", "a\u180eb", "a\U000e0041b", "", "  ", "\u00a0", "\u3000",
-    "\ufe0f", "\u115f",
+    "\ufe0f", "\u115f", "Alpha\u2800", "a\ufffcb", "a\u0378b", "e" + "\u0338" * 5,
 ]  # fmt: skip
 
 

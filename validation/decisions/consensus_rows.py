@@ -42,6 +42,12 @@ def policy_of(round: Round) -> Policy:
     return Policy(**stored.policy)
 
 
+def is_decided_since(example: Example, moment: datetime) -> bool:
+    """Return whether an example is decided, and was not before this moment."""
+    decided = Consensus.objects.filter(example=example, state=Consensus.State.DECIDED)
+    return decided.filter(decided_at__gte=moment).exists()
+
+
 def lock_example(example: Example) -> Example:
     """The example as it is once it is locked, until the transaction ends.
 

@@ -15,12 +15,18 @@ from django.utils.translation import gettext as _
 from annotation.models import Example, ShownExample
 from annotation.open_round import check_at_work, offered
 from annotation.refusals import CapReached, ForPeople, NotAllowed
+from annotation.shown_services import note_shown_examples
 from annotation.submitted_work import check_not_submitted
 from dynabench.accounts.models import Annotator
 from dynabench.lib.errors import Refused
 from tasks.models import Round, Task
 from tasks.rounds.states import close_if_due
-from validation.decisions.consensus_rows import derive_one, lock_example, round_policy_of
+from validation.decisions.consensus_rows import (
+    derive_one,
+    is_decided_since,
+    lock_example,
+    round_policy_of,
+)
 from validation.judging import blind, gold, pace, queue, vote_caps
 from validation.judging.duties import Part, Parts, parts_of
 from validation.judging.queue import Held, Place
@@ -35,6 +41,7 @@ PASSES = 20
 WALKS = 32
 """One in so many walks through the queue starts again at its front."""
 CHUNK = 500
+Way = ShownExample.Way
 
 
 class NotHandedOut(NotAllowed):
@@ -436,10 +443,12 @@ def _check_may_vote(
 def undo_validation(*, validator: Annotator, validation: Validation | GoldAnswer) -> Example:
     """Take back one's own vote within ten minutes; the example is one's current one again.
 
-    Not once the right answer was revealed in part, or a study's work was submitted. Locks the
-    person's places in studies, the example, and as `cast_validation` the validator. It takes a
-    place again unless others have taken what was left. Raises TooLate, NotHandedOut, NotBlind,
-    CapReached, Submitted.
+    After a vote that decided it others judge it: the public numbers may have told what its author
+    meant. Not once the right answer was revealed in part, or a study's work was submitted.
+
+    Locks the person's places in studies, the example, and as `cast_validation` the validator. It
+    takes a place again unless others have taken what was left. Raises TooLate, NotHandedOut,
+    NotBlind, CapReached, Submitted.
     """
     example, task = validation.example, validation.example.round.task
     blind.check_may_judge(validator, task)
@@ -456,10 +465,15 @@ def undo_validation(*, validator: Annotator, validation: Validation | GoldAnswer
         recent = type(validation).objects.filter(
             pk=validation.pk, validator=validator, created_at__gt=now - queue.UNDO_TIME
         )
+        has_decided = not lease.is_gold and is_decided_since(locked, validation.created_at)
         if not recent.delete()[0]:
             raise TooLate(_("An answer can be taken back for ten minutes."))
         if not lease.is_gold:
             derive_one(locked, list(locked.validations.all()))
+        if has_decided:
+            note_shown_examples(annotator=validator, examples=[locked.pk], way=Way.NUMBERS)
+            JudgeLease.objects.filter(pk=lease.pk).update(undone_at=now)
+            return locked
         place = QueueItem.objects.filter(pk=locked.pk, free__gt=0).update(free=F("free") - 1)
         JudgeLease.objects.filter(pk=lease.pk).update(
             takes_place=bool(place), leased_at=now, until=now + LEASE_TIME, undone_at=now
