@@ -37,17 +37,13 @@ def did_recently(request: HttpRequest) -> bool:
 def other_ways(user: User) -> list[dict[str, Any]]:
     """How somebody without password and passkey shows who they are.
 
-    At the provider by which they sign in, if it tells when they did; else they get a password by
-    mail first.
+    At the provider by which they sign in; otherwise they get a password by mail first.
     """
-    described = _("Choose a password, by a link that we mail to you")
-    ways = [{"id": "mail", "description": described, "url": reverse("account_reset_password")}]
     if settings.OIDC_ISSUER and SocialAccount.objects.filter(user=user).exists():
         described = _("Sign in with %(name)s again") % {"name": settings.OIDC_NAME}
-        ways.insert(
-            0, {"id": "provider", "description": described, "url": reverse("reauthenticate")}
-        )
-    return ways
+        return [{"id": "provider", "description": described, "url": reverse("reauthenticate")}]
+    described = _("Choose a password, by a link that we mail to you")
+    return [{"id": "mail", "description": described, "url": reverse("account_reset_password")}]
 
 
 def ask_provider(request: HttpRequest, next_url: str) -> Any:
