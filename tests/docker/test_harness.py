@@ -1,7 +1,7 @@
 """The runtime image with our harness, and the shim in images of others, in the real sandbox."""
 
 import json
-import shutil
+import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing
@@ -66,11 +66,11 @@ def test_an_image_of_other_pins_is_told_from_ours(tmp_path: Path) -> None:
         return subprocess.run([script, "--is-current"], capture_output=True).returncode
 
     assert status(ROOT) == 0
-    for name in ("scripts", "tasks/targets/serving", "evaluation/sandbox/harness"):
-        shutil.copytree(ROOT / name, tmp_path / name)
-    for folder in ("tasks", "tasks/targets", "evaluation", "evaluation/sandbox"):
-        shutil.copy(ROOT / folder / "__init__.py", tmp_path / folder)
-    shutil.copy(ROOT / "evaluation/contract.py", tmp_path / "evaluation")
+    script = (ROOT / "scripts" / "runtime_image.sh").read_text()
+    named = re.search(r"^SOURCES=\(.*?\)$", script, re.MULTILINE | re.DOTALL)
+    assert named
+    copy = f'{named[0]}; cp -r --parents scripts "${{SOURCES[@]}}" {tmp_path}'
+    subprocess.run(["bash", "-c", copy], cwd=ROOT, check=True)
     pins = (ROOT / "requirements-runtime.txt").read_text()
     (tmp_path / "requirements-runtime.txt").write_text(pins)
     assert status(tmp_path) == 0

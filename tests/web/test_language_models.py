@@ -162,7 +162,7 @@ def test_only_a_model_that_may_be_seen_is_a_base(task, alice, bob, folder, lora,
             hand_in(task, alice, lora, base=base)
         assert refused.value.field == "base"
     Submission.objects.update(is_published=True)
-    assert hand_in(task, alice, lora, base=str(whole.pk)).base
+    assert hand_in(task, alice, lora, name="Mine", base=str(whole.pk)).base
 
 
 def image(task, owner, **told):

@@ -181,7 +181,7 @@ def test_who_may_come_in(as_alice, owner, nli, role, reads, edits, owns):
         assert as_alice.get(path).status_code == reads, path
     for path in (f"{TARGETS}new/", f"{TARGETS}{target.pk}/", f"{TARGETS}{target.pk}/test/"):
         assert as_alice.get(path).status_code == edits, path
-    assert (as_alice.post(ACCESS, {}).status_code == 302) == (edits == 200)
+    assert (as_alice.post(ACCESS, {}).status_code == 302) == (owns == 200)
     for path in (MEMBERS, f"{MEMBERS}{owner.pk}/"):
         assert (as_alice.post(path, {}).status_code != 403) == (owns == 200), path
 

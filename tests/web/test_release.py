@@ -156,7 +156,7 @@ def test_digests_and_sizes_are_those_of_the_files(closed):
     sums = dict(
         reversed(line.split("  ")) for line in content(dataset, "SHA256SUMS").decode().splitlines()
     )
-    assert len(sums) == 13
+    assert len(sums) == 15
     for file in dataset.files.all():
         data = content(dataset, file.name)
         assert (file.size, file.sha256) == (len(data), hashlib.sha256(data).hexdigest())

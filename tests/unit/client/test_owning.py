@@ -227,7 +227,7 @@ def test_a_configuration_is_compared_and_brought_back(editor, nli):
 
 
 def test_members_are_asked_for_work(client_of, alice, bob, nli):
-    editor, judge = client_of(alice, nli.task, "editor"), client_of(bob, nli.task, "judge")
+    editor, judge = client_of(alice, nli.task, "owner"), client_of(bob, nli.task, "judge")
     asked = {"kind": "judge", "emails": [bob.email], "due_on": "2099-01-01"}
     with pytest.raises(Invalid, match=alice.email):
         editor.set_duties("nli", **asked | {"emails": [alice.email]})
