@@ -248,12 +248,18 @@ class LeaseModel(_OfLease):
         return FileResponse(file, as_attachment=True, filename="model.tar", content_type=OCTETS)
 
 
+class OwnUsageSerializer(UsageSerializer):
+    """What a machine says that a run used; examples without an answer are counted here."""
+
+    unanswered = None
+
+
 class EndingSerializer(serializers.Serializer[Any]):
     """How the model ended."""
 
     outcome = serializers.ChoiceField(ENDINGS)
     sentence = serializers.CharField(allow_blank=True, max_length=500, default="")
-    usage = UsageSerializer()
+    usage = OwnUsageSerializer()
 
     def validate_usage(self, usage: dict[str, float | None]) -> dict[str, float | None]:
         """Nobody here measured it, and the board computes with it."""

@@ -75,7 +75,9 @@ def test_the_scores_are_those_of_one_machine(cluster, settings, monkeypatch, tmp
     found = []
     for name, address in (("here", ""), ("there", cluster.address)):
         settings.RAY_ADDRESS = address
-        target = TargetModel.objects.create(task=task, name=name, source=str(weights))
+        target = TargetModel.objects.create(
+            task=task, name=name, source=str(weights), allowed_folder=str(weights)
+        )
         model = accepted_model(task, name=name, kind=Submission.Kind.TARGET, target=target)
         run = queued_run(model, version)
         jobs.evaluate_next(run.pk)

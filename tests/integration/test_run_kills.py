@@ -137,7 +137,9 @@ def plain_task() -> Task:
 def queued(weights: Path) -> EvaluationRun:
     """A run of a target that has been rung for."""
     task = plain_task()
-    target = TargetModel.objects.create(task=task, name="tiny", source=str(weights))
+    target = TargetModel.objects.create(
+        task=task, name="tiny", source=str(weights), allowed_folder=str(weights)
+    )
     model = accepted_model(task, kind=Submission.Kind.TARGET, target=target)
     return rung(queued_run(model, set_version(task, size=SIZE)))
 
