@@ -28,7 +28,7 @@ def task(alice, settings, tmp_path):
 
 
 def models(page: Page) -> Locator:
-    return page.locator("#rows tbody th > a")
+    return page.locator("#rows tbody th > bdi > a")
 
 
 BY_SCORE = ["Model 2", "Model 1", "Model 0", "Partly"]
