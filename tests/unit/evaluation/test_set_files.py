@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import pickle
 import re
 from datetime import date
 
@@ -27,7 +28,7 @@ from evaluation.sets.parsing import (
     uid_of,
 )
 from tasks.config.loading import load_config
-from tasks.line_files import BadRow, FileError
+from tasks.line_files import BadRow, FileError, HopelessFile
 
 TEXT = """
 version: 1
@@ -449,6 +450,15 @@ def test_wrong_lines_can_be_left_out(file):
     rows = file([{"uid": n} for n in range(50)] + [FLAT], skip_bad=True)
     assert [row.uid for row in rows] == ["u1"]
     assert len(rows.errors) == MOST_ERRORS
+
+
+def test_a_file_with_too_many_wrong_lines_is_not_read_to_its_end(file, monkeypatch):
+    monkeypatch.setattr(set_files, "MOST_PROBLEMS", 30)
+    assert [row.uid for row in file([{"uid": 1}] * 29 + [FLAT], skip_bad=True)] == ["u1"]
+    rows = file([{"uid": n} for n in range(50)], skip_bad=True)
+    with pytest.raises(HopelessFile, match=r"stopped at line 30 .*`premise` is missing") as stopped:
+        list(rows)
+    assert str(pickle.loads(pickle.dumps(stopped.value))) == str(stopped.value)
 
 
 JSON = st.recursive(

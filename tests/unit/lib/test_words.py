@@ -146,6 +146,19 @@ def test_every_character_is_folded_once_for_all():
     assert folded(once, compatible=True) == once
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("cafe\u0301", "caf\u00e9", True),
+        ("Café", "café", False),
+        ("", "", True),
+        ("a ", "a", False),
+    ],
+)
+def test_texts_are_the_same_in_whatever_unicode_form(one, other, is_same):
+    assert same(one, other) is is_same
+
+
 @given(texts, texts, texts)
 def test_equality_is_an_equivalence(one, two, three):
     assert same(one, one)

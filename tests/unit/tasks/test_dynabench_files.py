@@ -96,10 +96,29 @@ def test_rows_of_a_release(of, tmp_path):
         ({**DYNATASK, "input_json": "[1]"}, "input_json"),
         ({**DYNATASK, "validations": [["correct"]]}, "validations[1]"),
         ({**DYNATASK, "validations": {"a": 1}}, "is no list"),
+        ({**DYNATASK, "corrections": [{"answer": 3, "validator": "v"}]}, "corrections[1]"),
     ],
 )
 def test_what_is_no_record_of_dynabench(record, words, of):
     wrong(of("dynabench", [record]), words)
+
+
+def test_each_right_answer_belongs_to_one_vote_of_its_person(of):
+    votes = [["incorrect", "user", who] for who in ("v1", "v2", "v1", "v1")]
+    typed = [{"answer": said, "validator": "v1"} for said in ("Tarn", "tarn.")]
+    record = {**DYNATASK, "validations": [["correct", "user", "v1"], *votes]}
+    [several, one], _ = of(
+        "dynabench", [{**record, "corrections": typed}, {**record, "corrections": typed[0]}]
+    )
+    said = [vote.get("correction") for vote in several["validations"]]
+    assert said == [None, "Tarn", None, "tarn.", None]
+    assert [vote.get("correction") for vote in one["validations"]] == [
+        None,
+        "Tarn",
+        None,
+        None,
+        None,
+    ]
 
 
 def item(**told):

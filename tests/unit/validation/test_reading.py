@@ -38,6 +38,13 @@ def test_the_words_that_are_read(value, words):
     assert words_in(value) == words
 
 
+@pytest.mark.parametrize(
+    ("unread", "timed", "found"), [(11, 20, True), (10, 20, False), (19, 19, False), (0, 0, False)]
+)
+def test_a_minority_or_a_few_votes_are_no_sign(unread, timed, found):
+    assert reads_too_little(unread, timed) is found
+
+
 @given(st.integers(0, 500), st.integers(0, 500))
 def test_only_a_majority_of_enough_votes_is_a_sign(unread, more):
     found = reads_too_little(unread, unread + more)
