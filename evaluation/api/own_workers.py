@@ -251,7 +251,7 @@ class LeaseModel(_OfLease):
 class OwnUsageSerializer(UsageSerializer):
     """What a machine says that a run used; examples without an answer are counted here."""
 
-    unanswered = None
+    unanswered = None  # type: ignore[assignment]
 
 
 class EndingSerializer(serializers.Serializer[Any]):
