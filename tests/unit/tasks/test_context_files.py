@@ -4,6 +4,7 @@ import csv
 import datetime
 import io
 import json
+import unicodedata
 from dataclasses import replace
 
 import pytest
@@ -222,7 +223,7 @@ def test_what_is_written_is_read_from_both_formats(texts):
     jsonl = "\n".join(json.dumps({"premise": text}) for text in texts)
     table = io.StringIO()
     csv.writer(table).writerows([["premise"], *([text] for text in texts)])
-    expected = [{"premise": text} for text in texts]
+    expected = [{"premise": unicodedata.normalize("NFC", text)} for text in texts]
     assert [row.values for row in read(jsonl)] == expected
     assert [row.values for row in read(table.getvalue(), "a.csv")] == expected
 
