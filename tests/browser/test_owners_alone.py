@@ -145,7 +145,7 @@ def test_a_task_of_ones_own(
 ):
     monkeypatch.setattr(uploads, "UPLOADS", tmp_path)
     settings.NEW_TASKS, settings.ACCOUNT_EMAIL_VERIFICATION = "everybody", "mandatory"
-    settings.MEDIA_ROOT = tmp_path
+    settings.MEDIA_ROOT, settings.SITE_URL = tmp_path, live_server.url
     page = open_page()
     page.goto("/accounts/signup/?next=/new/")
     page.locator("main [type=email]").fill("ada@example.com")
