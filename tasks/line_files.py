@@ -19,6 +19,7 @@ from dynabench.lib.damage import damage_of
 from tasks.config.values import FORBIDDEN
 
 DEEPEST = 100
+NOT_UTF8 = "not UTF-8; save the file as UTF-8"
 MOST_PROBLEMS = 50_000
 """Lines of a file that may be wrong, or there already; reading them takes seconds."""
 PART = 2**16  # bytes that are read at once
@@ -188,7 +189,7 @@ def line_text(raw: bytes, *, first: bool) -> str:
     try:
         return raw.decode("utf-8-sig" if first else "utf-8")
     except UnicodeDecodeError:
-        raise BadRow("not UTF-8; save the file as UTF-8") from None
+        raise BadRow(NOT_UTF8) from None
 
 
 def _object(text: str) -> dict[str, Any]:

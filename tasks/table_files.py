@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any
 
-from tasks.line_files import BadRow, LineError, Row, line_text
+from tasks.line_files import NOT_UTF8, BadRow, LineError, Row, line_text
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 """What parts the cells, by the ending of a file's name; a .csv may use another of the OTHERS."""
@@ -110,9 +110,6 @@ def _tsv_rows(
             continue
         if any(cell.strip() for cell in cells):
             yield table_row(line, header, cells, value_of)
-
-
-NOT_UTF8 = "not UTF-8; save the file as UTF-8"
 
 
 def _decoded(lines: Iterable[bytes], bad: set[int]) -> Iterator[str]:

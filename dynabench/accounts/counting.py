@@ -10,14 +10,12 @@ import hmac
 import logging
 import secrets
 from collections.abc import Mapping
-from datetime import date
 from typing import Any
 
 from allauth.account.models import EmailAddress
 from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet, Sum
-from django.utils import timezone
 
 from dynabench.accounts.models import (
     AddressMark,
@@ -27,6 +25,7 @@ from dynabench.accounts.models import (
     SpentQuota,
     User,
 )
+from dynabench.lib.days import today
 from dynabench.lib.encryption import Unreadable, decrypt, encrypt
 from dynabench.lib.mailboxes import normal_address
 
@@ -164,11 +163,6 @@ def is_key_lost() -> bool:
 def quota_name(what: str, task_id: int) -> str:
     """The name of a task's quota of a day, such as tries."""
     return f"{what}:{task_id}"
-
-
-def today() -> date:
-    """The day, in UTC, that the quotas of now are of."""
-    return timezone.now().date()
 
 
 def keep_spent(user: User, numbers: Mapping[str, int]) -> None:

@@ -14,9 +14,11 @@ from django.core.validators import EmailValidator
 from django.utils.deconstruct import deconstructible
 from rest_framework import serializers
 
+from dynabench.lib.names import UNFIT
+
 LONGEST = 254
 """Letters of an address that mail carries (RFC 5321) and a column holds."""
-HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"}
+HIDDEN = {*UNFIT, "Zs"}
 """Categories of characters that are not seen or not assigned, as U+202E, which turns text round."""
 
 

@@ -1,8 +1,13 @@
 """Days of people's work."""
 
-from datetime import datetime
+from datetime import date, datetime
 
 from django.utils import timezone
+
+
+def today() -> date:
+    """Return the day that it is now, in UTC."""
+    return timezone.now().date()
 
 
 def midnight() -> datetime:

@@ -6,10 +6,10 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
-from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from dynabench.accounts.models import CountedPerson
+from dynabench.lib.days import today
 from evaluation.models.evaluation_sets import EvaluationSetVersion
 from evaluation.models.jobs import Job
 from evaluation.models.teams import Team
@@ -163,7 +163,7 @@ class Submission(Job):
     @property
     def is_anonymous(self) -> bool:
         """Whether its owner's name is still hidden."""
-        return self.anonymous_until is not None and timezone.now().date() < self.anonymous_until
+        return self.anonymous_until is not None and today() < self.anonymous_until
 
 
 class TrainedRows(models.Model):

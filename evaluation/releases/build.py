@@ -14,10 +14,10 @@ from django.core.files import File
 from django.core.files.storage import default_storage
 from django.db import transaction
 from django.db.models import Count, F
-from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from dynabench.accounts.services import log
+from dynabench.lib.days import today
 from dynabench.lib.storage.stored import files_in
 from evaluation.models import Dataset, DatasetFile, DatasetItem
 from evaluation.queue import leases
@@ -95,7 +95,7 @@ class Build:
         self.previous = done.order_by("-version").first()
         self.table = Table(DatasetItem, COLUMNS)
         until = self.options.held_until
-        self.holds = bool(until) and date.fromisoformat(until) > timezone.now().date()
+        self.holds = bool(until) and date.fromisoformat(until) > today()
 
     def run(self) -> None:
         """Make the version and release the round. Raises RoundError when it is open again."""

@@ -10,6 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 
 from dynabench.accounts.models import User
+from dynabench.lib.days import today
 from dynabench.lib.errors import Refused
 from dynabench.lib.queue import enqueue
 from evaluation.models import Dataset
@@ -91,7 +92,7 @@ def request_release(*, round: Round, options: Options, actor: User | None) -> Da
         options = replace(options, **{name: done.options[name] for name in kept})
     else:
         check_sizes(counts_of(round), options)
-        until = timezone.now().date() + HELD_FOR if options.hold_back else ""
+        until = today() + HELD_FOR if options.hold_back else ""
         canary = f"dynabench:{uuid.uuid4()}"
         options = replace(options, held_until=str(until), canary=canary)
     with transaction.atomic():
@@ -140,7 +141,7 @@ def _check_may_release(round: Round, last: Dataset | None) -> None:
 
 def is_due(dataset: Dataset) -> bool:
     """Whether the day has come on which what it holds back is published."""
-    return bool(dataset.held_until and dataset.held_until <= timezone.now().date())
+    return bool(dataset.held_until and dataset.held_until <= today())
 
 
 def release_held() -> list[Dataset]:

@@ -1,8 +1,8 @@
 """Names of models that look like one another in a task."""
 
 from django.db.models import Q
-from django.utils import timezone
 
+from dynabench.lib.days import today
 from dynabench.lib.taken_names import check_free, lock_names
 from evaluation.models import Submission
 from evaluation.submissions.selectors import seen_by_all
@@ -18,6 +18,6 @@ def check_looks(submission: Submission) -> None:
     own = Q(owner__isnull=False, owner=submission.owner_id)
     if submission.team_id:
         own |= Q(team=submission.team_id)
-    is_named = Q(anonymous_until=None) | Q(anonymous_until__lte=timezone.now().date())
+    is_named = Q(anonymous_until=None) | Q(anonymous_until__lte=today())
     others = Submission.objects.filter(seen_by_all(), is_named, task=submission.task_id)
     check_free(submission.name, others.exclude(own).order_by().values_list("name", flat=True))

@@ -18,6 +18,7 @@ from dynabench.accounts.counting import lock_counted_person
 from dynabench.accounts.erasures import note_erasure
 from dynabench.accounts.models import CountedPerson, Erasure, User
 from dynabench.accounts.services import log
+from dynabench.lib.days import today
 from dynabench.lib.encryption import encrypt
 from dynabench.lib.errors import Invalid, Refused
 from dynabench.lib.queue import enqueue
@@ -298,8 +299,7 @@ def publish_due() -> int:
 
     What has no score yet is looked at again. No lock: `publish` counts only what still stands.
     """
-    today = timezone.now().date()
-    due = Submission.objects.filter(publish_on__lte=today, is_published=False, withdrawn_at=None)
+    due = Submission.objects.filter(publish_on__lte=today(), is_published=False, withdrawn_at=None)
     published = 0
     for submission in due.exclude(owner=None).select_related("owner"):
         assert submission.owner
@@ -321,8 +321,8 @@ def set_anonymous_until(*, submission: Submission, actor: User, until: date | No
 
 def _check_ahead(day: date | None, field: str) -> None:
     """Raises Invalid for a day that is not ahead, or too far."""
-    today = timezone.now().date()
-    if day and not today < day <= today + MOST_AHEAD:
+    now = today()
+    if day and not now < day <= now + MOST_AHEAD:
         message = _("Choose a day after today, at most a year ahead, or none.")
         raise Invalid(message, field=field)
 

@@ -22,6 +22,7 @@ from dynabench.lib.damage import damage_of
 from tasks.formats.base import FREE, LEFT, Format, Line, Numbered, Part, Record
 from tasks.line_files import (
     DEEPEST,
+    NOT_UTF8,
     PART,
     BadRow,
     FileError,
@@ -195,7 +196,7 @@ def _record(text: bytes) -> Record:
     try:
         record = strict_json(text.decode())
     except UnicodeDecodeError as error:
-        raise BadRow(f"byte {error.start + 1} is not UTF-8; save the file as UTF-8") from None
+        raise BadRow(f"byte {error.start + 1} is {NOT_UTF8}") from None
     if not isinstance(record, dict):
         raise BadRow("it must be an object with one example")
     if reason := unstorable(record):

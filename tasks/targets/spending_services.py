@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from django.db import connection
 from django.db.models import F, Q, QuerySet, Sum
 
+from dynabench.lib.days import today
 from tasks.models import ModelUse, Round, TargetModel, Task
 from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction, Usage, summed
 from tasks.targets.endpoints.live import LeftAlone
@@ -80,7 +81,7 @@ def _note(payer: Payer, usage: Usage) -> None:
     options = payer.target.options
     price_in, price_out = options.get("price_in", 0), options.get("price_out", 0)
     where: dict[str, Any] = {"target": payer.target, "round_id": payer.round_id}
-    row, _ = ModelUse.objects.get_or_create(**where, day=datetime.now(UTC).date())
+    row, _ = ModelUse.objects.get_or_create(**where, day=today())
     ModelUse.objects.filter(pk=row.pk).update(
         requests=F("requests") + usage.requests,
         tokens_in=F("tokens_in") + usage.tokens_in,

@@ -23,7 +23,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from dynabench.lib.words import composed_start, composed_value, label_of, label_text
-from tasks.line_files import BadRow
+from tasks.line_files import NOT_UTF8, BadRow
 
 _SUSPECT = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 TOLD = "told"
@@ -249,7 +249,7 @@ def _read(line: bytes) -> dict[str, Any]:
         text = line.decode("utf-8-sig").strip()
         data = _decoder.decode(text)
     except UnicodeDecodeError as error:
-        raise BadRow(f"byte {error.start + 1} is not UTF-8; save the file as UTF-8") from None
+        raise BadRow(f"byte {error.start + 1} is {NOT_UTF8}") from None
     except json.JSONDecodeError as error:
         raise BadRow(f"not JSON at column {error.colno}: {error.msg}") from None
     except RecursionError:

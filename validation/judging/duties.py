@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from annotation.models import Example, ShownExample
 from dynabench.accounts.models import Annotator, User
+from dynabench.lib.days import today
 from tasks.duties.rules import EVERY, Span, Standing, spans
 from tasks.duties.selectors import MAY, applying, progress_words, standing_of, within
 from tasks.models import Duty, Round, Task, TaskMember
@@ -104,13 +105,13 @@ def _shares_of(duties: Collection[Duty], round: int) -> dict[Duty, Sequence[Span
 
 def _kept(shares: Mapping[Duty, Sequence[Span]], but: Annotator) -> list[Kept]:
     """The places that are kept for others who can come, until the end of the day they are due."""
-    today = timezone.now().date()
+    day = today()
     return [
         Kept(duty.person.annotator.pk, *span)  # type: ignore[union-attr]  # a share has a person
         for duty, places in shares.items()
         if duty.person_id != but.user_id
         and duty.person.is_active  # type: ignore[union-attr]
-        and not (duty.due_on and duty.due_on < today)
+        and not (duty.due_on and duty.due_on < day)
         for span in places
     ]
 
@@ -135,7 +136,7 @@ class Progress:
     @property
     def state(self) -> str:
         """over, done, late or open."""
-        return self.standing.state(timezone.now().date())
+        return self.standing.state(today())
 
 
 def progress_of(duties: QuerySet[Duty], me: User | None = None) -> list[Progress]:

@@ -15,6 +15,7 @@ from django.utils.translation import get_language, ngettext, override
 from annotation.models import Example
 from annotation.writing import result_panel
 from dynabench.accounts.models import Annotator
+from dynabench.lib.days import today
 from dynabench.lib.markdown import render_markdown
 from tasks.config.schema import TaskConfig
 from tasks.media.markup import shown_value
@@ -165,9 +166,9 @@ def judged_today(validator: Annotator, task: Task, answers: Sequence[GoldAnswer]
 
     But none of a study's test, which is no work and has no time.
     """
-    today = timezone.now().date()
+    day = today()
     worked = [answer for answer in answers if answer.seconds is not None]
-    extra = sum(answer.created_at.date() == today for answer in worked)
+    extra = sum(answer.created_at.date() == day for answer in worked)
     return queue.judged_today(validator, task) + extra
 
 
