@@ -6,12 +6,19 @@ let page = "preview-write", waits;
 document.addEventListener("click", ({ target }) => {
   if (target.matches("#preview-write, #preview-judge")) page = target.id;
 });
-document.addEventListener("input", ({ target }) => {
+const previewSoon = (form) => {
   const button = document.getElementById(page);
-  if (!button || target.form?.id !== "step-form") return;
+  if (!button) return;
   clearTimeout(waits);
-  waits = setTimeout(() => target.form.requestSubmit(button), 700);
+  waits = setTimeout(() => form.requestSubmit(button), 700);
+};
+document.addEventListener("input", ({ target }) => {
+  if (target.form?.id === "step-form") previewSoon(target.form);
 });
+// People type before this script has come, and browsers restore what was typed: no event tells of either.
+const step = document.getElementById("step-form");
+const isTyped = (field) => "defaultValue" in field && field.value !== field.defaultValue;
+if (step && [...step.elements].some(isTyped)) previewSoon(step);
 document.addEventListener("submit", ({ submitter }) => {
   if (!submitter?.id.startsWith("preview-")) clearTimeout(waits);
 });

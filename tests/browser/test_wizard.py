@@ -83,3 +83,13 @@ def test_a_task_by_keyboard_and_by_dragging(page):
     page.get_by_label("Code", exact=True).press("Enter")
     expect(page).to_have_url(re.compile("/own/ferries/$"))
     assert Task.objects.get().config.text_field == "review"
+
+
+def test_what_is_typed_before_the_script_has_come_is_previewed(page):
+    script = []
+    page.route("**/js/wizard*.js", lambda route: script.append(route))  # a slow network
+    page.get_by_role("button", name="Begin with nothing, step by step").click(no_wait_after=True)
+    page.get_by_label("Name", exact=True).fill("Ferries")
+    page.locator("[name=goal_text]").fill("Write a review")
+    script[0].continue_()
+    expect(page.frame_locator("iframe.preview").locator("#goal")).to_contain_text("Write a review")
