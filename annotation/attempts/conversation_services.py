@@ -33,6 +33,7 @@ from annotation.models import Assignment, Conversation
 from annotation.open_round import not_open
 from annotation.refusals import CapReached, RoundClosed, Stale, Unsaid
 from dynabench.lib.throttles import is_used_up
+from dynabench.lib.words import composed
 from tasks.config.components import Component
 from tasks.config.field_types.chat import PLACE, most_turns, wrong_words
 from tasks.models import RoundTarget
@@ -90,7 +91,7 @@ def say(
     the target is asked without a transaction. Raises Unsaid, Stale, CapReached, RoundClosed,
     Unfinished.
     """
-    conversation, is_mine = _begin(assignment, text.replace("\r\n", "\n").strip(), at)
+    conversation, is_mine = _begin(assignment, composed(text).strip(), at)
     if is_mine:
         _let_answer(conversation, seconds)
         conversation.refresh_from_db()

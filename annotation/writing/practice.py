@@ -39,6 +39,7 @@ from dynabench.lib.bodies import takes
 from dynabench.lib.errors import Refused
 from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.lib.throttles import AN_HOUR, is_used_up
+from dynabench.lib.words import composed
 from tasks.access import find_task
 from tasks.models import Context, Round, RoundTarget, TargetModel, Task
 from tasks.permissions import can_try_out
@@ -175,7 +176,7 @@ def _say(request: HttpRequest, opponent: Opponent, talk: Talk) -> None:
     round, config = opponent.round, opponent.round.task.config
     text, at = said(request)
     assert config.talk is not None
-    text = text.replace("\r\n", "\n").strip()
+    text = composed(text).strip()
     talk.check(config.talk, text, at)
     check_tries(request)
     turns = talk.say(config.talk, text)

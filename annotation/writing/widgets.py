@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 
+from dynabench.lib.words import composed
 from tasks.config.field_types.media import ALT_LENGTH, DIGEST
 from tasks.config.field_types.spans import as_lines
 
@@ -13,7 +14,7 @@ class TextChoiceField(forms.ChoiceField):
     """A choice among texts; browsers send their line breaks as two characters."""
 
     def to_python(self, value: Any) -> str:
-        return str(super().to_python(value)).replace("\r\n", "\n")
+        return composed(str(super().to_python(value)))
 
 
 class _Coloured:

@@ -77,7 +77,16 @@ _FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
 
 
 def composed(text: str) -> str:
-    """Return the text in NFC, the one form in which texts are stored."""
+    """Return the text in the one form in which texts are stored: NFC, its line ends LF.
+
+    Browsers show CRLF and CR as one line end, so that offsets in a text that held two characters
+    there would not be those of the page.
+
+    >>> composed("cafe\u0301\r\nbar\r")
+    'caf\xe9\nbar\n'
+    """
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _in_form("NFC", text)
 
 
@@ -97,10 +106,10 @@ def _in_form(form: Form, text: str) -> str:
 
 
 def composed_value(value: Any, passages: Sequence[str] = ()) -> Any:
-    """Return a value of JSON whose texts are in NFC; names of fields stay as they are.
+    """Return a value of JSON whose texts are `composed`; names of fields stay as they are.
 
     passages: texts, as they were, of which the value may mark stretches (`text`, `start`, `end`);
-    these keep their place in the text's NFC.
+    these keep their place in the composed text.
     """
     if isinstance(value, str):
         return composed(value)
@@ -116,7 +125,7 @@ def composed_value(value: Any, passages: Sequence[str] = ()) -> Any:
 
 
 def composed_start(words: Any, start: Any, passages: Iterable[str]) -> int | None:
-    """Return where a stretch of one of the texts begins in its NFC; None: in none of them.
+    """Return where a stretch of one of the texts begins in it composed; None: in none of them.
 
     >>> composed_start("bar", 6, ["cafe\u0301 bar"])
     5
@@ -125,7 +134,8 @@ def composed_start(words: Any, start: Any, passages: Iterable[str]) -> int | Non
         return None
     for passage in passages:
         if passage.startswith(words, start):
-            return len(composed(passage[:start]))
+            is_torn = words[:1] == "\n" and passage[:start].endswith("\r")  # one line end
+            return len(composed(passage[: start - 1 if is_torn else start]))
     return None
 
 

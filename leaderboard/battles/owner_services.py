@@ -10,6 +10,7 @@ from annotation.refusals import Stale
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.lib.errors import Refused
+from dynabench.lib.words import composed
 from leaderboard.models import Battle, Contestant, GoldPair
 from tasks.models import TargetModel, Task
 from tasks.targets.connect import endpoint_of
@@ -48,7 +49,8 @@ def add_gold(*, task: Task, actor: User, prompt: str, good: str, broken: str) ->
     """Make a gold pair. Raises Refused where both answers are alike."""
     if good.split() == broken.split():
         raise Refused(_("Both answers are alike."), code="gold", field="broken")
-    pair = GoldPair.objects.create(task=task, prompt=prompt, good=good, broken=broken)
+    texts = {"prompt": composed(prompt), "good": composed(good), "broken": composed(broken)}
+    pair = GoldPair.objects.create(task=task, **texts)
     log(actor, "gold_pair.made", pair, about=task)
     return pair
 

@@ -28,6 +28,7 @@ from annotation.attempts.partial_answers import keeper
 from annotation.open_round import check_at_work
 from annotation.refusals import CapReached, Stale
 from dynabench.accounts.models import Annotator
+from dynabench.lib.words import composed
 from leaderboard.battles import selectors
 from leaderboard.battles.selectors import Drawn
 from leaderboard.models import SIDES, Battle, Reply, Turn
@@ -76,7 +77,7 @@ def begin_turn(
         raise Stale(_("You went on with this conversation in another window."))
     if number > task.config.battles.turns:
         raise CapReached(_("This conversation is long enough. Please choose now."))
-    asked = {"key": key, "prompt": prompt, "state": State.ASKING, "failure": ""}
+    asked = {"key": key, "prompt": composed(prompt), "state": State.ASKING, "failure": ""}
     turn, _new = Turn.objects.update_or_create(
         battle=found, number=number, defaults={**asked, "asked_at": timezone.now()}
     )
@@ -200,7 +201,7 @@ def _text(prediction: Prediction) -> str:
     said = next(iter(prediction.output.values()), None)
     if not isinstance(said, str):
         raise rubbish("The answer is no text.")
-    return said.strip()
+    return composed(said).strip()
 
 
 def _fail(turn: Turn, error: BaseException) -> Turn:

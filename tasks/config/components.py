@@ -15,6 +15,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
+from dynabench.lib.words import composed_value
 from tasks.config.parsing import Finding, Loc
 
 T = TypeVar("T")
@@ -295,7 +296,7 @@ class FieldType(ABC):
 
     def kept(self, component: Component, value: Any) -> Any:
         """The value in the form in which it is stored, whoever sent it."""
-        return value
+        return composed_value(value)
 
     def typed(self, value: Any) -> Any:
         """What a form's field starts with for a value."""

@@ -19,6 +19,7 @@ from annotation.refusals import NotAllowed
 from dynabench.accounts.models import Annotator, User
 from dynabench.accounts.services import log
 from dynabench.lib.errors import Refused
+from dynabench.lib.words import composed
 from tasks.models import Task
 from validation.decisions.consensus_rows import derive_all, lock_example
 from validation.judging.queue import JUDGED_STATES, Held
@@ -42,6 +43,7 @@ def mark_gold(*, example: Example, owner: User, explanation: str = "") -> Gold:
     It leaves the queue. If it is gold already, only the explanation changes. Locks the example.
     Raises NoGold when it is undecided or withdrawn.
     """
+    explanation = composed(explanation)
     with transaction.atomic():
         locked = lock_example(example)
         decided = Consensus.objects.filter(pk=locked.pk, state=Consensus.State.DECIDED).first()

@@ -19,6 +19,7 @@ from annotation.shown_services import note_shown_examples
 from annotation.submitted_work import check_not_submitted
 from dynabench.accounts.models import Annotator
 from dynabench.lib.errors import Refused
+from dynabench.lib.words import composed
 from tasks.models import Round, Task
 from tasks.rounds.states import close_if_due
 from validation.decisions.consensus_rows import (
@@ -360,7 +361,7 @@ def cast_validation(
         said = _said(validator, vote, lease) | {
             "words": blind.words_shown(example.round.task.config, example),
             "flag_reason": flag_reason,
-            "comment": comment,
+            "comment": composed(comment),
             "metadata": dict(metadata or {}),
             "by_program": by_program,
         }
@@ -493,6 +494,6 @@ def answer_afterwards(
     """
     validation.reveal = reveal.get("reveal", "")
     validation.reveal_choice = reveal.get("reveal_choice", "")
-    validation.reveal_comment = reveal.get("reveal_comment", "")
+    validation.reveal_comment = composed(reveal.get("reveal_comment", ""))
     validation.metadata = {**validation.metadata, **metadata}
     validation.save(update_fields=["reveal", "reveal_choice", "reveal_comment", "metadata"])

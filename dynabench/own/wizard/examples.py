@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods
 from annotation.writing.forms import form_field
 from dynabench.lib.errors import Refused
 from dynabench.lib.refusals import as_form_error
+from dynabench.lib.words import composed_value
 from dynabench.own.wizard.forms import text_area
 from dynabench.own.wizard.shared import mends_of, own_draft, show
 from tasks.config.components import Component
@@ -78,7 +79,7 @@ class ExampleForm(forms.Form):
         put(data, ("examples", kind), shown)
 
     def _value(self, component: Component, typed: Any, made: Data) -> Any:
-        typed = typed.replace("\r\n", "\n") if isinstance(typed, str) else typed
+        typed = composed_value(typed)
         if component.type == "candidates" and component.reference is None:
             return list(filter(None, map(str.strip, typed.split("\n"))))
         if typed in (None, "", []):

@@ -7,6 +7,7 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from dynabench.lib.words import composed
 from tasks.config.components import Part
 from tasks.config.judging import ValidationPolicy, Votes
 from tasks.config.schema import METRICS, Limits, Programs, Support
@@ -86,7 +87,7 @@ class StepForm(forms.Form):
         for name, path in self.PATHS.items():
             if name in self.fields:
                 value = self.cleaned_data[name]
-                value = value.replace("\r\n", "\n") if isinstance(value, str) else value
+                value = composed(value) if isinstance(value, str) else value
                 put(data, path, None if value == default_of(path) else value)
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dynabench.lib.words import composed_value
 from tasks.config.components import Component, FieldType, FormInput, plain
 from tasks.config.parsing import Finding, Loc
 from tasks.config.values import FORBIDDEN, characters, subject
@@ -27,9 +26,6 @@ class Chat(FieldType, name="chat"):
     keys = ("max_turns", "max_length", "system")
     places = ("context", "input")
     missing = "Talk to the model and mark its answer in {title}"
-
-    def kept(self, component: Component, value: Any) -> Any:
-        return composed_value(value)
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
         named = subject(component)

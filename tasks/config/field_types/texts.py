@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dynabench.lib.words import composed
 from tasks.config.components import PLACES, Component, FieldType, FormInput, plainly
 from tasks.config.values import FORBIDDEN, characters, subject
 
@@ -31,9 +30,6 @@ class _Text(FieldType):
         if FORBIDDEN.search(value):
             found.append(f"{named} holds a control character; delete it")
         return found
-
-    def kept(self, component: Component, value: Any) -> Any:
-        return composed(value) if isinstance(value, str) else value
 
     def described(self, component: Component) -> str:
         return "a text"

@@ -248,6 +248,28 @@ def test_signs_become_what_is_asked():
     assert unpunctuated("3.5—“x”", instead=" ", signs="") == "3.5  x "
 
 
+def test_line_ends_become_lf():
+    assert composed("a\r\nb\rc\r\r\n\n") == "a\nb\nc\n\n\n"
+    assert composed("a\u2028b\x85c") == "a\u2028b\x85c"  # no line ends of a file
+    assert same("a\r\nb", "a\nb")
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+def test_stretches_keep_their_place_behind_line_ends(line_end):
+    passage = nfd(f"Zoë{line_end}{line_end}lives{line_end}in Łódź")
+    for words in ("lives", f"lives{line_end}in", f"{line_end}in", nfd("Łódź")):
+        start = passage.index(words)
+        (moved,) = composed_value(
+            [{"text": words, "start": start, "end": start + len(words)}], [passage]
+        )
+        assert composed(passage)[moved["start"] : moved["end"]] == moved["text"]
+        assert moved["text"] == composed(words)
+
+
+def test_a_stretch_that_begins_within_a_line_end_begins_with_it():
+    assert composed_start("\nb", 2, ["a\r\nb"]) == composed_start("\r\nb", 1, ["a\r\nb"]) == 1
+
+
 def test_stretches_keep_their_place():
     passage = nfd("Zoë lives in Łódź today")
     start = passage.index(nfd("Łódź"))
