@@ -54,6 +54,12 @@ RULES = {
         "values.update(said=said)",
         "Skip.objects.filter(validator=validator).delete()",
     ),
+    "streams begin in downloads.lines, which opens their source before it answers": (
+        r"\bStreamingHttpResponse\(",
+        [p for p in PYTHON if p.name not in ("downloads.py", "event_stream.py")],
+        'return lines(input_lines(version), "inputs.jsonl")',
+        "return StreamingHttpResponse(input_lines(version))",
+    ),
     "no address of another host in templates": (
         r"(?:src|href|action)=[\"']?(?:https?:)?//",
         TEMPLATES,

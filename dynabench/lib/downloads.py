@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import IO, Any
+from itertools import islice
+from typing import IO, Any, TypeVar
 
 from django.http import (
     FileResponse,
@@ -18,6 +19,7 @@ from dynabench.lib.tables import csv_text
 
 RANGE = re.compile(r"bytes=(\d+)-(\d*)$")
 BLOCK = 2**16
+T = TypeVar("T")
 OCTETS = "application/octet-stream"  # not guessed by the name: the schema says it of every file
 
 
@@ -34,8 +36,23 @@ def csv_file(rows: Iterable[Iterable[Any]], file_name: str) -> HttpResponse:
 def lines(
     rows: Iterable[bytes | str], file_name: str, kind: str = "application/jsonl"
 ) -> StreamingHttpResponse:
-    """JSON lines, or another stream, sent as they are made, whatever their number."""
-    return StreamingHttpResponse(rows, content_type=kind, headers=_named(file_name))
+    """Return JSON lines, or another stream, sent as they are made, whatever their number.
+
+    The first is made here: where its source is away, a request can still be answered with an error.
+    """
+    return StreamingHttpResponse(_begun(rows), content_type=kind, headers=_named(file_name))
+
+
+def _begun(rows: Iterable[T]) -> Iterator[T]:
+    """Return the same rows, of which the first is made now."""
+    remaining = iter(rows)
+    first = [*islice(remaining, 1)]
+
+    def all_rows() -> Iterator[T]:
+        yield from first
+        yield from remaining
+
+    return all_rows()
 
 
 def file_part(

@@ -5,6 +5,7 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from dynabench.lib.downloads import lines
 from dynabench.lib.refusals import as_form_error, as_message
 from evaluation.llm_judges.agreement import LEAST
 from evaluation.llm_judges.forms import JudgeForm
@@ -51,7 +52,5 @@ def llm_judge_again(request: HttpRequest, code: str, pk: int) -> HttpResponse:
 def tuning_examples(request: HttpRequest, code: str) -> StreamingHttpResponse:
     """The examples to tune a prompt on, as JSON lines; never those to calibrate on."""
     task, _user = find_edited(request, code)
-    lines = (orjson.dumps(row) + b"\n" for row in tuning_rows(task))
-    name = f"{task.code}-to-tune-judges.jsonl"
-    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return StreamingHttpResponse(lines, content_type="application/x-ndjson", headers=headers)
+    rows = (orjson.dumps(row) + b"\n" for row in tuning_rows(task))
+    return lines(rows, f"{task.code}-to-tune-judges.jsonl", "application/x-ndjson")
