@@ -164,13 +164,22 @@ def database(url: str, *, prepared: bool = False, pooled: bool = False) -> dict[
 def object_storage(url: str) -> dict[str, Any]:
     """Django's storage entry for s3://bucket/folder?endpoint=https://HOST&region=NAME.
 
-    Keys come from STORAGE_ACCESS_KEY and STORAGE_SECRET_KEY, else from where AWS's library looks.
+    `addressing=path` puts the bucket's name into the path of each request, `virtual` into the name
+    of the host. Without it, a server that `endpoint` names is asked by path, and AWS by host. Keys
+    come from STORAGE_ACCESS_KEY and STORAGE_SECRET_KEY, else from where AWS's library looks.
     Raises EnvError on any other form.
     """
     parts = urlsplit(url)
     options = dict(parse_qsl(parts.query))
-    if parts.scheme != "s3" or not parts.netloc or options.keys() - {"endpoint", "region"}:
-        raise EnvError(f"{url!r} is not of the form s3://BUCKET/FOLDER?endpoint=…&region=…")
+    known = {"endpoint", "region", "addressing"}
+    if parts.scheme != "s3" or not parts.netloc or options.keys() - known:
+        raise EnvError(
+            f"{url!r} is not of the form s3://BUCKET/FOLDER?endpoint=…&region=…&addressing=…"
+        )
+    usual = "path" if options.get("endpoint") else "auto"
+    addressing = options.get("addressing", usual)
+    if addressing not in ("path", "virtual", "auto"):
+        raise EnvError(f"addressing={addressing} is not known. Write path or virtual: {url!r}")
     return {
         "BACKEND": "dynabench.lib.storage.object_storage.ObjectStorage",
         "OPTIONS": {
@@ -178,6 +187,7 @@ def object_storage(url: str) -> dict[str, Any]:
             "location": parts.path.strip("/"),
             "endpoint_url": options.get("endpoint"),
             "region_name": options.get("region"),
+            "addressing": addressing,
             "access_key": os.environ.get("STORAGE_ACCESS_KEY"),
             "secret_key": env_secret("STORAGE_SECRET_KEY") or None,
         },

@@ -86,10 +86,18 @@ def readyz(request: HttpRequest) -> HttpResponse:
 
 
 def _parts() -> dict[str, str]:
-    """What is true now, or was a moment ago: one thread asks, however many want to know."""
+    """Return what is true now, or was a moment ago: one thread asks for all who want to know.
+
+    While a part hangs, only that thread waits for it; others get what was known before.
+    """
     global _last
-    with _asking:
+    known = _last
+    if not _asking.acquire(blocking=known is None):
+        assert known is not None  # or this thread had waited
+        return known[1]
+    try:
         if _last is None or time.monotonic() - _last[0] > KEPT_SECONDS:
-            found = parts()
-            _last = (time.monotonic(), found)
+            _last = (time.monotonic(), parts())
         return _last[1]
+    finally:
+        _asking.release()

@@ -33,9 +33,18 @@ class Invalid(Refused):
 class Unavailable(Exception):
     """The server lacks something at present; the same request may succeed in `wait` seconds.
 
-    status: 503; 507 if the disk is full (RFC 4918, 11.5).
+    status: 503; 507 if the disk is full (RFC 4918, 11.5). code: the part that is down, in one word
+    for programs. detail: what the operator should know, for logs and the doctor only.
     """
 
-    def __init__(self, message: str, *, status: int = 503, wait: int = 30) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int = 503,
+        wait: int = 30,
+        code: str = "unavailable",
+        detail: str = "",
+    ) -> None:
         super().__init__(message)
-        self.status, self.wait = status, wait
+        self.status, self.wait, self.code, self.detail = status, wait, code, detail

@@ -46,7 +46,7 @@ def outage_of(error: BaseException | None) -> Outage | None:
     """What is down if this was raised; None: nothing, it is an error of ours."""
     text = str(error)
     if isinstance(error, Unavailable):
-        return Outage("unavailable", str(error), error.wait, error.status)
+        return Outage(error.code, str(error), error.wait, error.status)
     if isinstance(error, OSError):
         return BY_NUMBER.get(error.errno or 0)
     if isinstance(error, InterfaceError):

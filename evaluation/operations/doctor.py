@@ -63,6 +63,7 @@ def findings() -> Iterator[Finding]:
         database = check_migrations()
     yield database
     yield health.check_cache()
+    yield health.check_stored_files()
     if database.state != "bad":
         yield from check_connections()
         yield check_stored_models()

@@ -9,9 +9,11 @@ from typing import Any, Literal, NamedTuple
 from django.apps import apps
 from django.conf import settings
 from django.core.cache import cache
+from django.core.files.storage import default_storage
 from django.db import DatabaseError, InterfaceError, connection
 from django.db.migrations.recorder import MigrationRecorder
 
+from dynabench.lib.errors import Unavailable
 from evaluation.queue.leases import stuck
 from tasks.models import Round, TargetModel
 from tasks.targets.endpoints.base import EndpointError
@@ -83,6 +85,16 @@ def check_disk() -> Finding:
     return Finding("disk", "ok", f"{settings.HOME} can be written to")
 
 
+def check_stored_files() -> Finding:
+    """The store of files answers: the bucket, or the folder of media."""
+    where = "a bucket" if settings.STORAGE_URL else "a folder"
+    try:
+        default_storage.exists("doctor")
+    except Unavailable as error:
+        return Finding("stored files", "bad", error.detail or str(error))
+    return Finding("stored files", "ok", f"{where} answers")
+
+
 def check_model_server() -> Finding:
     """It answers, or no round that is open needs it."""
     url = parse_url(f"{settings.MODEL_SERVER_URL}/health")
@@ -117,6 +129,7 @@ PARTS: dict[str, Callable[[], Finding]] = {
     "schema": check_schema,
     "cache": check_cache,
     "disk": check_disk,
+    "stored files": check_stored_files,
     "model server": check_model_server,
     "queue": check_queue,
 }

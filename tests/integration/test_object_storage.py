@@ -6,22 +6,31 @@ import io
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
+import httpx
 import pytest
+from botocore.exceptions import ClientError
+from django.conf import settings
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage, storages
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.http import FileResponse
+from django.test import override_settings
+from django.urls import reverse
 from django.utils import timezone
 
 from dynabench.backups.stores import MANIFEST, dated, put, remove_older, store_at
 from dynabench.env import EnvError, object_storage
 from dynabench.lib.errors import Unavailable
+from dynabench.lib.storage.object_storage import trouble_of
 from dynabench.lib.storage.stored import files_in, folders_in
 from evaluation.models.evaluation_sets import SETS
+from evaluation.operations import health
 from evaluation.operations.stored_files import damages
 from evaluation.queue.cleanup import _set_files
 from evaluation.uploads import chunked
@@ -30,7 +39,7 @@ from tasks.media.services import tidy_orphans
 from tasks.models import Media
 from tests.support.buckets import KEYS, bucket_server
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory
-from tests.support.live import ROOT
+from tests.support.live import PATIENCE, ROOT, web_server
 from tests.support.media import stored
 from tests.support.submissions import make_set
 
@@ -137,9 +146,88 @@ def test_old_backups_go_from_a_bucket(site, server, tmp_path):
 
 def test_a_bucket_that_is_away_is_told_so(site, server):
     away = storages.create_storage(object_storage("s3://site?endpoint=http://127.0.0.1:9"))
-    with pytest.raises(Unavailable):
+    with pytest.raises(Unavailable) as caught:
         away.open("a")
+    assert caught.value.code == "storage"
     with pytest.raises(FileNotFoundError):
         default_storage.open("a")
     with pytest.raises(EnvError, match="form"):
         object_storage("s3://site?endpint=x")
+    with pytest.raises(EnvError, match="addressing"):
+        object_storage("s3://site?addressing=host")
+
+
+@pytest.mark.parametrize(
+    ("query", "address"),
+    [
+        ("region=eu-central-1", "https://site.s3.amazonaws.com/f/a"),
+        ("endpoint=https://store.example&region=r", "https://store.example/site/f/a"),
+        (
+            "endpoint=https://store.example&region=r&addressing=virtual",
+            "https://site.store.example/f/a",
+        ),
+        ("region=eu-west-1&addressing=path", "https://s3.eu-west-1.amazonaws.com/site/f/a"),
+    ],
+)
+def test_the_buckets_name_is_in_the_path_or_in_the_host(monkeypatch, query, address):
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    store = storages.create_storage(object_storage(f"s3://site/f?{query}"))
+    client = store.connection.meta.client
+    told = {"Bucket": store.bucket_name, "Key": f"{store.location}/a"}
+    signed = client.generate_presigned_url("get_object", Params=told)
+    assert signed.partition("?")[0] == address
+
+
+def test_a_wrong_key_is_told_to_the_operator_alone(site, server, monkeypatch):
+    monkeypatch.setenv("STORAGE_SECRET_KEY", "wrong")
+    refused = storages.create_storage(
+        object_storage(f"s3://site?endpoint={server}&region=us-east-1")
+    )
+    with pytest.raises(Unavailable) as caught:
+        refused.exists("a")
+    assert "s3:ListBucket" in caught.value.detail
+    assert "s3:ListBucket" not in str(caught.value)
+    monkeypatch.setattr(health, "default_storage", refused)
+    assert health.check_stored_files().state == "bad"
+
+
+def test_a_bucket_that_wants_another_address_is_told_so():
+    told = {"Error": {"Code": "SecondLevelDomainForbidden", "Message": "Use a virtual host."}}
+    for addressing, cure in (("path", "virtual"), ("virtual", "path")):
+        trouble = trouble_of(ClientError(told, "HeadObject"), addressing)
+        assert f"&addressing={cure}" in trouble
+    told = {"Error": {"Code": "400"}}
+    assert "region" in trouble_of(ClientError(told, "HeadObject"), "path")
+
+
+def test_a_stream_opens_its_file_before_it_answers(site, server, client):
+    version = make_set(RoundFactory(task=TaskFactory(code="nli")).task, "open", may_leave=True)
+    inputs = reverse("evaluation:set-inputs", args=["nli", version.pk])
+    assert client.get(inputs).getvalue().count(b"\n") == 6
+    away = object_storage("s3://site?endpoint=http://127.0.0.1:9")
+    with override_settings(STORAGES={**settings.STORAGES, "default": away}):
+        for address in (inputs, "/api/v1/tasks/nli/evaluation-sets/open/inputs/"):
+            response = client.get(address)
+            assert response.status_code == 503
+    assert response.json()["error"]["code"] == "storage"
+
+
+def test_a_frozen_bucket_stops_nothing_else(site, server, tmp_path, monkeypatch):
+    """As many pictures are asked for as a browser's tabs do, of a server with eight threads."""
+    version = make_set(RoundFactory(task=TaskFactory(code="nli")).task, "open", may_leave=True)
+    monkeypatch.setenv("STORAGE_URL", site)
+    path = reverse("evaluation:set-inputs", args=["nli", version.pk])
+    get = partial(httpx.get, timeout=PATIENCE, verify=False)
+    with web_server(tmp_path) as url, ThreadPoolExecutor(40) as pool:
+        assert get(url + path).status_code == 200
+        with server.frozen():
+            asked = [pool.submit(get, url + path) for _ in range(40)]
+            wait(asked, return_when=FIRST_COMPLETED)
+            assert get(f"{url}/healthz/").status_code == 200
+            assert get(url).status_code == 200
+            assert not all(one.done() for one in asked)
+        codes = Counter(one.result().status_code for one in asked)
+        assert codes.keys() <= {200, 503}
+        assert codes[503] > 20
+        assert get(url + path).status_code == 200

@@ -1,5 +1,6 @@
 """A server of buckets: OpenStack Swift by its S3 interface."""
 
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -18,8 +19,23 @@ def are_installed() -> bool:
     return Path("/usr/lib/python3/dist-packages/swift").is_dir()
 
 
+class BucketServer(str):
+    """The address of a server in a process of its own."""
+
+    process: subprocess.Popen
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Its port takes connections, and nobody answers."""
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
+
+
 @contextmanager
-def bucket_server() -> Iterator[str]:
+def bucket_server() -> Iterator[BucketServer]:
     """The address of a server with an empty bucket `site`, as long as the context lasts."""
     with tempfile.TemporaryDirectory() as folder:
         port = free_port()
@@ -27,7 +43,8 @@ def bucket_server() -> Iterator[str]:
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
             try:
                 assert server.stdout.readline() == "ready\n"
-                address = f"http://127.0.0.1:{port}"
+                address = BucketServer(f"http://127.0.0.1:{port}")
+                address.process = server
                 make_bucket(address, "site")
                 yield address
             finally:

@@ -13,7 +13,16 @@ from django.db import InterfaceError, OperationalError, ProgrammingError, connec
 from django.db.migrations.recorder import MigrationRecorder
 
 from dynabench import health as views
-from dynabench.lib.outages import BUSY, CLOSED_DISK, DATABASE, FULL_DISK, OneLine, outage_of
+from dynabench.lib.errors import Unavailable
+from dynabench.lib.outages import (
+    BUSY,
+    CLOSED_DISK,
+    DATABASE,
+    FULL_DISK,
+    OneLine,
+    outage_of,
+    unavailable,
+)
 from evaluation.operations import health
 from tests.support.factories import RoundFactory, scripted_target
 from tests.web.conftest import HTMX
@@ -170,7 +179,41 @@ def test_without_a_database_the_others_are_told(client, settings, monkeypatch):
     monkeypatch.setitem(health.PARTS, "model server", fails)
     parts = client.get("/readyz/").json()["parts"]
     unknown = dict.fromkeys(("schema", "model server", "queue"), "unknown")
-    assert parts == {"database": "down", "cache": "ok", "disk": "ok", **unknown}
+    well = dict.fromkeys(("cache", "disk", "stored files"), "ok")
+    assert parts == {"database": "down", **well, **unknown}
+
+
+class HangingStore:
+    """A store of files that is away."""
+
+    def exists(self, name):
+        raise Unavailable("The store does not answer.", code="storage", detail="refused: 403")
+
+
+def test_a_store_of_files_that_is_away_is_named(client, settings, monkeypatch):
+    settings.MODEL_SERVER_URL = "http://127.0.0.1:1"
+    monkeypatch.setattr(health, "default_storage", HangingStore())
+    response = client.get("/readyz/")
+    assert response.status_code == 503
+    assert response.json()["parts"]["stored files"] == "down"
+    assert "403" in health.check_stored_files().message
+
+
+def test_while_a_part_hangs_only_one_thread_waits_for_it(client, settings, monkeypatch):
+    settings.MODEL_SERVER_URL = "http://127.0.0.1:1"
+    known = client.get("/readyz/").json()
+    with views._asking:
+        assert client.get("/readyz/").json() == known
+
+
+@pytest.mark.parametrize("code", ["database", "storage", "unavailable"])
+def test_a_page_names_the_part_that_is_down(rf, code):
+    error = Unavailable("Somebody has to look.", code=code)
+    page = unavailable(rf.get("/", headers={"accept": "text/html"}), error)
+    assert page is not None
+    shown = {name: name in page.text for name in ("database", "file storage", "Somebody")}
+    parts = {"database": "database", "file storage": "storage", "Somebody": "unavailable"}
+    assert shown == {name: part == code for name, part in parts.items()}
 
 
 def test_a_model_server_that_answers(settings, tmp_path):

@@ -63,6 +63,10 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         self._uploads = 0
         self._waiting: deque[Connection] = deque()
         self._slots = slots(self.cfg.threads)
+        # In this process: the main one, which imported this module, forgot all of ours.
+        from dynabench.lib.outside import limit_waiting
+
+        limit_waiting(self._slots)
         self._readers = Readers(self._slots)
         # As settings.py reads it, which is not loaded yet.
         is_behind_proxy = os.environ.get("BEHIND_PROXY", "").strip().lower() in ("1", "true", "yes")

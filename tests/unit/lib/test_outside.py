@@ -1,0 +1,73 @@
+"""Threads that wait for a part which others run: some may wait, the rest are refused at once."""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
+import pytest
+
+from dynabench.lib import outside
+from dynabench.lib.outside import Hanging, Places, limit_waiting, serves_requests
+
+
+@pytest.fixture
+def two_may_wait(monkeypatch):
+    monkeypatch.setattr(outside, "PATIENCE_SECONDS", 0.0)
+    limit_waiting(2)
+    yield
+    limit_waiting(None)
+
+
+def test_a_job_waits_with_any_number_of_threads():
+    places = Places()
+    assert not serves_requests()
+    with places.take(), places.take(), places.take():
+        pass
+
+
+def test_what_exceeds_the_share_is_refused_and_then_comes_in_again(two_may_wait):
+    assert serves_requests()
+    places, answered = Places(), Event()
+
+    def call():
+        with places.take():
+            waiting.append(1)
+            answered.wait(10)
+
+    waiting = []
+    with ThreadPoolExecutor(2) as pool:
+        calls = [pool.submit(call) for _ in range(2)]
+        while len(waiting) < 2:
+            pass
+        for _ in range(3):
+            with pytest.raises(Hanging), places.take():
+                pass
+        answered.set()
+        for one in calls:
+            one.result()
+    with places.take(), places.take():
+        pass
+
+
+def test_while_a_part_hangs_nobody_waits_for_a_place(two_may_wait, monkeypatch):
+    """Only a call that succeeds shows that it is back."""
+    asked = []
+
+    class Free:
+        def acquire(self, timeout):
+            asked.append(timeout)
+            return len(asked) > 1
+
+        def release(self):
+            pass
+
+    monkeypatch.setattr(outside, "PATIENCE_SECONDS", 7.0)
+    places = Places()
+    places._free = Free()
+    with pytest.raises(Hanging), places.take():
+        pass
+    with pytest.raises(ValueError, match="away"), places.take():
+        raise ValueError("away")
+    for _ in range(2):
+        with places.take():
+            pass
+    assert asked == [7.0, 0, 0, 7.0]
