@@ -14,10 +14,10 @@ from django.utils.translation import gettext_lazy, gettext_noop, ngettext, overr
 from annotation.attempts.conversation_services import spoken_turns
 from annotation.models import Report
 from annotation.writing import widgets
-from dynabench.lib.words import composed
 from tasks.config.components import Component
 from tasks.config.loading import validate_inputs
 from tasks.config.schema import TaskConfig
+from tasks.config.stretches import stretches_of
 from tasks.config.values import check_value, is_empty, kept_values
 from tasks.media.selectors import with_media
 from tasks.models import Task
@@ -278,40 +278,40 @@ class ExampleForm(ComponentForm):
 
     def _span(self, component: Component, text: str) -> dict[str, Any] | None:
         passage = str(self.context[str(component.reference)])
-        text = text if text in passage else composed(text)
         start_name = f"{component.name}_start"
-        starts = [i for i in range(len(passage)) if passage.startswith(text, i)]
+        ends = dict(stretches_of(text, passage))
         start = self.cleaned_data.get(start_name)
-        if start not in starts:
-            if len(starts) > 1:
-                self._ask_which(start_name, component.name, passage, text, starts)
+        if start not in ends:
+            if len(ends) > 1:
+                self._ask_which(start_name, component.name, passage, ends)
                 return None
-            start = starts[0] if starts else None
+            start = next(iter(ends), None)
         if start is None:
             self.add_error(
                 component.name,
                 _("Choose the answer in the passage, or type it exactly as it appears"),
             )
             return None
-        return {"text": text, "start": start, "end": start + len(text)}
+        return {"text": passage[start : ends[start]], "start": start, "end": ends[start]}
 
-    def _ask_which(
-        self, start_name: str, name: str, passage: str, text: str, starts: list[int]
-    ) -> None:
-        def around(start: int) -> str:
-            before, after = passage[max(0, start - 40) : start], passage[start + len(text) :][:40]
-            return f"…{before}[{text}]{after}…"
+    def _ask_which(self, start_name: str, name: str, passage: str, ends: Mapping[int, int]) -> None:
+        """Ask at which of the places the words are meant; ends: by where they begin."""
 
-        choices = [(start, around(start)) for start in starts]
+        def around(start: int, end: int) -> str:
+            before, after = passage[max(0, start - 40) : start], passage[end : end + 40]
+            return f"…{before}[{passage[start:end]}]{after}…"
+
+        choices = [(start, around(start, end)) for start, end in ends.items()]
         self.fields[start_name] = forms.ChoiceField(
             label=_("Which one?"), choices=choices, widget=forms.RadioSelect
         )
         said = ngettext(
             "“%(text)s” is in the passage %(number)d time. Say which one you mean",
             "“%(text)s” is in the passage %(number)d times. Say which one you mean",
-            len(starts),
+            len(ends),
         )
-        self.add_error(name, said % {"text": text, "number": len(starts)})
+        start, end = next(iter(ends.items()))
+        self.add_error(name, said % {"text": passage[start:end], "number": len(ends)})
 
     def _refuse_unchanged(self) -> None:
         for name in unchanged_fields(self.config, self.inputs, self.unchanged):

@@ -1,12 +1,12 @@
 // Choosing an answer in a passage by mouse, touch or keyboard. Typing it always works too.
 // Offsets are in code points, as the server counts; the server checks them again.
 // Where several stretches are marked, the answer is a textarea of lines, and what was chosen enters
-// it by a button of [data-marks].
+// it by a button of [data-marks]; a line break within a stretch is written ⏎ there.
 "use strict";
 
 (() => {
   // The cursor and the anchor, which only keys move, are indices into the words; chosen is "from,to".
-  let cursor, anchor, chosen, dragged = null;
+  let cursor, anchor, chosen, dragged = null, isPressed = false, settled;
   const parts = () => {
     const passage = document.getElementById("passage");
     if (!passage) return null;
@@ -26,10 +26,26 @@
   const points = (text, units) => Array.from(text.slice(0, units)).length;
   const units = (text, points) => Array.from(text).slice(0, points).join("").length;
   // Without the punctuation around them: "1840." is chosen as "1840". Some scripts part no words.
-  const UNPARTED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Khmer}\p{Script=Lao}]/u;
-  const words = (text) => UNPARTED.test(text)
-    ? [...new Intl.Segmenter(undefined, { granularity: "word" }).segment(text)].filter((one) => one.isWordLike).map((one) => [one.index, one.index + one.segment.length])
-    : [...text.matchAll(/[^\s\p{P}](?:\S*(?:[^\s\p{P}]|%))?/gu)].map((m) => [m.index, m.index + m[0].length]);
+  // Emoji are words of their own, with all that is joined to them.
+  const UNPARTED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Khmer}\p{Script=Lao}\p{Script=Myanmar}]/u;
+  const EMOJI = "(?:\\p{RI}{2}|(?:\\p{Emoji_Presentation}|\\p{ExtPict}\\ufe0f)[\\ufe0f\\p{EMod}]*(?:\\u200d\\p{ExtPict}[\\ufe0f\\p{EMod}]*)*)";
+  const WORD = new RegExp(`${EMOJI}+|(?!${EMOJI})[^\\s\\p{P}](?:(?:(?!${EMOJI})\\S)*(?!${EMOJI})(?:[^\\s\\p{P}]|%))?`, "gu");
+  const segments = (text) => [...new Intl.Segmenter(undefined, { granularity: "word" }).segment(text)]
+    .filter((one) => one.isWordLike || new RegExp(`^${EMOJI}$`, "u").test(one.segment));
+  const words = (text) => (UNPARTED.test(text)
+    ? segments(text).map((one) => [one.index, one.segment.length])
+    : [...text.matchAll(WORD)].map((one) => [one.index, one[0].length])).map(([from, length]) => [from, from + length]);
+  // Where words stand in the text, as [from, to] in UTF-16 units: as they are written, else with any
+  // white space or ⏎ for any other, as the server finds them (tasks/config/stretches.py).
+  const places = (text, typed) => {
+    const escaped = (piece) => piece.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+    const pieces = typed.split(/[\s\u0085⏎]+/u).filter(Boolean);
+    for (const pattern of [escaped(typed), pieces.map(escaped).join("[\\s\\u0085⏎]+")]) {
+      const found = pattern ? [...text.matchAll(new RegExp(`(?=(${pattern}))`, "gu"))] : [];
+      if (found.length) return found.map((one) => [one.index, one.index + one[1].length]);
+    }
+    return [];
+  };
   // A stretch with the whole of each word that it touches; null: it touches none.
   const snapped = (text, from, to) => {
     const inside = words(text).filter(([a, b]) => b > from && a < to);
@@ -41,9 +57,9 @@
     const found = parts();
     if (!tools(found)) return [];
     return found.answer.value.split("\n").flatMap((line) => {
-      const [, words, start, , tag] = line.trim().match(/^(.+) @(\d+)( = (.+))?$/) ?? [];
-      const from = units(found.text, Number(start));
-      return words && found.text.startsWith(words, from) ? [[from, from + words.length, tag]] : [];
+      const [, words, start, , tag] = line.trim().match(/^(.+) @(\d+)( = (.+))?$/s) ?? [];
+      const at = words ? places(found.text, words).find(([from]) => points(found.text, from) === Number(start)) : null;
+      return at ? [[...at, tag]] : [];
     });
   };
 
@@ -74,7 +90,10 @@
     const found = snapped(text, ...stretch);
     if (!found) return;
     const [from, to] = found, isLine = tools(parts());  // then a button enters it
-    if (!isLine) answer.value = text.slice(from, to);
+    if (!isLine) {
+      answer.value = text.slice(from, to);
+      fit();
+    }
     if (start) start.value = points(text, from);
     chosen = String([from, to]);
     paint(from, to);
@@ -82,12 +101,18 @@
     if (!isLine) answer.dispatchEvent(new Event("change", { bubbles: true }));  // drafts keep it
   };
   // What is typed, submitted or edited is another answer: no tap goes on from the former one.
-  const forget = () => { anchor = dragged = null; chosen = ""; };
+  const forget = () => { clearTimeout(settled); anchor = dragged = null; chosen = ""; };
   // Mark and line tell what will be stored; from below 0: the passage does not say where it stands.
-  const point = (from, length) => {
-    paint(from, from < 0 ? -1 : from + length);
+  const point = (from, to) => {
+    paint(from, to);
     if (from < 0) parts().line.textContent = "";
-    else describe(from, from + length);
+    else describe(from, to);
+    fit();
+  };
+  // The field of one stretch shows all lines of its answer.
+  const fit = () => {
+    const { answer } = parts();
+    if (!tools(parts())) answer.rows = Math.min(6, answer.value.split("\n").length);
   };
   // An answer that a draft brought back, or that is edited, is marked again.
   const remark = () => {
@@ -97,7 +122,7 @@
     document.getElementById("span-hint").hidden = false;
     if (tools(found)) tools(found).hidden = false;
     const { text, answer, start } = found, from = start?.value && answer.value ? units(text, Number(start.value)) : -1;
-    point(from >= 0 && text.startsWith(answer.value, from) ? from : -1, answer.value.length);
+    point(...(places(text, answer.value).find(([a]) => a === from) ?? [-1, -1]));
   };
   document.addEventListener("DOMContentLoaded", remark);
   document.addEventListener("htmx:afterSettle", ({ target }) => { if (target.id === "work" || target.id === "form") remark(); });
@@ -116,10 +141,12 @@
     return [from, from + range.toString().length];
   };
   document.addEventListener("selectionchange", () => {
+    clearTimeout(settled);
     const found = parts() && selected();
     if (!found || found[0] === found[1] || String(found) === chosen) return;
     dragged = found;
     describe(...(snapped(parts().text, ...found) ?? found));
+    if (!isPressed) settled = setTimeout(finish, 500);
   });
   // The selection stays, so that it can be copied.
   const finish = () => {
@@ -130,7 +157,14 @@
     const mine = parts().passage.querySelector(".mine");
     if (mine && isLive) document.getSelection().selectAllChildren(mine);
   };
-  document.addEventListener("pointerup", () => setTimeout(finish));
+  // After a long press the system moves the ends of the selection, and no page hears of the finger:
+  // a selection that rests without one is a choice.
+  for (const type of ["pointerdown", "pointerup", "pointercancel"]) {
+    document.addEventListener(type, () => {
+      isPressed = type === "pointerdown";
+      if (type === "pointerup") setTimeout(finish);
+    });
+  }
   document.addEventListener("touchend", () => setTimeout(finish));
 
   // A tap chooses its word; beside what is chosen it adds the word to it.
@@ -153,7 +187,7 @@
     const button = event.target.closest("[data-marks] button"), found = button && parts();
     if (!found || !chosen) return;
     const [from, to] = chosen.split(",").map(Number);
-    const line = `${found.text.slice(from, to)} @${points(found.text, from)}${button.value && ` = ${button.value}`}`;
+    const line = `${found.text.slice(from, to).replaceAll("\n", "⏎")} @${points(found.text, from)}${button.value && ` = ${button.value}`}`;
     const lines = found.answer.value.split("\n").filter((one) => one.trim());
     found.answer.value = (lines.includes(line) ? lines.filter((one) => one !== line) : [...lines, line]).join("\n");
     found.answer.dispatchEvent(new Event("change", { bubbles: true }));  // drafts keep it
@@ -176,6 +210,7 @@
     } else if (event.key === "Escape") {
       cursor = -1; anchor = null; chosen = "";
       if (!tools(found)) found.answer.value = "";
+      fit();
       if (found.start) found.start.value = "";
       found.line.textContent = "";
     } else return;
@@ -192,7 +227,7 @@
     if (!found || event.target !== found.answer) return;
     forget();
     if (found.start) found.start.value = "";
-    const typed = found.answer.value.trim(), from = typed && !tools(found) ? found.text.indexOf(typed) : -1;
-    point(from >= 0 && found.text.indexOf(typed, from + 1) < 0 ? from : -1, typed.length);
+    const all = tools(found) ? [] : places(found.text, found.answer.value.trim());
+    point(...(all.length === 1 ? all[0] : [-1, -1]));
   });
 })();

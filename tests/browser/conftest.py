@@ -194,7 +194,7 @@ TEXTS = {
 
 
 def text_box(page: Page) -> Locator:
-    return page.locator("#write-form textarea")
+    return page.locator("#write-form textarea:not(.short)")
 
 
 def answer_box(page: Page) -> Locator:

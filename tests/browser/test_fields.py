@@ -141,6 +141,28 @@ def test_stretches_are_marked_by_keyboard_and_by_mouse(names, page):
     assert example.outcome == "fooled"
 
 
+def test_a_stretch_over_a_line_break_is_one_line(alice, page):
+    passage = "First.\nHe left for\nNorth\u2028Vale, for\nNorth."
+    output = {"names": [mark("First", 0, "person")]}
+    open_round("names", MARKS, {"passage": passage}, output=output)
+    visit(page, "/t/names/write/")
+    page.locator("#passage").focus()
+    for key in (*["ArrowRight"] * 4, "Shift+ArrowRight", "Shift+ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    page.get_by_role("button", name="place").click()
+    words = "for\nNorth\u2028Vale"
+    start = passage.index(words)
+    expect(page.get_by_label("The names")).to_have_value(f"for⏎North\u2028Vale @{start} = place")
+    marked = page.locator("#passage .marked")
+    assert "".join(marked.all_text_contents()) == words
+    submit_button(page).click()
+    expect(verdict(page)).to_be_visible()
+    assert Example.objects.get().inputs["names"] == [mark(words, start, "place")]
+    page.locator("#edit").click()
+    expect(page.locator("#verdict")).to_have_count(0)
+    expect(page.get_by_label("The names")).to_have_value(f"for⏎North\u2028Vale @{start} = place")
+
+
 def test_without_a_script_stretches_are_lines(names, alice, open_page):
     page = open_page(alice, java_script_enabled=False)
     visit(page, "/t/names/write/")

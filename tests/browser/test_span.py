@@ -234,6 +234,73 @@ def test_a_choice_after_an_emoji_counts_code_points(at_passage):
     assert Example.objects.get().inputs["answer"] == {"text": "Ada", "start": 17, "end": 20}
 
 
+LINES = "First line.\n🐀 He left for\nNorth Vale, for\nNorth, said Ada💩end."
+OVER = "for\nNorth Vale"
+
+
+def by_resting_selection(page: Page, start: int, end: int) -> None:
+    """As the handles of a selection do after a long press: no page hears of a finger."""
+    page.evaluate(SELECT, [start, end])
+
+
+SELECT = """([from, to]) => {
+    const node = document.getElementById("passage").firstChild.firstChild
+        ?? document.getElementById("passage").firstChild;
+    getSelection().setBaseAndExtent(node, from, node, to);
+}"""
+
+
+@pytest.mark.parametrize("way", ["drag", "selection", "keyboard", "paste", "no script"])
+def test_an_answer_over_a_line_break(alice, open_page, way):
+    round = make_round("qa")
+    round.contexts.update(fields={"passage": LINES})
+    scripted_target(round, output={"answer": "He"})
+    assign(alice, round)
+    page = open_page(alice, java_script_enabled=way != "no script", has_touch=way == "selection")
+    page.set_viewport_size({"width": 320, "height": 700})
+    page.goto("/t/qa/write/")
+    text_box(page).fill(TEXTS["qa"])
+    start = len(LINES[: LINES.index(OVER)].encode("utf-16-le")) // 2
+    end = start + len(OVER)
+    if way == "drag":
+        page.locator("#passage").scroll_into_view_if_needed()
+        left, _, top = page.evaluate(PLACE, [start, start + 1])
+        _, right, bottom = page.evaluate(PLACE, [end - 1, end])
+        page.mouse.move(left + 1, top)
+        page.mouse.down()
+        page.mouse.move(right - 3, bottom, steps=4)
+        page.mouse.up()
+    elif way == "selection":
+        by_resting_selection(page, start + 1, end - 2)
+    elif way == "keyboard":
+        page.locator("#passage").focus()
+        for key in ["ArrowRight"] * 6 + ["Shift+ArrowRight"] * 2 + ["Enter"]:
+            page.keyboard.press(key)
+    else:
+        answer_box(page).fill("for North Vale" if way == "paste" else OVER)
+    if way not in ("paste", "no script"):
+        expect(answer_box(page)).to_have_value(OVER)
+    if way != "no script":
+        expect(page.locator("#passage .mine")).to_have_text(OVER)
+        assert answer_box(page).evaluate("one => one.scrollHeight <= one.clientHeight")
+    submit_button(page).click()
+    expect(page.locator("#verdict")).to_be_visible()
+    begin = LINES.index(OVER)
+    answer = {"text": OVER, "start": begin, "end": begin + len(OVER)}
+    assert Example.objects.get().inputs["answer"] == answer
+
+
+def test_an_emoji_is_a_word_of_its_own(at_passage):
+    page = at_passage()
+    Context.objects.update(fields={"passage": "Ada💩end, a👩🏽\u200d🚒b 🇩🇪🇫🇷 ok©."})
+    page.reload()
+    page.locator("#passage").focus()
+    for word in ["Ada", "💩", "end", "a", "👩🏽\u200d🚒", "b", "🇩🇪🇫🇷", "ok©"]:
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("Enter")
+        expect(answer_box(page)).to_have_value(word)
+
+
 @pytest.mark.parametrize(
     ("first", "last", "whole"),
     [

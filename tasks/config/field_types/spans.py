@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dynabench.lib.words import composed
 from tasks.config.components import Component, FieldType, FormInput, plain, plainly, refers
 from tasks.config.parsing import Finding, Loc
+from tasks.config.stretches import BREAK, on_one_line, stretch_at, stretches_of
 from tasks.config.values import characters, subject
 
 PLACE = re.compile(r"(.+) @(\d{1,9})", re.DOTALL)
@@ -35,13 +35,17 @@ class Span(_Stretch, name="span"):
         if not isinstance(value, Mapping) or set(value) != {"text", "start", "end"}:
             return [f"{named} must have text, start and end"]
         if not _is_there(component, value, context):
-            return [f"{named} must stand in the {component.reference} exactly as it is given"]
+            return [
+                f"{named} must stand in the {component.reference} exactly as it is given, from "
+                "start to end, which count code points, not UTF-16 units or bytes"
+            ]
         if component.max_length is not None and len(value["text"]) > component.max_length:
             return [f"{named} must be at most {characters(component.max_length)}"]
         return []
 
     def form_input(self, component: Component) -> FormInput:
-        return FormInput(attrs={"autocomplete": "off", "dir": "auto"})
+        attrs = {"rows": 1, "class": "short", "autocomplete": "off", "dir": "auto"}
+        return FormInput(widget="Textarea", attrs=attrs)  # an <input> would drop line breaks
 
     def described(self, component: Component) -> str:
         return f"text, start and end of a stretch of {component.reference}, in characters"
@@ -50,10 +54,10 @@ class Span(_Stretch, name="span"):
         """Its first place is meant."""
         if not isinstance(typed, str):
             return typed
-        passage = str(context.get(str(component.reference), ""))
-        text = typed if typed in passage else composed(typed)
-        start = passage.find(text)
-        return {"text": text, "start": start, "end": start + len(text)}
+        passage = _passage(component, context)
+        for start, end in stretches_of(typed, passage)[:1]:
+            return {"text": passage[start:end], "start": start, "end": end}
+        return {"text": typed, "start": -1, "end": len(typed) - 1}  # `check` refuses it
 
     def typed(self, value: Any) -> Any:
         return value["text"] if isinstance(value, Mapping) else value
@@ -63,7 +67,7 @@ class Spans(_Stretch, name="spans"):
     """A list of `{text, start, end}`, with `tag` where the configuration has tags.
 
     In a form each is a line, `words = tag`; words that stand there more than once say where they
-    begin, `words @17 = tag`.
+    begin, `words @17 = tag`, and a line break in them is `⏎`.
     """
 
     keys = ("reference", "tags", "colours")
@@ -119,7 +123,7 @@ class Spans(_Stretch, name="spans"):
         if not isinstance(typed, str):
             return typed
         passage = _passage(component, context)
-        lines = filter(None, map(str.strip, typed.splitlines()))
+        lines = filter(None, map(str.strip, typed.split("\n")))  # U+2028 may be in a passage
         return [_mark(component, line, passage) or line for line in lines]
 
     def rule(self, component: Component) -> str:
@@ -140,7 +144,7 @@ def as_lines(value: Any) -> str:
 def _as_line(mark: Any) -> str:
     if not isinstance(mark, Mapping):
         return str(mark)
-    line = f"{mark['text']} @{mark['start']}"
+    line = f"{on_one_line(mark['text'])} @{mark['start']}"
     return f"{line} = {mark['tag']}" if "tag" in mark else line
 
 
@@ -161,32 +165,32 @@ def _parted(component: Component, line: str) -> tuple[str, str, int | None]:
     return words.strip(), tag.strip(), None
 
 
-def _starts(words: str, passage: str) -> list[int]:
-    found = re.finditer(f"(?={re.escape(words)})", passage) if words else ()
-    return [one.start() for one in found]
-
-
 def _mark(component: Component, line: str, passage: str) -> dict[str, Any] | None:
     """What a line marks; None: it is not clear."""
     words, tag, at = _parted(component, line)
-    starts = _starts(words, passage)
-    if at is None and len(starts) == 1:
-        at = starts[0]
-    if at not in starts or (component.tags and not tag):
+    if at is not None:
+        found = stretch_at(words, passage, at)
+    else:
+        places = stretches_of(words, passage)
+        found = places[0] if len(places) == 1 else None
+    if found is None:
         return None
-    return {"text": words, "start": at, "end": at + len(words), **({"tag": tag} if tag else {})}
+    start, end = found
+    mark = {"text": passage[start:end], "start": start, "end": end}
+    return mark | {"tag": tag} if tag else mark
 
 
 def _trouble(component: Component, line: str, passage: str) -> str:
     """Why it is not clear."""
     words, _, at = _parted(component, line)
-    starts = _starts(words, passage)
+    found = stretches_of(words, passage)
     if not words:
         return f"write the words, “ = ” and one of {', '.join(component.tags)}"
-    if not starts:
-        return f"“{words}” is not in the {component.reference}"
-    places = " or ".join(f"{words} @{start}" for start in starts[:3])
-    wrong = f"is there {len(starts)} times" if at is None else f"does not begin at {at}"
+    if not found:
+        hint = f"; write a line break in it as {BREAK}" if "\n" in passage else ""
+        return f"“{words}” is not in the {component.reference}{hint}"
+    places = " or ".join(f"{words} @{start}" for start, _end in found[:3])
+    wrong = f"is there {len(found)} times" if at is None else f"does not begin at {at}"
     return f"“{words}” {wrong}; write {places}"
 
 

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from dynabench.lib.damage import damage_of
 from dynabench.lib.words import composed, label_of
+from tasks.config.stretches import stretches_of
 from tasks.config.values import check_answer
 from tasks.targets.endpoints.base import QA_KIND, EndpointConfig, rubbish
 
@@ -106,13 +107,13 @@ def _span(
     if not isinstance(answer, str) or not answer.strip():
         raise rubbish("The answer must be a text that is not empty.")
     if start is None and end is None:
-        answer = answer if answer in passage else composed(answer)
-        start = passage.find(answer)
-        if start < 0:
+        places = stretches_of(answer, passage)
+        if not places:
             raise rubbish(f"The answer {answer!r:.80} is not in the passage.")
-        if not first_place and passage.find(answer, start + 1) >= 0:
+        if len(places) > 1 and not first_place:
             raise rubbish("The answer occurs more than once: send its start and end.")
-        end = start + len(answer)
+        start, end = places[0]
+        answer = passage[start:end]
     if type(start) is not int or type(end) is not int or start < 0:
         raise rubbish("start and end must be whole numbers, 0 or more.")
     if passage[start:end] != answer or end - start != len(answer):

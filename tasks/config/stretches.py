@@ -1,0 +1,53 @@
+"""Where words stand in a passage, also over line breaks. Pure."""
+
+import re
+from collections.abc import Iterator
+
+from dynabench.lib.words import composed
+
+BREAK = "⏎"
+"""Stands for a line break where one line holds the words of several."""
+_GAP = re.compile(rf"[\s{BREAK}]+")
+_ANY_GAP = rf"[\s{BREAK}]++"  # possessive: no run of spaces is tried in many ways
+
+
+def on_one_line(words: str) -> str:
+    """Return the words on one line.
+
+    >>> on_one_line("left for\\nNorth Vale")
+    'left for⏎North Vale'
+    """
+    return words.replace("\n", BREAK)
+
+
+def stretches_of(words: str, passage: str) -> list[tuple[int, int]]:
+    """Return where the words stand, as `passage[start:end]`.
+
+    As they are written, else composed, else with any white space or BREAK between words for any
+    other, as people paste and models repeat them.
+
+    >>> stretches_of("for North", "He left for\\nNorth Vale."), stretches_of("a", "a a")
+    ([(8, 17)], [(0, 1), (2, 3)])
+    """
+    for pattern in _patterns(words):
+        if found := [one.span(1) for one in re.finditer(f"(?=({pattern}))", passage)]:
+            return found
+    return []
+
+
+def stretch_at(words: str, passage: str, start: int) -> tuple[int, int] | None:
+    """Return the stretch that holds the words and begins there; None: they do not stand there."""
+    for pattern in _patterns(words):
+        if found := re.compile(pattern).match(passage, start):
+            return found.span()
+    return None
+
+
+def _patterns(words: str) -> Iterator[str]:
+    """The ways in which the words may be written in the passage, the strictest first."""
+    forms = [form for form in dict.fromkeys((words, composed(words))) if form]
+    yield from map(re.escape, forms)
+    for form in forms:
+        pieces = [re.escape(piece) for piece in _GAP.split(form) if piece]
+        if len(pieces) > 1:
+            yield _ANY_GAP.join(pieces)

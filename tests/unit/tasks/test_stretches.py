@@ -1,0 +1,107 @@
+"""Where words stand in a passage, over line breaks and in every script."""
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynabench.lib.words import composed
+from tasks.config.components import Component
+from tasks.config.field_types.spans import as_lines
+from tasks.config.stretches import BREAK, on_one_line, stretch_at, stretches_of
+
+PASSAGE = (
+    "💩 He left for\nNorth\u2028Vale,\x85for North, é 👩\u200d🚒 "
+    + "עד\n\nسوق\u00a0 for\nNorth. x̄ a ⏎ b"
+)
+ALPHABET = "ab \n\n\u2028\x85\u00a0⏎💩\u0301é@1=.\u200d\u202eعא"
+
+
+def made(kind: str, **keys: Any) -> Component:
+    return Component.model_validate(
+        {"name": "it", "type": kind, "reference": "passage", **keys}, strict=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("left for⏎North", "left for\nNorth"),
+        ("left  for North", "left for\nNorth"),
+        ("left for\r\n North", "left for\nNorth"),
+        ("for North", "for North"),  # as it is written, before what is written alike
+        ("North\u2028Vale", "North\u2028Vale"),
+        ("North Vale", "North\u2028Vale"),
+        ("Vale,\x85for", "Vale,\x85for"),
+        ("e\u0301 👩\u200d🚒", "é 👩\u200d🚒"),
+        ("עד ⏎ سوق", "עד\n\nسوق"),
+        ("سوق for", "سوق\u00a0 for"),
+        ("a⏎b", "a ⏎ b"),
+        ("⏎", "⏎"),
+        ("North Tarn", None),
+        ("⏎ ⏎", None),
+        ("", None),
+        (" ", " "),
+    ],
+)
+def test_words_are_found_over_line_breaks(line: str, text: str | None) -> None:
+    found = stretches_of(line, PASSAGE)
+    assert [PASSAGE[start:end] for start, end in found[:1]] == ([] if text is None else [text])
+    if text is not None:
+        assert stretch_at(line, PASSAGE, found[0][0]) == found[0]
+
+
+def test_the_place_says_which_of_those_written_alike() -> None:
+    at = PASSAGE.index("for\nNorth")
+    assert stretch_at("for North", PASSAGE, at) == (at, at + len("for\nNorth"))
+    assert stretch_at("for North", PASSAGE, at + 1) is stretch_at("", PASSAGE, 0) is None
+
+
+@given(st.text(ALPHABET, max_size=40).map(composed), st.data())
+def test_lines_bring_marks_back_whole(passage: str, data: st.DataObject) -> None:
+    """Marks that begin and end with a letter, as people choose them."""
+    edges = [i for i, letter in enumerate(passage) if not letter.isspace() and letter != BREAK]
+    if not edges:
+        return
+    start, last = sorted((data.draw(st.sampled_from(edges)), data.draw(st.sampled_from(edges))))
+    mark = {"text": passage[start : last + 1], "start": start, "end": last + 1}
+    context = {"passage": passage}
+    for tags in ((), ("place",)):
+        spans = made("spans", tags=tags)
+        marks = [mark | {"tag": tag} for tag in tags] or [mark]
+        lines = as_lines(marks)
+        assert "\n" not in lines
+        assert spans.kind.stored(spans, lines, context) == marks
+        assert spans.kind.check(spans, marks, context) == []
+    span = made("span")
+    stored = span.kind.stored(span, mark["text"], context)
+    assert stored["text"] == mark["text"]
+    assert stored["start"] <= start
+    assert span.kind.check(span, stored, context) == []
+
+
+def test_what_is_nowhere_is_refused() -> None:
+    span, context = made("span"), {"passage": PASSAGE}
+    assert span.kind.check(span, span.kind.stored(span, "Tarn", context), context)
+    spans = made("spans")
+    for passage in (PASSAGE, "one line"):
+        context = {"passage": passage}
+        assert spans.kind.check(spans, spans.kind.stored(spans, "Tarn", context), context)
+
+
+def test_no_passage_takes_long() -> None:
+    began = time.process_time()
+    for words, passage in (
+        ("a b", "a" + " " * 50_000 + "c"),
+        ("a a c", "a " * 25_000),
+        ("a" * 5_000 + "b", "a" * 20_000),
+        ("a \n b", "a\n" * 25_000),
+    ):
+        stretches_of(words, passage)
+    assert time.process_time() - began < 2
+
+
+def test_line_breaks_are_shown_on_one_line() -> None:
+    assert on_one_line("left for\nNorth Vale") == "left for⏎North Vale"
