@@ -73,6 +73,8 @@ MOST_MARKS = 64
 _MANY_MARKS = re.compile(f"([{MARKS}]{{{MOST_MARKS}}})([{MARKS}]+)")
 _WIDE = re.compile("[\u3000\uff01-\uffee]+")
 _DOTTED_I = re.compile("i\u0307+")
+_GREEK_ACCENT = re.compile("(?<=[\u03b1-\u03c9])(\u0308?)[\u0300\u0301\u0313\u0314\u0342]+")
+"""What Greek capitals are written without."""
 _FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
 
 
@@ -156,10 +158,11 @@ def folded(text: str, *, compatible: bool = False, points: bool = False, languag
 
     compatible: also read ligatures, superscripts and the like as plain letters (NFKC).
     points: keep the vowel points of Hebrew and Arabic. language: a tag such as `tr`, in which I is
-    the capital of ı; elsewhere İ and I are capitals of i.
+    the capital of ı; elsewhere İ and I are capitals of i. Greek loses the accents that its capitals
+    do not have.
 
-    >>> folded("ΟΔΟΣ"), folded("İzmir ١٢"), folded("ﬁn²", compatible=True)
-    ('οδοσ', 'izmir 12', 'fin2')
+    >>> folded("ΑΘΗΝΑ") == folded("Αθήνα"), folded("İzmir ١٢"), folded("ﬁn²", compatible=True)
+    (True, 'izmir 12', 'fin2')
     """
     is_turkic = language.partition("-")[0].lower() in TURKIC
     if text.isascii() and not is_turkic:
@@ -170,7 +173,7 @@ def folded(text: str, *, compatible: bool = False, points: bool = False, languag
     if is_turkic:
         text = text.replace("I\u0307", "i").replace("I", "ı")
     text = _in_form(apart, text.casefold())
-    text = _DOTTED_I.sub("i", text)
+    text = _GREEK_ACCENT.sub(r"\1", _DOTTED_I.sub("i", text))
     if not points:
         text = _POINTS.sub("", text)
     text = _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)

@@ -8,14 +8,20 @@ scorer that comes with a released dataset.
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 try:
-    from dynabench.lib.words import label_key, label_of
+    from dynabench.lib.words import HANGUL, UNSPACED, is_whole, label_key, label_of
 except ImportError:  # pragma: no cover (in a release, where it lies beside this file)
-    from dynabench_words import label_key, label_of  # type: ignore[no-redef]
+    from dynabench_words import (  # type: ignore[no-redef]
+        HANGUL,
+        UNSPACED,
+        is_whole,
+        label_key,
+        label_of,
+    )
 
 READER = "2"
 """The version of these rules. It is part of a chat model's identity, as its prompt is."""
@@ -73,10 +79,18 @@ _AROUND = _MARKS + _QUOTES + _ENDINGS + _BRACKETS
 _INTRODUCTION = re.compile(r"^[\w ]{1,40}[:：=]\s*(?=\S)")
 # Words right before a label that turn it around: "is not positive" names no label.
 _NEGATION = re.compile(
-    r"(?:\b(?:not|never|neither|nor|isn['’]t|no|non|nicht|kein\w*|pas|ni|não|нет|не)\s+"
+    r"(?:\b(?:not|never|neither|nor|isn['’]t|no|non|nicht|kein\w*|pas|ni|não|нет|не)[\s-]+"
     r"(?:(?:a|an|the|really|very|clearly|un|une|ein\w*)\s+)?"
     r"|[不非没沒]是?|ではなく|ليس\w*\s+|غير\s+)[\W_]*$"
 )
+# "4 out of 5" and "4/5" give 4; "4 stars" give 4, too. \0 is a number that was read already.
+_AFTER_SCALE = re.compile(r"[\d\0]\s*(?:/|(?:out of|of|von|sur|sobre|su|de|из)\s)\s*$")
+_SCALE = re.compile(
+    r"\s*(?:(?:/|(?:out of|von|sur|sobre|su|de|из)\s)\s*[\d\0]|stars?\b|points?\b|[★⭐点점])"
+)
+_CONJUNCTION = re.compile(r"\s+(?:and|or|und|oder|et|ou|y|o|e|и|или)\s+(\w+)")
+# "non-positive" and "positive-leaning" are no "positive".
+_BEFORE_IN_COMPOUND, _AFTER_IN_COMPOUND = re.compile(r"[^\W_]-$"), re.compile(r"-[^\W_]")
 WEAK_LETTERS = 3
 """Labels of so few letters are words of sentences, too ("no", "a"): they count at the beginning or
 the end of a text, or between marks."""
@@ -107,18 +121,31 @@ def read_label(text: str, labels: Sequence[str], field: str) -> Reading | None:
     """Return the label that a text gives, or None: it gives none of them, or several.
 
     Exactly a label comes first, then a label in another form of letters, in JSON (as `field`), in
-    code fences, quotes or marks. At last a text of at most LONGEST_SENTENCE characters gives the
-    one label that it names.
+    code fences, quotes or marks. Then a first or last line that is a label counts, whatever is
+    explained beside it. At last a text of at most LONGEST_SENTENCE characters gives the one label
+    that it names.
 
     text: without thoughts.
     """
-    for part in _parts(text, field):
-        if label := equal_label(part, labels):
-            return Reading(label, is_named=False)
-    if len(text) > LONGEST_SENTENCE:
-        return None
-    named = _named(text, labels)
+    for answers in _parts(text, field):
+        found = {label for forms in answers if (label := _label_of(forms, labels))}
+        if found:
+            return Reading(found.pop(), is_named=False) if len(found) == 1 else None
+    lines = [_label_of_line(line, labels) for line in text.strip().splitlines()]
+    named = {label for label in lines if label}
+    if not (named and (lines[0] or lines[-1])):
+        named = _named(text, labels) if len(text) <= LONGEST_SENTENCE else set()
     return Reading(named.pop(), is_named=True) if len(named) == 1 else None
+
+
+def _label_of_line(line: str, labels: Sequence[str]) -> str | None:
+    """Return the label that a line is, with or without an introduction such as "Answer:"."""
+    return _label_of(_introduced(line), labels) if len(line) <= LONGEST_SENTENCE else None
+
+
+def _label_of(forms: Iterable[str], labels: Sequence[str]) -> str | None:
+    """Return the label that the first of an answer's forms equals."""
+    return next(filter(None, (equal_label(form, labels) for form in forms)), None)
 
 
 def equal_label(text: str, labels: Sequence[str]) -> str | None:
@@ -137,7 +164,8 @@ def read_span(text: str, passage: str, field: str) -> str:
     text: without thoughts. The first of its parts, from the least changed on, that is in the
     passage counts.
     """
-    parts = [part for part in _parts(text, field) if part]
+    answers = (forms for answers in _parts(text, field) for forms in answers)
+    parts = [form for forms in answers for form in forms if form]
     return next((part for part in parts if part in passage), parts[0] if parts else text)
 
 
@@ -145,24 +173,33 @@ def read_text(text: str, field: str) -> str:
     """Return the member `field` of the JSON that a text is, where it is some, else the text."""
     whole = [text.strip(), *_fenced(text)]
     values = (value for part in whole if part.startswith("{") for value in _values(part, field))
-    return next(values, text)
+    value = next(values, None)
+    return text if value is None else value.strip()
 
 
-def _parts(text: str, field: str) -> Iterator[str]:
-    """The text and what may be its answer, from the least changed on."""
-    yield text
+def _parts(text: str, field: str) -> Iterator[Sequence[Iterable[str]]]:
+    """Yield the text and what may be its answer, from the least changed on, each in its forms.
+
+    What is yielded together counts for as much: where it holds two answers, there is none.
+    """
+    yield [[text]]
     stripped = text.strip()
-    yield stripped
+    yield [[stripped]]
     stripped = stripped[-LONGEST_WRAPPED:]
     inner = [stripped, *_fenced(stripped), *_tagged(stripped)]
+    yield [(value.strip(), _bare(value)) for part in inner for value in _values(part, field)]
     for part in inner:
-        yield from _values(part, field)
-    for part in inner:
-        yield part.strip()
-        yield _bare(part)
-        introduction = _INTRODUCTION.match(_bare(part))
-        if introduction:
-            yield _bare(_bare(part)[introduction.end() :])
+        yield [_introduced(part)]
+
+
+def _introduced(text: str) -> Iterator[str]:
+    """Yield the text without spaces, without what stands around it, and without "Answer:"."""
+    yield text.strip()
+    bare = _bare(text)
+    yield bare
+    introduction = _INTRODUCTION.match(bare)
+    if introduction:
+        yield _bare(bare[introduction.end() :])
 
 
 def _bare(text: str) -> str:
@@ -186,7 +223,7 @@ def _values(text: str, field: str) -> Iterator[str]:
     decoder = json.JSONDecoder()
     if text.startswith('"'):
         with suppress(ValueError):
-            yield str(json.loads(text)).strip()
+            yield str(json.loads(text))
     place = text.find("{")
     for _object in range(MOST_OBJECTS):
         if place < 0:
@@ -206,8 +243,7 @@ def _member(value: dict[str, object], field: str) -> Iterator[str]:
         if fold(name) != fold(field):
             continue
         if isinstance(member, str):
-            yield member.strip()
-            yield _bare(member)
+            yield member
         elif isinstance(member, bool | int | float):
             whole = isinstance(member, float) and member.is_integer()
             yield json.dumps(int(member) if whole else member)
@@ -222,45 +258,57 @@ def _named(text: str, labels: Sequence[str]) -> set[str]:
     for label in by_length:
         # Of labels that differ in case alone only the very letters count.
         is_alike = folds[fold(label)] > 1
-        pattern = _pattern(label if is_alike else fold(label))
-        for match in pattern.finditer(exact if is_alike else folded):
+        read = exact if is_alike else folded
+        for match in _pattern(label if is_alike else fold(label)).finditer(read):
             start, end = match.span()
-            if _is_given(exact if is_alike else folded, start, end, label):
+            if not _is_word(read, start, end):
+                continue
+            if _is_given(read, start, end, label, folds):
                 named.add(label)
             # What was read is taken away, so that "positive" is not found in "not_positive".
-            if not is_alike:
-                folded = folded[:start] + "\0" * (end - start) + folded[end:]
+            read = read[:start] + "\0" * (end - start) + read[end:]
+        if not is_alike:
+            folded = read
     return named
 
 
 def _pattern(label: str) -> re.Pattern[str]:
-    """A label as whole words, in which hyphens, underscores and spaces are one."""
+    """A label in which hyphens, underscores and spaces are one."""
     words = [word for word in re.split(r"[\s_-]+", label) if word] or [label]
-    pattern = r"[\s_-]+".join(map(re.escape, words))
-    before = r"(?<![^\W_])" if _has_spaces(words[0][0]) else ""
-    after = r"(?![^\W_])" if _has_spaces(words[-1][-1]) else ""
-    return re.compile(before + pattern + after)
+    return re.compile(r"[\s_-]+".join(map(re.escape, words)))
 
 
-def _has_spaces(letter: str) -> bool:
-    """Whether the script of a letter puts spaces between words."""
-    return not _UNSPACED.match(letter)
+def _is_word(text: str, start: int, end: int) -> bool:
+    """Whether a stretch begins and ends where words do; Korean endings follow without a space."""
+    if is_whole(text, start, end):
+        return True
+    return bool(_HANGUL.match(text[end - 1])) and is_whole(text[:end], start, end)
 
 
-# Thai, Lao, Myanmar, Khmer, kana, Han, and Hangul, whose particles follow without a space.
-_UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
-    "\uac00-\ud7af\U00020000-\U0003ffff]"
-)
+_HANGUL = re.compile(f"[{HANGUL}]")
+_UNSPACED = re.compile(f"[{UNSPACED}{HANGUL}]")
 
 
-def _is_given(text: str, start: int, end: int, label: str) -> bool:
-    """Whether a label that is named at a place is what the text says."""
+def _is_given(text: str, start: int, end: int, label: str, folds: Collection[str]) -> bool:
+    """Whether a label that is named at a place is what the text says.
+
+    folds: all labels as `fold` gives them.
+    """
     before, after = text[:start], text[end:]
     if _NEGATION.search(before):
         return False
+    if _BEFORE_IN_COMPOUND.search(before) or _AFTER_IN_COMPOUND.match(after):
+        return False
     letters = sum(map(str.isalnum, label))
-    if letters > WEAK_LETTERS or not _has_spaces(fold(label)[0]):
+    if letters > WEAK_LETTERS or _UNSPACED.match(fold(label)):
         return True
+    if label.isdecimal():
+        if _AFTER_SCALE.search(before):
+            return False
+        if _SCALE.match(after):
+            return True
+    follows = _CONJUNCTION.match(after)
+    if follows and follows[1] in folds:
+        return True  # "yes and no" says both
     is_marked = bool(before) and before[-1] in _MARKS.strip() + _QUOTES + "([（［【:：="
     return is_marked or (not before.strip(_AROUND) and not after[:1].isspace()) or not _bare(after)

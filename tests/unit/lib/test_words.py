@@ -87,6 +87,9 @@ def nfd(text: str) -> str:
         ("שָׁלוֹם לכם", "שלום", "", True),
         # Greek, Turkish, Vietnamese, Cyrillic
         ("Η ΟΔΟΣ ΕΙΝΑΙ", "οδος", "", True),
+        ("ΣΤΗΝ ΑΘΗΝΑ", "Αθήνα", "", True),
+        ("ΤΟ ΠΡΟΪΟΝ", "προϊόν", "", True),
+        ("προιόν", "προϊόν", "", False),
         ("İSTANBUL güzel", "istanbul", "", True),
         ("ISPARTA güzel", "ısparta", "", False),
         ("ISPARTA güzel", "ısparta", "tr", True),

@@ -145,15 +145,66 @@ def test_what_is_left_has_no_thoughts(text):
         ("{", None),
         ('{"label": {"label": 7}}', None),
         ("positive " + "so " * LONGEST_SENTENCE, None),
+        ("non-positive", None),
+        ("a negative-leaning text, but positive", "positive"),
+        ('{"label": "positive"}{"label": "negative"}', None),
+        ('{"label": "positive"} and {"label": "positive"}', "positive"),
     ],
 )
 def test_one_label_that_a_sentence_names_counts_and_two_do_not(text, label):
     assert label_in(text) == label
 
 
+EXPLAINED = "\n\nIt is praise, neither negative nor neutral. " + "So it goes on. " * 40
+
+
+@given(labeled=LABELED, wrapping=st.sampled_from(["{}", "**{}**", "Answer: {}", "{}."]))
+def test_a_label_on_a_line_of_its_own_counts_beside_an_explanation(labeled, wrapping):
+    labels, label = labeled
+    line = wrapping.format(label)
+    for text in (line + EXPLAINED, EXPLAINED + "\n" + line):
+        assert read_label(text, labels, "label") == (label, True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "positive\nnegative\nneutral",
+        "positive\n\nIt may be:\nnegative",
+        "It is.\n" * 200 + "positive\n" + "It is.\n" * 200,
+    ],
+)
+def test_lines_of_several_labels_and_lines_in_the_middle_give_none(text):
+    assert label_in(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("I'd rate it 4 out of 5", "4"),
+        ("4/5", "4"),
+        ("4 / 5", "4"),
+        ("5/5", "5"),
+        ("Note : 3 sur 5", "3"),
+        ("4 stars", "4"),
+        ("4星", "4"),
+        ("Between 3 and 4", None),
+        ("It has 3 parts", None),
+        ("45", None),
+    ],
+)
+def test_a_rating_is_the_number_before_its_scale(text, label):
+    assert label_in(text, ("1", "2", "3", "4", "5")) == label
+
+
 @pytest.mark.parametrize(
     ("labels", "text", "label"),
     [
+        (("yes", "no"), "Yes and no", None),
+        (("A", "B"), "A and a half: B", "B"),
+        (("good", "good!"), '{"label": "good!"}', "good!"),
+        (("positive", "negative"), "这句话的情感是positive。", "positive"),
+        (("긍정", "부정"), "긍정적입니다", "긍정"),
         (("yes", "no"), "No, it isn't.", "no"),
         (("yes", "no"), "There is no evidence for that", None),
         (("yes", "no"), "The answer is yes", "yes"),
