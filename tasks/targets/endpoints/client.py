@@ -18,6 +18,7 @@ from tasks.targets.endpoints.base import (
     Prediction,
     misconfigured,
 )
+from tasks.targets.endpoints.server_words import names_settings, words_in
 from tasks.targets.endpoints.transport import (
     IDEMPOTENT,
     Clock,
@@ -114,13 +115,19 @@ def below(url: httpx.URL, path: str) -> httpx.URL:
 
 
 def _status_error(reply: Reply) -> EndpointError:
-    said = _message(reply)
-    status = reply.status
+    words, status = words_in(reply.body), reply.status
+    said = f": {words}" if words else "."
     if status in (429, 503):
         wait = retry_after(reply.headers)
         if status == 429 or wait is not None:
             return EndpointError(f"The target is busy{said}", reason="busy", retry_after=wait)
-    if status in (400, 413, 422):
+    if status == 413:
+        return EndpointError(
+            f"The text is too long for the target ({status}){said}", "too_long", permanent=True
+        )
+    if names_settings(words) and status in (400, 404, 422):
+        return misconfigured(f"The target did not accept how it is asked ({status}){said}")
+    if status in (400, 422):
         return EndpointError(
             f"The target refused this input ({status}){said}", reason="refused", permanent=True
         )
@@ -131,13 +138,3 @@ def _status_error(reply: Reply) -> EndpointError:
     if status in (401, 403):
         return misconfigured(f"The target did not accept the secret ({status}){said}")
     return misconfigured(f"The target answered with status {status}: check the URL{said}")
-
-
-def _message(reply: Reply) -> str:
-    """The target's own words, shortened, as an ending of our sentence."""
-    try:
-        said = strict_json(reply.body)["error"]["message"]
-    except (EndpointError, KeyError, TypeError, IndexError):
-        return "."
-    text = " ".join(said.split())[:200] if isinstance(said, str) else ""
-    return f": {text}" if text else "."

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from tasks.targets.endpoints.answer_reader import without_thoughts
 from tasks.targets.endpoints.answers import members
 from tasks.targets.endpoints.base import EndpointError, Reason, rubbish
+from tasks.targets.endpoints.server_words import readable, words_of_error
 
 CUT = ("length", "max_tokens", "model_length")
 """Finish reasons, in small letters, of an answer that `max_tokens` ended."""
@@ -22,7 +23,6 @@ DECLINED = ("refusal",)
 FAILED = ("error", "abort", "aborted", "network_error", "insufficient_system_resource")
 THOUGHTS = ("reasoning_content", "reasoning", "thinking")
 """Fields of a message, and types of a part, that hold thoughts."""
-LONGEST_QUOTE = 200
 
 
 class Completion(NamedTuple):
@@ -67,7 +67,7 @@ def _check_finish(finish: str, message: Mapping[str, Any], choice: Mapping[str, 
     if finish in FILTERED:
         raise EndpointError("A content filter stopped the answer.", "filtered", permanent=True)
     if refusal or finish in DECLINED:
-        quote = f": {shortened(refusal)}" if isinstance(refusal, str) and refusal else "."
+        quote = f": {readable(refusal)}" if isinstance(refusal, str) and refusal else "."
         raise EndpointError(f"The model declined to answer{quote}", "declined", permanent=True)
     if finish in FAILED or choice.get("error"):
         raise error_told(choice.get("error") or finish, 200)
@@ -149,11 +149,11 @@ def error_told(error: Any, status: int) -> EndpointError:
     error: its `error` object, or a text. status: of the response; an error within a good one
     counts by its own code, and is `down` where nothing tells more.
     """
-    words, code = _words(error), _code(error)
+    words, code = words_of_error(error), _code(error)
     if status < 400:
         status = code or 502
     reason = _reason(words, status)
-    quote = f": {shortened(words)}" if words else "."
+    quote = f": {readable(words)}" if words else "."
     is_permanent = reason in ("too_long", "filtered", "misconfigured", "refused")
     return EndpointError(f"{_SENTENCES[reason]} ({status}){quote}", reason, permanent=is_permanent)
 
@@ -188,17 +188,6 @@ _SENTENCES: Mapping[Reason, str] = {
 }
 
 
-def _words(error: Any) -> str:
-    """The words of an `error`: a text, or the member of an object that holds one."""
-    if isinstance(error, str):
-        return error
-    if isinstance(error, Mapping):
-        for name in ("message", "detail", "msg", "error", "code", "type"):
-            if found := _words(error.get(name)):
-                return found
-    return ""
-
-
 def _code(error: Any) -> int:
     """The HTTP status that an error within an answer names; 0: none."""
     for name in ("code", "status", "status_code"):
@@ -207,18 +196,3 @@ def _code(error: Any) -> int:
         if re.fullmatch(r"[45]\d\d", text):
             return int(text)
     return 0
-
-
-def shortened(words: str) -> str:
-    """Return a server's words as an ending of our sentence: one line, cut."""
-    return " ".join(words.split())[:LONGEST_QUOTE]
-
-
-def told_error(body: Any) -> Any:
-    """Return the error in a failed response's body: OpenAI's `error`, or FastAPI's `detail`."""
-    if not isinstance(body, Mapping):
-        return body if isinstance(body, str) else ""
-    detail = body.get("detail")
-    if isinstance(detail, list) and detail:
-        detail = detail[0]
-    return body.get("error") or detail or body.get("message") or ""

@@ -5,18 +5,31 @@ from typing import Any
 
 from dynabench.lib.words import spelled
 from tasks.targets.endpoints.answers import items, members, read_output, read_prob
-from tasks.targets.endpoints.base import EndpointInfo, Prediction, misconfigured, rubbish
+from tasks.targets.endpoints.base import (
+    EndpointConfig,
+    EndpointInfo,
+    Prediction,
+    misconfigured,
+    rubbish,
+)
 from tasks.targets.endpoints.client import JsonEndpoint
-from tasks.targets.endpoints.transport import Clock
+from tasks.targets.endpoints.transport import Clock, Transport
+
+PREDICT = "/predict"
 
 
 class HttpEndpoint(JsonEndpoint):
     """A target at `http://host:port/models/<name>`; docs/targets.md has the format."""
 
+    def __init__(self, config: EndpointConfig, transport: Transport | None = None) -> None:
+        super().__init__(config, transport)
+        path = self._url.path.rstrip("/").removesuffix(PREDICT)  # people copy the whole address
+        self._url = self._url.copy_with(path=path)
+
     def answers(self, inputs: Sequence[Mapping[str, Any]], clock: Clock) -> list[Prediction]:
         single = len(inputs) == 1
         payload = {"inputs": inputs[0] if single else inputs}
-        answer = members(self.post("/predict", payload, clock), "The answer")
+        answer = members(self.post(PREDICT, payload, clock), "The answer")
         rows = [answer] if single else items(answer.get("predictions"), len(inputs), "predictions")
         fingerprint = {"digest": _text(answer, "fingerprint")}
         return [

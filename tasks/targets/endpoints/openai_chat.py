@@ -5,11 +5,9 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from typing import Any
-
-import httpx
 
 from tasks.targets.endpoints.answer_reader import READER, read_label, read_span, read_text
 from tasks.targets.endpoints.answers import members, read_output, strict_json
@@ -27,10 +25,18 @@ from tasks.targets.endpoints.base import (
     summed,
     unmatched,
 )
+from tasks.targets.endpoints.chat_routes import (
+    COMPLETIONS,
+    MODELS,
+    Unlike,
+    ask_route,
+    without_route,
+)
 from tasks.targets.endpoints.client import JsonEndpoint
-from tasks.targets.endpoints.completions import error_told, read_completion, told_error
+from tasks.targets.endpoints.completions import error_told, read_completion
 from tasks.targets.endpoints.prompts import delimited, is_conversation
 from tasks.targets.endpoints.server_habits import USUAL, Habits, learn
+from tasks.targets.endpoints.server_words import error_in, names_settings
 from tasks.targets.endpoints.streams import Deltas, Heard
 from tasks.targets.endpoints.transport import (
     CAREFUL,
@@ -54,7 +60,6 @@ SPENDING = (
 )
 """Options that change no answer, so they may change while a round runs."""
 MOST_STOPS = 4
-ROUTE = "/chat/completions"
 A_ROUND = ("requests_a_round", "tokens_a_round")
 
 MOST_LESSONS = 8
@@ -62,14 +67,6 @@ MOST_LESSONS = 8
 
 # By URL and model what the server takes, so that each refusal is met once a process.
 _habits: dict[tuple[str, str], Habits] = {}
-
-
-class _Unlike(EndpointError):
-    """A server refused a request; words: its own, which may name what it does not take."""
-
-    def __init__(self, error: EndpointError, words: str) -> None:
-        super().__init__(str(error), error.reason, error.permanent, error.retry_after)
-        self.words = words
 
 
 class OpenAIChatEndpoint(JsonEndpoint):
@@ -106,7 +103,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
                 "A chat model chooses among labels or candidates, quotes a passage or writes a "
                 f"text; it cannot answer the field {config.output!r}."
             )
-        self._url = _without_route(self._url)
+        self._url = without_route(self._url)
         self._model: str = config.option("model", str, ...)
         self._converses = config.kind == CHAT
         self._max_tokens: int = config.option("max_tokens", int, 1024 if self._converses else 256)
@@ -243,8 +240,9 @@ class OpenAIChatEndpoint(JsonEndpoint):
             adapted = habits.adapt(payload, needed=needed)
             try:
                 heard = deltas.feed if deltas else None
-                reply = self.reply("POST", ROUTE, adapted, clock, heard)
-            except _Unlike as refusal:
+                post = partial(self.reply, "POST", payload=adapted, clock=clock, heard=heard)
+                reply = ask_route(self._url, COMPLETIONS, post)
+            except Unlike as refusal:
                 changed = learn(habits, adapted, refusal.words, needed=needed)
                 is_plain_refusal = changed == habits and refusal.reason == "refused"
                 if is_plain_refusal and "response_format" in adapted and not needed:
@@ -259,14 +257,12 @@ class OpenAIChatEndpoint(JsonEndpoint):
 
     def failure_of(self, reply: Reply) -> EndpointError:
         """See `JsonEndpoint`. The words count, too: gateways answer 400 for a wrong key."""
-        try:
-            told = told_error(strict_json(reply.body))
-        except EndpointError:
-            told = ""
+        told = error_in(reply.body)
         error = error_told(told, reply.status)
         error.retry_after = retry_after(reply.headers)
         if error.reason in ("refused", "down", "misconfigured"):
-            return _Unlike(error, json.dumps(told))
+            has_no_route = reply.status in (404, 405) and not names_settings(str(error))
+            return Unlike(error, json.dumps(told), has_no_route)
         return error
 
     def _payload(self, item: Mapping[str, Any]) -> dict[str, Any]:
@@ -404,7 +400,9 @@ class OpenAIChatEndpoint(JsonEndpoint):
 
     def info(self, *, deadline_seconds: float) -> EndpointInfo:
         """The model that the server names under this name; raises EndpointError."""
-        answer = members(self.get("/models", Clock(deadline_seconds)), "The answer")
+        clock = Clock(deadline_seconds)
+        reply = ask_route(self._url, MODELS, lambda path: self.reply("GET", path, None, clock))
+        answer = members(strict_json(reply.body), "The answer")
         offered = answer.get("data")
         if not isinstance(offered, list):
             raise rubbish("'data' must be the list of models.")
@@ -413,11 +411,6 @@ class OpenAIChatEndpoint(JsonEndpoint):
             raise misconfigured(f"The server has no model {self._model!r}.")
         fingerprint = self._fingerprint({"model": self._model})
         return EndpointInfo(self._model, self._config.kind, fingerprint)
-
-
-def _without_route(url: httpx.URL) -> httpx.URL:
-    """A base URL, of which people copy the whole address of completions, too."""
-    return url.copy_with(path=url.path.rstrip("/").removesuffix(ROUTE))
 
 
 def _stops(config: EndpointConfig) -> list[str]:

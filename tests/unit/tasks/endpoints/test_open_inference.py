@@ -162,3 +162,21 @@ def test_a_model_that_is_not_ready_is_down(serve: Serve) -> None:
     with pytest.raises(EndpointError) as caught:
         target(nli(server.url, label_output="label")).info(deadline_seconds=5)
     assert caught.value.reason == "down"
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        (404, {"error": "Model m not found"}),
+        (400, {"error": "Request for unknown model: 'm' is not found"}),
+        (400, {"error": "unexpected inference input 'premise' for model 'm'"}),
+    ],
+)
+def test_a_wrong_setting_is_told_in_the_servers_words(
+    serve: Serve, status: int, told: dict[str, str]
+) -> None:
+    server = serve(lambda handler, seen: handler.send(told, status))
+    with pytest.raises(EndpointError) as failure:
+        target(nli(server.url, label_output="label")).predict(ITEMS, deadline_seconds=5)
+    assert failure.value.reason == "misconfigured"
+    assert told["error"] in str(failure.value)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tasks.config.components import Component
-from tasks.targets.endpoints import openai_chat
+from tasks.targets.endpoints import chat_routes, openai_chat
 from tasks.targets.endpoints.base import CHAT, GENERATOR, EndpointConfig, EndpointError
 from tasks.targets.endpoints.openai_chat import OpenAIChatEndpoint
 from tasks.targets.endpoints.transport import Transport
@@ -20,6 +20,7 @@ Serve = Callable[[Callable[[Handler, Seen], None]], Server]
 def forget_servers() -> Iterator[None]:
     yield
     openai_chat._habits.clear()
+    chat_routes._without_v1.clear()
 
 
 def said(content: Any, **changes: Any) -> dict[str, Any]:
@@ -623,3 +624,57 @@ def test_a_battle_has_no_template(option: str) -> None:
     with pytest.raises(EndpointError) as error:
         conversing("http://x.test", **{option: "auto"})
     assert error.value.reason == "misconfigured"
+
+
+def at_root(server: Server) -> OpenAIChatEndpoint:
+    return OpenAIChatEndpoint(sentiment(server.url, options={"model": "chat-1"}), Transport())
+
+
+def test_an_address_without_its_version_is_asked_below_v1_and_remembered(serve: Serve) -> None:
+    def below_v1(handler: Handler, seen: Seen) -> None:
+        if not seen.path.startswith("/v1/"):
+            handler.send({"detail": "Not Found"}, 404)
+        elif seen.method == "GET":
+            handler.send({"data": [{"id": "chat-1"}]})
+        else:
+            handler.send(said("positive"))
+
+    server = serve(below_v1)
+    assert at_root(server).info(deadline_seconds=5).name == "chat-1"
+    assert ask(at_root(server)).output == {"label": "positive"}
+    assert [one.path for one in server.seen] == [
+        *("/models", "/v1/models"),
+        "/v1/chat/completions",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("below", "words", "paths"),
+    [
+        ((404, "no such page"), "nothing here", ["/chat/completions", "/v1/chat/completions"]),
+        ((401, "Invalid API key"), "Invalid API key", None),
+        ((404, "The model chat-1 does not exist"), "does not exist", None),
+    ],
+)
+def test_what_an_address_lacks_is_told_by_whom_it_reaches(
+    serve: Serve, below: tuple[int, str], words: str, paths: list[str] | None
+) -> None:
+    def behave(handler: Handler, seen: Seen) -> None:
+        status, told = below if seen.path.startswith("/v1/") else (404, "nothing here")
+        handler.send({"error": {"message": told}}, status)
+
+    server = serve(behave)
+    with pytest.raises(EndpointError, match=words) as failure:
+        ask(at_root(server))
+    assert failure.value.reason == "misconfigured"
+    assert paths is None or [one.path for one in server.seen] == paths
+
+
+def test_a_model_that_is_not_there_is_looked_for_once(serve: Serve) -> None:
+    told = {"error": {"message": "The model chat-1 does not exist"}}
+    server = serve(lambda handler, seen: handler.send(told, 404))
+    with pytest.raises(EndpointError, match="does not exist"):
+        ask(at_root(server))
+    with pytest.raises(EndpointError, match="does not exist"):
+        ask(chat(server))
+    assert [one.path for one in server.seen] == ["/chat/completions", "/v1/chat/completions"]

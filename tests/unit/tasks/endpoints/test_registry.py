@@ -176,6 +176,10 @@ def test_an_option_that_is_no_json_says_what_it_must_be() -> None:
         ("openai_chat", "/v1/chat/completions/"),
         ("openai_chat", "/v1"),
         ("openai_chat", "/v1/"),
+        ("openai_chat", "/v1/models"),
+        ("openai_chat", "/v1/completions"),
+        ("http", "/models/m/predict"),
+        ("http", "/models/m/"),
         ("open_inference_v2", "/v2/models/m"),
         ("open_inference_v2", "/v2/models/m/infer"),
         ("open_inference_v2", "/v2"),
@@ -183,6 +187,6 @@ def test_an_option_that_is_no_json_says_what_it_must_be() -> None:
     ],
 )
 def test_complete_addresses_are_understood(adapter: str, path: str) -> None:
-    config = sentiment(f"http://127.0.0.1/base{path}", options=OPTIONS[adapter])
-    base = {"openai_chat": "/base/v1", "open_inference_v2": "/base"}[adapter]
-    assert build(adapter, config)._url.path == base  # type: ignore[attr-defined]
+    config = sentiment(f"http://127.0.0.1/base{path}", options=OPTIONS.get(adapter, {}))
+    bases = {"openai_chat": "/base/v1", "open_inference_v2": "/base", "http": "/base/models/m"}
+    assert build(adapter, config)._url.path == bases[adapter]  # type: ignore[attr-defined]

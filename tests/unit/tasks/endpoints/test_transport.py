@@ -414,7 +414,7 @@ def test_busy_targets_are_asked_again_when_the_wait_fits(
         (404, {}, "misconfigured", True),
         (405, {}, "misconfigured", True),
         (408, {}, "slow", False),
-        (413, {}, "refused", True),
+        (413, {}, "too_long", True),
         (422, {}, "refused", True),
         (429, {}, "busy", False),
         (500, {}, "down", False),

@@ -1,0 +1,57 @@
+"""Where a chat model's server answers: the routes below the address that somebody entered."""
+
+import re
+from collections.abc import Callable
+
+import httpx
+
+from tasks.targets.endpoints.base import EndpointError
+from tasks.targets.endpoints.transport import Reply
+
+COMPLETIONS, MODELS = "/chat/completions", "/models"
+COPIED = (COMPLETIONS, "/completions", "/responses", MODELS)
+"""Ends of addresses that people copy from a server's documents."""
+V1, VERSION = "/v1", re.compile(r"/v\d")
+
+# Addresses without a version whose routes lie below `/v1`, so that each is met once a process.
+_without_v1: set[str] = set()
+
+
+class Unlike(EndpointError):
+    """A server refused a request; words: its own, which may name what it does not take.
+
+    has_no_route: it has nothing at this path, and does not say that it lacks the model.
+    """
+
+    def __init__(self, error: EndpointError, words: str, has_no_route: bool) -> None:
+        super().__init__(str(error), error.reason, error.permanent, error.retry_after)
+        self.words, self.has_no_route = words, has_no_route
+
+
+def without_route(url: httpx.URL) -> httpx.URL:
+    """Return the base of an address, of which people copy the whole address of a route, too."""
+    path = url.path.rstrip("/")
+    route = next((route for route in COPIED if path.endswith(route)), "")
+    return url.copy_with(path=path.removesuffix(route))
+
+
+def ask_route(url: httpx.URL, route: str, ask: Callable[[str], Reply]) -> Reply:
+    """Return the reply of `ask` at a route, below `/v1` where a base without version lacks that.
+
+    Raises EndpointError: where neither place has the route, the first failure.
+    """
+    base = str(url)
+    if base in _without_v1:
+        return ask(V1 + route)
+    try:
+        return ask(route)
+    except Unlike as failure:
+        if not failure.has_no_route or VERSION.search(url.path):
+            raise
+        first = failure
+    try:
+        reply = ask(V1 + route)
+    except Unlike as failure:
+        raise (first if failure.has_no_route else failure) from None
+    _without_v1.add(base)
+    return reply

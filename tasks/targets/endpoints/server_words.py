@@ -1,0 +1,112 @@
+"""Read what a server said of a failure, and clean it for people. Pure, no Django.
+
+Servers put their words into `error`, `error.message`, `detail`, `message`, a plain text or a page.
+Whatever they repeat of how they were asked may be a secret, and whatever they send may hold signs
+that change how a page or a terminal looks.
+"""
+
+import html
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+LONGEST_QUOTE = 200
+HIDDEN = "[secret]"
+SHORTEST_SECRET = 8
+"""Characters of a secret that are no word by themselves."""
+_NAMES = ("message", "detail", "msg", "error", "title", "code", "type")
+_KEPT_INVISIBLE = "\u200c\u200d"
+"""Joiners, which belong to the letters of some scripts."""
+_VALUE = r"(?=\S*[\d*])[\w.~+/=*-]{6,}"
+_SECRETS = re.compile(
+    rf"(?i)\b((?:bearer|basic)\s+){_VALUE}"
+    r"|\b((?:x-)?(?:api[ _-]?key|access[ _-]?token|token|secret|password|authorization)"
+    rf"(?:\s+provided)?[\"']?\s*[:=]\s*[\"']?)(?!bearer\b|basic\b){_VALUE}"
+    rf"|\b(?:sk|pk|hf|key)[-_]{_VALUE}"
+)
+"""What looks like a key, of which servers repeat parts: six signs with a digit or a star."""
+_SETTINGS = re.compile(
+    r"(?i)api[ _-]?key|unauthori[sz]ed|(?:invalid|unknown|unsupported|no such) model"
+    r"|model.{0,120}(?:not found|not exist|is not loaded|not available|not ready)"
+    r"|inference input|(?:input|output) tensor|tensor.{0,40}(?:not found|expected)"
+)
+_PAGE = re.compile(r"(?is)^\s*(?:<!doctype|<html|<head|<\?xml)")
+_TITLE = re.compile(r"(?is)<(title|h1)\b[^>]*>(.*?)</\1>")
+
+
+def words_in(body: bytes) -> str:
+    """Return the words of a failed response, cleaned; empty where it has none."""
+    return readable(words_of_error(error_in(body)))
+
+
+def error_in(body: bytes) -> Any:
+    """Return the error in a failed response: of JSON as `told_error` says, of a page its title."""
+    text = body.decode("utf-8", errors="replace")
+    try:
+        return told_error(json.loads(text))
+    except (ValueError, RecursionError):
+        return _shown_text(text)
+
+
+def told_error(body: Any) -> Any:
+    """Return the error in a failed response's body: OpenAI's `error`, or FastAPI's `detail`."""
+    if isinstance(body, list) and body:
+        body = body[0]
+    if not isinstance(body, Mapping):
+        return body if isinstance(body, str) else ""
+    detail = body.get("detail")
+    if isinstance(detail, list) and detail:
+        detail = detail[0]
+    return body.get("error") or detail or body.get("message") or body.get("title") or ""
+
+
+def words_of_error(error: Any) -> str:
+    """Return the words of an `error`: a text, or the member of an object that holds one."""
+    if isinstance(error, str):
+        return error
+    if isinstance(error, Mapping):
+        for name in _NAMES:
+            if found := words_of_error(error.get(name)):
+                return found
+    return ""
+
+
+def readable(words: str) -> str:
+    """Return somebody else's words as an ending of our sentence: one line, cut, without keys."""
+    shown = "".join(one if one.isprintable() or one in _KEPT_INVISIBLE else " " for one in words)
+    line = " ".join(shown.split())
+    return without_keys(line)[:LONGEST_QUOTE].rstrip()
+
+
+def without_keys(text: str) -> str:
+    """Return the text with [secret] for whatever looks like a key."""
+    return _SECRETS.sub(lambda found: (found[1] or found[2] or "") + HIDDEN, text)
+
+
+def without_copies(secret: str | None, text: str) -> str:
+    """Return the text with [secret] for a secret, and for a long beginning or end of it.
+
+    Servers that hide the middle of a key leave both.
+    """
+    if not secret:
+        return text
+    text = text.replace(secret, HIDDEN)
+    if len(secret) < 2 * SHORTEST_SECRET:
+        return text
+    for part in (secret[:SHORTEST_SECRET], secret[-SHORTEST_SECRET:]):
+        text = re.sub(rf"[\w.*-]*{re.escape(part)}[\w.*-]*", HIDDEN, text)
+    return text
+
+
+def names_settings(words: str) -> bool:
+    """Return whether a refusal is about how the server is asked, and not about one text."""
+    return bool(_SETTINGS.search(words))
+
+
+def _shown_text(text: str) -> str:
+    """What a person would read of a text that is no JSON."""
+    if not _PAGE.match(text):
+        return text
+    title = _TITLE.search(text)
+    return html.unescape(re.sub(r"<[^>]*>", " ", title[2])) if title else ""
