@@ -5,7 +5,6 @@ from typing import Self
 
 from allauth.account.models import EmailAddress
 from django.conf import settings
-from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
@@ -16,6 +15,7 @@ from django.utils.translation import gettext_noop
 
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.people import public_name
+from tasks.at_address import AtAddress
 from tasks.budgets import Budget
 from tasks.config.loading import load_config
 from tasks.config.schema import TaskConfig
@@ -132,32 +132,6 @@ class TaskMember(models.Model):
 
     def __str__(self) -> str:
         return f"{self.role} {public_name(self.user)}"  # the admin's log keeps it
-
-
-SECRET_NAME = RegexValidator(
-    r"^TARGET_[A-Z0-9_]+$", "Use a name like TARGET_MYMODEL_SECRET: TARGET_ comes first."
-)
-
-
-class AtAddress(models.Model):
-    """What is asked at an address, which may want a bearer secret."""
-
-    secret_env = models.CharField(
-        max_length=100,
-        blank=True,
-        help_text="Name of the environment variable that holds its bearer secret.",
-        validators=[SECRET_NAME],
-    )
-    sealed_secret = models.TextField(
-        blank=True,
-        default="",
-        db_default="",
-        editable=False,
-        help_text="Encrypted; what its editors gave for this address.",
-    )
-
-    class Meta:
-        abstract = True
 
 
 class TargetModel(AtAddress):

@@ -20,6 +20,7 @@ from tasks.access import find_task
 from tasks.models import TargetModel, Task
 from tasks.permissions import can_edit, can_review
 from tasks.targets.connect import CONVERSING
+from tasks.targets.contact_pages import show_contact
 from tasks.targets.endpoints.live import LONGEST_ANSWER
 from tasks.targets.forms import SettingsForm
 from tasks.targets.spending_services import used_outside
@@ -92,8 +93,9 @@ def arena(request: HttpRequest, code: str) -> HttpResponse:
     form = _model_form(request, task, request.POST)
     if form.is_valid():
         with as_form_error(form):
-            services.add_model(task=task, actor=person(request), fields=form.cleaned_data)
+            made = services.add_model(task=task, actor=person(request), fields=form.cleaned_data)
             messages.success(request, gettext("The model is in. Battles may draw it now."))
+            show_contact(request, made)
             return redirect("own:arena", code)
     return _page(request, task, model_form=form)
 

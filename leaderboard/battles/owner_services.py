@@ -19,11 +19,12 @@ from tasks.targets.services import add_target
 
 
 @transaction.atomic
-def add_model(*, task: Task, actor: User, fields: Mapping[str, Any]) -> Contestant:
+def add_model(*, task: Task, actor: User, fields: Mapping[str, Any]) -> TargetModel:
     """Register a target whose settings are checked, and let battles draw it. Raises Refused."""
     target = add_target(task=task, actor=actor, fields=fields)
     target.task = task
-    return set_live(target=target, actor=actor, is_live=True)
+    set_live(target=target, actor=actor, is_live=True)
+    return target
 
 
 @transaction.atomic

@@ -1,8 +1,10 @@
 """Targets and generators in the admin, and the button that sends a target a test."""
 
+from functools import partial
 from typing import Any
 
 from django.contrib import admin
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext
@@ -13,6 +15,7 @@ from dynabench.lib.throttles import is_used_up
 from tasks.admin.roles import EDITORS, REVIEWERS, CountColumn, RoleAdmin, person
 from tasks.models import Generator, TargetModel
 from tasks.permissions import fixed_settings
+from tasks.targets.contact_pages import show_contact
 from tasks.targets.forms import GeneratorForm, InputForm, TargetForm
 from tasks.targets.send_test import NoAnswer, in_words, send_test
 from tasks.targets.services import (
@@ -73,10 +76,13 @@ class TargetAdmin(RoleAdmin):
     def save_model(self, request: HttpRequest, obj: TargetModel, form: Any, change: bool) -> None:
         fields = {name: form.cleaned_data[name] for name in form.changed_data}
         if change:
-            change_target(target=obj, actor=person(request), fields=fields)
+            changed = change_target(target=obj, actor=person(request), fields=fields)
+            transaction.on_commit(partial(show_contact, request, changed))
             return
         fields = {name: form.cleaned_data[name] for name in form.fields if name != "task"}
-        obj.pk = add_target(task=obj.task, actor=person(request), fields=fields).pk
+        made = add_target(task=obj.task, actor=person(request), fields=fields)
+        obj.pk = made.pk
+        transaction.on_commit(partial(show_contact, request, made))
 
     def delete_model(self, request: HttpRequest, obj: TargetModel) -> None:
         delete_target(target=obj, actor=person(request))
@@ -124,7 +130,9 @@ class GeneratorAdmin(RoleAdmin):
     def save_model(self, request: HttpRequest, obj: Generator, form: Any, change: bool) -> None:
         names = form.changed_data if change else [name for name in form.fields if name != "task"]
         fields = {name: form.cleaned_data[name] for name in names}
-        obj.pk = set_generator(task=obj.task, actor=person(request), fields=fields).pk
+        made = set_generator(task=obj.task, actor=person(request), fields=fields)
+        obj.pk = made.pk
+        transaction.on_commit(partial(show_contact, request, made))
 
     def delete_model(self, request: HttpRequest, obj: Generator) -> None:
         remove_generator(task=obj.task, actor=person(request))

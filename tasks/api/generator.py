@@ -13,8 +13,10 @@ from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken
 from dynabench.lib.api import check_form, read
 from tasks.access import find_edited, find_task
+from tasks.api.target_models import ContactSerializer
 from tasks.models import Generator
 from tasks.permissions import can_edit
+from tasks.targets.first_contact import contact_generator
 from tasks.targets.forms import GENERATORS, GeneratorForm
 from tasks.targets.services import remove_generator, set_generator
 
@@ -34,25 +36,38 @@ class GeneratorSerializer(serializers.Serializer[Any]):
     )
 
 
+class GeneratorSetupSerializer(GeneratorSerializer):
+    """A generator with what it answered."""
+
+    contact = ContactSerializer(
+        source="*", help_text="What it answered when it was last asked or tested."
+    )
+
+
 class GeneratorView(APIView):
     """A task's generator."""
 
     write_scope = ApiToken.Scope.OWN
 
-    @extend_schema(operation_id="generator_get", responses=GeneratorSerializer)
+    @extend_schema(operation_id="generator_get", responses=GeneratorSetupSerializer)
     def get(self, request: Request, code: str) -> Response:
         """How it is set up, for the task's members; without secrets."""
         task = find_task(request, code, can_edit)
-        return Response(GeneratorSerializer(get_object_or_404(Generator, task=task)).data)
+        return Response(GeneratorSetupSerializer(get_object_or_404(Generator, task=task)).data)
 
-    @write("generator_set", GeneratorSerializer, GeneratorSerializer)
+    @write("generator_set", GeneratorSerializer, GeneratorSetupSerializer)
     def put(self, request: Request, code: str) -> Response:
-        """Give the task a generator, or other settings. Where it has a secret, it does not move."""
+        """Give the task a generator, or other settings, and ask it once, which `contact` tells.
+
+        Where it has a secret, it does not move.
+        """
         task, editor = find_edited(request, code)
         form = GeneratorForm(read(GeneratorSerializer, request), instance=Generator(task=task))
         check_form(form)
         made = set_generator(task=task, actor=editor, fields=form.cleaned_data)
-        return Response(GeneratorSerializer(made).data)
+        if made.contact_at is None:
+            contact_generator(made, editor)
+        return Response(GeneratorSetupSerializer(made).data)
 
     @write("generator_remove", gives={204: None})
     def delete(self, request: Request, code: str) -> Response:

@@ -19,9 +19,24 @@ from tasks.line_files import unstorable
 from tasks.models import TargetModel
 from tasks.permissions import can_edit, can_review
 from tasks.targets.endpoints.registry import ADAPTERS
+from tasks.targets.first_contact import contact_target
 from tasks.targets.forms import InputForm, SettingsForm
 from tasks.targets.send_test import REASONS, NoAnswer, send_test
 from tasks.targets.services import add_target, change_target
+
+
+class ContactSerializer(serializers.Serializer[Any]):
+    """What came of asking a model whether it answers."""
+
+    at = serializers.DateTimeField(
+        source="contact_at", allow_null=True, help_text="null: not since its settings changed."
+    )
+    reason = serializers.CharField(
+        source="contact_reason", help_text="Why it gave no answer; empty: it answered."
+    )
+    detail = serializers.CharField(
+        source="contact_detail", help_text="The answer, or the failure in the server's words."
+    )
 
 
 class TargetModelSerializer(serializers.ModelSerializer[TargetModel]):
@@ -30,12 +45,15 @@ class TargetModelSerializer(serializers.ModelSerializer[TargetModel]):
     url: Any = serializers.CharField(help_text="Empty: our own model server.")
     options = serializers.DictField(help_text="Of the adapter.")
     serving = serializers.DictField(help_text="How our model server loads it.")
+    contact = ContactSerializer(
+        source="*", help_text="What it answered when it was last asked or tested."
+    )
 
     class Meta:
         model = TargetModel
         fields = read_only_fields = (
             *("id", "name", "adapter", "url", "source", "revision", "options", "serving"),
-            *("gpus", "secret_env", "created_at"),
+            *("gpus", "secret_env", "created_at", "contact"),
         )
 
     def to_representation(self, target: TargetModel) -> dict[str, Any]:
@@ -103,11 +121,12 @@ class TargetModels(generics.ListAPIView[TargetModel]):
 
     @write("target_models_register", TargetSettingsSerializer, {201: TargetModelSerializer})
     def post(self, request: Request, code: str) -> Response:
-        """Register a target. A round's plan then names it."""
+        """Register a target and ask it once; `contact` tells. A round's plan then names it."""
         task, editor = find_edited(request, code, kinds=ANY)
         fields = _settings(read(TargetSettingsSerializer, request), TargetModel(task=task))
         made = add_target(task=task, actor=editor, fields=fields)
         made.refresh_from_db()
+        contact_target(made, editor)
         return Response(TargetModelSerializer(made).data, status.HTTP_201_CREATED)
 
 
@@ -123,6 +142,8 @@ class TargetModelView(APIView):
         target = get_object_or_404(task.targets.select_related("task"), pk=pk)
         fields = _settings(read(TargetSettingsSerializer, request), target)
         changed = change_target(target=target, actor=editor, fields=fields)
+        if changed.contact_at is None:
+            contact_target(changed, editor)
         return Response(TargetModelSerializer(changed).data)
 
 
@@ -171,7 +192,7 @@ class TargetTestView(APIView):
 
     @write("target_models_test", TargetInputsSerializer, TargetTestSerializer)
     def post(self, request: Request, code: str, pk: int) -> Response:
-        """Send the target one example. Returns the answer or the failure; nothing is stored."""
+        """Send the target one example. Returns the answer or the failure; no example is stored."""
         task, _ = find_edited(request, code, kinds=ANY)
         target = get_object_or_404(task.targets.select_related("task"), pk=pk)
         form = InputForm(target, read(TargetInputsSerializer, request)["inputs"])

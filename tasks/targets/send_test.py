@@ -9,13 +9,16 @@ from dynabench.lib.places import without_places
 from tasks.media.selectors import for_models
 from tasks.models import TargetModel
 from tasks.targets.connect import endpoint_of, messages_of, secret_of
+from tasks.targets.contact_services import Contact, answer_contact, note_contact
 from tasks.targets.endpoints.base import EndpointError, Prediction, Reason, Usage
+from tasks.targets.endpoints.live import COUNTED
+from tasks.targets.endpoints.server_words import without_copies
 from tasks.targets.spending_services import Payer, SpentError, check_budget, note_uses
 
 TEST_SECONDS = 20.0
 REASONS: Mapping[Reason, str] = {
     "down": "The target cannot be reached.",
-    "slow": f"The target did not answer within {TEST_SECONDS:g} seconds.",
+    "slow": "The target did not answer in time.",
     "busy": "The target is busy and asked to be left alone for a moment.",
     "rubbish": "The target answered, but not with a valid prediction.",
     "refused": "The server refused this input.",
@@ -38,11 +41,24 @@ class NoAnswer(Exception):
 
 
 def send_test(target: TargetModel, inputs: Mapping[str, Any]) -> Prediction:
+    """As `paid_answer`; what came of it is stored with the target."""
+    try:
+        answer = paid_answer(target, inputs)
+    except NoAnswer as error:
+        note_test(target, error)
+        raise
+    note_test(target, answer)
+    return answer
+
+
+def paid_answer(
+    target: TargetModel, inputs: Mapping[str, Any], *, seconds: float = TEST_SECONDS
+) -> Prediction:
     """As `answer_to`, held to the target's budgets and counted outside of rounds."""
     payer, usage = Payer(target), None
     try:
         check_budget(payer)
-        answer = answer_to(target, inputs)
+        answer = answer_to(target, inputs, seconds=seconds)
         usage = answer.usage
     except SpentError as error:
         raise NoAnswer(error.reason, str(error)) from None
@@ -54,10 +70,20 @@ def send_test(target: TargetModel, inputs: Mapping[str, Any]) -> Prediction:
     return answer
 
 
-def answer_to(target: TargetModel, inputs: Mapping[str, Any]) -> Prediction:
+def note_test(target: TargetModel, result: Prediction | NoAnswer) -> None:
+    """Store what a test came to; not a failure that says nothing about other texts."""
+    if isinstance(result, Prediction):
+        note_contact(target, answer_contact(result))
+    elif result.reason in COUNTED:
+        note_contact(target, Contact(result.reason, result.detail))
+
+
+def answer_to(
+    target: TargetModel, inputs: Mapping[str, Any], *, seconds: float = TEST_SECONDS
+) -> Prediction:
     """What the target answers to one example, without its secret, should it repeat that.
 
-    Call it outside transactions: it may take TEST_SECONDS. Raises NoAnswer.
+    Call it outside transactions: it may take `seconds`. Raises NoAnswer.
     """
     secret = None
     if target.task.config.kind == "arena":
@@ -65,7 +91,7 @@ def answer_to(target: TargetModel, inputs: Mapping[str, Any]) -> Prediction:
     try:
         secret = secret_of(target)
         read = for_models(target.task.config, target.task, inputs)
-        answer = endpoint_of(target).predict([read], deadline_seconds=TEST_SECONDS)[0]
+        answer = endpoint_of(target).predict([read], deadline_seconds=seconds)[0]
     except EndpointError as error:
         said = without_secret(secret, str(error))
         raise NoAnswer(error.reason, said, error.usage) from None
@@ -100,4 +126,4 @@ def without_secret(secret: str | None, value: Any) -> Any:
         return [without_secret(secret, one) for one in value]
     if not isinstance(value, str):
         return value
-    return without_places(value.replace(secret, "[secret]") if secret else value)
+    return without_places(without_copies(secret, value))

@@ -1,6 +1,6 @@
 """Writes about targets and generators."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 from typing import Any
 
@@ -24,6 +24,7 @@ from tasks.models import (
     Task,
 )
 from tasks.permissions import fixed_settings
+from tasks.targets.contact_services import UNKNOWN
 from tasks.targets.endpoints.openai_chat import SPENDING
 from tasks.targets.sources import with_allowed_folder
 
@@ -104,7 +105,16 @@ def changed_target(
     check_same_model(locked, fields)
     moved = fields.get("url", locked.url) != locked.url
     noted = {"url": {"before": locked.url, "after": fields["url"]}} if moved else {}
-    return locked, {"fields": changed_fields(locked, _sealed(locked, fields)), **noted}
+    changes = _sealed(locked, fields)
+    changed = changed_fields(locked, changes)
+    _forget_contact(locked, changed)
+    return locked, {"fields": changed, **noted}
+
+
+def _forget_contact(row: TargetModel | Generator, changed: Iterable[str]) -> None:
+    """Forget what came of asking a model that is asked otherwise now."""
+    if not {*changed}.isdisjoint((*SENT_TO, *IDENTITY, "sealed_secret")):
+        changed_fields(row, UNKNOWN)
 
 
 def _sealed(target: TargetModel | Generator, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -188,7 +198,9 @@ def set_generator(*, task: Task, actor: User, fields: Mapping[str, Any]) -> Gene
         made = Generator.objects.create(task=task, **told)
         log(actor, "generator.registered", made, fields=sorted(changes))
         return made
-    log(actor, "generator.changed", found, fields=changed_fields(found, changes))
+    changed = changed_fields(found, changes)
+    _forget_contact(found, changed)
+    log(actor, "generator.changed", found, fields=changed)
     return found
 
 

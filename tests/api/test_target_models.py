@@ -14,6 +14,7 @@ from tests.support.roles import refused
 
 URL = "/api/v1/tasks/nli/target-models/"
 NEW = {"name": "mine", "adapter": "scripted", "url": "http://mine.test"}
+UNASKED = {"at": None, "reason": "", "detail": ""}
 INPUTS = {"premise": "Rain fell.", "hypothesis": "It was wet."}
 SECRET = "opensesame"
 AS_JSON = {"content_type": "application/json"}  # what the test client cannot write
@@ -79,7 +80,7 @@ def test_a_target_is_told_without_the_value_of_its_secret(editor, secret, nli):
     assert told == {
         "id": secret.pk, "name": "scripted", "adapter": "scripted", "url": "http://scripted.test",
         "source": "", "revision": "", "options": {"label": "neutral", "prob": None}, "serving": {},
-        "gpus": 0, "secret_env": "TARGET_MINE_SECRET",
+        "gpus": 0, "secret_env": "TARGET_MINE_SECRET", "contact": UNASKED,
     }  # fmt: skip
     assert SECRET not in response.text
 

@@ -16,7 +16,8 @@ class ChatServer(ThreadingHTTPServer):
     """`behaviours`: by the name of a model; `seen`: the bodies of the requests.
 
     version: what models call themselves; empty: their name. With 429 it asks for seven seconds.
-    tokens: what it tells that each answer read and wrote.
+    tokens: what it tells that each answer read and wrote. key: the bearer token that it wants;
+    of another one it repeats both ends. A model that it lacks is named in a 404.
     """
 
     daemon_threads = True
@@ -27,6 +28,7 @@ class ChatServer(ThreadingHTTPServer):
         self.seen: list[dict[str, Any]] = []
         self.version = ""
         self.tokens: tuple[int, int] | None = None
+        self.key = ""
 
     @property
     def url(self) -> str:
@@ -44,9 +46,16 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.seen.append(asked)
+        given = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        if self.server.key not in ("", given):
+            self._refuse(401, f"Incorrect API key provided: {given[:8]}*****{given[-8:]}")
+            return
+        if asked["model"] not in self.server.behaviours:
+            self._refuse(404, f"The model `{asked['model']}` does not exist")
+            return
         said = self.server.behaviours[asked["model"]](asked["messages"])
         if isinstance(said, int):
-            self._send({"error": {"message": "as the test wants"}}, said)
+            self._refuse(said, "as the test wants")
             return
         choice = {"index": 0, "finish_reason": "stop", "message": {"content": said}}
         if asked.get("logprobs"):
@@ -56,6 +65,9 @@ class _Handler(BaseHTTPRequestHandler):
             read, written = self.server.tokens
             told["usage"] = {"prompt_tokens": read, "completion_tokens": written}
         self._send(told)
+
+    def _refuse(self, status: int, words: str) -> None:
+        self._send({"error": {"message": words}}, status)
 
     def _send(self, value: Any, status: int = 200) -> None:
         body = json.dumps(value).encode()

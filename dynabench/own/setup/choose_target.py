@@ -21,6 +21,7 @@ from tasks.config.schema import TaskConfig
 from tasks.models import TargetModel, Task
 from tasks.permissions import can_edit, look_up_roles
 from tasks.targets.connect import serving_of
+from tasks.targets.contact_pages import show_contact
 from tasks.targets.services import add_target
 from tasks.targets.serving.spec import PACKAGE
 from tasks.targets.sources import may_copy
@@ -183,6 +184,7 @@ def target_choose(request: HttpRequest, code: str) -> HttpResponse:
             if target := _made(task, who, form):
                 said = _("The target %(name)s is registered. See what it answers.")
                 messages.success(request, said % {"name": target.name})
+                show_contact(request, target)
                 return redirect("own:target-health", code, target.pk)
     values = {"task": task, "form": form, "round": task.rounds.last(), **chosen}
     status = 422 if form and form.errors else 200

@@ -12,6 +12,7 @@ from dynabench.own.access import owned_task
 from dynabench.own.setup.targets import SecretForm
 from tasks.models import Generator
 from tasks.permissions import can_edit
+from tasks.targets.contact_pages import show_contact
 from tasks.targets.forms import GeneratorForm
 from tasks.targets.services import remove_generator, set_generator
 
@@ -33,8 +34,9 @@ def generator(request: HttpRequest, code: str) -> HttpResponse:
     form = GeneratorSettings(who, request.POST or None, instance=found or Generator(task=task))
     if form.is_valid():
         with as_form_error(form):
-            set_generator(task=task, actor=who, fields=form.told(form.fields))
+            stored = set_generator(task=task, actor=who, fields=form.told(form.fields))
             messages.success(request, _("Saved."))
+            show_contact(request, stored)
             return redirect("own:targets", code)
     values = {"task": task, "generator": found, "form": form}
     status = 422 if form.errors else 200

@@ -21,6 +21,7 @@ from dynabench.lib.throttles import is_used_up
 from dynabench.own.access import owned_task, waiting
 from tasks.models import TargetModel, Task
 from tasks.permissions import can_edit, fixed_settings
+from tasks.targets.contact_pages import show_contact
 from tasks.targets.forms import InputForm, SettingsForm
 from tasks.targets.send_test import NoAnswer, in_words, send_test
 from tasks.targets.services import add_target, change_target, delete_target
@@ -130,6 +131,7 @@ def target_add(request: HttpRequest, code: str) -> HttpResponse:
             made = add_target(task=task, actor=who, fields=form.told(form.fields))
             said = _("The target %(name)s is registered. Send it a test, then put it into a round.")
             messages.success(request, said % {"name": made.name})
+            show_contact(request, made)
             return redirect("own:target-test", code, made.pk)
     return _form_page(request, task, form)
 
@@ -143,8 +145,9 @@ def target_edit(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     form = TargetSettings(who, request.POST or None, instance=target)
     if form.is_valid():
         with as_form_error(form):
-            change_target(target=target, actor=who, fields=form.told(form.changed_data))
+            changed = change_target(target=target, actor=who, fields=form.told(form.changed_data))
             messages.success(request, _("Saved."))
+            show_contact(request, changed)
             return redirect("own:targets", code)
     return _form_page(request, task, form)
 

@@ -16,6 +16,7 @@ from tasks.rounds.loop import register_target
 from tasks.targets.connect import endpoint_of, serving_of, spec_of
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.registry import ADAPTERS, option_from_text
+from tasks.targets.first_contact import contact_target
 from tasks.targets.gpus import gpus_problem
 from tasks.targets.serving.errors import MisconfiguredError
 from tasks.targets.serving.spec import PACKAGE, WRITES, open_folder
@@ -48,6 +49,8 @@ class Command(BaseCommand):
             help="default: fp32; int8 of a package",
         )
         parser.add_argument("--gpus", type=int, default=0, help="that it is evaluated on: 0 or 1")
+        parser.add_argument("--no-ask", dest="ask", action="store_false",
+                            help="do not ask it the task's example now")  # fmt: skip
         parser.add_argument("--labels", help="the task's labels in the order of the model's logits")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -57,9 +60,21 @@ class Command(BaseCommand):
         fields = {name: getattr(target, name) for name in COPIED}
         round = None if options["round"] is None else round_of(task, options["round"])
         with as_command_error():
-            register_target(task=task, name=target.name, round=round, **fields)
+            made = register_target(task=task, name=target.name, round=round, **fields)
         where = f" in round {round.number}" if round else ""
         self.stdout.write(f"{target.name} is a target of {task.code}{where}: {target.base_url}")
+        if options["ask"]:
+            self._ask(made)
+
+    def _ask(self, target: TargetModel) -> None:
+        """Say what the target answers to the task's example; a failure leaves it registered."""
+        contact = contact_target(target, None)
+        if contact is None:
+            return
+        if contact.is_answer:
+            self.stdout.write(f"It answered: {contact.words}")
+        else:
+            self.stderr.write(f"It was asked once and did not answer. {contact.words}")
 
     def _target(self, task: Task, options: dict[str, Any]) -> TargetModel:
         """The row, unsaved."""

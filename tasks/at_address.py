@@ -1,0 +1,50 @@
+"""What rows of models that are asked at an address share: the secret, and the last contact."""
+
+from django.core.validators import RegexValidator
+from django.db import models
+
+SECRET_NAME = RegexValidator(
+    r"^TARGET_[A-Z0-9_]+$", "Use a name like TARGET_MYMODEL_SECRET: TARGET_ comes first."
+)
+
+
+class AtAddress(models.Model):
+    """What is asked at an address, which may want a bearer secret."""
+
+    secret_env = models.CharField(
+        max_length=100,
+        blank=True,
+        help_text="Name of the environment variable that holds its bearer secret.",
+        validators=[SECRET_NAME],
+    )
+    sealed_secret = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="Encrypted; what its editors gave for this address.",
+    )
+    contact_at = models.DateTimeField(
+        null=True,
+        editable=False,
+        help_text="When somebody last asked it to see whether it answers.",
+    )
+    contact_reason = models.CharField(
+        max_length=20,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="Why it gave no answer then; empty: it answered.",
+    )
+    contact_detail = models.CharField(
+        max_length=500,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="In its own words, without secrets.",
+    )
+
+    class Meta:
+        abstract = True

@@ -1,0 +1,30 @@
+"""First contact at the doors of the site: asks, and shows the person what came back."""
+
+from django.contrib import messages
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+
+from dynabench.accounts.people import person
+from tasks.models import Generator, TargetModel
+from tasks.targets.first_contact import contact_generator, contact_target
+
+
+def show_contact(request: HttpRequest, row: TargetModel | Generator) -> None:
+    """Ask what was registered, or is asked otherwise now, and say what came back.
+
+    Call it outside transactions.
+    """
+    if row.contact_at is not None:
+        return
+    actor = person(request)
+    if isinstance(row, TargetModel):
+        contact = contact_target(row, actor)
+    else:
+        contact = contact_generator(row, actor)
+    if contact is None:
+        return
+    values = {"name": row.name, "words": contact.words}
+    if contact.is_answer:
+        messages.info(request, _("%(name)s answered: %(words)s") % values)
+    else:
+        messages.warning(request, _("%(name)s did not answer. %(words)s") % values)

@@ -1,0 +1,45 @@
+"""What came of asking a model whether it answers: stored with its row, for who can mend it."""
+
+import json
+from typing import NamedTuple
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from tasks.models import Generator, TargetModel
+from tasks.targets.endpoints.base import Prediction, Reason
+from tasks.targets.endpoints.server_words import readable
+
+LONGEST = 500
+UNKNOWN = {"contact_at": None, "contact_reason": "", "contact_detail": ""}
+"""The columns of what was not asked since its settings changed."""
+
+
+class Contact(NamedTuple):
+    """What came back: an answer where reason is empty; words: the answer, or the failure."""
+
+    reason: Reason | str
+    words: str
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether there was one."""
+        return not self.reason
+
+
+def answer_contact(answer: Prediction) -> Contact:
+    """Return the contact of an answer without secrets."""
+    return Contact("", readable(json.dumps(dict(answer.output), ensure_ascii=False)))
+
+
+def note_contact(row: TargetModel | Generator, contact: Contact) -> None:
+    """Store what came back, unless it moved to another address since. One update, no lock."""
+    columns = {
+        "contact_at": timezone.now(),
+        "contact_reason": contact.reason,
+        "contact_detail": contact.words[:LONGEST],
+    }
+    rows: QuerySet[TargetModel] | QuerySet[Generator] = type(row)._default_manager.all()
+    if rows.filter(pk=row.pk, adapter=row.adapter, url=row.url).update(**columns):
+        for name, value in columns.items():
+            setattr(row, name, value)

@@ -1,0 +1,82 @@
+"""Asking a model once when it is registered, so that a wrong setting is seen at that door."""
+
+from collections.abc import Callable
+
+from dynabench.accounts.models import User
+from dynabench.lib.throttles import is_used_up
+from tasks.models import Generator, TargetModel
+from tasks.targets.ask_before_opening import PLAIN_TEXT, filled, sample_of
+from tasks.targets.connect import (
+    endpoint_of,
+    generator_endpoint,
+    generator_fields,
+    secret_of,
+)
+from tasks.targets.contact_services import Contact, answer_contact, note_contact
+from tasks.targets.endpoints.base import EndpointError
+from tasks.targets.send_test import NoAnswer, paid_answer, without_secret
+
+CONTACT_SECONDS = 10.0
+GOAL = "Write one short example."
+
+
+def contact_target(target: TargetModel, actor: User | None) -> Contact | None:
+    """Ask a target about the task's example and store what came back; None: it was not asked.
+
+    A task without an example of more than texts asks what the target says of itself. A person may
+    do it as often as send tests. Call it outside transactions: it may take CONTACT_SECONDS.
+    """
+    return _contact(target, actor, lambda: _ask_target(target))
+
+
+def contact_generator(generator: Generator, actor: User | None) -> Contact | None:
+    """As `contact_target`, for a text."""
+    return _contact(generator, actor, lambda: _ask_generator(generator))
+
+
+def _contact(
+    row: TargetModel | Generator, actor: User | None, ask: Callable[[], Contact]
+) -> Contact | None:
+    if actor and is_used_up("test", actor.pk):
+        return None
+    contact = ask()
+    note_contact(row, contact)
+    return contact
+
+
+def _ask_target(target: TargetModel) -> Contact:
+    inputs = filled(target.task, sample_of(target.task))
+    try:
+        if inputs is not None:
+            return answer_contact(paid_answer(target, inputs, seconds=CONTACT_SECONDS))
+        name = endpoint_of(target).info(deadline_seconds=CONTACT_SECONDS).name
+    except NoAnswer as error:
+        return Contact(error.reason, error.detail)
+    except EndpointError as error:
+        return _failed(target, error)
+    return Contact("", name)
+
+
+def _ask_generator(generator: Generator) -> Contact:
+    task = generator.task
+    known = sample_of(task)
+    inputs = {name: known.get(name, PLAIN_TEXT) for name in generator_fields(task.config)}
+    try:
+        endpoint = generator_endpoint(generator)
+        [answer] = endpoint.predict([{**inputs, "goal": GOAL}], deadline_seconds=CONTACT_SECONDS)
+        contact = answer_contact(answer)
+    except EndpointError as error:
+        return _failed(generator, error)
+    return Contact("", without_secret(secret_of(generator), contact.words))
+
+
+def _failed(row: TargetModel | Generator, error: EndpointError) -> Contact:
+    return Contact(error.reason, without_secret(_secret_of(row), str(error)))
+
+
+def _secret_of(row: TargetModel | Generator) -> str | None:
+    """The secret; none where it cannot be read, which the failure then says."""
+    try:
+        return secret_of(row)
+    except EndpointError:
+        return None
