@@ -252,6 +252,15 @@ _HANGUL = re.compile(f"[{HANGUL}]")
 _MARK = re.compile(f"[{MARKS}]")
 _GAP = re.compile(f"(?<=[{UNSPACED}{MARKS}]) (?=[{UNSPACED}])")
 _HANGUL_RUN = re.compile(f"[{HANGUL}]+")
+_TYPOGRAPHY = {
+    **dict.fromkeys(map(ord, "‘’‚‛ʼ′"), "'"),
+    **dict.fromkeys(map(ord, "“”„‟″«»"), '"'),
+    **dict.fromkeys(map(ord, "‐‑‒–−־"), "-"),
+}
+"""Signs that keyboards have one key for."""
+_AFTER_POINT, _AFTER_COMMA = re.compile(r"\d\."), re.compile(r"\d,")
+_GROUP = re.compile(r"\d{3}(?!\d)")
+_MORE_OF_NUMBER = re.compile(r"\.\d|,\d{3}(?!\d)")
 _KOREAN_ENDING = re.compile(
     "들?"
     "(?:께서|에서|에게|한테|으로|로|서|써|까지|부터|조차|마저|밖에|처럼|같이|보다|마다|대로|만큼|하고"
@@ -272,7 +281,8 @@ def holds(text: str, wanted: str, *, language: str = "") -> bool:
     """Return whether the text holds the other one as words of its own; nothing is in every text.
 
     Case, Unicode forms and spaces do not count. A boundary is needed only where the script has
-    one: 12 is not in 3120, 北京 is in 我住在北京市. language: as of `folded`.
+    one: 12 is not in 3120 or 3.12, 北京 is in 我住在北京市. Typographic quotes and hyphens equal
+    plain ones. language: as of `folded`.
 
     >>> holds("It was  PARIS, in 1889.", "paris, in"), holds("수도는 서울입니다.", "서울")
     (True, True)
@@ -289,7 +299,8 @@ def holds(text: str, wanted: str, *, language: str = "") -> bool:
 
 
 def _comparable(text: str, language: str) -> str:
-    return _GAP.sub("", spaced(folded(text, compatible=True, language=language)))
+    text = folded(text, compatible=True, language=language).translate(_TYPOGRAPHY)
+    return _GAP.sub("", spaced(text))
 
 
 def places_of(text: str, phrase: str) -> Iterator[tuple[int, int]]:
@@ -316,10 +327,21 @@ def is_whole(text: str, start: int, end: int) -> bool:
         return False
     if _joins(before, first) and not (end - start > 1 and _is_prefix(text, start)):
         return False
+    if _is_in_number(text, start, end):
+        return False
     if last == after == "hangul":
         ending = _HANGUL_RUN.match(text, end)
         return ending is not None and _KOREAN_ENDING.fullmatch(ending[0]) is not None
     return not _joins(after, last)
+
+
+def _is_in_number(text: str, start: int, end: int) -> bool:
+    """Return whether a number such as 3.12 or 1,912 goes on before or after a stretch."""
+    before = text[max(start - 2, 0) : start]
+    is_group = _AFTER_COMMA.match(before) and _GROUP.match(text, start)
+    if text[start].isdigit() and (_AFTER_POINT.match(before) or is_group):
+        return True
+    return text[end - 1].isdigit() and _MORE_OF_NUMBER.match(text, end) is not None
 
 
 def _joins(outside: str, inside: str) -> bool:

@@ -59,6 +59,21 @@ def nfd(text: str) -> str:
         ("ﾄｳｷｮｳです", "トウキョウ", "", True),
         ("３１２人", "12", "", False),
         ("１２人", "12", "", True),
+        ("3.12", "12", "", False),
+        ("3.12", "3", "", False),
+        ("It is 3.12.", "3.12", "", True),
+        ("In 12. Then 13.", "12", "", True),
+        ("1,912 people", "912", "", False),
+        ("1,912 people", "1", "", False),
+        ("1,912 people", "1,912", "", True),
+        ("1,2 and 3", "2", "", True),
+        ("in 1990,1991", "1990", "", True),
+        ("a12.b", "b", "", True),
+        # Signs of keyboards and of typographers
+        ("I don’t", "don't", "", True),
+        ("He said „Paris“", '"paris"', "", True),
+        ("twenty‑one", "twenty-one", "", True),
+        ("תל־אביב", "תל-אביב", "", True),
         # Thai, Lao, Khmer, Burmese
         ("เมืองหลวงคือกรุงเทพมหานคร", "กรุงเทพ", "", True),
         ("กินข้าว", "ก", "", False),  # the vowel above belongs to the letter
