@@ -2,6 +2,7 @@
 
 import gc
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -12,6 +13,7 @@ from io import BytesIO, StringIO
 from itertools import islice
 from unittest.mock import Mock
 from urllib.error import HTTPError
+from urllib.parse import urlsplit
 
 import pytest
 from django.conf import settings
@@ -83,6 +85,52 @@ def test_setting_up_does_not_mind_what_runs(monkeypatch, db):
         call_command("quickstart", setup_only=True, stdout=StringIO())
         with pytest.raises(CommandError, match="PORT"):
             call_command("quickstart", stdout=StringIO())
+
+
+@pytest.fixture
+def model_port(monkeypatch, settings):
+    """A port that another program has, and that is the model server's unless somebody names one."""
+    monkeypatch.delenv("MODEL_SERVER_URL", raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        settings.MODEL_SERVER_URL = f"http://127.0.0.1:{port}"
+        yield port
+    # What a command wrote into the environment, monkeypatch does not know.
+    os.environ.pop("MODEL_SERVER_URL", None)
+
+
+def test_a_second_site_takes_another_port_for_its_models(model_port, settings):
+    command = quickstart.Command(stdout=StringIO())
+    command._choose_model_port(is_setup=False)
+    moved = urlsplit(settings.MODEL_SERVER_URL)
+    assert moved.hostname == "127.0.0.1"
+    assert model_port < moved.port < model_port + quickstart.MOST_PORTS
+    assert os.environ["MODEL_SERVER_URL"] == settings.MODEL_SERVER_URL
+    assert settings.MODEL_SERVER_URL in command.stdout.getvalue()
+    target = TargetModel(name="mine", source="package:mine")
+    assert target.base_url.startswith(settings.MODEL_SERVER_URL)
+
+
+def test_a_named_port_that_is_taken_is_refused(model_port, settings, monkeypatch):
+    monkeypatch.setenv("MODEL_SERVER_URL", settings.MODEL_SERVER_URL)
+    command = quickstart.Command(stdout=StringIO())
+    command._choose_model_port(is_setup=True)  # it may be this very site's
+    with pytest.raises(CommandError, match="MODEL_SERVER_URL"):
+        command._choose_model_port(is_setup=False)
+    assert str(model_port) in settings.MODEL_SERVER_URL
+
+
+def test_a_free_port_is_kept(model_port, settings, monkeypatch):
+    monkeypatch.setattr(quickstart, "is_taken", lambda host, port: False)
+    before = settings.MODEL_SERVER_URL
+    quickstart.Command(stdout=StringIO())._choose_model_port(is_setup=False)
+    assert before == settings.MODEL_SERVER_URL
+
+
+def test_where_every_port_is_taken_that_is_said(monkeypatch):
+    monkeypatch.setattr(quickstart, "is_taken", lambda host, port: True)
+    with pytest.raises(CommandError, match="8199"):
+        quickstart.free_port("127.0.0.1", 8100)
 
 
 def test_migrations_run_while_the_garbage_collector_rests(monkeypatch):

@@ -34,6 +34,8 @@ FIRST_STEP = "First: sign in as annotator@example.com, choose a task and fool it
 READY_SECONDS = 120
 STOP_SECONDS = 15
 LOG_BYTES = 20_000_000
+MOST_PORTS = 100
+"""Ports that are tried for a model server."""
 LOADING = (0, HTTPStatus.SERVICE_UNAVAILABLE)
 """What is said of a model that is being loaded; 0: too much at work to say so."""
 
@@ -63,8 +65,7 @@ class Command(BaseCommand):
         port = int(os.environ.get("PORT") or 8000)
         if not setup_only:
             refuse_taken("PORT", "127.0.0.1", port)
-            models = urlsplit(settings.MODEL_SERVER_URL)
-            refuse_taken("MODEL_SERVER_URL", models.hostname or "127.0.0.1", models.port or 80)
+        self._choose_model_port(is_setup=setup_only)
         install(self.stdout.write)
         self._accounts()
         if setup_only and not first_rounds():
@@ -85,6 +86,26 @@ class Command(BaseCommand):
             processes.watch(self._open_prepared)
         finally:
             processes.stop()
+
+    def _choose_model_port(self, *, is_setup: bool) -> None:
+        """Move the model server to a free port where nobody named one and the usual one is taken.
+
+        A second site on one machine then starts like the first. is_setup: nothing stays running, so
+        a named address may be taken. Raises CommandError.
+        """
+        models = urlsplit(settings.MODEL_SERVER_URL)
+        host, port = models.hostname or "127.0.0.1", models.port or 80
+        if os.environ.get("MODEL_SERVER_URL"):
+            if not is_setup:
+                refuse_taken("MODEL_SERVER_URL", host, port)
+        elif is_taken(host, port):
+            url = f"http://{host}:{free_port(host, port)}"
+            # The programs that are started here read it from their environment.
+            settings.MODEL_SERVER_URL = os.environ["MODEL_SERVER_URL"] = url
+            self.stdout.write(
+                f"Port {port} is taken, so the model server runs at {url}. For other commands of "
+                f"this site: export MODEL_SERVER_URL={url}"
+            )
 
     def _open_rounds(self) -> None:
         """Open the first rounds that were never opened; one whose target is silent stays ready."""
@@ -242,6 +263,14 @@ def refuse_taken(variable: str, host: str, port: int) -> None:
         raise CommandError(
             f"Something runs at {host}:{port} already. Stop it, or set {variable} to another."
         )
+
+
+def free_port(host: str, port: int) -> int:
+    """Return the first free port after this one. Raises CommandError."""
+    found = next((n for n in range(port + 1, port + MOST_PORTS) if not is_taken(host, n)), None)
+    if found is None:
+        raise CommandError(f"No port from {port} to {port + MOST_PORTS - 1} is free at {host}.")
+    return found
 
 
 def health_of(target: str) -> str:
