@@ -16,19 +16,24 @@ from pathlib import Path
 
 from tasks.targets.serving.errors import MisconfiguredError
 
+CODE = Path(__file__).resolve().parents[4]
+"""The folder that holds the packages."""
+
 
 def build_decoder(name: str, source: Path, target: Path, precision: str) -> None:
     """Make the folder `target`, whole or not at all. Raises MisconfiguredError."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=".build-", dir=target.parent))
-    command = [sys.executable, "-m", __name__, str(source), str(scratch / "made"), precision]
+    scratch = Path(tempfile.mkdtemp(prefix=".build-", dir=target.parent.resolve()))
+    made = scratch / "made"
+    command = [sys.executable, "-m", __name__, str(source.resolve()), str(made), precision]
     try:
-        ended = subprocess.run(command, capture_output=True, text=True, errors="replace")
+        # Python finds this module from the folder of the code, wherever the server was started.
+        ended = subprocess.run(command, cwd=CODE, capture_output=True, text=True, errors="replace")
         if ended.returncode:
             said = ended.stderr.strip().splitlines()[-1:] or ["it said nothing"]
             raise MisconfiguredError(f"{name}: {source} cannot be prepared: {said[0]}")
         if not target.exists():  # another process may have been faster
-            (scratch / "made").replace(target)
+            made.replace(target)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
