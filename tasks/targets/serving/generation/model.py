@@ -41,6 +41,7 @@ class LanguageModel:
             source = folder.weights[0] if folder.weights[0].suffix == ".gguf" else folder.path
             build_decoder(spec.name, source, exports, spec.precision)
         decoder = Decoder(exports, rows=ROWS, max_length=folder.max_length or CONTEXT)
+        decoder.warm_up()
         self.context = decoder.max_length
         self.digest = identity["digest"]
         self.info: dict[str, Any] = {
