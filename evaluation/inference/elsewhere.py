@@ -6,6 +6,7 @@ Anything else is taken as a predictions file. Ids are those of the release.
 
 import json
 import math
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from evaluation.sandbox.limits import Limits
 from evaluation.task_shape import labels_of
 from evaluation.uploads import eval_logs
 from tasks.config.schema import TaskConfig
+from tasks.line_files import PART, FileError, plain_lines
 from tasks.targets.endpoints.answer_reader import read_label, without_thoughts
 
 LINE_BYTES = Limits.line_bytes
@@ -39,24 +41,33 @@ def answer_lines(config: TaskConfig, path: Path) -> Iterator[bytes]:
 
 
 def lines_of(path: Path, most: int = LINE_BYTES) -> Iterator[bytes]:
-    """The lines of a file; one that is too long comes in parts, each of which is refused."""
+    """The lines of a file in UTF-8 without a mark and with LF, also of UTF-16 and with CRLF or CR.
+
+    One that is too long comes in parts, each of which is refused. Raises InvalidOutput.
+    """
     with path.open("rb") as file:
-        yield from iter(lambda: file.readline(most + 2), b"")
+        lines = plain_lines(iter(lambda: file.read(PART), b""), most + 2)
+        try:
+            yield next(lines, b"").removeprefix(BOM_UTF8)
+            yield from lines
+        except FileError as error:
+            raise InvalidOutput(str(error)) from None
 
 
 def is_of_harness(path: Path) -> bool:
-    """Whether the first line is a logged sample of lm-evaluation-harness."""
-    with path.open("rb") as file:
-        try:
-            first = orjson.loads(file.readline(HARNESS_BYTES))
-        except orjson.JSONDecodeError:
-            return False
+    """Whether the first line that is not empty is a logged sample of lm-evaluation-harness."""
+    try:
+        first = orjson.loads(next(filter(bytes.strip, lines_of(path, HARNESS_BYTES)), b""))
+    except (orjson.JSONDecodeError, InvalidOutput):
+        return False
     return isinstance(first, dict) and {"doc", "filtered_resps"} <= first.keys()
 
 
 def _of_harness(config: TaskConfig, path: Path) -> Iterator[bytes]:
     filters = set()
     for number, line in enumerate(lines_of(path, HARNESS_BYTES), 1):
+        if not line.strip():
+            continue
         where = f"Line {number}"
         row = _object(line, where)
         doc, said = row.get("doc"), row.get("filtered_resps")

@@ -10,6 +10,7 @@ import random
 import secrets
 import tempfile
 from array import array
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
@@ -143,11 +144,15 @@ class Answers:
         self.unanswered: Counter[str] = Counter()  # lines without an output, by their reason
 
     def take(self, line: bytes) -> None:
-        """Keep the answer in a line (without its line break).
+        """Keep the answer in a line (without its line break); an empty line is none.
 
         Raises InvalidOutput, which names the line's number and how to mend it.
         """
         self.lines += 1
+        if self.lines == 1:
+            line = line.removeprefix(BOM_UTF8)
+        if not line.strip():
+            return
         position, said = self._read(line)
         if said is None:
             self._starts[position] = _NO_USE

@@ -81,7 +81,7 @@ class Problems:
 
     def take(self, answers: Answers, line: bytes) -> None:
         """Keep the answer in a line, or note what is wrong with it and the line itself."""
-        self._lines += 1
+        self._lines += bool(line.strip())
         try:
             answers.take(line)
         except InvalidOutput as error:
@@ -264,14 +264,15 @@ def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
         asked.uids = [*_each(asked.uids, "id")]
         if asked.predictions:
             asked.predictions.open().close()
-    except (ConfigError, OSError, ValueError, KeyError, TypeError) as error:
+    except (ConfigError, OSError, ValueError, KeyError, TypeError, InvalidOutput) as error:
         parser.error(f"{type(error).__name__}: {error}")
     return asked
 
 
 def _each(path: Path | None, name: str) -> Iterator[Any]:
     """What the objects in a file's lines have under a name."""
-    return (json.loads(line)[name] for line in lines_of(path)) if path else iter(())
+    lines = filter(bytes.strip, lines_of(path)) if path else ()
+    return (json.loads(line)[name] for line in lines)
 
 
 def _model(asked: argparse.Namespace) -> dict[str, Any]:

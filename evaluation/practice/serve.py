@@ -6,6 +6,7 @@ import socket
 import tempfile
 import time
 import uuid
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -101,7 +102,10 @@ class Talk:
         return line.encode() + b"\n"
 
     def take(self, line: bytes) -> None:
-        """Hand an answer on. Raises InvalidOutput."""
+        """Hand an answer on; an empty line is none. Raises InvalidOutput."""
+        line = line.removeprefix(BOM_UTF8)
+        if not line.strip():
+            return
         try:
             answered = uuid.UUID(str(members(strict_json(line), "An answer").get("id")))
         except (EndpointError, ValueError) as error:

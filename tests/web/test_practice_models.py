@@ -120,6 +120,7 @@ def test_one_question_at_a_time_and_a_slow_answer_finds_nobody(model, running, m
     assert PracticeRun.objects.get().question_id == model.pk
     with pytest.raises(serve.InvalidOutput):
         running.take(b"Loading weights")
+    running.take(b"\xef\xbb\xbf")  # an empty line is no answer
 
 
 def test_what_ended_meanwhile_is_started_again_and_the_text_stays(model, running):

@@ -66,7 +66,7 @@ class Server:
         if status != 200:
             raise Failed("{} answered with status {}.".format(path, status))
         try:
-            return json.loads(body.decode())
+            return json.loads(body.decode("utf-8-sig"))
         except ValueError:
             raise Failed("{} answered something that is not JSON.".format(path)) from None
 
@@ -115,10 +115,12 @@ def line(example: Json, answer: Any, output: str) -> bytes:
 
 
 def batches(lines: BinaryIO, size: int) -> Iterator[List[Json]]:
-    """Examples, so many at a time."""
+    """Examples, so many at a time; a mark before the first and empty lines are left out."""
     batch = []
     for text in lines:
-        batch.append(json.loads(text.decode()))
+        if not text.strip():
+            continue
+        batch.append(json.loads(text.decode("utf-8-sig")))
         if len(batch) == size:
             yield batch
             batch = []

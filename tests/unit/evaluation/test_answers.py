@@ -76,7 +76,8 @@ def test_a_reason_goes_with_no_output_and_is_one_of_the_known(told):
 
 REFUSED = {
     b'{"id": "e1", "output": {"label": "yes"}': "not JSON (Expecting ',' delimiter, character 40)",
-    b"": "not JSON (Expecting value, character 1)",
+    b"\x00": "not JSON (Expecting value, character 1)",
+    b"\xef\xbb\xbf{}": "not JSON (Unexpected UTF-8 BOM",
     b"\xff{}": "not UTF-8 (byte 1)",
     b"[" * 100_000: "nested too deeply",
     b"1" * 5000: "Exceeds the limit",
@@ -207,7 +208,24 @@ def test_one_percent_is_too_many():
         answers.end()
 
 
-@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
+def test_empty_lines_and_a_mark_are_no_answers():
+    answers = labelled()
+    for text in (b"\xef\xbb\xbf", b"", line("e0"), b" \r", b"", line("e1") + b"\r", line("e2")):
+        answers.take(text)
+    assert answers.end() == ""
+    assert answers.lines == 7
+    answers = labelled()
+    answers.take(b"\xef\xbb\xbf" + line("e0"))
+    assert answers.answered == 1
+
+
+def test_line_ends_of_a_free_answer_are_lf():
+    answers = free()
+    answers.take(json.dumps({"id": "e1", "output": {"answer": "a\r\nb"}}).encode())
+    assert next(answers.in_order()).value == "a\nb"
+
+
+@given((st.binary(max_size=60) | st.text(max_size=60).map(str.encode)).filter(bytes.strip))
 def test_nothing_but_an_answer_is_taken(junk):
     answers = labelled()
     with pytest.raises(InvalidOutput, match=r"^Line 1: "):

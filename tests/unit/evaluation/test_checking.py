@@ -1,13 +1,17 @@
 """The check of a model where there is no database: the program, its report, what it needs."""
 
+import gzip
+import hashlib
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from evaluation.inference import precheck
 from evaluation.inference.precheck import NO_ENGINE
+from tasks.config.loading import load_config
 from tasks.services import OFFICIAL
 from tests.support.serving_models import tiny_model
 
@@ -94,6 +98,40 @@ def test_predictions_are_checked_line_by_line(capsys, config, inputs, tmp_path):
     assert (code, report["outcome"]) == (1, "invalid_output")
     assert 'Line 5: "maybe"' in report["message"]
     assert "u4, u5." in report["message"]
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r", "\n\n \n"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("writer", ["us", "lm_eval"])
+def test_predictions_are_read_as_every_other_file(
+    capsys, config, inputs, tmp_path, encoding, line_end, writer
+):
+    """The same answers have the same digest; uids are in a file of that kind, too."""
+    path, uids, digests = tmp_path / "answers.jsonl", tmp_path / "uids.jsonl", set()
+    uids.write_bytes(Path(inputs).read_text().replace("\n", line_end).encode(encoding))
+    rows = [{"id": f"u{n}", "output": {"label": "neutral"}} for n in range(6)]
+    if writer == "lm_eval":
+        rows = [{"doc": {"uid": f"u{n}"}, "filtered_resps": ["neutral"]} for n in range(6)]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    for lines in (text, line_end + text.replace("\n", line_end) + line_end):
+        path.write_bytes(lines.encode(encoding))
+        code, report = check(capsys, "--config", config, "--uids", uids, "--predictions", path)
+        assert (code, report["message"]) == (0, "")
+        kept = tmp_path / "kept"
+        precheck.keep_predictions(
+            load_config(Path(config).read_text()), [f"u{n}" for n in range(6)], path, kept
+        )
+        lines = gzip.decompress(kept.read_bytes()).split(b"\n")
+        digests.add(hashlib.sha256(b"".join(filter(bytes.strip, lines))).hexdigest())
+    assert len(digests) == 1
+
+
+def test_damaged_utf_16_is_named(capsys, config, inputs, tmp_path):
+    path = tmp_path / "answers.jsonl"
+    path.write_bytes('{"id": "u0"}'.encode("utf-16") + b"\x00")
+    code, report = check(capsys, "--config", config, "--uids", inputs, "--predictions", path)
+    assert (code, report["outcome"]) == (1, "invalid_output")
+    assert "UTF-16" in report["message"]
 
 
 @pytest.mark.parametrize(

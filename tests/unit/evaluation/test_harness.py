@@ -1,5 +1,6 @@
 """The harness: which examples go together, what it answers, what it says when it cannot."""
 
+import io
 import json
 import random
 import re
@@ -241,6 +242,11 @@ def test_the_pins_of_the_runtime_image_are_ours() -> None:
 def test_the_shim_says_what_is_wrong_with_an_answer(answer: Any, told: str) -> None:
     with pytest.raises(shim.Failed, match=told):
         shim.line({"id": "x"}, answer, "label")
+
+
+def test_the_shim_passes_over_empty_lines_and_a_mark() -> None:
+    lines = io.BytesIO(b'\xef\xbb\xbf{"id": 1}\r\n\r\n \n{"id": 2}\n\n{"id": 3}')
+    assert [*shim.batches(lines, 2)] == [[{"id": 1}, {"id": 2}], [{"id": 3}]]
 
 
 def test_the_shim_knows_the_port_of_an_image() -> None:
