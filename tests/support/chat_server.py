@@ -17,7 +17,7 @@ class ChatServer(ThreadingHTTPServer):
 
     version: what models call themselves; empty: their name. With 429 it asks for seven seconds.
     tokens: what it tells that each answer read and wrote. key: the bearer token that it wants;
-    of another one it repeats both ends. A model that it lacks is named in a 404.
+    it repeats another one. A model that it lacks is named in a 404.
     """
 
     daemon_threads = True
@@ -48,7 +48,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.seen.append(asked)
         given = self.headers.get("Authorization", "").removeprefix("Bearer ")
         if self.server.key not in ("", given):
-            self._refuse(401, f"Incorrect API key provided: {given[:8]}*****{given[-8:]}")
+            self._refuse(401, f"{given} is no API key of this server")
             return
         if asked["model"] not in self.server.behaviours:
             self._refuse(404, f"The model `{asked['model']}` does not exist")

@@ -169,7 +169,7 @@ def test_a_key_is_never_repeated(owner, nli, server):
     response = by_page(owner, nli.task, settings_of(server, "m", secret=SECRET))
     target = TargetModel.objects.get()
     assert target.contact_reason == "misconfigured"
-    assert "Incorrect API key" in target.contact_detail
+    assert "is no API key of this server" in target.contact_detail
     for said in (told(response), target.contact_detail, owner.get("/own/nli/targets/").text):
         assert not any(part in said for part in (SECRET[:8], SECRET[-8:]))
 

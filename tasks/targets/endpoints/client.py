@@ -2,7 +2,8 @@
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -18,7 +19,7 @@ from tasks.targets.endpoints.base import (
     Prediction,
     misconfigured,
 )
-from tasks.targets.endpoints.server_words import names_settings, words_in
+from tasks.targets.endpoints.server_words import names_settings, without_copies, words_in
 from tasks.targets.endpoints.transport import (
     IDEMPOTENT,
     Clock,
@@ -66,7 +67,8 @@ class JsonEndpoint(ABC):
         """
         clock = Clock(deadline_seconds)
         inputs = [self._config.select(item) for item in batch]
-        predictions = self.answers(inputs, clock) if inputs else []
+        with self.telling_no_secret():
+            predictions = self.answers(inputs, clock) if inputs else []
         each = clock.used() / max(1, len(predictions))
         return [replace(prediction, seconds=each) for prediction in predictions]
 
@@ -99,8 +101,18 @@ class JsonEndpoint(ABC):
             heard=heard,
         )
         if not 200 <= reply.status < 300:
-            raise self.failure_of(reply)
+            with self.telling_no_secret():
+                raise self.failure_of(reply)
         return reply
+
+    @contextmanager
+    def telling_no_secret(self) -> Iterator[None]:
+        """Take the secret out of the words of an EndpointError: servers repeat it."""
+        try:
+            yield
+        except EndpointError as error:
+            error.args = (without_copies(self._config.secret, str(error)),)
+            raise
 
     def failure_of(self, reply: Reply) -> EndpointError:
         """Return what a reply of another status than 2xx means."""

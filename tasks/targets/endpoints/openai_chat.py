@@ -157,8 +157,9 @@ class OpenAIChatEndpoint(JsonEndpoint):
         streamed = {"stream": True, "stream_options": {"include_usage": True}}
         payload = self._payload(inputs) | streamed
         try:
-            reply = self._ask(payload, clock, deltas)
-            answer = deltas.answer if deltas.has_begun else strict_json(reply.body)
+            with self.telling_no_secret():
+                reply = self._ask(payload, clock, deltas)
+                answer = deltas.answer if deltas.has_begun else strict_json(reply.body)
         except EndpointError as error:
             if deltas.has_begun:
                 error.usage = _usage(deltas.told) or _estimated(payload["messages"], deltas.text)
