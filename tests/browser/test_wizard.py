@@ -93,3 +93,21 @@ def test_what_is_typed_before_the_script_has_come_is_previewed(page):
     page.locator("[name=goal_text]").fill("Write a review")
     script[0].continue_()
     expect(page.frame_locator("iframe.preview").locator("#goal")).to_contain_text("Write a review")
+
+
+def test_a_pause_while_typing_makes_nothing(page):
+    press(page, "Begin with nothing, step by step")
+    page.get_by_label("Name", exact=True).fill("Ferries")
+    press(page, "Save and go on")
+    add(page, "Review", "text", "input")
+    press(page, "Finish")
+
+    def is_preview(response):
+        return response.url.endswith("/finish/") and response.request.method == "POST"
+
+    for field in ("name", "code"):
+        with page.expect_response(is_preview) as previewed:
+            page.locator(f"[name={field}]").fill("ferries")
+        assert previewed.value.status == 200
+    assert TaskDraft.objects.exists()
+    assert not Task.objects.exists()

@@ -17,6 +17,7 @@ from dynabench.own.wizard.field_forms import (
     write_labels,
 )
 from dynabench.own.wizard.forms import FORMS
+from dynabench.own.wizard.urls import urlpatterns
 from tasks.config.components import COLOURS, FIELD_TYPES
 from tasks.config.loading import load_config
 from tasks.config_changes import digest
@@ -73,6 +74,9 @@ metrics:
 @pytest.fixture(autouse=True)
 def _everybody(settings):
     settings.NEW_TASKS = "everybody"
+
+
+NO_FORMS = {f"<int:pk>/{end}/" for end in ("yaml", "preview", "delete", "fields/change")}
 
 
 class Steps:
@@ -380,3 +384,34 @@ def test_where_administrators_decide_a_draft_is_proposed(as_ada, ada, settings):
     task = Task.objects.get()
     assert (task.name, task.made_by) == ("Boats", ada)
     assert load_config(MADE).input == task.config.input
+
+
+def test_a_preview_of_any_step_stores_nothing(as_ada, settings):
+    """Also of a whole form, which without `page` would act: make the task, keep the example."""
+    steps = begin(as_ada)
+    steps.post("yaml/", text=MADE, base=digest(steps.text))
+    draft = TaskDraft.objects.values().get()
+    settings.NEW_TASKS = "approval"
+    mood = {"was": "mood", "name": "tone", "label": "Tone", "type": "multiclass", "place": "input"}
+    typed = {
+        "goal/": {"name": "Boats", "goal_text": "Sing"},
+        "fields/": {"label": "New", "type": "text", "place": "input"},
+        "fields/input/1/": mood | labels({"value": "glad"}),
+        "answer/": {"verdict": "ask_user"},
+        "words/": {"instructions": "Write."},
+        "examples/good/new/": {"input-review": "Fine.", "input-mood": "glad", "reason": "So."},
+        "judging/": {"mode": "label", "rule": "at-least", "needed": 2, "of": 3},
+        "limits/": {"tries": 3},
+        "finish/": {"name": "Boats", "code": "boats", "goal": "To know.", "people": "Us."},
+    }
+    addresses = {one.pattern._route for one in urlpatterns if "<int:pk>" in one.pattern._route}
+    assert len(typed) == len(addresses - NO_FORMS) + len(FORMS) - 1, "a new step is named here"
+    for path, sent in typed.items():
+        for more in ({}, {"go": "later"}, {"remove": "1"}, {"more": "1"}):
+            for page in ("write", "judge"):
+                response = steps.post(path, **sent, **more, page=page)
+                assert response.status_code == 200, path
+                assert response["X-Frame-Options"] == "SAMEORIGIN"
+    assert TaskDraft.objects.values().get() == draft
+    assert not TaskProposal.objects.exists()
+    assert not Task.objects.exists()

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -17,7 +18,7 @@ from dynabench.lib.errors import Refused
 from dynabench.lib.refusals import as_form_error
 from dynabench.lib.words import composed_value
 from dynabench.own.wizard.forms import text_area
-from dynabench.own.wizard.shared import mends_of, own_draft, show
+from dynabench.own.wizard.shared import is_preview, look, mends_of, own_draft, show
 from tasks.config.components import Component
 from tasks.config.loading import load_config
 from tasks.config.parsing import ConfigError
@@ -141,14 +142,17 @@ def example(request: HttpRequest, pk: int, kind: str, key: str) -> HttpResponse:
     index = len(there) if key == NEW else _place(there, key)
     if index is None and request.method == "GET":
         raise Http404
+    is_there = index is not None and index < len(there)
+    form = ExampleForm(config, there[index] if is_there else {}, request.POST or None)
+    write = partial(form.write, kind=kind, key=key)
+    if is_preview(request):
+        return look(request, draft, write if form.is_valid() else None)
     if "remove" in request.POST:
         change_draft(draft=draft, change=lambda data: _remove(data, kind, key))
         return redirect("draft-step", pk, "words")
-    is_there = index is not None and index < len(there)
-    form = ExampleForm(config, there[index] if is_there else {}, request.POST or None)
     if form.is_valid():
         with as_form_error(form, ConfigError):
-            change_draft(draft=draft, change=lambda data: form.write(data, kind, key))
+            change_draft(draft=draft, change=write)
             return redirect("draft-step", pk, "words")
     values: dict[str, Any] = {"form": form, "kind": kind, "words": KINDS[kind]}
     values["mends"] = mends_of(draft, "words", f"examples.{kind}[{index}]")

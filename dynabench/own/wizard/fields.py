@@ -1,6 +1,6 @@
 """The step of the fields: their order and places, and the page of each."""
 
-from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -8,7 +8,6 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from django.views.decorators.clickjacking import xframe_options_sameorigin
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dynabench.lib.errors import Refused
@@ -25,11 +24,11 @@ from dynabench.own.wizard.field_forms import (
     write_labels,
 )
 from dynabench.own.wizard.shared import (
+    is_preview,
     look,
     mends_of,
     onward,
     own_draft,
-    preview,
     show,
 )
 from tasks.config.components import FIELD_TYPES
@@ -87,8 +86,8 @@ def fields(request: HttpRequest, pk: int) -> HttpResponse:
         raise Http404
     is_sent = request.method == "POST" and (request.POST.get("label") or "go" not in request.POST)
     form = AddForm(request.POST if is_sent else None)
-    if "page" in request.POST:
-        return look(request, draft, form)
+    if is_preview(request):
+        return look(request, draft, form.write if form.is_valid() else None)
     if request.method == "POST" and not is_sent:
         return onward(request, draft, "fields")
     if form.is_valid():
@@ -152,8 +151,9 @@ def field(request: HttpRequest, pk: int, place: str, index: int) -> HttpResponse
     form = FieldForm(data, place, index, request.POST or None)
     rows = label_rows(held, form.rows, request.POST or None)
     is_good = form.is_valid() and (rows is None or rows.is_valid())
-    if "page" in request.POST:
-        return _look_at_field(request, draft, form, rows, is_good)
+    if is_preview(request):
+        write = partial(_write, form=form, rows=rows) if is_good else None
+        return look(request, draft, write)
     if is_good:
         with as_form_error(form, ConfigError):
             return _stored(request, draft, form, rows)
@@ -172,18 +172,7 @@ def field(request: HttpRequest, pk: int, place: str, index: int) -> HttpResponse
     )
 
 
-@xframe_options_sameorigin
-def _look_at_field(
-    request: HttpRequest, draft: TaskDraft, form: FieldForm, rows: Any, is_good: bool
-) -> HttpResponse:
-    data = data_of(draft.text)
-    if is_good:
-        with suppress(LookupError):  # the fields were changed in another window
-            _write(data, form, rows)
-    return preview(request, draft, data, request.POST["page"])
-
-
-def _write(data: Data, form: FieldForm, rows: Any) -> None:
+def _write(data: Data, *, form: FieldForm, rows: Any) -> None:
     """The labels first: another kind of field may have none."""
     if rows is not None:
         write_labels(fields_in(data, form.at)[form.index], form.rows, rows)
@@ -193,7 +182,7 @@ def _write(data: Data, form: FieldForm, rows: Any) -> None:
 def _stored(request: HttpRequest, draft: TaskDraft, form: FieldForm, rows: Any) -> HttpResponse:
     """The page after a field was stored: its own where its kind is new. Raises Refused."""
     try:
-        draft = change_draft(draft=draft, change=lambda data: _write(data, form, rows))
+        draft = change_draft(draft=draft, change=partial(_write, form=form, rows=rows))
     except LookupError:
         raise Refused(_(STALE), code="stale") from None
     said = form.cleaned_data

@@ -1,5 +1,7 @@
 """What all steps share: the draft, what is wrong with it, the way onward, the preview."""
 
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from django.contrib import messages
@@ -12,6 +14,7 @@ from django.views.decorators.clickjacking import xframe_options_sameorigin
 
 from dynabench.accounts.people import person
 from dynabench.accounts.services import annotator_of
+from dynabench.lib.errors import Refused
 from dynabench.own.preview import framed, judge_values, write_values
 from tasks.config.loading import check_config
 from tasks.config.parsing import Problem
@@ -137,10 +140,21 @@ def preview(request: HttpRequest, draft: TaskDraft, data: Data, page: str) -> Ht
     return framed(request, values)
 
 
+def is_preview(request: HttpRequest) -> bool:
+    """Whether a form was sent to be previewed, which stores nothing, whatever else it says."""
+    return "page" in request.POST
+
+
 @xframe_options_sameorigin
-def look(request: HttpRequest, draft: TaskDraft, form: Any) -> HttpResponse:
-    """The preview with what was typed, as far as it can be read."""
+def look(
+    request: HttpRequest, draft: TaskDraft, write: Callable[[Data], object] | None = None
+) -> HttpResponse:
+    """The preview with what was typed, as far as it can be read.
+
+    write: puts it into the draft's data; None where it has errors, or no place in the preview.
+    """
     data = data_of(draft.text)
-    if form.is_valid():
-        form.write(data)
+    if write:
+        with suppress(LookupError, Refused):  # the draft was changed in another window
+            write(data)
     return preview(request, draft, data, request.POST["page"])

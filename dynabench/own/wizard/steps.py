@@ -17,6 +17,7 @@ from dynabench.own.new import proposal_form, proposed
 from dynabench.own.wizard import examples
 from dynabench.own.wizard.forms import FORMS
 from dynabench.own.wizard.shared import (
+    is_preview,
     look,
     mends_of,
     onward,
@@ -70,8 +71,8 @@ def step(request: HttpRequest, pk: int, step: str) -> HttpResponse:
     if step not in FORMS or step not in steps_of(data):
         raise Http404
     form = FORMS[step](data, request.POST or None)
-    if "page" in request.POST:
-        return look(request, draft, form)
+    if is_preview(request):
+        return look(request, draft, form.write if form.is_valid() else None)
     if form.is_valid():
         with as_form_error(form, ConfigError):
             return onward(request, change_draft(draft=draft, change=form.write), step)
@@ -96,6 +97,8 @@ def draft_preview(request: HttpRequest, pk: int) -> HttpResponse:
 def finish(request: HttpRequest, pk: int) -> HttpResponse:
     """What is missing, the text, and the task that the draft becomes."""
     draft = own_draft(request, pk)
+    if is_preview(request):
+        return look(request, draft)
     text = draft_text(draft)
     mends = problems_of(draft, text)
     proposes = can_propose_tasks(request.user)
