@@ -97,7 +97,7 @@ def find_model(task: Task, model: str, runner: str | None) -> tuple[Runnable, Ru
     """
     try:
         return precheck.find_model(task.config, model, runner, key_by_hand())
-    except (precheck.Refused, precheck.NotNow) as error:
+    except (precheck.Refused, precheck.NotNow, precheck.Away) as error:
         raise CannotEvaluate(str(error)) from None
 
 

@@ -33,7 +33,12 @@ class Outcome(StrEnum):
     REJECTED = "rejected"  # at its arrival: nothing was run
     OVER_BUDGET = "over_budget"  # its owner's cap on the cost is reached
     INFRASTRUCTURE = "infrastructure"  # the platform's fault: costs no quota, is tried again
+    AWAY = "away"  # the fault of a server that neither runs: costs no quota, is tried again
     CANCELLED = "cancelled"
+
+
+NOBODY_MEASURED = (Outcome.INFRASTRUCTURE, Outcome.AWAY)
+"""Outcomes that say nothing about the model, and cost its person nothing."""
 
 
 @dataclass(frozen=True)

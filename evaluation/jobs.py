@@ -30,6 +30,7 @@ from evaluation.custom_metrics.services import request_custom_scores
 from evaluation.heartbeat import BeatingFile, during
 from evaluation.inference.precheck import (
     FIVE,
+    Away,
     NotNow,
     OtherIds,
     Refused,
@@ -73,7 +74,7 @@ from evaluation.runs.services import (
     ring_suites,
 )
 from evaluation.sandbox import images as sandbox_images
-from evaluation.sandbox.choose import NoEngine
+from evaluation.sandbox.choose import NO_ENGINE, NoEngine
 from evaluation.sandbox.engine import engine
 from evaluation.sandbox.logs import redacted
 from evaluation.sandbox.monitor import Runner
@@ -104,6 +105,7 @@ from tasks.media.services import tidy_media, tidy_orphans
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.failures import tell_failures
 from tasks.targets.serving.errors import MisconfiguredError
+from tasks.targets.serving.hub import HubAwayError
 from tasks.targets.serving.spec import ModelSpec
 from validation.judging.tidying import tidy_leases
 
@@ -125,6 +127,8 @@ REFUSALS = (
     MisconfiguredError,
     CannotFetch,
 )
+OTHERS_AWAY = (Away, HubAwayError, sandbox_images.RegistryAway)
+"""A server that neither the submitter nor this site runs; the message names it."""
 
 
 def _work(job: J | None, do: Callable[[J], None]) -> J | None:
@@ -294,7 +298,12 @@ def check(submission: Submission) -> None:
         _refuse(submission, Refused(str(error)))
     except (NotNow, NoEngine, Unavailable) as reason:
         leases.wait(submission, str(reason))
+    except OTHERS_AWAY as reason:
+        leases.wait_for_others(submission, str(reason))
     except Exception as error:
+        if submission.kind == Kind.IMAGE and engine() is None:  # it went while it was asked
+            leases.wait(submission, NO_ENGINE)
+            return
         logger.exception("%s", submission)
         leases.try_again(submission, f"The platform failed ({type(error).__name__}).")
 
@@ -390,7 +399,7 @@ def _rows(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived:
 
 def _image(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived:
     if engine() is None:
-        raise NotNow(gettext_noop("It waits for a worker with a container engine (Docker)."))
+        raise NotNow(NO_ENGINE)
     kept = None
     if submission.upload:
         kept = folder / "image.tar"
@@ -458,7 +467,7 @@ def _answer_five(
 ) -> Sequence[str]:
     """Have the model answer five examples that may be shown, and return the warnings.
 
-    Raises Refused and NotNow.
+    Raises Refused, NotNow and Away.
     """
     if is_remote(submission):
         note_shown(submission.task, FIVE)

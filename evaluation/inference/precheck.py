@@ -65,6 +65,10 @@ class NotNow(Exception):
     """The check lacks something at present; the message says what it waits for."""
 
 
+class Away(Exception):
+    """A server of others, which the check needs, does not answer; the message names it."""
+
+
 class Problems:
     """What is wrong with answers, line by line."""
 
@@ -112,7 +116,7 @@ def answer_five(
 ) -> tuple[Ending, list[Answer | None]]:
     """How the model ended, and its answers in the order of `inputs`. `folder` takes files.
 
-    Raises Refused, NotNow and what `beat` raises.
+    Raises Refused, NotNow, Away and what `beat` raises.
     """
     sent = Sent(folder / "five.jsonl")
     sent.write(inputs, config.model_fields, lambda *_: beat())
@@ -122,6 +126,8 @@ def answer_five(
     )
     if ending.outcome == Outcome.INFRASTRUCTURE:
         raise NotNow(ending.sentence)
+    if ending.outcome == Outcome.AWAY:
+        raise Away(ending.sentence)
     if ending.outcome != Outcome.OK:
         hit = f" Limit: {ending.limit}; measured: {ending.measured}." if ending.limit else ""
         raise Refused(f"{ending.sentence}{hit}", ending.outcome, ending.log)

@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext_lazy as _
 
-from evaluation.contract import Outcome
+from evaluation.contract import NOBODY_MEASURED, Outcome
 from evaluation.models.evaluation_sets import EvaluationSetVersion
 from evaluation.models.jobs import Job
 from evaluation.models.submissions import Submission
@@ -15,6 +15,9 @@ from evaluation.models.submissions import Submission
 def predictions_path(run: "EvaluationRun", name: str) -> str:
     """Where the predictions of a run are kept in the storage."""
     return f"predictions/{run.pk}-{run.lease_token}.jsonl.gz"
+
+
+REPEATABLE = (*NOBODY_MEASURED, Outcome.OVER_BUDGET)
 
 
 class EvaluationRun(Job):
@@ -42,6 +45,8 @@ class EvaluationRun(Job):
     runner = models.CharField(max_length=20, blank=True)  # docker, docker-runsc, process, …
     host = models.CharField(max_length=100, blank=True)  # of the worker that has it
     outcome = models.CharField(max_length=20, blank=True)  # of `evaluation.contract.Outcome`
+    # Since when a server of others, which the job needs, has been away; null: it answered.
+    away_since = models.DateTimeField(null=True, editable=False)
     limit = models.CharField(max_length=100, blank=True)  # the limit that was hit, in words
     measured = models.CharField(max_length=100, blank=True)  # what was measured against it
     warnings = models.JSONField(default=list)  # sentences
@@ -79,8 +84,8 @@ class EvaluationRun(Job):
 
     @property
     def may_repeat(self) -> bool:
-        """Whether it may be asked for again: what the platform failed, or had no money left."""
-        return self.is_over and self.outcome in (Outcome.INFRASTRUCTURE, Outcome.OVER_BUDGET)
+        """Whether it may be asked for again: what others failed, or had no money left."""
+        return self.is_over and self.outcome in REPEATABLE
 
     def __str__(self) -> str:
         return f"run of {self.submission.name} on {self.version}, {self.suite}"

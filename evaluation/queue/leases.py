@@ -15,12 +15,14 @@ from dynabench.lib.keeper import is_at_work
 from dynabench.lib.places import without_places
 from dynabench.lib.queue import enqueue, is_empty
 from evaluation.contract import Outcome
-from evaluation.models import Job
+from evaluation.models import EvaluationRun, Job, Submission
 
 LEASE_TIME = timedelta(minutes=2)
 MAX_ATTEMPTS = 3
 BEAT_SECONDS = 2.0  # between two heartbeats that are written
 LATER = timedelta(minutes=1)  # until a job that cannot be done now is tried again
+LONGEST_DELAY = timedelta(hours=1)  # between two tries while a server of others is away
+GIVE_UP = timedelta(days=1)  # of being away
 DATABASE_AWAY = (OperationalError, InterfaceError)
 J = TypeVar("J", bound=Job)
 State = Job.State
@@ -158,10 +160,12 @@ def fail(job: Job, error: str, **results: Any) -> None:
     _mine(job, state=State.FAILED, error=error, finished_at=timezone.now(), **results)
 
 
-def put_back(job: Job, not_before: datetime, message: str, *, counts: bool = False) -> None:
+def put_back(
+    job: Job, not_before: datetime, message: str, *, counts: bool = False, **columns: Any
+) -> None:
     """Queue it again, from `not_before` on; `message` tells what it waits for. Raises LeaseLost.
 
-    counts: whether it was one of MAX_ATTEMPTS.
+    counts: whether it was one of MAX_ATTEMPTS. columns: set with it.
     """
     _mine(
         job,
@@ -172,6 +176,7 @@ def put_back(job: Job, not_before: datetime, message: str, *, counts: bool = Fal
         not_before=not_before,
         progress=0.0,
         message=message[:200],
+        **columns,
     )
 
 
@@ -189,6 +194,21 @@ def try_again(job: Job, why: str) -> None:
         put_back(job, timezone.now() + job.attempts * LATER, why, counts=True)
     else:
         fail(job, why, **_nobodys_fault(type(job)))
+
+
+def wait_for_others(job: Submission | EvaluationRun, why: str) -> None:
+    """Queue a job again that a server of others failed; after GIVE_UP end it, at no cost.
+
+    It waits as long as the server has been away: from a minute on twice as long each time, and an
+    hour at most. Raises LeaseLost.
+    """
+    now = timezone.now()
+    since = job.away_since or now
+    if now - since >= GIVE_UP:
+        fail(job, why, outcome=Outcome.AWAY)
+    else:
+        delay = min(max(now - since, LATER), LONGEST_DELAY)
+        put_back(job, now + delay, why, away_since=since)
 
 
 def _nobodys_fault(kind: type[Job]) -> dict[str, Outcome]:

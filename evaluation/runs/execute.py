@@ -16,6 +16,7 @@ from django.core.files.storage import default_storage
 from django.db import transaction
 from django.utils.translation import gettext_noop
 
+from dynabench.lib.errors import Unavailable
 from dynabench.lib.storage.disk import scratch
 from evaluation.chat.asking import NOWHERE, meter_of
 from evaluation.contract import (
@@ -73,9 +74,18 @@ from tasks.models import TargetModel
 from tasks.targets.connect import spec_of
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.serving.errors import MisconfiguredError
+from tasks.targets.serving.hub import HubAwayError
 from tasks.targets.serving.spec import find_weights
 
 logger = logging.getLogger(__name__)
+NO_RESULT_YET = gettext_noop(
+    "The model has no result on the set as it is, with which this one would be compared. Repeat "
+    "that evaluation: this one then runs again, too."
+)
+NO_RESULT = gettext_noop(
+    "Not run: the model's evaluation on the set as it is gave no scores, and this one would be "
+    "compared with them."
+)
 Kind, Suite = Submission.Kind, EvaluationRun.Suite
 
 
@@ -84,7 +94,14 @@ class NoConsent(Exception):
 
 
 class NoPlainRun(Exception):
-    """There is nothing to compare a perturbed run with; the message says why."""
+    """There is nothing to compare a perturbed run with; the message says why.
+
+    outcome: of the plain run, which is the perturbed one's too.
+    """
+
+    def __init__(self, message: str, outcome: str) -> None:
+        super().__init__(message)
+        self.outcome = outcome
 
 
 def execute(run: EvaluationRun) -> None:
@@ -160,14 +177,13 @@ def _plain_run(run: EvaluationRun) -> EvaluationRun:
         submission=run.submission, version=run.version, suite=Suite.PLAIN
     )
     found = counting(same).first()
-    if found is None:
-        raise NoPlainRun(
-            gettext_noop(
-                "The model has no result on the set as it is, with which this one would be "
-                "compared. Repeat that evaluation first, then this one."
-            )
-        )
-    return found
+    if found is not None:
+        return found
+    last = same.order_by("-number").first()
+    if last is None or last.may_repeat:
+        outcome = last.outcome if last else Outcome.INFRASTRUCTURE
+        raise NoPlainRun(NO_RESULT_YET, outcome)
+    raise NoPlainRun(NO_RESULT, last.outcome)
 
 
 def _answers(run: EvaluationRun) -> Iterator[Answer | None]:
@@ -280,6 +296,9 @@ def store(run: EvaluationRun, found: Evaluated) -> None:
     if ending.outcome == Outcome.INFRASTRUCTURE:
         leases.try_again(run, ending.sentence)
         return
+    if ending.outcome == Outcome.AWAY:
+        leases.wait_for_others(run, ending.sentence)
+        return
     notes = [f"{number.metric}: {number.note}" for number in found.numbers if number.note]
     warnings = [*ending.warnings, *dict.fromkeys(notes)]
     results = {
@@ -323,9 +342,13 @@ def _score(run: EvaluationRun, number: Number) -> Score:
 def _store_failure(run: EvaluationRun, error: Exception) -> None:
     """Queue a run again, or end it, by the error that stopped its evaluation."""
     match error:
-        case NoEngine():
+        case NoEngine() | Unavailable():
             leases.wait(run, str(error))
-        case NoPlainRun() | NoConsent():
+        case HubAwayError() | images.RegistryAway():
+            leases.wait_for_others(run, str(error))
+        case NoPlainRun():
+            leases.fail(run, str(error), outcome=error.outcome)
+        case NoConsent():
             leases.fail(run, str(error), outcome=Outcome.INFRASTRUCTURE)
         case leases.Overdue():
             leases.fail(run, **overdue())

@@ -9,6 +9,7 @@ from dynabench.lib.errors import Unavailable
 from dynabench.lib.storage.disk import check_room
 from evaluation.contract import GIB
 from tasks.targets.serving.errors import MisconfiguredError
+from tasks.targets.serving.hub import SECONDS, bound_waiting, hub_failure
 from tasks.targets.serving.spec import HUB_FILES, ModelSpec, check_pinned
 
 
@@ -16,14 +17,15 @@ def fetch_public(spec: ModelSpec, into: Path, most_bytes: int) -> Path:
     """The files of a hub id at its commit, of HUB_FILES alone, in the new folder `into`.
 
     The hub is asked for their sizes first. No token of the operator's is sent, so that nobody gets
-    at models that only the operator may read. Raises MisconfiguredError, Unavailable.
+    at models that only the operator may read. Raises MisconfiguredError, HubAwayError, Unavailable.
     """
     check_pinned(spec)
     from huggingface_hub import HfApi, snapshot_download
 
+    bound_waiting()
     where: dict[str, Any] = {"repo_id": spec.source, "revision": spec.revision, "token": False}
     try:
-        found = HfApi().model_info(**where, files_metadata=True).siblings or []
+        found = HfApi().model_info(**where, files_metadata=True, timeout=SECONDS).siblings or []
         wanted = [one for one in found if any(fnmatch(one.rfilename, kind) for kind in HUB_FILES)]
         size = sum(one.size or 0 for one in wanted)
         if size > most_bytes:
@@ -36,6 +38,9 @@ def fetch_public(spec: ModelSpec, into: Path, most_bytes: int) -> Path:
     except (MisconfiguredError, Unavailable):
         raise
     except Exception as error:  # the hub's client raises many kinds
-        raise MisconfiguredError(f"{spec.name}: cannot fetch {spec.source}: {error}") from error
+        failure = hub_failure(spec.name, spec.source, error)
+        if failure is None:
+            raise
+        raise failure from error
     shutil.rmtree(into / ".cache", ignore_errors=True)  # the client's notes
     return into

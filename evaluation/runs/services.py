@@ -22,6 +22,7 @@ from dynabench.lib.errors import Refused
 from dynabench.lib.queue import enqueue
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission
+from evaluation.models.runs import REPEATABLE
 from evaluation.queue import leases
 from evaluation.runs.selectors import accepted, is_remote
 from evaluation.sets.selectors import newest_versions
@@ -132,7 +133,7 @@ def ensure_targets(task: Task) -> list[Submission]:
 
 @transaction.atomic
 def run_again(*, run: EvaluationRun, actor: User | None) -> EvaluationRun:
-    """Repeat an evaluation that the platform failed. No lock: `run_once` holds.
+    """Repeat an evaluation that others than the model failed. No lock: `run_once` holds.
 
     One that a cap on the cost ended measured nothing and may be repeated too, with a higher cap.
     Whatever else it came to stands: who may repeat until they are lucky is measured by their luck,
@@ -149,8 +150,8 @@ def run_again(*, run: EvaluationRun, actor: User | None) -> EvaluationRun:
     if not last.may_repeat:
         raise Refused(
             _(
-                "Only an evaluation that failed through our fault, or for which too little money "
-                "was left, is repeated. This result stands."
+                "Only an evaluation that failed through our fault or that of another server, or "
+                "for which too little money was left, is repeated. This result stands."
             )
         )
     made = _next(last, actor)
@@ -162,7 +163,7 @@ def run_again(*, run: EvaluationRun, actor: User | None) -> EvaluationRun:
     log(actor, "run.again", made)
     enqueue(made.function, made.pk)
     if last.suite == Suite.PLAIN:
-        lacking = _last_of_each_suite(last).filter(outcome=Outcome.INFRASTRUCTURE)
+        lacking = _last_of_each_suite(last).filter(outcome__in=REPEATABLE)
         again = [_next(other, actor) for other in lacking.exclude(suite=Suite.PLAIN)]
         EvaluationRun.objects.bulk_create(again, ignore_conflicts=True)  # the plain one's end rings
     return made

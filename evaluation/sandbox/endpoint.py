@@ -28,7 +28,12 @@ from tasks.targets.endpoints.base import (
 )
 
 HOPELESS = 20  # answers of which none could be used: more would cost and teach nothing
-ENDED_BY = {"slow": Outcome.TIMEOUT, "rubbish": Outcome.INVALID_OUTPUT}
+ENDED_BY = {
+    "slow": Outcome.TIMEOUT,
+    "rubbish": Outcome.INVALID_OUTPUT,
+    "down": Outcome.AWAY,
+    "busy": Outcome.AWAY,
+}
 
 
 class EndpointRunner:
@@ -54,8 +59,7 @@ class EndpointRunner:
                 with inputs.open("rb") as lines:
                     return calls.watch(monitor, lines)
             except EndpointError as error:
-                outcome = ENDED_BY.get(error.reason, Outcome.MODEL_ERROR)
-                return Ending(outcome, sentence=f"The endpoint gave no usable answer. {error}")
+                return _ended_by(error, has_answered=calls.answered > 0)
             finally:
                 calls.stop()
 
@@ -65,6 +69,17 @@ class EndpointRunner:
             with suppress(Exceeded):
                 meter.settle()
         return replace(ending, usage=meter.usage(ending.usage))
+
+
+def _ended_by(error: EndpointError, *, has_answered: bool) -> Ending:
+    """Return how a run ends by an endpoint's failure: whose fault it is, and why.
+
+    A server that never answered in time is away; one that answered others is a slow model.
+    """
+    outcome = ENDED_BY.get(error.reason, Outcome.MODEL_ERROR)
+    if outcome == Outcome.AWAY or (outcome == Outcome.TIMEOUT and not has_answered):
+        return Ending(Outcome.AWAY, sentence=f"The endpoint is away. {error}")
+    return Ending(outcome, sentence=f"The endpoint gave no usable answer. {error}")
 
 
 @dataclass(frozen=True)
@@ -88,11 +103,12 @@ class _OpenCalls:
         self._endpoint, self._how, self._meter = endpoint, how, meter
         self._pool = ThreadPoolExecutor(how.at_once)
         self._stopped = threading.Event()
+        self.answered = 0  # examples
         self._resume_at = 0.0  # no call begins before: the server asked all to come later
 
     def watch(self, monitor: Monitor, lines: Iterator[bytes]) -> Ending:
         """Have all lines answered. Raises EndpointError, and what the monitor does."""
-        answered = unanswered = named = 0
+        unanswered = named = 0
         while True:
             while len(self._open) < self._how.at_once and (
                 batch := list(islice(lines, self._how.examples))
@@ -106,11 +122,11 @@ class _OpenCalls:
             for call in self._ended():
                 monitor.tail.add(call.notes)
                 monitor.wrote(call.answers)
-                answered += call.answers.count(b"\n") - call.unanswered
+                self.answered += call.answers.count(b"\n") - call.unanswered
                 unanswered += call.unanswered
                 named += call.named
             self._meter.settle()
-            if unanswered >= HOPELESS and not answered:
+            if unanswered >= HOPELESS and not self.answered:
                 raise rubbish(f"None of the first {unanswered} examples was answered.")
 
     def _ended(self) -> Iterator[_Ended]:

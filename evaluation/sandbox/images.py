@@ -30,6 +30,41 @@ class ImageRefused(Exception):
     """An image cannot be loaded, pulled or run as it was submitted; the message says why."""
 
 
+class RegistryAway(Exception):
+    """A registry does not answer, is failing or asks us to come later; the message names it."""
+
+
+FAILS = re.compile(
+    r"no such host|time.?out|timed out|connection (refused|reset)|\bEOF\b|misbehaving|unreachable"
+    r"|toomanyrequests|too many requests|rate limit|deadline exceeded|temporary|\b50\d\b",
+    re.IGNORECASE,
+)
+"""Words of an engine about a registry that fails; they come before a no."""
+NO = re.compile(
+    r"not found|unknown|denied|unauthorized|authorization failed|forbidden|no basic auth"
+    r"|no matching manifest|not supported|unsupported|invalid reference|does not match",
+    re.IGNORECASE,
+)
+"""Words of an engine about a registry's definite no."""
+UNKNOWN_HOST = re.compile(r"no such host", re.IGNORECASE)
+
+
+def pull_failure(name: str, said: str) -> Exception:
+    """Return ImageRefused for a registry's definite no, RegistryAway for its own failure.
+
+    said: the engine's words, which are all that it tells of a registry's answer.
+    """
+    words = " ".join(said.split())[:300]
+    about = said.replace(name, "")
+    if NO.search(about) and not FAILS.search(about):
+        return ImageRefused(
+            f"The image cannot be pulled: {words}. Check its name and digest. Everybody must be "
+            "able to read it: the site sends no password to a registry."
+        )
+    hint = " Check the name of the registry." if UNKNOWN_HOST.search(said) else ""
+    return RegistryAway(f"The registry of {name} does not give the image now: {words}.{hint}")
+
+
 class ImageFacts(NamedTuple):
     """What an image says of itself, and the engine that shall run it."""
 
@@ -170,10 +205,10 @@ def _nameless(value: Any) -> Any:
 
 
 def pull_image(reference: str, private_hosts: Iterable[str] = (), beat: Beat = lambda: None) -> str:
-    """Fetch an image by its digest (`name@sha256:…`); its id. Raises ImageRefused and EngineError.
+    """Fetch an image by its digest (`name@sha256:…`); its id.
 
     private_hosts: whose registries may be at private addresses. Given up when the layers or the
-    disk get too large, and when `beat` raises.
+    disk get too large, and when `beat` raises. Raises ImageRefused, RegistryAway and EngineError.
     """
     pinned = PINNED.fullmatch(reference)
     if not pinned:
@@ -193,12 +228,12 @@ def pull_image(reference: str, private_hosts: Iterable[str] = (), beat: Beat = l
                 for message in messages:
                     beat()
                     if "error" in message:
-                        raise ImageRefused(f"The image cannot be pulled: {message['error']}")
+                        raise pull_failure(pinned["name"], str(message["error"]))
                     detail = message.get("progressDetail") or {}
                     sizes[message.get("id", "")] = detail.get("total", 0)
                     _check_room(sum(sizes.values()), root)
-        except docker.errors.NotFound as error:
-            raise ImageRefused(f"The image cannot be pulled: {error.explanation}") from None
+        except APIError as error:
+            raise pull_failure(pinned["name"], str(error.explanation)) from None
         return str(_image(client, reference).id)
 
 

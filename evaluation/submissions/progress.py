@@ -37,15 +37,43 @@ def progress_of(submission: Submission, runs: Iterable[EvaluationRun]) -> Progre
     if submission.withdrawn_at:
         return Progress("withdrawn", _("This model was withdrawn."), is_over=True)
     if submission.state == State.QUEUED:
-        return Progress("received", _("Received. It waits for its check."), is_over=False)
+        sentence = _("Received. It waits for its check.")
+        return Progress("received", sentence, is_over=False, message=submission.message)
     if submission.state == State.RUNNING:
         return Progress(
             "checking", _("It is being checked."), False, submission.progress, submission.message
         )
     if submission.state != State.DONE:
-        phase = "refused" if submission.state == State.FAILED else submission.state
-        return Progress(phase, _(CHECK_ENDS[submission.state]), is_over=True)
+        return _of_check(submission)
     return _of_runs(submission, list(latest(runs)))
+
+
+def _of_check(submission: Submission) -> Progress:
+    """How the check ended, where it did not end well: not every failure is a refusal."""
+    if submission.state == State.FAILED and submission.outcome in OTHERS_FAILED:
+        return Progress("failed", _(OTHERS_FAILED[submission.outcome]), is_over=True)
+    phase = "refused" if submission.state == State.FAILED else submission.state
+    return Progress(phase, _(CHECK_ENDS[submission.state]), is_over=True)
+
+
+OTHERS_FAILED: Mapping[str, str] = {
+    Outcome.INFRASTRUCTURE: gettext_noop(
+        "Its check failed through our fault. It costs nothing; submit it again."
+    ),
+    Outcome.AWAY: gettext_noop(
+        "A server that its check needs did not answer for a day. It costs nothing; submit it again "
+        "once that server is back."
+    ),
+}
+NO_SCORE: Mapping[str, str] = {
+    Outcome.INFRASTRUCTURE: gettext_noop(
+        "No evaluation gave a score, through our fault. It costs nothing; run it again."
+    ),
+    Outcome.AWAY: gettext_noop(
+        "No evaluation gave a score, because another server did not answer for a day. It costs "
+        "nothing; run it again once that server is back."
+    ),
+}
 
 
 CHECK_ENDS: Mapping[str, str] = {
@@ -98,10 +126,19 @@ def _ended(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:
         values = {"good": good, "total": len(runs)}
         sentence = _("%(good)d of %(total)d evaluations gave scores.") % values
     else:
-        return Progress("failed", _("No evaluation gave a score."), is_over=True)
+        return Progress("failed", _without_score(runs), is_over=True)
     if submission.is_published:
         return Progress("published", sentence + " " + _("Published."), True)
     return Progress("scored", sentence, True)
+
+
+def _without_score(runs: Iterable[EvaluationRun]) -> str:
+    """Why none of the runs gave a score: through others' fault only where it was so of all."""
+    outcomes = {run.outcome for run in runs}
+    for outcome, sentence in NO_SCORE.items():
+        if outcome in outcomes and outcomes <= NO_SCORE.keys():
+            return _(sentence)
+    return _("No evaluation gave a score.")
 
 
 STEPS: Mapping[str, str] = {

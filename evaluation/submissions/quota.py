@@ -5,16 +5,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from evaluation.contract import Outcome
+from evaluation.contract import NOBODY_MEASURED, Outcome
 
 WINDOW = timedelta(days=1)
-PLATFORM_FAILED = ("lost", Outcome.INFRASTRUCTURE)
+OTHERS_FAILED = ("lost", *NOBODY_MEASURED)
+"""The state or outcome of what failed through the platform's fault, or another server's."""
 
 
 class Charge(StrEnum):
     """What a submission counts as."""
 
-    FREE = "free"  # the platform failed, or it was cancelled before it began
+    FREE = "free"  # platform or other servers failed, or it was cancelled before it began
     PENDING = "pending"  # its check may still be passed or not
     ACCEPTED = "accepted"
     REFUSED = "refused"
@@ -52,19 +53,19 @@ def charge_of(
 ) -> Charge:
     """What a submission counts as, by the state and outcome of its check and of each of its runs.
 
-    One whose evaluation measured nothing because the platform failed costs nothing.
+    One whose evaluation measured nothing through the fault of others costs nothing.
     """
     if state in ("queued", "running"):
         return Charge.PENDING
-    if state in PLATFORM_FAILED or outcome in PLATFORM_FAILED:
+    if state in OTHERS_FAILED or outcome in OTHERS_FAILED:
         return Charge.FREE
     if state == "failed":
         return Charge.REFUSED
     if state == "cancelled":
         return Charge.ACCEPTED if was_started else Charge.FREE
-    failed_us = any(state in PLATFORM_FAILED or out in PLATFORM_FAILED for state, out in run_states)
+    others_failed = any(state in OTHERS_FAILED or out in OTHERS_FAILED for state, out in run_states)
     measured = any(state in ("queued", "running") or out == Outcome.OK for state, out in run_states)
-    return Charge.FREE if failed_us and not measured else Charge.ACCEPTED
+    return Charge.FREE if others_failed and not measured else Charge.ACCEPTED
 
 
 def quota_of(entries: Iterable[Entry], caps: Caps, now: datetime) -> Quota:

@@ -25,6 +25,9 @@ ENDINGS: Mapping[str, str] = {
     Outcome.OVER_BUDGET: gettext_noop("Its cap on the cost was reached: raise it and run again"),
     Outcome.REJECTED: gettext_noop("Not accepted"),
     Outcome.INFRASTRUCTURE: gettext_noop("Our fault: it costs nothing and can be run again"),
+    Outcome.AWAY: gettext_noop(
+        "Another server did not answer: it costs nothing and can be run again"
+    ),
     Outcome.CANCELLED: gettext_noop("Cancelled"),
 }
 STATES: Mapping[str, str] = {

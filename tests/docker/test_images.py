@@ -14,7 +14,14 @@ import pytest
 from evaluation.attacks.bench import Bench
 from evaluation.contract import GIB, Outcome
 from evaluation.sandbox.engine import EngineError, connect
-from evaluation.sandbox.images import ImageRefused, has_image, inspect_image, load_image, pull_image
+from evaluation.sandbox.images import (
+    ImageRefused,
+    RegistryAway,
+    has_image,
+    inspect_image,
+    load_image,
+    pull_image,
+)
 
 
 def remove_image(id: str) -> None:
@@ -164,6 +171,28 @@ def test_another_digest_is_not_there(registry: Registry):
     name = registry.reference.partition("@")[0]
     with pytest.raises(ImageRefused, match="cannot be pulled"):
         pull_image(f"{name}@sha256:{'0' * 64}", OWN)
+
+
+FLAKY = ["a registry that fails", "a registry where nobody listens"]
+
+
+@pytest.mark.parametrize("port", [0, 9], ids=FLAKY)
+def test_a_registry_that_is_away_refuses_no_image(port):
+    class Failing(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(503)
+
+        do_HEAD = do_GET
+
+        def log_message(self, *_) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Failing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        reference = f"127.0.0.1:{port or server.server_port}/model@sha256:{'ab' * 32}"
+        with pytest.raises(RegistryAway):
+            pull_image(reference, OWN)
+        server.shutdown()
 
 
 @pytest.mark.parametrize("reference", ["model", "model:latest", "x@sha256:abc", "x@"])

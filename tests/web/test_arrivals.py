@@ -320,7 +320,7 @@ def on_hub(monkeypatch, fetched):
     """A hub that tells of 3000 bytes, and of a picture that nobody asks for."""
     files = {"config.json": 1000, "model.safetensors": 2000, "demo.mp4": 2**40}
 
-    def told(self, repo_id, *, revision, token, files_metadata):
+    def told(self, repo_id, *, revision, token, files_metadata, timeout):
         assert (token, files_metadata) == (False, True)
         named = [SimpleNamespace(rfilename=name, size=size) for name, size in files.items()]
         return SimpleNamespace(siblings=named)

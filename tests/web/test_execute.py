@@ -10,13 +10,15 @@ from django.core.files.storage import default_storage
 from django.db import OperationalError
 from django.utils import timezone
 
+from dynabench.lib.errors import Refused
 from evaluation import jobs
 from evaluation.contract import Ending, Outcome, Runnable, Usage
 from evaluation.models import EvaluationRun, Score, Submission, TrainingRun
+from evaluation.models.runs import REPEATABLE
 from evaluation.queue import leases
 from evaluation.runs.execute import CannotFetch, execute
 from evaluation.runs.selectors import cost_cents, counting
-from evaluation.runs.services import claim_next
+from evaluation.runs.services import claim_next, run_again
 from evaluation.sandbox import choose as runners
 from evaluation.sandbox import containers, images
 from tests.support.evaluations import (
@@ -123,8 +125,21 @@ def test_without_a_plain_result_a_perturbed_run_says_what_to_do(task, version, r
     runner.ending = Ending(Outcome.TIMEOUT, Usage(1.0), "Too slow.")
     work(plain)
     work(perturbed)
-    assert (perturbed.state, perturbed.outcome) == (State.FAILED, Outcome.INFRASTRUCTURE)
+    assert (perturbed.state, perturbed.outcome) == (State.FAILED, Outcome.TIMEOUT)
     assert perturbed.error
+    assert not perturbed.may_repeat  # as the plain one, whose result stands
+    with pytest.raises(Refused):
+        run_again(run=perturbed, actor=None)
+
+
+@pytest.mark.parametrize("outcome", REPEATABLE)
+def test_a_perturbed_run_comes_back_with_its_plain_one(task, version, runner, outcome):
+    model = accepted_model(task)
+    plain = queued_run(model, version, state=State.FAILED, outcome=outcome)
+    perturbed = work(queued_run(model, version, "fairness"))
+    assert (perturbed.state, perturbed.outcome) == (State.FAILED, outcome)
+    run_again(run=plain, actor=None)
+    assert EvaluationRun.objects.filter(suite="fairness", number=2, state=State.QUEUED).exists()
 
 
 def test_a_predictions_file_needs_no_runner(task, version):

@@ -136,7 +136,7 @@ def test_a_run_is_repeated_only_when_we_failed(task, version, alice):
 
 
 @pytest.mark.parametrize(
-    "outcome", sorted({*Outcome} - {Outcome.INFRASTRUCTURE, Outcome.OVER_BUDGET})
+    "outcome", sorted({*Outcome} - {Outcome.INFRASTRUCTURE, Outcome.AWAY, Outcome.OVER_BUDGET})
 )
 def test_what_a_model_came_to_stands(task, version, outcome):
     run = queued_run(accepted_model(task), version, state=State.FAILED, outcome=outcome)

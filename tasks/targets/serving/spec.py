@@ -14,6 +14,7 @@ from dynabench.lib.words import label_text
 
 from .errors import MisconfiguredError, ServingError
 from .folders import resolve_below
+from .hub import bound_waiting, hub_failure
 
 logger = logging.getLogger(__name__)
 
@@ -115,7 +116,10 @@ def shown_error(spec: ModelSpec, error: Exception) -> ServingError:
 
 
 def open_folder(spec: ModelSpec) -> ModelFolder:
-    """The folder of a spec, fetched first when it lives on a hub. Raises MisconfiguredError."""
+    """Return the folder of a spec, fetched first when it lives on a hub.
+
+    Raises MisconfiguredError and HubAwayError.
+    """
     try:
         return _opened(spec)
     except MisconfiguredError as error:
@@ -188,7 +192,7 @@ def _packaged(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
 def find_weights(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
     """The folder of a spec, fetched first when it lives on a hub, and its weights.
 
-    Raises MisconfiguredError, also for pickled weights.
+    Raises MisconfiguredError, also for pickled weights, and HubAwayError.
     """
     try:
         return _found(spec)
@@ -216,16 +220,23 @@ def _local_folder(spec: ModelSpec) -> Path | None:
 
 
 def fetch(spec: ModelSpec) -> Path:
-    """The folder of a hub id at its commit, of HUB_FILES alone. Raises MisconfiguredError."""
+    """Return the folder of a hub id at its commit, of HUB_FILES alone.
+
+    Raises MisconfiguredError and HubAwayError.
+    """
     check_pinned(spec)
     from huggingface_hub import snapshot_download
 
+    bound_waiting()
     try:
         return Path(
             snapshot_download(spec.source, revision=spec.revision, allow_patterns=HUB_FILES)
         )
     except Exception as error:  # the hub's client raises many kinds
-        raise MisconfiguredError(f"{spec.name}: cannot fetch {spec.source}: {error}") from error
+        failure = hub_failure(spec.name, spec.source, error)
+        if failure is None:
+            raise
+        raise failure from error
 
 
 def check_pinned(spec: ModelSpec) -> None:

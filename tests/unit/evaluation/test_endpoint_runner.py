@@ -107,8 +107,9 @@ def test_busy_may_be_said_as_often_as_there_is_time(examples: Path) -> None:
 @pytest.mark.parametrize(
     ("error", "outcome"),
     [
-        (EndpointError("no connection", "down"), Outcome.MODEL_ERROR),
-        (EndpointError("too slow", "slow"), Outcome.TIMEOUT),
+        (EndpointError("no connection", "down"), Outcome.AWAY),
+        (EndpointError("come later", "busy", permanent=True), Outcome.AWAY),
+        (EndpointError("too slow", "slow"), Outcome.AWAY),
         (EndpointError("no label", "rubbish"), Outcome.INVALID_OUTPUT),
         (EndpointError("the secret", "misconfigured", permanent=True), Outcome.MODEL_ERROR),
     ],
@@ -120,6 +121,21 @@ def test_what_does_not_pass_ends_the_run(
     assert ending.outcome == outcome
     assert str(error) in ending.sentence
     assert not answers
+
+
+def test_a_server_that_answered_others_in_time_is_a_slow_model(examples: Path) -> None:
+    batches: list[int] = []
+
+    def before(_: Any) -> None:
+        batches.append(1)
+        if len(batches) > 1:
+            raise EndpointError("too slow", "slow")
+
+    calls = replace(CALLS, at_once=1)
+    ending = EndpointRunner(Remote(before), calls).run(
+        MODEL, examples, Limits(), take=lambda _: None, beat=lambda: None
+    )
+    assert ending.outcome == Outcome.TIMEOUT
 
 
 def test_an_example_that_is_declined_is_left_out(examples: Path) -> None:

@@ -1,0 +1,75 @@
+"""What it means that a hub gave no files: its own failure, or something that a person can mend."""
+
+from .errors import MisconfiguredError, ServingError, TryLaterError
+
+SECONDS = 20.0
+"""How long a hub may send nothing before it counts as away."""
+LATER = (408, 425, 429)
+"""Statuses of a client's errors that say nothing against the request."""
+
+
+class HubAwayError(TryLaterError):
+    """The hub does not answer, is failing or asks us to come later. The model may be well."""
+
+    code = "hub_away"
+    retry_after = 60
+
+
+def bound_waiting() -> None:
+    """Let the hub's client give up; by itself it waits for ever."""
+    from huggingface_hub import get_session
+
+    get_session().timeout = SECONDS
+
+
+def hub_failure(name: str, source: str, error: Exception) -> ServingError | None:
+    """Return what a failed fetch of the hub's client means; None where the hub has no part in it.
+
+    MisconfiguredError names the cure for a definite no. HubAwayError: the same fetch may succeed.
+    """
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        OfflineModeIsEnabled,
+        RemoteEntryNotFoundError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    if isinstance(error, LocalEntryNotFoundError) and isinstance(error.__cause__, Exception):
+        error = error.__cause__  # of the request; this one only says that there is no copy here
+    if isinstance(error, OfflineModeIsEnabled):
+        problem = "this site asks no hub (HF_HUB_OFFLINE). Submit its files as a folder"
+    elif isinstance(error, GatedRepoError):
+        problem = (
+            "the hub gives it only to people who accepted its terms. Submit its files as a folder, "
+            "if these terms allow it"
+        )
+    elif isinstance(error, RepositoryNotFoundError):
+        problem = (
+            "the hub has no such model that everybody may read. Check the id, or make it public"
+        )
+    elif isinstance(error, RevisionNotFoundError):
+        problem = "the hub has no such commit of it. Copy the commit from the model's history"
+    elif isinstance(error, RemoteEntryNotFoundError):
+        problem = f"the hub lacks a file of it: {error}"
+    elif isinstance(error, HFValidationError):
+        problem = str(error)
+    else:
+        return _by_status(name, source, error)
+    return MisconfiguredError(f"{name}: cannot fetch {source}: {problem}.")
+
+
+def _by_status(name: str, source: str, error: Exception) -> ServingError | None:
+    from huggingface_hub.errors import HTTPError
+
+    status = getattr(getattr(error, "response", None), "status_code", 0)
+    if 400 <= status < 500 and status not in LATER:
+        return MisconfiguredError(f"{name}: cannot fetch {source}: the hub refuses it: {error}")
+    if status:
+        return HubAwayError(f"The hub does not give {source} at present: it answers {status}.")
+    if isinstance(error, (HTTPError, ConnectionError, TimeoutError, FileNotFoundError)):
+        why = type(error).__name__
+        return HubAwayError(f"The hub does not answer ({why}), so {source} cannot be fetched now.")
+    return None
