@@ -8,11 +8,12 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import openai
 import pytest
 from django.test import override_settings
+from pydantic import BaseModel, Field
 
 from dynabench.accounts.services import annotator_of
 from evaluation.jobs import ask_llm_judge
@@ -23,6 +24,7 @@ from leaderboard.arena.report import report_of
 from leaderboard.models import Battle, Contestant
 from tasks.models import TargetModel, Task
 from tasks.targets.connect import endpoint_of
+from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.serving.generation.decoder import Decoder
 from tasks.targets.serving.generation.model import ROWS, LanguageModel
 from tasks.targets.serving.registry import ModelRegistry
@@ -147,6 +149,67 @@ def test_eight_at_once_are_answered_as_one_by_one(client: openai.OpenAI) -> None
         ask(word)
     # The order of sums differs with the batch, so that a near tie may fall the other way.
     assert sum(together[word] == answers[word] for word in words) >= 6
+
+
+class Sentiment(BaseModel):
+    """A choice as people write it for a client: a class with names and descriptions."""
+
+    label: Literal["positive", "negative"] = Field(description="what it is")
+
+
+def test_a_class_of_one_choice_is_answered_whole_and_streamed(client: openai.OpenAI) -> None:
+    asked = {"model": "smol", "messages": CAPITAL, "response_format": Sentiment, "max_tokens": 20}
+    parsed = client.chat.completions.parse(**asked).choices[0].message.parsed
+    with client.chat.completions.stream(**asked) as stream:
+        streamed = stream.get_final_completion().choices[0].message.parsed
+    assert parsed is not None
+    assert parsed == streamed
+
+
+def test_a_stream_tells_the_logprobs_that_the_whole_answer_has(client: openai.OpenAI) -> None:
+    asked = {"model": "smol", "messages": CAPITAL, "max_tokens": 4, "logprobs": True}
+    whole = client.chat.completions.create(**asked).choices[0].logprobs
+    pieces = [piece.choices[0] for piece in client.chat.completions.create(**asked, stream=True)]
+    told = [one.token for piece in pieces if piece.logprobs for one in piece.logprobs.content]
+    assert told == [one.token for one in whole.content]
+    assert len(told) == 4
+
+
+def test_a_load_test_counts_tokens_beyond_the_end(client: openai.OpenAI) -> None:
+    asked = {"model": "smol", "messages": CAPITAL, "max_tokens": 24, "extra_body": {"top_k": -1}}
+    plain = client.chat.completions.create(**asked)
+    asked["extra_body"] = {"ignore_eos": True}
+    pieces = client.chat.completions.create(
+        **asked, stream=True,
+        stream_options={"include_usage": True, "continuous_usage_stats": True},
+    )  # fmt: skip
+    counts = [piece.usage.completion_tokens for piece in pieces if piece.usage]
+    assert plain.usage.completion_tokens < counts[-1] == 24
+    assert counts == sorted(counts)
+    assert len(counts) > 10
+
+
+def test_a_text_over_the_context_is_too_long_for_our_own_adapter(url: str) -> None:
+    target = TargetModel(
+        task=Task(code="free", config_text=MINIMAL), name="smol", adapter="openai_chat", url=url,
+        options={"model": "smol"},
+    )  # fmt: skip
+    with (
+        override_settings(TARGET_PRIVATE_HOSTS=["127.0.0.1"]),
+        pytest.raises(EndpointError) as refused,
+    ):
+        endpoint_of(target).predict([{"text": "word " * 3000}], deadline_seconds=60)
+    assert refused.value.reason == "too_long"
+
+
+def test_other_routes_of_openai_are_refused_as_its_clients_read_it(client: openai.OpenAI) -> None:
+    for ask in (
+        lambda: client.responses.create(model="smol", input="Hello"),
+        lambda: client.embeddings.create(model="smol", input="Hello"),
+    ):
+        with pytest.raises(openai.NotFoundError) as refused:
+            ask()
+        assert refused.value.code == "not_found"
 
 
 @pytest.mark.parametrize(

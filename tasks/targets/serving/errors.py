@@ -21,6 +21,12 @@ class BadRequestError(ServingError):
     code = "invalid"
 
 
+class TooLongError(BadRequestError):
+    """The prompt does not fit into the model, by the code that OpenAI's clients know."""
+
+    code = "context_length_exceeded"
+
+
 def wrong_field(name: str, message: str) -> BadRequestError:
     """The error for one field; the message goes on after its name."""
     return BadRequestError(f"{name} {message}", fields={name: message})
@@ -38,6 +44,12 @@ class UnknownError(ServingError):
 
     status = 404
     code = "not_found"
+
+
+class UnknownModelError(UnknownError):
+    """No model of this name, by the code that OpenAI's clients know."""
+
+    code = "model_not_found"
 
 
 class WrongMethodError(ServingError):

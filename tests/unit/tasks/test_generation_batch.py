@@ -114,6 +114,39 @@ def test_an_answer_ends_by_itself_or_at_its_limit(batch: Batch, tokenizer: Token
     assert (whole.one.written, cut.one.written) == (5, 3)  # the end is a token too
 
 
+def test_a_choice_may_end_where_another_goes_on(batch: Batch, tokenizer: Tokenizer) -> None:
+    shorter, longer = (
+        Asked(tokenizer, "y", choices=("z", "za")),
+        Asked(tokenizer, "a", choices=("b", "bc")),
+    )
+    for asked in (shorter, longer):
+        batch.submit(asked.one)
+    assert shorter.answer() == ("z", "stop")  # after z the end is likeliest
+    assert longer.answer() == ("bc", "stop")
+
+
+def test_an_end_that_is_ignored_ends_nothing(batch: Batch, tokenizer: Tokenizer) -> None:
+    asked = Asked(tokenizer, "y", ignores_end=True, max_tokens=4)
+    batch.submit(asked.one)
+    assert asked.answer()[1] == "length"
+    assert asked.one.written == 4
+
+
+def test_each_token_is_told_with_one_piece(batch: Batch, tokenizer: Tokenizer) -> None:
+    """Also the one that ends the answer, and those whose text was held back for a stop text."""
+    asked = Asked(tokenizer, "t", logprobs=1, stop=("wxz",))
+    batch.submit(asked.one)
+    pieces = [asked.told.get(timeout=10)]
+    while not pieces[-1].reason:  # type: ignore[union-attr]
+        pieces.append(asked.told.get(timeout=10))
+    told = [one for piece in pieces for one in piece.told]  # type: ignore[union-attr]
+    assert told == asked.one.told
+    assert [one.token for one in told] == [*map(LETTERS.index, "uvwxyz"), END]
+    counts = [piece.written for piece in pieces]  # type: ignore[union-attr]
+    assert counts == sorted(counts)
+    assert counts[-1] == 7
+
+
 def test_a_choice_is_one_of_its_texts_whatever_is_likelier(
     batch: Batch, tokenizer: Tokenizer
 ) -> None:

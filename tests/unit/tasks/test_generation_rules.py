@@ -22,7 +22,7 @@ from tasks.targets.serving.generation.text import Text, held_back
 LOGITS = np.log(np.array([0.1, 0.5, 0.15, 0.25], np.float32))
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
 
-IN_SCHEMA = "response_format.json_schema.json_schema.schema"
+IN_SCHEMA = "response_format.json_schema.schema"
 
 
 def schema(**changes: object) -> dict[str, object]:
@@ -168,11 +168,12 @@ def test_parts_and_the_developer_are_read() -> None:
         ({"n": 2}, "n"),
         ({"seed": 1.5}, "seed"),
         ({"stop": [""] * 17}, "stop"),
-        ({"tools": []}, "tools"),
+        ({"tools": [{}]}, "tools"),
         ({"presence_penalty": 0.5}, "presence_penalty"),
         ({"logit_bias": {"1": 5}}, "logit_bias"),
-        ({"response_format": {"type": "json_object"}}, "response_format"),
-        ({"response_format": schema(required=[])}, "response_format"),
+        ({"response_format": {"type": "json_object"}}, "response_format.type"),
+        ({"response_format": {"type": "json_schema"}}, "response_format.json_schema"),
+        ({"response_format": schema(required=["b"])}, f"{IN_SCHEMA}.required"),
         ({"response_format": schema(type="array")}, f"{IN_SCHEMA}.type"),
         ({"response_format": schema(properties={})}, f"{IN_SCHEMA}.properties"),
         (
@@ -180,7 +181,7 @@ def test_parts_and_the_developer_are_read() -> None:
             f"{IN_SCHEMA}.properties.a.enum",
         ),
         ({"response_format": schema(), "stop": "x"}, "stop"),
-        ({"stream": True, "logprobs": True}, "logprobs"),
+        ({"messages": ["Hello"]}, "messages.0"),
     ],
 )
 def test_what_is_not_served_is_refused_by_name(change: dict[str, object], named: str) -> None:

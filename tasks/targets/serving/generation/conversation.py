@@ -34,10 +34,13 @@ class Told:
 @dataclass(frozen=True)
 class Piece:
     """More of an answer. The last one has a reason: `stop` (the model or a stop text ended it) or
-    `length` (it was cut at the limit)."""
+    `length` (it was cut at the limit). told: the tokens since the piece before, where they are
+    told; written: the tokens of the answer so far."""
 
     text: str
     reason: Reason | None = None
+    told: Sequence[Told] = ()
+    written: int = 0
 
 
 Tell = Callable[[Piece | Exception], None]
@@ -70,6 +73,7 @@ class Conversation:
         self.prompt = len(self.ids)
         self._chance = np.random.default_rng(self.sampling.seed)
         self._gone = threading.Event()
+        self._shown = 0  # of the tokens that are told, so many went with a piece
 
     @property
     def written(self) -> int:
@@ -117,13 +121,16 @@ class Conversation:
         if reason:
             shown += self.text.rest()
         if shown or reason:
-            self.tell(Piece(shown, reason))
+            told, self._shown = tuple(self.told[self._shown :]), len(self.told)
+            self.tell(Piece(shown, reason, told, self.written))
         return reason
 
     def _left(self) -> set[int]:
         """The tokens with which what is written may go on to a choice; none: it is one, or free."""
         now, answer = self.written, self.ids[self.prompt :]
-        return {one[now] for one in self.choices if [*one[:now]] == answer and one[now:]}
+        longer = {one[now] for one in self.choices if [*one[:now]] == answer and one[now:]}
+        is_whole = any([*one] == answer for one in self.choices)
+        return longer | self.ends if longer and is_whole else longer  # it is 1, or becomes 10
 
     def _note(self, token: int, logarithms: np.ndarray) -> None:  # type: ignore[type-arg]
         top = likeliest(logarithms, self.sampling.logprobs or 0)
@@ -142,5 +149,7 @@ def conversation(
 ) -> Conversation:
     """A conversation that nothing was written of; `deadline` is a point of time.monotonic()."""
     text = Text(tokenizer, sampling.stop)
+    if sampling.ignores_end:
+        ends = frozenset()
     choices = [tokenizer.encode(one, add_special_tokens=False).ids for one in sampling.choices]
     return Conversation(list(ids), sampling, tell, deadline, text, ends, echo, choices)

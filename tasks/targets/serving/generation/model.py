@@ -8,7 +8,7 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from tasks.targets.serving.errors import BadRequestError, MisconfiguredError, wrong_field
+from tasks.targets.serving.errors import MisconfiguredError, TooLongError, wrong_field
 from tasks.targets.serving.generation.batch import Batch
 from tasks.targets.serving.generation.build import build_decoder
 from tasks.targets.serving.generation.conversation import Conversation, Tell, conversation
@@ -89,9 +89,9 @@ class LanguageModel:
         if max(ids) >= self.tokenizer.get_vocab_size():
             raise wrong_field("prompt", f"has {max(ids)}, which is no token of the model.")
         if len(ids) >= self.context:
-            raise BadRequestError(
-                f"The prompt has {len(ids)} tokens; prompt and answer together have at most "
-                f"{self.context}. Shorten it."
+            raise TooLongError(
+                f"This model's maximum context length is {self.context} tokens, prompt and answer "
+                f"together. The prompt has {len(ids)}. Shorten it."
             )
         left = self.context - len(ids)
         limited = Sampling(**{**vars(sampling), "max_tokens": min(sampling.max_tokens, left)})

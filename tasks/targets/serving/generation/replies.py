@@ -37,7 +37,7 @@ class Reply:
 
     def __init__(self, kind: str, model: str, fingerprint: str, tokenizer: Tokenizer) -> None:
         self._is_chat, self._tokenizer = kind == "chat.completion", tokenizer
-        self._object = kind
+        self._object, self._offset = kind, 0  # characters of the tokens told so far
         self._head = {
             "id": f"{'chatcmpl' if self._is_chat else 'cmpl'}-{secrets.token_hex(12)}",
             "created": int(time.time()),
@@ -53,7 +53,12 @@ class Reply:
             self._choice(number, one, text, reason, echo)
             for number, (one, text, reason) in enumerate(written)
         ]
-        usage = _usage([one for one, _, _ in written])
+        each = [one for one, _, _ in written]
+        usage = _usage(
+            sum(one.prompt for one in each),
+            sum(one.written for one in each),
+            sum(one.cached for one in each),
+        )
         return {**self._head, "object": self._object, "choices": choices, "usage": usage}
 
     def first(self) -> Iterator[bytes]:
@@ -61,33 +66,46 @@ class Reply:
         if self._is_chat:
             yield self._chunk({"delta": {"role": "assistant", "content": ""}}, None)
 
-    def piece(self, piece: Piece) -> Iterator[bytes]:
-        """The events of one piece."""
-        text = {"delta": {"content": piece.text}} if self._is_chat else {"text": piece.text}
+    def piece(self, piece: Piece, usage: dict[str, Any] | None = None) -> Iterator[bytes]:
+        """The events of one piece; `usage` goes with each of them."""
+        logprobs = self._logprobs(piece.told) if piece.told else None
         if piece.text:
-            yield self._chunk(text, None)
+            text = {"delta": {"content": piece.text}} if self._is_chat else {"text": piece.text}
+            yield self._chunk({**text, "logprobs": logprobs}, None, usage)
+            logprobs = None
         if piece.reason:
-            yield self._chunk({"delta": {}} if self._is_chat else {"text": ""}, piece.reason)
+            end: dict[str, Any] = {"delta": {}} if self._is_chat else {"text": ""}
+            yield self._chunk({**end, "logprobs": logprobs}, piece.reason, usage)
 
     def usage(self, one: Conversation) -> bytes:
         """The event with the number of tokens."""
         head = {**self._head, "object": self._streamed}
-        return event({**head, "choices": [], "usage": _usage([one])})
+        return event({**head, "choices": [], "usage": usage_of(one, one.written)})
 
     @property
     def _streamed(self) -> str:
         return f"{self._object}.chunk" if self._is_chat else self._object
 
-    def _chunk(self, what: dict[str, Any], reason: Reason | None) -> bytes:
-        choice = {"index": 0, **what, "logprobs": None, "finish_reason": reason}
-        return event({**self._head, "object": self._streamed, "choices": [choice]})
+    def _chunk(
+        self, what: dict[str, Any], reason: Reason | None, usage: dict[str, Any] | None = None
+    ) -> bytes:
+        choice = {"index": 0, "logprobs": None, **what, "finish_reason": reason}
+        more = {} if usage is None else {"usage": usage}
+        return event({**self._head, "object": self._streamed, "choices": [choice], **more})
+
+    def _logprobs(self, told: Sequence[Told]) -> dict[str, Any]:
+        if self._is_chat:
+            return self._in_chat(told)
+        logprobs = self._in_text(told, self._offset)
+        self._offset += sum(map(len, logprobs["tokens"]))
+        return logprobs
 
     def _choice(
         self, number: int, one: Conversation, text: str, reason: Reason, echo: bool
     ) -> dict[str, Any]:
         logprobs = None
         if one.sampling.logprobs is not None:
-            logprobs = self._in_chat(one.told) if self._is_chat else self._in_text(one.told)
+            logprobs = self._in_chat(one.told) if self._is_chat else self._in_text(one.told, 0)
         if echo:
             prompt = one.ids[: one.prompt]
             text = self._tokenizer.decode(prompt, skip_special_tokens=False) + text
@@ -111,7 +129,8 @@ class Reply:
             ]
         }
 
-    def _in_text(self, told: Sequence[Told]) -> dict[str, Any]:
+    def _in_text(self, told: Sequence[Told], offset: int) -> dict[str, Any]:
+        """`offset`: of the characters before them."""
         words = [self._word(one.token) for one in told]
         return {
             "tokens": words,
@@ -120,7 +139,7 @@ class Reply:
                 None if one.logprob is None else {self._word(t): value for t, value in one.top}
                 for one in told
             ],
-            "text_offset": [sum(map(len, words[:n])) for n in range(len(words))],
+            "text_offset": [offset + sum(map(len, words[:n])) for n in range(len(words))],
         }
 
     def _word(self, token: int) -> str:
@@ -128,11 +147,15 @@ class Reply:
         return word
 
 
-def _usage(written: Sequence[Conversation]) -> dict[str, Any]:
-    read, new = (sum(getattr(one, name) for one in written) for name in ("prompt", "written"))
+def usage_of(one: Conversation, written: int) -> dict[str, Any]:
+    """How many tokens a conversation has, of which so many were written."""
+    return _usage(one.prompt, written, one.cached)
+
+
+def _usage(prompt: int, written: int, cached: int) -> dict[str, Any]:
     return {
-        "prompt_tokens": read,
-        "completion_tokens": new,
-        "total_tokens": read + new,
-        "prompt_tokens_details": {"cached_tokens": sum(one.cached for one in written)},
+        "prompt_tokens": prompt,
+        "completion_tokens": written,
+        "total_tokens": prompt + written,
+        "prompt_tokens_details": {"cached_tokens": cached},
     }

@@ -1,36 +1,74 @@
 """Requests in OpenAI's protocol, checked. What is not served is refused, never ignored."""
 
-import json
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import ErrorDetails
 
-from tasks.targets.serving.errors import wrong_field
+from tasks.targets.serving.errors import BadRequestError, wrong_field
+from tasks.targets.serving.generation.parameters import without_unused
 from tasks.targets.serving.generation.sampling import Sampling
+from tasks.targets.serving.generation.schemas import choices_of
 
 DEFAULT_TOKENS = 512  # of an answer whose request names no limit
 MAX_TURNS = 256
 MAX_PROMPTS = 64
-MAX_CHOICES = 64
 
 Count = Annotated[int, Field(ge=1)]
 Ids = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
 Item = TypeVar("Item")
 Several = Annotated[list[Item], Field(min_length=1, max_length=MAX_PROMPTS)]
-Off = Literal[0, False] | None
-"""A parameter that may be named, but only to say that it is not used."""
+Usage = Literal["never", "last", "always"]
+PLAIN, PARTS = "<text>", "<parts>"  # forms of a content, of which errors do not speak
+SAID: Mapping[str, str] = {
+    "extra_forbidden": "is not served here",
+    "missing": "is missing",
+    "model_type": "must be an object",
+}
+"""What is said of an error of pydantic in words of our own."""
 
 
 class _Part(BaseModel):
-    type: Literal["text"]
-    text: str
+    """A part of a content: a text, or what the model said instead of an answer."""
+
+    type: Literal["text", "refusal"]
+    text: Annotated[str, Field(validation_alias=AliasChoices("text", "refusal"))]
+
+
+def _form(content: Any) -> str:
+    return PARTS if isinstance(content, list) else PLAIN
 
 
 class _Message(BaseModel):
+    """One turn. What else clients write in it (`name`, `annotations`) changes no prompt here."""
+
     role: Literal["system", "developer", "user", "assistant"]
-    content: str | list[_Part]
+    content: Annotated[
+        Annotated[str, Tag(PLAIN)] | Annotated[list[_Part], Tag(PARTS)], Discriminator(_form)
+    ]
+    tool_calls: Annotated[list[Any], Field(max_length=0)] | None = None
+    function_call: None = None
+    audio: None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_refusal(cls, value: Any) -> Any:
+        """A model's turn may have no content: it refused, or wrote nothing."""
+        is_without = isinstance(value, Mapping) and value.get("content", "") is None
+        if is_without and value.get("role") == "assistant" and not value.get("tool_calls"):
+            return {**value, "content": value.get("refusal") or ""}
+        return value
 
     @property
     def plain(self) -> dict[str, str]:
@@ -41,50 +79,39 @@ class _Message(BaseModel):
 
 
 class _StreamOptions(BaseModel):
-    include_usage: bool = False
+    include_usage: bool | None = None
+    continuous_usage_stats: bool | None = None
+    include_obfuscation: bool | None = None  # dummy letters against listeners: none are sent
 
 
-class _Strict(BaseModel):
+class _Schema(BaseModel):
+    """What a client writes around a JSON schema. Answers follow it, `strict` or not."""
+
     model_config = ConfigDict(extra="forbid")
 
-
-class _Plain(_Strict):
-    type: Literal["text"]
-
-
-class _Choice(_Strict):
-    type: Literal["string"]
-    enum: Annotated[list[str], Field(min_length=1, max_length=MAX_CHOICES)]
-
-
-class _Chosen(_Strict):
-    """A JSON object whose only member is one of some texts; other schemas are not served."""
-
-    type: Literal["object"]
-    properties: Annotated[dict[str, _Choice], Field(min_length=1, max_length=1)]
-    required: list[str]
-    additionalProperties: Literal[False]
-
-
-class _Schema(_Strict):
     name: str
-    strict: Literal[True]
-    value: Annotated[_Chosen, Field(alias="schema")]
+    description: str | None = None
+    strict: bool | None = None
+    value: Annotated[dict[str, Any], Field(alias="schema")]
 
 
-class _Structured(_Strict):
-    type: Literal["json_schema"]
-    json_schema: _Schema
+class _Format(BaseModel):
+    model_config = ConfigDict(extra="forbid")
 
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """Each answer that the schema allows, as JSON."""
-        ((name, choice),) = self.json_schema.value.properties.items()
-        return tuple(json.dumps({name: one}, ensure_ascii=False) for one in choice.enum)
+    type: Literal["text", "json_schema"]
+    json_schema: _Schema | None = None
+
+    def choices(self) -> tuple[str, ...]:
+        """Return each answer that the schema allows, as JSON; none: the answer is free."""
+        if self.type == "text":
+            return ()
+        if self.json_schema is None:
+            raise wrong_field("response_format.json_schema", "is missing.")
+        return choices_of(self.json_schema.value, "response_format.json_schema.schema")
 
 
 class _Body(BaseModel):
-    """What both kinds of requests may hold. `user` and the like change no answer."""
+    """What both kinds of requests may hold, without what is off (see `without_unused`)."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -92,20 +119,19 @@ class _Body(BaseModel):
     max_tokens: int | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
-    seed: Annotated[int, Field(ge=0)] | None = None
+    seed: int | None = None
     stop: str | Annotated[list[str], Field(max_length=16)] | None = None
     stream: bool | None = None
     stream_options: _StreamOptions | None = None
-    n: Literal[1] | None = None
-    presence_penalty: Off = None
-    frequency_penalty: Off = None
-    logit_bias: Annotated[dict[str, float], Field(max_length=0)] | None = None
-    user: str | None = None
+    ignore_eos: bool | None = None
 
     @property
-    def with_usage(self) -> bool:
-        """Whether a stream ends with the number of tokens."""
-        return self.stream_options is not None and self.stream_options.include_usage
+    def usage(self) -> Usage:
+        """Where a stream tells the number of tokens."""
+        how = self.stream_options
+        if how is None or not how.include_usage:
+            return "never"
+        return "always" if how.continuous_usage_stats else "last"
 
     def sampling(self) -> Sampling:
         """How to write."""
@@ -115,10 +141,11 @@ class _Body(BaseModel):
             max_tokens=DEFAULT_TOKENS if limit is None else limit,
             temperature=self.temperature or 0.0,
             top_p=1.0 if self.top_p is None else self.top_p,
-            seed=self.seed,
+            seed=None if self.seed is None else self.seed % 2**64,  # those below 0 are seeds, too
             stop=tuple(stop),
             logprobs=self.told(),
             choices=self.choices(),
+            ignores_end=bool(self.ignore_eos),
         )
 
     def choices(self) -> tuple[str, ...]:
@@ -145,22 +172,14 @@ class ChatRequest(_Body):
     max_completion_tokens: Count | None = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
-    response_format: Annotated[_Plain | _Structured, Field(discriminator="type")] | None = None
-    store: Literal[False] | None = None
+    response_format: _Format | None = None
 
     def choices(self) -> tuple[str, ...]:
-        how = self.response_format
-        return how.texts if isinstance(how, _Structured) else ()
+        return self.response_format.choices() if self.response_format else ()
 
     def check(self) -> None:
         if self.choices() and self.stop:
             raise wrong_field("stop", "is not served beside a schema.")
-        if isinstance(how := self.response_format, _Structured):
-            schema = how.json_schema.value
-            if schema.required != [*schema.properties]:
-                raise wrong_field("response_format", "must require its only property.")
-        if self.stream and self.logprobs:
-            raise wrong_field("logprobs", "are not told in streams.")
 
     def limit(self) -> int | None:
         return self.max_completion_tokens or self.max_tokens
@@ -176,12 +195,10 @@ class CompletionRequest(_Body):
     max_tokens: Annotated[int, Field(ge=0)] | None = None
     logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
     echo: bool | None = None
-    best_of: Literal[1] | None = None
-    suffix: Literal[""] | None = None
 
     def check(self) -> None:
-        if self.stream and (len(self.prompts) > 1 or self.logprobs is not None or self.echo):
-            raise wrong_field("stream", "answers one prompt, without logprobs and echo.")
+        if self.stream and (len(self.prompts) > 1 or self.echo):
+            raise wrong_field("stream", "answers one prompt, without echo.")
 
     @property
     def prompts(self) -> Sequence[str | list[int]]:
@@ -204,19 +221,24 @@ def read(kind: type[Body], value: Any) -> Body:
     if not isinstance(value, Mapping):
         raise wrong_field("body", "must be a JSON object.")
     try:
-        body = kind.model_validate(value)
+        body = kind.model_validate(without_unused(value, kind.model_fields))
     except ValidationError as error:
-        found = error.errors(include_url=False)
-        # Where a value may be of several kinds, each of them says what it lacks.
-        place = list(takewhile(lambda part: not _is_kind(part), found[0]["loc"]))
-        said = found[0]["msg"][0].lower() + found[0]["msg"][1:]
-        if found[0]["type"] == "extra_forbidden":
-            said = "is not served here"
-        elif len(place) < len(found[0]["loc"]):
-            said = "is of the wrong kind, empty or too long"
-        raise wrong_field(".".join(map(str, place)), f"{said}.") from None
+        raise _named(error.errors(include_url=False)[0]) from None
     body.check()
     return body
+
+
+def _named(found: ErrorDetails) -> BadRequestError:
+    """The error that names the parameter, by what pydantic says of it."""
+    parts = [part for part in found["loc"] if part not in (PLAIN, PARTS)]
+    # Where a value may be of several kinds, each of them says what it lacks.
+    place = list(takewhile(lambda part: not _is_kind(part), parts))
+    said = (found["msg"][0].lower() + found["msg"][1:]).removeprefix("input ")
+    if found["type"] in SAID:
+        said = SAID[found["type"]]
+    elif len(place) < len(parts):
+        said = "is of the wrong kind, empty or too long"
+    return wrong_field(".".join(map(str, place)), f"{said}.")
 
 
 def _is_kind(part: int | str) -> bool:

@@ -16,13 +16,34 @@ from tasks.targets.serving.bodies import (
     only,
     parse,
 )
-from tasks.targets.serving.errors import BadRequestError, ServingError, UnknownError
+from tasks.targets.serving.errors import (
+    BadRequestError,
+    ServingError,
+    UnknownError,
+    UnknownModelError,
+)
 from tasks.targets.serving.generation.conversation import Conversation, Piece, Reason, Tell
 from tasks.targets.serving.generation.model import LanguageModel
-from tasks.targets.serving.generation.replies import DONE, Reply, as_openai_error, event
-from tasks.targets.serving.generation.requests import ChatRequest, CompletionRequest, read
+from tasks.targets.serving.generation.replies import (
+    DONE,
+    Reply,
+    as_openai_error,
+    event,
+    usage_of,
+)
+from tasks.targets.serving.generation.requests import (
+    ChatRequest,
+    CompletionRequest,
+    Usage,
+    read,
+)
 
 FAILED = "The model failed on this input. The server's log says why."
+NO_ROUTE = (
+    "There is no such route. Language models are asked at /v1/chat/completions or "
+    "/v1/completions, and listed at /v1/models. Where your client asks /v1/responses, set it to "
+    "chat completions."
+)
 WAIT_SECONDS = 300.0  # of callers that name no deadline
 Answer = dict[str, Any] | AsyncIterator[bytes]
 
@@ -48,7 +69,7 @@ class OpenAIRoutes:
 
         task: the one that asks; None: whoever it is.
         """
-        match scope["path"].split("/"):
+        match scope["path"].rstrip("/").split("/"):
             case ["", "v1", "models"]:
                 only(scope["method"], "GET")
                 names = await asyncio.to_thread(self._registry.writers, task)
@@ -61,12 +82,17 @@ class OpenAIRoutes:
                 return await self._chat(scope, body, receive, task)
             case ["", "v1", "completions"]:
                 return await self._complete(scope, body, receive, task)
-        raise UnknownError("There is no such route. /v1/models lists the language models.")
+        raise UnknownError(NO_ROUTE)
 
     async def _find(self, name: str, task: int | None) -> LanguageModel:
         model = self._registry.recent(name, task)
         if model is None:  # a thread, because the database may be asked
-            model = await asyncio.to_thread(self._registry.get, name, task)
+            try:
+                model = await asyncio.to_thread(self._registry.get, name, task)
+            except UnknownError:
+                raise UnknownModelError(
+                    f"There is no model {name!r} here. GET /v1/models lists them."
+                ) from None
         if not isinstance(model, LanguageModel):
             raise BadRequestError(
                 f"{name} writes no texts. Ask it at /models/{name}/predict.",
@@ -85,7 +111,7 @@ class OpenAIRoutes:
         messages, sampling = [m.plain for m in request.messages], request.sampling()
         listener = _Listener([lambda tell: model.chat(messages, sampling, tell, deadline)], receive)
         reply = Reply("chat.completion", request.model, model.digest, model.tokenizer)
-        return await listener.answer(reply, stream=request.stream, usage=request.with_usage)
+        return await listener.answer(reply, stream=request.stream, usage=request.usage)
 
     async def _complete(
         self, scope: Message, body: bytearray, receive: Receive, task: int | None
@@ -103,9 +129,7 @@ class OpenAIRoutes:
 
         listener = _Listener([partial(begin, prompt) for prompt in prompts], receive)
         reply = Reply("text_completion", request.model, model.digest, model.tokenizer)
-        return await listener.answer(
-            reply, stream=request.stream, usage=request.with_usage, echo=echo
-        )
+        return await listener.answer(reply, stream=request.stream, usage=request.usage, echo=echo)
 
 
 class _Listener:
@@ -119,7 +143,7 @@ class _Listener:
         self._written: list[Conversation] = []
 
     async def answer(
-        self, reply: Reply, *, stream: bool | None, usage: bool, echo: bool = False
+        self, reply: Reply, *, stream: bool | None, usage: Usage, echo: bool = False
     ) -> Answer:
         """The body, or the events of a stream whose first piece is there. Raises ServingError."""
         gone = self._loop.create_task(_disconnected(self._receive, self._let_go))
@@ -161,19 +185,21 @@ class _Listener:
         return [(one, texts[n], reasons[n]) for n, one in enumerate(self._written)]
 
     async def _events(
-        self, reply: Reply, piece: Piece, usage: bool, gone: "asyncio.Task[None]"
+        self, reply: Reply, piece: Piece, usage: Usage, gone: "asyncio.Task[None]"
     ) -> AsyncIterator[bytes]:
+        (one,) = self._written
         try:
             for line in reply.first():
                 yield line
             while True:
-                for line in reply.piece(piece):
+                now = usage_of(one, piece.written) if usage == "always" else None
+                for line in reply.piece(piece, now):
                     yield line
                 if piece.reason:
                     break
                 piece = (await self._next())[1]
-            if usage:
-                yield reply.usage(self._written[0])
+            if usage != "never":
+                yield reply.usage(one)
             yield DONE
         except ServingError as error:  # the status is sent already
             yield event(as_openai_error(error))

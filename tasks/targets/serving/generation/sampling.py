@@ -17,7 +17,8 @@ class Sampling:
     top_p: only the likeliest tokens that together have this probability; seed: the same one draws
     the same; stop: texts that end the answer and are not part of it; logprobs: so many of the
     likeliest tokens are told for each token, None: none are; choices: the answer is one of these
-    texts, none: it is free.
+    texts, none: it is free; ignores_end: the model's own end does not end it, as programs ask that
+    measure speed.
     """
 
     max_tokens: int
@@ -27,6 +28,7 @@ class Sampling:
     stop: tuple[str, ...] = ()
     logprobs: int | None = None
     choices: tuple[str, ...] = ()
+    ignores_end: bool = False
 
 
 def choose(logits: Logits, sampling: Sampling, chance: np.random.Generator) -> int:
