@@ -60,7 +60,10 @@ class TargetForm(_EndpointForm):
         help_text=_("Empty: our own model server, which loads `source`."),
     )
 
-    gpus = forms.BooleanField(label=_("Evaluated on a GPU"), required=False)
+    # The field is a number, and to Django's own check any number, 0 as well, is a ticked box.
+    gpus = forms.BooleanField(
+        label=_("Evaluated on a GPU"), required=False, widget=forms.CheckboxInput(check_test=bool)
+    )
 
     def clean_gpus(self) -> int:
         wanted = int(self.cleaned_data["gpus"])
