@@ -10,7 +10,7 @@ from datetime import datetime
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from annotation.models import GatePass
+from annotation.models import Attempt, GatePass
 from annotation.rules.care import BREAK, Limits, Rest, Seen, rest_of
 from dynabench.accounts.models import Annotator
 from dynabench.lib.errors import Refused
@@ -99,8 +99,19 @@ def note_told(*, annotator: Annotator, task: Task, seconds: int) -> None:
 
 
 def note_answered(*, annotator: Annotator, task: Task) -> None:
-    """A text was answered, or passed by."""
+    """A text was answered."""
     _note(annotator, task, lambda seen, now: seen.answered(now))
+
+
+def note_passed_by(*, annotator: Annotator, task: Task) -> None:
+    """A writer goes on to another text: one more was read, unless it counted with an answer."""
+    if not task.is_sensitive:
+        return
+    current = Attempt.objects.filter(
+        annotator=annotator, assignment__left_at=None, assignment__round__task=task
+    )
+    if not current.exists():
+        _note(annotator, task, lambda seen, now: seen.answered(now))
 
 
 def set_limits(*, annotator: Annotator, task: Task, own: Limits) -> None:

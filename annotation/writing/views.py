@@ -15,7 +15,13 @@ from annotation.attempts import services
 from annotation.attempts.conversation_services import keep_said
 from annotation.attempts.failures import FAILURES, NO_ANSWER
 from annotation.attempts.services import settle
-from annotation.care.services import care_of, check_rested, note_answered, note_shown
+from annotation.care.services import (
+    care_of,
+    check_rested,
+    note_answered,
+    note_passed_by,
+    note_shown,
+)
 from annotation.care.views import show_care
 from annotation.models import Assignment, Attempt, Example
 from annotation.moderation import report_context
@@ -158,7 +164,7 @@ def write_next(request: HttpRequest, code: str) -> HttpResponse:
     annotator = participant(request, task)
     if gate_is_shut(request, task):
         return redirect("annotation:gate", code=code)
-    note_answered(annotator=annotator, task=task)
+    note_passed_by(annotator=annotator, task=task)
     if (care := care_of(annotator, task)).rest in STOPS:
         return show_care(request, task, care)
     asked = request.POST.get("want", "")

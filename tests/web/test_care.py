@@ -7,7 +7,7 @@ import pytest
 import time_machine
 from django.utils import timezone
 
-from annotation.models import Example, GatePass
+from annotation.models import Assignment, Example, GatePass
 from dynabench.accounts.services import annotator_of
 from tests.support.factories import scripted_target
 from tests.support.judging import judge, write
@@ -66,6 +66,22 @@ def test_what_was_written_stays_in_the_form_when_the_day_is_over(as_alice, hate,
     assert 'data-rest="day"' in as_alice.get(WRITE).text
     clock.shift(timedelta(days=1))
     assert 'id="write-form"' in as_alice.get(WRITE).text
+
+
+def test_each_written_text_counts_once_and_one_passed_by_too(as_alice, hate, row, clock):
+    GatePass.objects.update(own_items=None)
+    scripted_target(hate, label="not-hate", prob={"hate": 0.2, "not-hate": 0.8})
+    as_alice.get(WRITE)
+    for count in (1, 2, 3):
+        Assignment.objects.update(goal="not-hate")
+        form = open_form(as_alice, WRITE) | {"text": f"Zorbians make good bread {count}."}
+        assert as_alice.post(WRITE, form, **HTMX).status_code == 200
+        as_alice.post(f"{WRITE}next/", {"want": "context"}, **HTMX)
+        row.refresh_from_db()
+        assert row.in_a_row == count
+    as_alice.post(f"{WRITE}next/", {"want": "context"}, **HTMX)
+    row.refresh_from_db()
+    assert row.in_a_row == 4
 
 
 def test_the_browser_s_seconds_are_bounded_and_count_in_all_tasks(as_alice, hate, row, clock):
