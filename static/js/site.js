@@ -95,6 +95,11 @@ for (const kind of ["input", "change"]) document.addEventListener(kind, (event) 
   if (event.target === typed()) count();
   else if (kind === "change") typed()?.dispatchEvent(new Event("draft"));
 });
+// Who comes to a shared machine next reads nothing of it: the server has what was typed.
+document.addEventListener("submit", ({ target }) => {
+  if (!target.matches("[data-signs-out]")) return;
+  Object.keys(localStorage).filter((key) => key.startsWith("draft-")).forEach((key) => localStorage.removeItem(key));
+});
 const count = () => {
   const box = typed(), counter = document.getElementById("counter");
   if (!box?.dataset.limit || !counter) return;

@@ -343,3 +343,13 @@ def test_without_javascript_a_slow_answer_comes_too(open_page, alice, nli, setti
     expect(page.get_by_role("heading", name="Still waiting")).to_be_visible()
     expect(verdict(page)).to_be_visible()
     expect(page).to_have_url(re.compile("/attempt/"))
+
+
+def test_signing_out_leaves_no_draft_on_the_machine(page, nli):
+    page.goto(WRITE)
+    text_box(page).fill(TEXT)
+    expect(page.locator("#draft-line")).to_contain_text("Draft saved")
+    assert page.evaluate("Object.keys(localStorage)") != []
+    page.locator("[data-signs-out] button").first.evaluate("button => button.click()")
+    expect(page.get_by_role("link", name="Sign in").first).to_be_attached()
+    assert page.evaluate("Object.keys(localStorage)") == []
