@@ -17,7 +17,7 @@ from django.db.migrations.executor import MigrationExecutor
 from evaluation.attacks.bench import Bench, Breach
 from evaluation.attacks.cases import CASES, Case
 from evaluation.contract import GIB
-from evaluation.operations import health
+from evaluation.operations import health, outside
 from evaluation.operations.cluster import check_cluster
 from evaluation.operations.health import Finding, State
 from evaluation.operations.stored_files import damages
@@ -64,11 +64,20 @@ def findings() -> Iterator[Finding]:
     yield database
     yield health.check_cache()
     yield health.check_stored_files()
+    yield outside.check_mail()
+    yield from outside.check_sign_in()
+    yield outside.check_address()
+    yield from outside.check_folders()
     if database.state != "bad":
         yield from check_connections()
         yield check_stored_models()
         yield health.check_queue()
         yield check_targets()
+        yield outside.check_contacts()
+        yield outside.check_failed_runs()
+        yield outside.check_erasure_log()
+        yield outside.check_backup()
+        yield outside.check_secrets()
     yield from check_disk()
     yield from check_engine()
     yield from check_cluster()
@@ -81,7 +90,23 @@ def check_migrations() -> Finding:
     if waiting:
         names = ", ".join(f"{migration.app_label} {migration.name}" for migration, _ in waiting)
         return Finding("database", "bad", f"Run manage.py migrate: {names}.")
+    if newer := newer_migrations(executor):
+        said = f"A newer release has migrated it: {', '.join(newer)}. Install that release."
+        return Finding("database", "note", said)
     return Finding("database", "ok", f"{connection.vendor}, all migrations applied")
+
+
+def newer_migrations(executor: MigrationExecutor) -> list[str]:
+    """The migrations that the database has and this version, which is older, does not."""
+    known = executor.loader.disk_migrations
+    newest: dict[str, str] = {}
+    for app, name in known:
+        newest[app] = max(newest.get(app, ""), name)
+    return sorted(
+        f"{app} {name}"
+        for app, name in executor.loader.applied_migrations
+        if (app, name) not in known and app in newest and name > newest[app]
+    )
 
 
 def check_connections() -> Iterator[Finding]:
@@ -160,7 +185,9 @@ def check_engine() -> Iterator[Finding]:
     """The engine, and what it must offer."""
     found = engine()
     if not found:
-        yield Finding("engine", "note", NO_ENGINE)
+        named = os.environ.get("DOCKER_HOST")
+        trouble = f"DOCKER_HOST is {named}. {NO_ENGINE}" if named else NO_ENGINE
+        yield Finding("engine", "bad" if named else "note", trouble)
         return
     yield Finding("engine", "ok", f"Docker {found.version}, cgroup v{found.cgroup}, {found.arch}")
     if found.has_seccomp:

@@ -40,6 +40,7 @@ def test_as_json():
 
 
 def test_without_an_engine_it_says_what_follows(monkeypatch):
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
     monkeypatch.setattr(doctor, "engine", lambda: None)
     monkeypatch.setattr(command, "engine", lambda: None)
     text, is_well = told()
