@@ -27,6 +27,7 @@ from tasks.targets.endpoints.base import (
     rubbish,
 )
 
+BUSY = "The endpoint asked to come later until the time was over."
 HOPELESS = 20  # answers of which none could be used: more would cost and teach nothing
 ENDED_BY = {
     "slow": Outcome.TIMEOUT,
@@ -64,6 +65,8 @@ class EndpointRunner:
                 calls.stop()
 
         ending = monitor.ending(watched)
+        if ending.outcome == Outcome.TIMEOUT and calls.must_wait:
+            ending = replace(ending, outcome=Outcome.AWAY, sentence=f"{BUSY} {ending.sentence}")
         if meter.is_paid:
             monitor.patiently(calls.finish)
             with suppress(Exceeded):
@@ -104,6 +107,7 @@ class _OpenCalls:
         self._pool = ThreadPoolExecutor(how.at_once)
         self._stopped = threading.Event()
         self.answered = 0  # examples
+        self.must_wait = False  # the server's last word was to come later
         self._resume_at = 0.0  # no call begins before: the server asked all to come later
 
     def watch(self, monitor: Monitor, lines: Iterator[bytes]) -> Ending:
@@ -152,10 +156,8 @@ class _OpenCalls:
         for example, answer in zip(examples, predictions, strict=True):
             if isinstance(answer, Prediction):
                 named += answer.is_named
-            elif self._how.takes_unanswered:
-                unanswered += 1
             else:
-                continue  # it is missing
+                unanswered += 1
             lines_of_answers.append(answer_line(example["id"], answer))
         return _Ended(b"".join(lines_of_answers), _text(notes), unanswered, named)
 
@@ -166,8 +168,11 @@ class _OpenCalls:
         failures = tries = 0
         while True:
             try:
-                return [*self._asked(inputs)]
+                found: list[Prediction | Reason] = [*self._asked(inputs)]
+                self.must_wait = False
+                return found
             except EndpointError as error:
+                self.must_wait = error.reason == "busy"
                 notes.append(str(error))
                 if error.usage is not None:
                     self._meter.note(error.usage)

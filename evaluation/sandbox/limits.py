@@ -149,8 +149,6 @@ class Calls:
     longest_wait_seconds: float = 3600.0  # that an answer of "come later" may ask for
     doublings: int = 6  # of the wait, which begins with two seconds
 
-    takes_unanswered: bool = False  # an example without an answer is a wrong one, not missing
-
 
 CALLS = Calls()
-CHAT_CALLS = Calls(examples=1, at_once=8, takes_unanswered=True)
+CHAT_CALLS = Calls(examples=1, at_once=8)

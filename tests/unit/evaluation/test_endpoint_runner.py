@@ -138,14 +138,15 @@ def test_a_server_that_answered_others_in_time_is_a_slow_model(examples: Path) -
     assert ending.outcome == Outcome.TIMEOUT
 
 
-def test_an_example_that_is_declined_is_left_out(examples: Path) -> None:
+def test_an_example_that_is_declined_is_told_with_its_reason(examples: Path) -> None:
     def before(batch: Sequence[Mapping[str, Any]]) -> None:
         if any(item["text"] == "text 3" for item in batch):
             raise EndpointError("This text is declined.", "refused", permanent=True)
 
     ending, answers = run(Remote(before), examples)
     assert ending.outcome == Outcome.OK
-    assert {answer["id"] for answer in answers} == {f"x{n}" for n in range(40) if n != 3}
+    told = {answer["id"]: answer.get("unanswered") for answer in answers}
+    assert told == {f"x{n}": "refused" if n == 3 else None for n in range(40)}
     assert "This text is declined." in ending.log
 
 
@@ -153,8 +154,27 @@ def test_time_is_up_while_it_is_busy(examples: Path) -> None:
     ending, _ = run(
         Remote(always(EndpointError("later", "busy"))), examples, limits=Limits(seconds=0.3)
     )
-    assert ending.outcome == Outcome.TIMEOUT
+    assert ending.outcome == Outcome.AWAY
     assert ending.limit == "0.3 seconds"
+
+
+def test_time_is_up_while_it_answers(examples: Path) -> None:
+    told: list[str] = []
+
+    def before(_: Any) -> None:
+        if len(told) == 4:
+            slow.wait(1)
+        told.append("")
+        if len(told) == 1:
+            raise EndpointError("later", "busy")
+
+    slow = Event()
+    calls = replace(CALLS, examples=1, at_once=1)
+    ending = EndpointRunner(Remote(before), calls).run(
+        MODEL, examples, Limits(seconds=0.3), take=lambda _: None, beat=lambda: None
+    )
+    slow.set()
+    assert ending.outcome == Outcome.TIMEOUT
 
 
 def test_answers_are_capped(examples: Path) -> None:
@@ -212,7 +232,7 @@ def test_tokens_prices_and_times_are_counted(examples: Path) -> None:
         return True
 
     meter = Meter(1.0, 10.0, pay)
-    calls = Calls(examples=1, at_once=2, takes_unanswered=True)
+    calls = Calls(examples=1, at_once=2)
     ending = EndpointRunner(Telling(lambda batch: None), calls, meter).run(
         MODEL, examples, Limits(), take=lambda line: None, beat=lambda: None
     )
@@ -245,7 +265,7 @@ def test_answers_of_no_use_are_counted_and_end_a_hopeless_run(examples: Path) ->
         if int(batch[0]["text"].split()[1]) % 4 == 0:
             raise EndpointError("no label", "unmatched")
 
-    calls = Calls(examples=1, at_once=2, takes_unanswered=True)
+    calls = Calls(examples=1, at_once=2)
 
     def ran(before: Callable[[Any], None]) -> tuple[Ending, list[Any]]:
         lines: list[bytes] = []
@@ -268,7 +288,7 @@ def test_the_log_counts_labels_that_sentences_named(examples: Path) -> None:
             found = super().predict(batch, deadline_seconds=deadline_seconds)
             return [replace(one, is_named=True) for one in found]
 
-    calls = Calls(examples=1, at_once=2, takes_unanswered=True)
+    calls = Calls(examples=1, at_once=2)
     ending = EndpointRunner(Naming(lambda batch: None), calls).run(
         MODEL, examples, Limits(), take=lambda line: None, beat=lambda: None
     )
