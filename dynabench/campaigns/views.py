@@ -32,7 +32,7 @@ from dynabench.campaigns.session import (
     is_of_panel,
     keep_arrival,
 )
-from dynabench.campaigns.ways.panels import PANELS, Arrival, is_preview
+from dynabench.campaigns.ways.panels import PANELS, Arrival
 from dynabench.lib.errors import Refused
 from dynabench.lib.markdown import render_markdown
 from dynabench.lib.refusals import as_form_error, as_message
@@ -60,11 +60,13 @@ def _find(request: HttpRequest, slug: str) -> Campaign:
 def arrive(request: HttpRequest, slug: str) -> HttpResponse:
     """Who comes by the panel's link goes on at the clean address, to the text to agree to.
 
-    Nothing is stored here before the yes; the browser keeps who came.
+    Nothing is stored here before the yes; the browser keeps who came. In a panel's preview nobody
+    comes.
     """
     campaign = _find(request, slug)
-    if campaign.way == Campaign.Way.MTURK and is_preview(request.GET.dict()):
-        return _page(request, campaign, "campaigns/preview.html")
+    panel = PANELS.get(campaign.way)
+    if panel and panel.is_preview(request.GET.dict()):
+        return _page(request, campaign, "campaigns/preview.html", _texts(campaign))
     if came := _arrival(request, campaign):
         response = redirect("campaigns:arrive", slug)
         keep_arrival(response, campaign, came)
@@ -154,15 +156,18 @@ def _way_back(campaign: Campaign, code: str) -> dict[str, str]:
 def _consent_page(
     request: HttpRequest, campaign: Campaign, form: ConsentForm, *, is_again: bool = False
 ) -> HttpResponse:
-    text = campaign.consents.first()
-    values = {
-        "form": form,
-        "text": render_markdown(text.text) if text else "",
-        "ethics": render_markdown(campaign.ethics),
-        "is_again": is_again,
-    }
+    values = {"form": form, "is_again": is_again, **_texts(campaign)}
     status = 422 if form.errors else 200
     return _page(request, campaign, "campaigns/consent.html", values, status=status)
+
+
+def _texts(campaign: Campaign) -> dict[str, str]:
+    """What people read before they agree."""
+    text = campaign.consents.first()
+    return {
+        "text": render_markdown(text.text) if text else "",
+        "ethics": render_markdown(campaign.ethics),
+    }
 
 
 def _page(

@@ -395,6 +395,23 @@ def test_frames_are_mechanical_turks_alone(nli):
     assert ids_of(Place.objects.last()).back == ""
 
 
+MOCK = {"SESSION_ID": "035orbpf1pk3"}
+LOOKS = {"link": {"pid": "{{id}}"}, "prolific": MOCK, "mturk": {"assignmentId": "${assignmentId}"}}
+
+
+@pytest.mark.parametrize("way", LOOKS)
+@pytest.mark.parametrize("state", ["draft", "open", "closed"])
+def test_a_preview_shows_the_texts_and_stores_nothing(nli, way, state):
+    open_campaign(nli.task, way=way, state=state)
+    client = Client()
+    page = client.get("/c/study/", PANEL_IDS[way] | LOOKS[way])
+    assert page.status_code == 200
+    assert 'id="preview"' in page.text
+    assert "We keep" in page.text  # the text to agree to
+    assert not Place.objects.exists()
+    assert client.get("/c/study/").status_code == 400  # nothing is kept of who came
+
+
 def test_promises_stay(nli):
     campaign = open_campaign(nli.task, opened_at=timezone.now())
     plan = {name: getattr(campaign, name) for name in services.FIXED}

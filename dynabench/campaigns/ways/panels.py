@@ -8,8 +8,9 @@ from urllib.parse import quote
 
 PROLIFIC_DONE = "https://app.prolific.com/submissions/complete?cc={code}"
 MTURK_HOSTS = ("https://www.mturk.com", "https://workersandbox.mturk.com")
-PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
-"""What Mechanical Turk writes while somebody only looks at the task."""
+NEVER = re.compile(r"(?!)")
+UNFILLED = re.compile(r"[{\[<(%$#].*[}\]>)%#]", re.DOTALL)
+"""A placeholder in a link that was opened as it was typed: {{%PROLIFIC_PID%}}, ${id}, %id%."""
 
 
 class Arrival(NamedTuple):
@@ -26,13 +27,17 @@ class Arrival(NamedTuple):
 
 @dataclass(frozen=True)
 class Panel:
-    """The names of a panel's parameters and the form of its ids."""
+    """The names of a panel's parameters and the form of its ids.
+
+    preview: the form of `session` while somebody only looks at the study.
+    """
 
     id: str
     ids: re.Pattern[str]
     session: str = ""
     study: str = ""
     done: str = ""
+    preview: re.Pattern[str] = NEVER
 
     def read(self, query: Mapping[str, str]) -> Arrival | None:
         """Who comes by an address with this query; None where it names nobody as the panel does."""
@@ -41,6 +46,13 @@ class Panel:
             return None
         back = query.get("turkSubmitTo", "").rstrip("/")
         return Arrival(**found, back=back if back in MTURK_HOSTS else "")
+
+    def is_preview(self, query: Mapping[str, str]) -> bool:
+        """Return whether somebody only looks at the study, and takes no part in it."""
+        found = {name: query.get(key, "") for name, key in self._names()}
+        if self.preview.fullmatch(found.get("session", "")):
+            return True
+        return any(map(UNFILLED.fullmatch, found.values()))
 
     def _names(self) -> list[tuple[str, str]]:
         named = [("id", self.id), ("session", self.session), ("study", self.study)]
@@ -57,12 +69,18 @@ class Panel:
 PANELS = {
     "link": Panel("pid", re.compile(r"[A-Za-z0-9][\w.@:+=-]{0,99}", re.ASCII)),
     "prolific": Panel(
-        "PROLIFIC_PID", re.compile(r"[0-9a-f]{24}"), "SESSION_ID", "STUDY_ID", PROLIFIC_DONE
+        "PROLIFIC_PID",
+        re.compile(r"[0-9a-f]{24}"),
+        "SESSION_ID",
+        "STUDY_ID",
+        PROLIFIC_DONE,
+        preview=re.compile(r"[0-9A-Za-z]{1,23}"),  # of twelve letters and digits, in 2022
     ),
-    "mturk": Panel("workerId", re.compile(r"[A-Z0-9]{5,64}"), "assignmentId", "hitId"),
+    "mturk": Panel(
+        "workerId",
+        re.compile(r"[A-Z0-9]{5,64}"),
+        "assignmentId",
+        "hitId",
+        preview=re.compile("ASSIGNMENT_ID_NOT_AVAILABLE"),
+    ),
 }
-
-
-def is_preview(query: Mapping[str, str]) -> bool:
-    """Whether somebody only looks at the task on Mechanical Turk, and is not working on it."""
-    return query.get("assignmentId") == PREVIEW

@@ -1,10 +1,12 @@
 """What people are owed and what a place can cost."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dynabench.campaigns.rules.cost import Parts, in_the_end, of_time, rounded
 from dynabench.campaigns.rules.pay import Pay, part_of, people_left, per_hour, units
-from dynabench.campaigns.ways.panels import PANELS, is_preview
+from dynabench.campaigns.ways.panels import PANELS
 
 
 def test_a_place_reserves_all_that_can_be_earned():
@@ -53,7 +55,46 @@ def test_panels_name_people_as_they_do():
     assert PANELS["prolific"].read({"PROLIFIC_PID": "5" * 24}) is None
     assert PANELS["link"].way_back("https://p.test/?c={code}", "A&B") == "https://p.test/?c=A%26B"
     assert PANELS["link"].way_back("", "A") == PANELS["mturk"].way_back("", "") == ""
-    assert is_preview({"assignmentId": "ASSIGNMENT_ID_NOT_AVAILABLE"})
+
+
+PROLIFIC = {"PROLIFIC_PID": "5" * 24, "STUDY_ID": "6" * 24, "SESSION_ID": "7" * 24}
+MTURK = {"workerId": "AWORKER1", "assignmentId": "3ASSIGN", "hitId": "3HIT0"}
+TYPED = ("{{id}}", "${id}", "[ID]", "%id%", "[%RID%]", "<pid>", "#id#", "{{%PROLIFIC_PID%}}")
+REAL = [
+    ("prolific", PROLIFIC),
+    ("prolific", {}),
+    ("mturk", MTURK),
+    ("link", {"pid": "panel-person-1", "SESSION_ID": "ab12"}),
+    ("link", {"pid": "a@b.example"}),
+]
+PREVIEWS = [
+    ("mturk", {"assignmentId": "ASSIGNMENT_ID_NOT_AVAILABLE", "hitId": "3HIT0"}),
+    ("mturk", MTURK | {"workerId": "${workerId}"}),
+    ("prolific", PROLIFIC | {"SESSION_ID": "0a1b2c3d4e5f"}),
+    ("prolific", PROLIFIC | {"SESSION_ID": "{{%SESSION_ID%}}"}),
+    ("prolific", {name: f"{{{{%{name}%}}}}" for name in PROLIFIC}),
+    *(("link", {"pid": text}) for text in TYPED),
+]
+
+
+@pytest.mark.parametrize(("way", "query"), REAL)
+def test_who_takes_part_is_in_no_preview(way, query):
+    assert not PANELS[way].is_preview(query)
+
+
+@pytest.mark.parametrize(("way", "query"), PREVIEWS)
+def test_who_only_looks_takes_no_part(way, query):
+    assert PANELS[way].is_preview(query)
+    assert PANELS[way].read(query) is None
+
+
+@given(st.lists(st.from_regex(r"[0-9a-f]{24}", fullmatch=True), min_size=3, max_size=3))
+def test_no_real_id_is_a_preview(ids):
+    prolific = dict(zip(PROLIFIC, ids, strict=True))
+    mturk = dict(zip(MTURK, map(str.upper, ids), strict=True))
+    for way, query in (("prolific", prolific), ("mturk", mturk), ("link", {"pid": ids[0]})):
+        assert PANELS[way].read(query)
+        assert not PANELS[way].is_preview(query)
 
 
 def test_unknown_is_not_nothing():
