@@ -118,9 +118,12 @@ _KINDS: tuple[tuple[Reason, re.Pattern[str]], ...] = (
     (
         "too_long",
         re.compile(
-            r"context[ _]length|context[ _]window|context size|maximum context|too many tokens"
-            r"|prompt is too long|input is too long|input length|max_model_len"
-            r"|longer than the model|exceeds? the (?:maximum|model)|reduce the length"
+            r"context[ _-]?(?:length|window|size|limit)|maximum context|too many tokens"
+            r"|(?:prompt|input|text|message)s? (?:is|are) too long|too long for (?:the|this) model"
+            r"|(?:input|prompt)(?:_ids)?[ _](?:length|tokens)|max_(?:model|input)_len"
+            r"|`?inputs`? (?:tokens|must have less than)|longer than (?:the model|\d+ tokens)"
+            r"|exceeds? the (?:maximum|model)|exceed (?:the )?max(?:imum)? |reduce the length"
+            r"|string_above_max_length|最大(?:长度|限制|上下文)|过长"
         ),
     ),
     (
@@ -134,9 +137,12 @@ _KINDS: tuple[tuple[Reason, re.Pattern[str]], ...] = (
         "misconfigured",
         re.compile(
             r"api[ _-]?key|authentication|unauthori[sz]ed|invalid.{0,20}token passed|credential"
-            r"|permission|insufficient[ _]quota|billing|payment|balance|credit"
-            r"|(?:invalid|unknown|unsupported|no such) model|model.{0,120}(?:not found|not exist"
-            r"|does not exist|no longer|not available|not supported|is not loaded)"
+            r"|permission|forbidden|access denied|malformed token"
+            r"|insufficient[ _]quota|billing|payment|balance|credit"
+            r"|(?:invalid|unknown|unsupported|no such|not a valid|could not find) (?:the )?model"
+            r"|model.{0,120}(?:not found|not exist|does not exist|no longer|not available"
+            r"|not supported|is not loaded)"
+            r"|server is pinned to|no endpoints found|not served by|model_not_found"
         ),
     ),
     ("busy", re.compile(r"rate[ _-]?limit|too many requests|overloaded|over capacity|throttl")),
@@ -152,7 +158,7 @@ def error_told(error: Any, status: int) -> EndpointError:
     words, code = words_of_error(error), _code(error)
     if status < 400:
         status = code or 502
-    reason = _reason(words, status)
+    reason = _reason(f"{words} {_name(error)}", status)
     quote = f": {readable(words)}" if words else "."
     is_permanent = reason in ("too_long", "filtered", "misconfigured", "refused")
     return EndpointError(f"{_SENTENCES[reason]} ({status}){quote}", reason, permanent=is_permanent)
@@ -186,6 +192,12 @@ _SENTENCES: Mapping[Reason, str] = {
     "down": "The server failed",
     "refused": "The server refused this input",
 }
+
+
+def _name(error: Any) -> str:
+    """The name that a server gives its error, such as context_length_exceeded."""
+    names = (error.get(key) for key in ("code", "type")) if isinstance(error, Mapping) else ()
+    return " ".join(name for name in names if isinstance(name, str))
 
 
 def _code(error: Any) -> int:

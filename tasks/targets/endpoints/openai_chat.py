@@ -35,7 +35,7 @@ from tasks.targets.endpoints.chat_routes import (
 from tasks.targets.endpoints.client import JsonEndpoint
 from tasks.targets.endpoints.completions import error_told, read_completion
 from tasks.targets.endpoints.prompts import delimited, is_conversation
-from tasks.targets.endpoints.server_habits import USUAL, Habits, learn
+from tasks.targets.endpoints.server_habits import USUAL, Habits, learn, room_in
 from tasks.targets.endpoints.server_words import error_in, names_settings
 from tasks.targets.endpoints.streams import Deltas, Heard
 from tasks.targets.endpoints.transport import (
@@ -244,6 +244,9 @@ class OpenAIChatEndpoint(JsonEndpoint):
                 post = partial(self.reply, "POST", payload=adapted, clock=clock, heard=heard)
                 reply = ask_route(self._url, COMPLETIONS, post)
             except Unlike as refusal:
+                if room := room_in(refusal.words, adapted):
+                    payload = {**payload, "max_tokens": room}  # of this text alone
+                    continue
                 changed = learn(habits, adapted, refusal.words, needed=needed)
                 is_plain_refusal = changed == habits and refusal.reason == "refused"
                 if is_plain_refusal and "response_format" in adapted and not needed:
@@ -261,7 +264,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
         told = error_in(reply.body)
         error = error_told(told, reply.status)
         error.retry_after = retry_after(reply.headers)
-        if error.reason in ("refused", "down", "misconfigured"):
+        if error.reason in ("refused", "too_long", "down", "misconfigured"):
             has_no_route = reply.status in (404, 405) and not names_settings(str(error))
             return Unlike(error, json.dumps(told), has_no_route)
         return error
@@ -408,10 +411,16 @@ class OpenAIChatEndpoint(JsonEndpoint):
         if not isinstance(offered, list):
             raise rubbish("'data' must be the list of models.")
         names = [members(row, "A model").get("id") for row in offered]
-        if self._model not in names:
-            raise misconfigured(f"The server has no model {self._model!r}.")
+        if not any(_names(name, self._model) for name in names):
+            listed = ", ".join(map(str, names))
+            raise misconfigured(f"The server has no model {self._model!r}, but: {listed:.300}.")
         fingerprint = self._fingerprint({"model": self._model})
         return EndpointInfo(self._model, self._config.kind, fingerprint)
+
+
+def _names(listed: Any, model: str) -> bool:
+    """Whether a server lists a model, alone or behind a folder: `models/NAME`."""
+    return isinstance(listed, str) and (listed == model or listed.endswith(f"/{model}"))
 
 
 def _stops(config: EndpointConfig) -> list[str]:

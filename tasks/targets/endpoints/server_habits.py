@@ -29,6 +29,14 @@ OPTIONAL = {
 WITHOUT_EFFECT = {"stream_options", "response_format", "logprobs"}
 """Of these the ones whose lack makes no other model."""
 _LIMIT = re.compile("max_completion_tokens")
+_MOST = re.compile(
+    r"max_(?:completion_|new_|output_)?tokens\b.{0,120}?"
+    r"(?:at most|<=|less than or equal to|maximum(?: value)?(?: is| of)?:?)\s*`?(\d+)"
+)
+"""The most tokens of an answer that a server allows."""
+_STATUS = re.compile(r'"(?:code|status|status_code)": *"?\d+')
+LEAST_ROOM = 16
+"""Tokens that must be left beside a text for an answer to be worth asking for."""
 _SYSTEM = re.compile(
     r"system (?:role|message|prompt|instruction)|role.{0,20}system|system.{0,40}not supported"
     r"|roles must alternate|only user and assistant|developer instruction"
@@ -37,9 +45,13 @@ _SYSTEM = re.compile(
 
 @dataclass(frozen=True)
 class Habits:
-    """How a server is asked: the limit's newer name, parameters left out, the system text moved."""
+    """How a server is asked: the limit's newer name, parameters left out, the system text moved.
+
+    most_tokens: of an answer that the server allows; 0: it told none.
+    """
 
     is_limit_renamed: bool = False
+    most_tokens: int = 0
     dropped: frozenset[str] = frozenset()
     is_system_folded: bool = False
 
@@ -47,6 +59,8 @@ class Habits:
         """Return a request as the server takes it; needed: parameters that are never left out."""
         dropped = self.dropped.difference(needed)
         adapted = {name: value for name, value in payload.items() if name not in dropped}
+        if self.most_tokens and "max_tokens" in adapted:
+            adapted["max_tokens"] = min(adapted["max_tokens"], self.most_tokens)
         if self.is_limit_renamed and "max_tokens" in adapted:
             adapted["max_completion_tokens"] = adapted.pop("max_tokens")
         if self.is_system_folded:
@@ -70,6 +84,8 @@ def learn(habits: Habits, payload: Payload, words: str, *, needed: Sequence[str]
     payload: as it was sent. words: of the refusal. needed: parameters that are never left out.
     """
     folded = words.casefold()
+    if (most := _most_tokens(folded)) and most < _limit_of(payload):
+        return replace(habits, most_tokens=most)
     if "max_tokens" in payload and _LIMIT.search(folded):
         return replace(habits, is_limit_renamed=True)
     for name, pattern in OPTIONAL.items():
@@ -78,6 +94,38 @@ def learn(habits: Habits, payload: Payload, words: str, *, needed: Sequence[str]
     if _has_system(payload) and _SYSTEM.search(folded):
         return replace(habits, is_system_folded=True)
     return habits
+
+
+def room_in(words: str, payload: Payload) -> int:
+    """Return how many tokens a model's context leaves for the answer to a text; 0: too few.
+
+    Servers count the answer that is asked for, so a text that fits may be refused with it. words:
+    of the refusal of the payload, which hold the context's length and the text's, both in tokens.
+    """
+    limit = _limit_of(payload)
+    told = _STATUS.sub("", words)
+    numbers = set(map(int, re.findall(r"(?<![\w.])\d+(?![\w.]\d)", told)))
+    if limit not in numbers:
+        return 0
+    lengths = numbers - {limit}
+    lengths -= {length + limit for length in lengths}  # what was asked for, all together
+    if not lengths:
+        return 0
+    context = max(lengths)
+    prompt = max(lengths - {context}, default=0)
+    # Without the text's length: half of the context, so that the text may take the other.
+    room = min(context - prompt if prompt else context // 2, limit - 1)
+    return room if prompt + limit > context and room >= LEAST_ROOM else 0
+
+
+def _limit_of(payload: Payload) -> int:
+    """The most tokens that a request asks for, by either name."""
+    return int(payload.get("max_tokens") or payload.get("max_completion_tokens") or 0)
+
+
+def _most_tokens(words: str) -> int:
+    found = _MOST.search(words)
+    return int(found[1]) if found else 0
 
 
 def _has_system(payload: Payload) -> bool:

@@ -339,6 +339,35 @@ def test_a_server_may_have_several_habits(serve: Serve) -> None:
     assert prediction.fingerprint["temperature"] == "the server's own"
 
 
+def with_context(length: int, prompt: int) -> Callable[[Handler, Seen], None]:
+    """A server that counts the answer that is asked for, as vLLM does."""
+
+    def behave(handler: Handler, seen: Seen) -> None:
+        asked = seen.body["max_tokens"]
+        if prompt + asked > length:
+            words = f"maximum context length is {length}; {prompt} input tokens, {asked} asked for"
+            handler.send({"error": {"message": words, "code": 400}}, 400)
+        else:
+            handler.send(said("negative"))
+
+    return behave
+
+
+def test_a_text_that_leaves_room_for_an_answer_is_not_too_long(serve: Serve) -> None:
+    server = serve(with_context(512, 300))
+    assert ask(chat(server, max_tokens=256, structured="never")).output == {"label": "negative"}
+    assert [seen.body["max_tokens"] for seen in server.seen] == [256, 212]
+    ask(chat(server, max_tokens=200, structured="never"))
+    assert server.seen[-1].body["max_tokens"] == 200  # it held for that text alone
+
+
+def test_a_text_without_room_for_an_answer_is_too_long(serve: Serve) -> None:
+    server = serve(with_context(512, 510))
+    with pytest.raises(EndpointError) as caught:
+        ask(chat(server, structured="never"))
+    assert (caught.value.reason, len(server.seen)) == ("too_long", 1)
+
+
 def test_a_stream_without_options_is_asked_for_again(serve: Serve) -> None:
     def behave(handler: Handler, seen: Seen) -> None:
         if "stream_options" in seen.body:
@@ -494,6 +523,18 @@ def test_info_finds_the_model_and_identifies_the_prompt(serve: Serve) -> None:
     assert info.fingerprint["prompt_sha256"] != other.fingerprint["prompt_sha256"]
     with pytest.raises(EndpointError, match="'chat-3'"):
         chat(server, model="chat-3").info(deadline_seconds=5)
+
+
+@pytest.mark.parametrize(("listed", "is_there"), [("models/chat-1", True), ("my-chat-1", False)])
+def test_info_finds_a_model_that_is_listed_with_its_folder(
+    serve: Serve, listed: str, is_there: bool
+) -> None:
+    endpoint = chat(serve(answering({"data": [{"id": 7}, {"id": listed}]})))
+    if is_there:
+        assert endpoint.info(deadline_seconds=5).name == "chat-1"
+        return
+    with pytest.raises(EndpointError, match=listed):
+        endpoint.info(deadline_seconds=5)
 
 
 def test_pictures_and_recordings_are_parts_of_the_message(serve: Serve) -> None:
