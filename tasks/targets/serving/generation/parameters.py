@@ -41,7 +41,6 @@ OFF: Final[Mapping[str, tuple[Any, ...]]] = {
     "service_tier": ("auto", "default"),
     "store": (False,),
     "suffix": ("",),
-    "tool_choice": ("none", "auto"),
     "verbosity": ("medium",),
     # vLLM and transformers
     "add_generation_prompt": (True,),
@@ -75,9 +74,6 @@ OFF: Final[Mapping[str, tuple[Any, ...]]] = {
 }
 """For each parameter the values that ask for nothing; null and empty ones do so for every name."""
 
-CALLS: Final = {"tools": "tool_choice", "functions": "function_call"}
-"""What a model might call, and the parameter that forbids it to."""
-
 
 def without_unused(body: Mapping[str, Any], served: Collection[str]) -> dict[str, Any]:
     """Return the parameters that are `served`, without nulls.
@@ -99,7 +95,7 @@ def _is_off(name: str, value: Any, body: Mapping[str, Any]) -> bool:
     """Return whether this value of a parameter that is not served changes no answer."""
     if name in NOTES or value in ([], {}):
         return True
-    if name in CALLS and body.get(CALLS[name]) == "none":
+    if name == "functions" and body.get("function_call") == "none":
         return True
     return any(_same(value, off) for off in OFF.get(name, ()))
 
@@ -110,8 +106,8 @@ def _same(value: Any, off: Any) -> bool:
 
 
 def _refusal(name: str) -> str:
-    if name in CALLS:
-        return f'are not served here: the model calls nothing. Send {CALLS[name]} "none".'
+    if name == "functions":
+        return "are not served here. Send tools."
     if name in OFF:
         values = " or ".join(json_text(value) for value in OFF[name])
         return f"is not served here, except as {values}."

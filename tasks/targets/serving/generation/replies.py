@@ -35,9 +35,13 @@ def event(value: Any) -> bytes:
 class Reply:
     """The answers to one request: `kind` is chat.completion or text_completion."""
 
-    def __init__(self, kind: str, model: str, fingerprint: str, tokenizer: Tokenizer) -> None:
+    def __init__(
+        self, kind: str, model: str, fingerprint: str, tokenizer: Tokenizer, call: str = ""
+    ) -> None:
+        """call: the function of which the answer is the arguments; empty: it is a text."""
         self._is_chat, self._tokenizer = kind == "chat.completion", tokenizer
         self._object, self._offset = kind, 0  # characters of the tokens told so far
+        self._call, self._call_id = call, f"call_{secrets.token_hex(12)}"
         self._head = {
             "id": f"{'chatcmpl' if self._is_chat else 'cmpl'}-{secrets.token_hex(12)}",
             "created": int(time.time()),
@@ -63,15 +67,17 @@ class Reply:
 
     def first(self) -> Iterator[bytes]:
         """The event that begins a stream."""
-        if self._is_chat:
+        if self._call:
+            delta = {"content": None, "tool_calls": [{"index": 0, **self._called("")}]}
+            yield self._chunk({"delta": {"role": "assistant", **delta}}, None)
+        elif self._is_chat:
             yield self._chunk({"delta": {"role": "assistant", "content": ""}}, None)
 
     def piece(self, piece: Piece, usage: dict[str, Any] | None = None) -> Iterator[bytes]:
         """The events of one piece; `usage` goes with each of them."""
         logprobs = self._logprobs(piece.told) if piece.told else None
         if piece.text:
-            text = {"delta": {"content": piece.text}} if self._is_chat else {"text": piece.text}
-            yield self._chunk({**text, "logprobs": logprobs}, None, usage)
+            yield self._chunk({**self._more(piece.text), "logprobs": logprobs}, None, usage)
             logprobs = None
         if piece.reason:
             end: dict[str, Any] = {"delta": {}} if self._is_chat else {"text": ""}
@@ -89,9 +95,22 @@ class Reply:
     def _chunk(
         self, what: dict[str, Any], reason: Reason | None, usage: dict[str, Any] | None = None
     ) -> bytes:
-        choice = {"index": 0, "logprobs": None, **what, "finish_reason": reason}
+        choice = {"index": 0, "logprobs": None, **what, "finish_reason": self._ended(reason)}
         more = {} if usage is None else {"usage": usage}
         return event({**self._head, "object": self._streamed, "choices": [choice], **more})
+
+    def _more(self, text: str) -> dict[str, Any]:
+        """What a chunk adds to the answer."""
+        if self._call:
+            return {"delta": {"tool_calls": [{"index": 0, "function": {"arguments": text}}]}}
+        return {"delta": {"content": text}} if self._is_chat else {"text": text}
+
+    def _called(self, arguments: str) -> dict[str, Any]:
+        function = {"name": self._call, "arguments": arguments}
+        return {"id": self._call_id, "type": "function", "function": function}
+
+    def _ended(self, reason: Reason | None) -> str | None:
+        return "tool_calls" if self._call and reason == "stop" else reason
 
     def _logprobs(self, told: Sequence[Told]) -> dict[str, Any]:
         if self._is_chat:
@@ -109,12 +128,12 @@ class Reply:
         if echo:
             prompt = one.ids[: one.prompt]
             text = self._tokenizer.decode(prompt, skip_special_tokens=False) + text
-        said: dict[str, Any] = (
-            {"message": {"role": "assistant", "content": text, "refusal": None}}
-            if self._is_chat
-            else {"text": text}
-        )
-        return {"index": number, **said, "logprobs": logprobs, "finish_reason": reason}
+        said: dict[str, Any] = {"text": text}
+        if self._is_chat:
+            said = {"message": {"role": "assistant", "content": text, "refusal": None}}
+        if self._call:
+            said["message"] |= {"content": None, "tool_calls": [self._called(text)]}
+        return {"index": number, **said, "logprobs": logprobs, "finish_reason": self._ended(reason)}
 
     def _in_chat(self, told: Sequence[Told]) -> dict[str, Any]:
         def shown(token: int, logprob: float | None) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Requests in OpenAI's protocol, checked. What is not served is refused, never ignored."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import takewhile
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -17,6 +18,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from tasks.targets.serving.errors import BadRequestError, wrong_field
+from tasks.targets.serving.generation.calls import Call, forced_call
 from tasks.targets.serving.generation.parameters import without_unused
 from tasks.targets.serving.generation.sampling import Sampling
 from tasks.targets.serving.generation.schemas import choices_of
@@ -173,11 +175,22 @@ class ChatRequest(_Body):
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
     response_format: _Format | None = None
+    tools: list[Any] | None = None
+    tool_choice: Any = None
+
+    @cached_property
+    def call(self) -> Call | None:
+        """The call that the answer must be; None: it is a text."""
+        return forced_call(self.tools or (), self.tool_choice)
 
     def choices(self) -> tuple[str, ...]:
+        if self.call:
+            return self.call.choices
         return self.response_format.choices() if self.response_format else ()
 
     def check(self) -> None:
+        if self.call and self.response_format and self.response_format.choices():
+            raise wrong_field("tool_choice", "is not served beside a schema.")
         if self.choices() and self.stop:
             raise wrong_field("stop", "is not served beside a schema.")
 

@@ -110,7 +110,8 @@ class OpenAIRoutes:
         model = await self._find(request.model, task)
         messages, sampling = [m.plain for m in request.messages], request.sampling()
         listener = _Listener([lambda tell: model.chat(messages, sampling, tell, deadline)], receive)
-        reply = Reply("chat.completion", request.model, model.digest, model.tokenizer)
+        call = request.call.name if request.call else ""
+        reply = Reply("chat.completion", request.model, model.digest, model.tokenizer, call)
         return await listener.answer(reply, stream=request.stream, usage=request.usage)
 
     async def _complete(
