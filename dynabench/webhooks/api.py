@@ -17,6 +17,7 @@ from dynabench.accounts.people import person
 from dynabench.lib.api import Pages, read
 from dynabench.lib.errors import Refused
 from dynabench.webhooks import services
+from dynabench.webhooks.delivery import greet
 from dynabench.webhooks.models import Delivery, Webhook
 from tasks.selectors import listed_tasks
 
@@ -35,6 +36,21 @@ class WebhookShown(serializers.ModelSerializer[Webhook]):
         fields = ("id", "task", "url", "events", "is_on", "created_at", "failing_since")
 
 
+class DeliveryShown(serializers.ModelSerializer[Delivery]):
+    """One event for a webhook, and what came of it."""
+
+    data = serializers.DictField(  # type: ignore[assignment]
+        help_text="Ids and links.", read_only=True
+    )
+
+    class Meta:
+        model = Delivery
+        fields = (
+            *("id", "event", "data", "happened_at", "state", "tries", "status", "error"),
+            *("created_at", "tried_at", "due_at"),
+        )
+
+
 class WebhookMade(WebhookShown):
     """A webhook with its secret, which nobody sees again."""
 
@@ -42,6 +58,17 @@ class WebhookMade(WebhookShown):
 
     class Meta(WebhookShown.Meta):
         fields = (*WebhookShown.Meta.fields, "secret")  # type: ignore[assignment]
+
+
+class WebhookRegistered(WebhookMade):
+    """A new webhook, and what came of the test that it was sent."""
+
+    contact = DeliveryShown(
+        allow_null=True, help_text="It is not sent again. null: you sent too many tests."
+    )
+
+    class Meta(WebhookMade.Meta):
+        fields = (*WebhookMade.Meta.fields, "contact")  # type: ignore[assignment]
 
 
 class WebhookNew(serializers.Serializer[Any]):
@@ -62,21 +89,6 @@ class WebhookChange(serializers.Serializer[Any]):
         child=serializers.ChoiceField(Webhook.Event.choices), required=False
     )
     is_on = serializers.BooleanField(required=False)
-
-
-class DeliveryShown(serializers.ModelSerializer[Delivery]):
-    """One event for a webhook, and what came of it."""
-
-    data = serializers.DictField(  # type: ignore[assignment]
-        help_text="Ids and links.", read_only=True
-    )
-
-    class Meta:
-        model = Delivery
-        fields = (
-            *("id", "event", "data", "happened_at", "state", "tries", "status", "error"),
-            *("created_at", "tried_at", "due_at"),
-        )
 
 
 class NewestFirst(Pages):
@@ -100,9 +112,11 @@ class Webhooks(generics.ListAPIView[Webhook]):
     def get_queryset(self):  # type: ignore[no-untyped-def]
         return Webhook.objects.filter(user=self.request.user.pk).select_related("task")
 
-    @write("webhooks_create", WebhookNew, {201: WebhookMade}, is_secret=True)
+    @write("webhooks_create", WebhookNew, {201: WebhookRegistered}, is_secret=True)
     def post(self, request: Request) -> Response:
-        """Make a webhook. The secret is in this answer and in those to a repeat of this request.
+        """Make a webhook and send it a test, which `contact` tells.
+
+        The secret is in this answer and in those to a repeat of this request.
 
         Events of models go to their owners and to the editors of their tasks.
         """
@@ -112,7 +126,10 @@ class Webhooks(generics.ListAPIView[Webhook]):
         if code and task is None:
             raise Refused("There is no task of that code.", field="task", status=422)
         made, secret = services.create_webhook(user=person(request), **{**asked, "task": task})
-        return Response({**WebhookShown(made).data, "secret": secret}, status.HTTP_201_CREATED)
+        greeting = greet(made)
+        contact = DeliveryShown(greeting).data if greeting else None
+        told = {**WebhookShown(made).data, "secret": secret, "contact": contact}
+        return Response(told, status.HTTP_201_CREATED)
 
 
 class WebhookView(APIView):
@@ -132,6 +149,8 @@ class WebhookView(APIView):
         asked = read(WebhookChange, request)
         now = {"url": hook.url, "events": hook.events, "is_on": hook.is_on}
         services.change_webhook(webhook=hook, actor=person(request), **{**now, **asked})
+        if hook.url != now["url"]:
+            greet(hook)  # the log has what came of it
         return Response(WebhookShown(hook).data)
 
     @write("webhook_delete", gives={204: None})

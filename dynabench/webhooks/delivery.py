@@ -21,12 +21,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from dynabench.lib.encryption import Unreadable, decrypt
+from dynabench.lib.errors import Refused
 from dynabench.webhooks.events import Happened, happened, may_know
 from dynabench.webhooks.models import Delivery, Webhook
-from dynabench.webhooks.services import switch_off
+from dynabench.webhooks.services import make_test, switch_off
 from dynabench.webhooks.signing import signature
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.client import SHARED
+from tasks.targets.endpoints.server_words import words_in
 from tasks.targets.endpoints.transport import Retry, parse_url
 
 logger = logging.getLogger(__name__)
@@ -122,6 +124,24 @@ def claim(pk: UUID) -> Delivery | None:
     return rows.filter(pk=pk, lease_token=token).first()
 
 
+def greet(webhook: Webhook) -> Delivery | None:
+    """Send a test to a new address once, at once; None: its person has sent too many.
+
+    It is not tried again and counts as no failure, as the receiver may not know the secret yet.
+    Call it outside transactions: it may take SECONDS.
+    """
+    try:
+        made = make_test(webhook=webhook)
+    except Refused:
+        return None
+    if delivery := claim(made.pk):
+        said = _post(delivery)
+        state = State.GIVEN_UP if said.error else State.SENT
+        _end(delivery, state=state, **_columns(said))
+        made.refresh_from_db()
+    return made
+
+
 def _post(delivery: Delivery) -> Said:
     """Send it, signed, to a checked address, within `SECONDS`. Asks no database."""
     id, now = str(delivery.pk), int(timezone.now().timestamp())
@@ -153,13 +173,14 @@ def _post(delivery: Delivery) -> Said:
         return Said(None, str(error).replace("The target", "The receiver"))
     if 200 <= reply.status < 300:
         return Said(reply.status)
-    return Said(reply.status, f"It answered {reply.status}.")
+    words = words_in(reply.body)
+    return Said(reply.status, f"It answered {reply.status}{': ' + words if words else '.'}")
 
 
 def _note(delivery: Delivery, said: Said) -> None:
     """What came of a try: done, another try later, or given up."""
     now = timezone.now()
-    columns = {"status": said.status, "error": said.error[:500], "tried_at": now}
+    columns = _columns(said)
     if not said.error:
         if _end(delivery, state=State.SENT, **columns):
             Webhook.objects.filter(pk=delivery.webhook_id).update(failing_since=None)
@@ -169,6 +190,11 @@ def _note(delivery: Delivery, said: Said) -> None:
     else:
         _end(delivery, due_at=now + WAITS[delivery.tries - 1], **columns)
     _note_failure(delivery.webhook, said, now)
+
+
+def _columns(said: Said) -> dict[str, Any]:
+    """What is stored of a try."""
+    return {"status": said.status, "error": said.error[:500], "tried_at": timezone.now()}
 
 
 def _end(delivery: Delivery, **changes: Any) -> int:

@@ -106,7 +106,15 @@ def delete_webhook(*, webhook: Webhook, actor: User) -> None:
 
 @transaction.atomic
 def send_test(*, webhook: Webhook) -> Delivery:
-    """Have a queue worker send an event that says nothing. Raises Refused.
+    """Have a queue worker send an event that says nothing. As `make_test`."""
+    made = make_test(webhook=webhook)
+    enqueue(DELIVER)
+    return made
+
+
+@transaction.atomic
+def make_test(*, webhook: Webhook) -> Delivery:
+    """Make the delivery of an event that says nothing. Raises Refused.
 
     Locks the user, for the cap: people choose the address, and it may be somebody else's.
     """
@@ -117,7 +125,7 @@ def send_test(*, webhook: Webhook) -> Delivery:
     if recent.filter(created_at__gt=now - timedelta(hours=1)).count() >= MOST_TESTS:
         enough = _("%(most)d tests an hour are enough. Try again later.")
         raise Refused(enough % {"most": MOST_TESTS})
-    made = Delivery.objects.create(
+    return Delivery.objects.create(
         webhook=webhook,
         event=TEST,
         key=f"{TEST}:{uuid4()}",
@@ -125,8 +133,6 @@ def send_test(*, webhook: Webhook) -> Delivery:
         happened_at=now,
         due_at=now,
     )
-    enqueue(DELIVER)
-    return made
 
 
 @transaction.atomic

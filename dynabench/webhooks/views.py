@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from dynabench.accounts.people import person
 from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.webhooks import services
+from dynabench.webhooks.delivery import greet
 from dynabench.webhooks.forms import WebhookForm
 from dynabench.webhooks.models import Webhook
 
@@ -31,7 +32,7 @@ def webhooks(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         with as_form_error(form):
             made, secret = services.create_webhook(user=user, **form.cleaned_data)
-            values = {"webhook": made, "secret": secret}
+            values = {"webhook": made, "secret": secret, "greeting": greet(made)}
             return render(request, "webhooks/made.html", values, status=201)
     hooks = user.webhooks.select_related("task")
     values = {"webhooks": hooks, "form": form, "events": dict(Webhook.Event.choices)}

@@ -31,6 +31,8 @@ def test_a_program_makes_changes_tests_reads_and_deletes(api, nli, receiver):
     told = made.json()
     assert told["task"] == "nli"
     assert told["events"] == ["round.closed", "snapshot.made"]
+    assert (told["contact"]["state"], told["contact"]["status"]) == ("sent", 200)
+    verified(server.seen.pop(), told["secret"], timezone.now().timestamp())
     address = f"{API}{told['id']}/"
     assert "secret" not in api.get(address).json()
     assert [one["id"] for one in api.get(API).json()["results"]] == [told["id"]]
@@ -38,7 +40,8 @@ def test_a_program_makes_changes_tests_reads_and_deletes(api, nli, receiver):
     assert test.status_code == 202
     deliver_due()
     verified(server.seen[0], told["secret"], timezone.now().timestamp())
-    (delivery,) = api.get(f"{address}deliveries/").json()["results"]
+    delivery, greeting = api.get(f"{address}deliveries/").json()["results"]
+    assert greeting["id"] == told["contact"]["id"]
     assert (delivery["id"], delivery["state"]) == (test.json()["id"], "sent")
     assert delivery["status"] == 200
     assert api.patch(address, {"is_on": False}).json()["is_on"] is False

@@ -12,7 +12,8 @@ from dynabench.accounts.tokens import create_token
 from dynabench.lib.encryption import decrypt
 from dynabench.webhooks.jobs import deliver_due
 from dynabench.webhooks.models import Delivery, Webhook
-from dynabench.webhooks.services import create_webhook, send_test
+from dynabench.webhooks.services import MOST_TESTS, create_webhook, send_test
+from tests.support.parts import free_port
 from tests.support.query_counts import check, count
 from tests.support.webhooks import (  # noqa: F401
     ALL,
@@ -35,16 +36,19 @@ def test_pages_make_show_test_switch_and_delete(as_alice, alice, nli, receiver):
     secret = re.search(r"whsec_[\w+/=]+", made.text)[0]
     assert secret not in as_alice.get(HOOKS).text
     page = f"{HOOKS}{Webhook.objects.get().pk}/"
+    (greeting,) = Delivery.objects.all()
+    assert (greeting.event, greeting.state, len(server.seen)) == ("webhook.test", "sent", 1)
+    greeting.delete()
     assert "Nothing yet." in as_alice.get(page).text
     as_alice.post(f"{page}test/")
     assert deliver_due() == 1
-    verified(server.seen[0], secret, timezone.now().timestamp())
+    verified(server.seen[1], secret, timezone.now().timestamp())
     assert "webhook.test" in as_alice.get(page).text
     again = f"{page}deliveries/{Delivery.objects.get().pk}/again/"
     assert f'action="{again}"' in as_alice.get(page).text
     as_alice.post(again)
     assert deliver_due() == 1
-    assert server.seen[0].headers["webhook-id"] == server.seen[1].headers["webhook-id"]
+    assert server.seen[1].headers["webhook-id"] == server.seen[2].headers["webhook-id"]
     assert "It is off." in as_alice.post(f"{page}switch/", {"on": "0"}, follow=True).text
     for action in (f"{page}test/", again):
         as_alice.post(action)
@@ -124,3 +128,39 @@ def test_pages_and_lists_take_as_many_queries_with_many_rows(as_alice, alice, nl
     assert {name: count(as_alice, page) for name, page in pages.items()} == few
     for name, queries in few.items():
         check(name, queries)
+
+
+def refusing(handler, seen):
+    handler.send({"detail": "No route for events here"}, 404)
+
+
+def make(client, url):
+    return client.post(HOOKS, {"url": url, "events": ["snapshot.made"]})
+
+
+def test_a_receiver_that_refuses_is_told_in_its_own_words_at_once(as_alice, serve):
+    server = serve(refusing)
+    made = make(as_alice, server.url)
+    assert made.status_code == 201
+    hook = Webhook.objects.get()
+    for page in (made, as_alice.get(f"{HOOKS}{hook.pk}/")):
+        assert "No route for events here" in page.text
+    assert (hook.failing_since, hook.is_on) == (None, True)
+    assert deliver_due() == 0  # it is not tried again
+    assert len(server.seen) == 1
+
+
+def test_a_receiver_that_is_away_is_registered_all_the_same(as_alice):
+    made = make(as_alice, f"http://127.0.0.1:{free_port()}/")
+    assert made.status_code == 201
+    greeting = Delivery.objects.get()
+    assert (greeting.state, greeting.status) == ("given_up", None)
+    assert greeting.error in made.text
+
+
+def test_who_sent_many_tests_gets_a_webhook_without_one(as_alice, hook):
+    for _number in range(MOST_TESTS):
+        send_test(webhook=hook)
+    assert make(as_alice, hook.server.url).status_code == 201
+    assert Delivery.objects.count() == MOST_TESTS
+    assert not hook.server.seen
