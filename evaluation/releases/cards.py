@@ -196,7 +196,9 @@ def _labels(kinds: Mapping[str, Mapping[str, int]]) -> str:
     for counts in kinds.values():
         for label, n in counts.items():
             sums[label] = sums.get(label, 0) + n
-    return ", ".join(f"{label} {n}" for label, n in sorted(sums.items()) if label)
+    needs_quotes = any("," in label for label in sums)
+    named = {label: f"“{label}”" if needs_quotes else label for label in sums if label}
+    return ", ".join(f"{name} {sums[label]}" for label, name in sorted(named.items()))
 
 
 # Croissant

@@ -331,6 +331,16 @@ def plain(value: Any) -> str:
     return ", ".join(map(plain, value)) if isinstance(value, list | tuple) else str(value)
 
 
+def listed(labels: Sequence[str]) -> str:
+    """Labels in a row, in quotes where one of them has a comma itself.
+
+    >>> listed(["yes", "no"]), listed(["yes", "yes, but"])
+    ('yes, no', '“yes”, “yes, but”')
+    """
+    needs_quotes = any("," in label for label in labels)
+    return ", ".join(f"“{label}”" if needs_quotes else label for label in labels)
+
+
 def refers(loc: Loc, component: Component, names: Sequence[str], what: str) -> Iterator[Finding]:
     """What is wrong with a reference that must be one of the names."""
     fix = f"name {what}: {', '.join(names)}" if names else f"add {what} first"

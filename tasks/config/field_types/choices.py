@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dynabench.lib.words import label_of
-from tasks.config.components import PLACES, Component, FieldType, FormInput, plain
+from tasks.config.components import PLACES, Component, FieldType, FormInput, listed, plain
 from tasks.config.values import subject
 
 RADIO_LIMIT = 7  # more choices than this become a drop-down list
@@ -33,7 +33,7 @@ class Multiclass(_Choice, name="multiclass"):
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
         if isinstance(value, str) and value in component.values:
             return []
-        return [f"{subject(component)} must be one of: {', '.join(component.values)}"]
+        return [f"{subject(component)} must be one of: {listed(component.values)}"]
 
     def kept(self, component: Component, value: Any) -> Any:
         label = label_of(value, component.values)
@@ -46,7 +46,7 @@ class Multiclass(_Choice, name="multiclass"):
         return FormInput("ChoiceField", "Select", choices=(nothing, *_pairs(component)))
 
     def described(self, component: Component) -> str:
-        return f"one of {', '.join(component.values)}"
+        return f"one of {listed(component.values)}"
 
     def stand_in(self, component: Component) -> str:
         return component.values[0]
@@ -66,7 +66,7 @@ class Multilabel(_Choice, name="multilabel"):
             return [f"{named} must be a list of choices"]
         unknown = [item for item in value if item not in component.values]
         if unknown:
-            return [f"{named} has no choice “{unknown[0]}”; use: {', '.join(component.values)}"]
+            return [f"{named} has no choice “{unknown[0]}”; use: {listed(component.values)}"]
         return [f"{named} names a choice twice"] if len(set(value)) < len(value) else []
 
     def kept(self, component: Component, value: Any) -> Any:
@@ -80,7 +80,7 @@ class Multilabel(_Choice, name="multilabel"):
         return FormInput("MultipleChoiceField", "CheckboxSelectMultiple", choices=choices)
 
     def described(self, component: Component) -> str:
-        return f"a list of any of {', '.join(component.values)}"
+        return f"a list of any of {listed(component.values)}"
 
 
 def _pairs(component: Component) -> list[tuple[str, str]]:

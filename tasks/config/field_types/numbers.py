@@ -9,6 +9,8 @@ from tasks.config.parsing import Finding, Loc
 from tasks.config.values import subject
 
 LARGEST = sys.float_info.max
+MOST_EXACT = 2**53
+"""Up to here a float holds each whole number."""
 
 
 class Number(FieldType, name="number"):
@@ -37,6 +39,11 @@ class Number(FieldType, name="number"):
             if abs(steps - round(steps)) > 1e-6:
                 return [f"{named} must go in steps of {component.step:g} from {start:g}"]
         return []
+
+    def stored(self, component: Component, typed: Any, context: Mapping[str, Any]) -> Any:
+        """Whole numbers as such: a form gives 3.0 for 3, and so would every export."""
+        is_whole = isinstance(typed, float) and typed.is_integer() and abs(typed) <= MOST_EXACT
+        return int(typed) if is_whole else typed
 
     def form_input(self, component: Component) -> FormInput:
         ends = {"min": component.minimum, "max": component.maximum}

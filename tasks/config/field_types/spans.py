@@ -4,7 +4,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tasks.config.components import Component, FieldType, FormInput, plain, plainly, refers
+from tasks.config.components import (
+    Component,
+    FieldType,
+    FormInput,
+    listed,
+    plain,
+    plainly,
+    refers,
+)
 from tasks.config.parsing import Finding, Loc
 from tasks.config.stretches import BREAK, on_one_line, stretch_at, stretches_of
 from tasks.config.values import characters, subject
@@ -88,7 +96,7 @@ class Spans(_Stretch, name="spans"):
             if not isinstance(item, Mapping) or set(item) != keys:
                 return [f"{named}, number {number}: needs {', '.join(sorted(keys))}"]
             if component.tags and item["tag"] not in component.tags:
-                return [f"{named}, number {number}: use one of {', '.join(component.tags)}"]
+                return [f"{named}, number {number}: use one of {listed(component.tags)}"]
             if not _is_stretch(item):
                 return [f"{named}, number {number}: is not in the {component.reference} there"]
         return []
@@ -185,7 +193,7 @@ def _trouble(component: Component, line: str, passage: str) -> str:
     words, _, at = _parted(component, line)
     found = stretches_of(words, passage)
     if not words:
-        return f"write the words, “ = ” and one of {', '.join(component.tags)}"
+        return f"write the words, “ = ” and one of {listed(component.tags)}"
     if not found:
         hint = f"; write a line break in it as {BREAK}" if "\n" in passage else ""
         return f"“{words}” is not in the {component.reference}{hint}"

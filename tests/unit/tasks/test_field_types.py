@@ -79,6 +79,7 @@ def test_each_type_can_be_asked_for_shown_and_described(name: str) -> None:
         ({"type": "number", "minimum": 1.0}, "a number from 1"),
         ({"type": "slider", "minimum": 0.0, "maximum": 0.5}, "a number from 0 to 0.5"),
         ({"type": "multiclass", "labels": ("a", "b")}, "one of a, b"),
+        ({"type": "multiclass", "labels": ("a", "b, or c")}, "one of “a”, “b, or c”"),
         ({"type": "prob", "single": True}, "a probability"),
         ({"type": "candidates"}, "a list of texts"),
         ({"type": "candidates", "reference": "offers"}, "one of the texts of offers"),
@@ -91,6 +92,14 @@ def test_each_type_can_be_asked_for_shown_and_described(name: str) -> None:
 def test_a_description_tells_the_possible_values(keys: dict[str, Any], described: str) -> None:
     component = made(keys.pop("type"), **keys)
     assert component.kind.described(component) == described
+
+
+@pytest.mark.parametrize(
+    ("typed", "kept"), [(3.0, 3), (3, 3), (3.5, 3.5), (1e300, 1e300), ("3", "3")]
+)
+def test_whole_numbers_of_forms_stay_whole(typed: Any, kept: Any) -> None:
+    found = made("number").kind.stored(made("number"), typed, {})
+    assert (found, type(found)) == (kept, type(kept))
 
 
 def test_labels_are_shown_in_their_words() -> None:

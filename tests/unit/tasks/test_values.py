@@ -22,7 +22,10 @@ GOOD: dict[str, Any] = {
     "answer": {"text": "fox 🦊", "start": 8, "end": 13},
 }
 STORED = {"digest": "0" * 64, "mime": "image/png", "bytes": 9, "width": 3, "height": 3}
-NOT_THERE = "The answer must stand in the passage exactly as it is given"
+NOT_THERE = (
+    "The answer must stand in the passage exactly as it is given, from start to end, which count "
+    "code points, not UTF-16 units or bytes"
+)
 
 
 @pytest.mark.parametrize(
