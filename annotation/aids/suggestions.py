@@ -20,7 +20,10 @@ from dynabench.lib.days import midnight
 from tasks.config.values import check_value
 from tasks.models import Generator
 from tasks.targets.connect import generator_endpoint, generator_fields
+from tasks.targets.contact_services import note_contact
 from tasks.targets.endpoints.base import EndpointError, Prediction, rubbish
+from tasks.targets.endpoints.live import COUNTED, LeftAlone, TargetFailed
+from tasks.targets.first_contact import failed_contact
 
 SUGGESTIONS = "suggestions"
 A_PASSAGE = 3
@@ -51,7 +54,20 @@ def suggest(assignment: Assignment) -> Suggestion:
 
 
 def generate(generator: Generator, inputs: Mapping[str, Any]) -> Prediction:
-    """The generator's text, within SUGGEST_SECONDS; raises EndpointError."""
+    """The generator's text, within SUGGEST_SECONDS; raises EndpointError.
+
+    A failure that its owners can mend is stored with it. Writes, so not in a transaction.
+    """
+    try:
+        return _asked(generator, inputs)
+    except EndpointError as error:
+        cause = error.error if isinstance(error, TargetFailed) else error
+        if cause.reason in COUNTED and not isinstance(cause, LeftAlone):
+            note_contact(generator, failed_contact(generator, cause))
+        raise
+
+
+def _asked(generator: Generator, inputs: Mapping[str, Any]) -> Prediction:
     endpoint = generator_endpoint(generator)
     target = live_target(generator.name, endpoint, f"generator:{generator.pk}")
     asked = call([target], inputs, SUGGEST_SECONDS)

@@ -39,6 +39,16 @@ class ContactSerializer(serializers.Serializer[Any]):
     )
 
 
+class FailureSerializer(serializers.Serializer[Any]):
+    """How a target failed lately while people wrote."""
+
+    count = serializers.IntegerField(help_text="Without a day in between.")
+    since = serializers.DateTimeField()
+    last_at = serializers.DateTimeField()
+    reason = serializers.CharField()
+    detail = serializers.CharField(help_text="The last failure, in the server's words.")
+
+
 class TargetModelSerializer(serializers.ModelSerializer[TargetModel]):
     """How a target is reached or loaded."""
 
@@ -48,12 +58,13 @@ class TargetModelSerializer(serializers.ModelSerializer[TargetModel]):
     contact = ContactSerializer(
         source="*", help_text="What it answered when it was last asked or tested."
     )
+    failure = FailureSerializer(allow_null=True, help_text="null: it never failed.")
 
     class Meta:
         model = TargetModel
         fields = read_only_fields = (
             *("id", "name", "adapter", "url", "source", "revision", "options", "serving"),
-            *("gpus", "secret_env", "created_at", "contact"),
+            *("gpus", "secret_env", "created_at", "contact", "failure"),
         )
 
     def to_representation(self, target: TargetModel) -> dict[str, Any]:
@@ -117,7 +128,7 @@ class TargetModels(generics.ListAPIView[TargetModel]):
     def get_queryset(self) -> QuerySet[TargetModel]:
         task = find_task(self.request, self.kwargs["code"], can_review, kinds=ANY)
         self.may_edit = can_edit(self.request.user, task)
-        return task.targets.all()
+        return task.targets.select_related("failure")
 
     @write("target_models_register", TargetSettingsSerializer, {201: TargetModelSerializer})
     def post(self, request: Request, code: str) -> Response:

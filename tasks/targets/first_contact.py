@@ -53,7 +53,7 @@ def _ask_target(target: TargetModel) -> Contact:
     except NoAnswer as error:
         return Contact(error.reason, error.detail)
     except EndpointError as error:
-        return _failed(target, error)
+        return failed_contact(target, error)
     return Contact("", name)
 
 
@@ -66,11 +66,12 @@ def _ask_generator(generator: Generator) -> Contact:
         [answer] = endpoint.predict([{**inputs, "goal": GOAL}], deadline_seconds=CONTACT_SECONDS)
         contact = answer_contact(answer)
     except EndpointError as error:
-        return _failed(generator, error)
+        return failed_contact(generator, error)
     return Contact("", without_secret(secret_of(generator), contact.words))
 
 
-def _failed(row: TargetModel | Generator, error: EndpointError) -> Contact:
+def failed_contact(row: TargetModel | Generator, error: EndpointError) -> Contact:
+    """Return the contact of a failure, without the secret."""
     return Contact(error.reason, without_secret(_secret_of(row), str(error)))
 
 

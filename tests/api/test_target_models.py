@@ -8,7 +8,8 @@ from django.db import connection
 from dynabench.accounts.models import LogEntry
 from tasks.models import TargetModel, TaskMember
 from tasks.targets import send_test
-from tasks.targets.endpoints.base import Prediction
+from tasks.targets.endpoints.base import EndpointError, Prediction
+from tasks.targets.failures import note_failure
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory, scripted_target
 from tests.support.roles import refused
 
@@ -81,8 +82,17 @@ def test_a_target_is_told_without_the_value_of_its_secret(editor, secret, nli):
         "id": secret.pk, "name": "scripted", "adapter": "scripted", "url": "http://scripted.test",
         "source": "", "revision": "", "options": {"label": "neutral", "prob": None}, "serving": {},
         "gpus": 0, "secret_env": "TARGET_MINE_SECRET", "contact": UNASKED,
+        "failure": None,
     }  # fmt: skip
     assert SECRET not in response.text
+
+
+def test_its_last_failure_while_people_wrote_is_told_in_its_words(editor, nli):
+    target = scripted_target(nli)
+    note_failure(target, EndpointError("No model tarn here.", "misconfigured"))
+    (told,) = editor.get(URL).json()["results"]
+    failure = {name: told["failure"][name] for name in ("count", "reason", "detail")}
+    assert failure == {"count": 1, "reason": "misconfigured", "detail": "No model tarn here."}
 
 
 def test_a_target_is_registered_and_a_plan_can_name_it(editor, alice, nli):

@@ -142,6 +142,16 @@ def test_a_generator_that_fails_loses_nothing(as_alice, muse, headers, options):
     assert Example.objects.count() == 1
 
 
+@pytest.mark.parametrize(("reason", "stored"), [("misconfigured", True), ("busy", False)])
+def test_what_only_its_owners_can_mend_is_stored_with_the_generator(as_alice, muse, reason, stored):
+    muse.options = {"fail": reason}
+    muse.save()
+    assert want(as_alice, "suggestion", **HTMX).status_code == 503
+    muse.refresh_from_db()
+    assert muse.contact_reason == (reason if stored else "")
+    assert bool(muse.contact_detail) is stored
+
+
 def test_a_task_whose_generator_is_not_set_up_says_so_calmly(as_alice, muse):
     muse.delete()
     assert want(as_alice, "suggestion", **HTMX).status_code == 503

@@ -4,6 +4,7 @@ import pytest
 
 from tasks.targets.endpoints.base import EndpointConfig, EndpointError
 from tasks.targets.endpoints.registry import ADAPTERS, build, option_from_text
+from tests.support.adapter_options import GIVEN
 
 from .conftest import qa, sentiment
 
@@ -71,58 +72,6 @@ def test_a_passage_must_be_among_the_fields() -> None:
 def test_a_target_needs_fields() -> None:
     with pytest.raises(EndpointError, match="at least one"):
         EndpointConfig(url="http://127.0.0.1", fields=(), output="label")
-
-
-GIVEN = {
-    "openai_chat": {
-        "model": ("60", "60"),
-        "instructions": ("true", "true"),
-        "template": ("{text}", "{text}"),
-        "max_tokens": ("60", 60),
-        "temperature": ("0.5", 0.5),
-        "seed": ("7", 7),
-        "structured": ("never", "never"),
-        "examples": ('[{"text": "a", "label": "positive"}]', [{"text": "a", "label": "positive"}]),
-        "stop": ('["."]', ["."]),
-        "logprobs": ("true", True),
-        "price_in": ("0.15", 0.15),
-        "price_out": ("1", 1),
-        "requests_a_day": ("5", 5),
-        "tokens_a_day": ("5", 5),
-        "requests_a_round": ("5", 5),
-        "tokens_a_round": ("5", 5),
-    },
-    "open_inference_v2": {
-        "model": ("m", "m"),
-        "version": ("2", "2"),
-        "inputs": ('{"text": "x"}', {"text": "x"}),
-        "template": ("{text}", "{text}"),
-        "template_input": ("t", "t"),
-        "rank": ("2", 2),
-        "label_output": ("l", "l"),
-        "prob_output": ("p", "p"),
-        "label_order": ('["negative", "positive"]', ["negative", "positive"]),
-        "label_map": ('{"LABEL_0": "negative"}', {"LABEL_0": "negative"}),
-    },
-    "dynalab": {
-        "version": ("2", 2),
-        "field_map": ('{"text": "t"}', {"text": "t"}),
-        "label_map": ('{"a": "positive"}', {"a": "positive"}),
-    },
-    "http": {},
-    "scripted": {
-        "label": ("positive", "positive"),
-        "output": ('{"label": "positive"}', {"label": "positive"}),
-        "prob": ('{"positive": 1, "negative": 0}', {"positive": 1, "negative": 0}),
-        "delay": ("0.1", 0.1),
-        "fail": ("busy", "busy"),
-        "retry_after": ("2", 2),
-        "rules": (
-            '[{"contains": "x", "label": "positive"}]',
-            [{"contains": "x", "label": "positive"}],
-        ),
-    },
-}
 
 
 def known_options(adapter: str) -> set[str]:
