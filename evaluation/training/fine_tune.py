@@ -25,10 +25,13 @@ from evaluation.training.data import (
     score,
 )
 from evaluation.training.folders import atomic_folder
-from tasks.targets.serving.codecs import Answer, Codec, codec_for
-from tasks.targets.serving.errors import BadRequestError
-from tasks.targets.serving.spec import FIELDS, OUTPUTS, SPAN, ModelFolder
-from tasks.targets.serving.tokens import LONGEST
+from tasks.targets.serving.arrays import arrays_of, cut, parts
+from tasks.targets.serving.backends import logits_of
+from tasks.targets.serving.codecs import Answer, Codec
+from tasks.targets.serving.errors import BadRequestError, MisconfiguredError
+from tasks.targets.serving.spec import FIELDS, OUTPUTS, SPAN, ModelFolder, ModelSpec
+from tasks.targets.serving.tokens import Tokens, codec_of, read_tokens
+from tasks.targets.serving.trial import settle, try_alone
 
 if TYPE_CHECKING:
     import torch
@@ -174,7 +177,7 @@ def answers(folder: Path, rows: Sequence[Row], reading: Reading) -> list[Answer]
 
 def fitting(base: Path, rows: Sequence[Row], reading: Reading) -> list[Row]:
     """The rows that a model can be asked about: what may not be cut leaves room for the rest."""
-    codec = _codec(base, reading)[1]
+    codec = codec_of(*_read(base, reading))
     found = []
     for row in rows:
         with suppress(BadRequestError):
@@ -183,12 +186,8 @@ def fitting(base: Path, rows: Sequence[Row], reading: Reading) -> list[Row]:
     return found
 
 
-def _codec(base: str | Path, reading: Reading) -> tuple["PreTrainedTokenizerFast", Codec]:
-    """The tokenizer of a folder, and the codec that the model server uses too."""
-    import transformers
-
-    tokenizer = transformers.AutoTokenizer.from_pretrained(base, trust_remote_code=False)
-    limit = tokenizer.model_max_length if tokenizer.model_max_length < 10**6 else LONGEST
+def _read(base: str | Path, reading: Reading) -> tuple[ModelFolder, Tokens]:
+    """A folder as it is asked, and what feeds its model. Raises TrainingError."""
     folder = ModelFolder(
         path=Path(base),
         weights=(),
@@ -196,8 +195,10 @@ def _codec(base: str | Path, reading: Reading) -> tuple["PreTrainedTokenizerFast
         output=OUTPUTS[reading.kind],
         **reading._asdict(),
     )
-    most = min(reading.max_length or limit, limit)
-    return tokenizer, codec_for(folder, tokenizer.backend_tokenizer, most)
+    try:
+        return folder, read_tokens(ModelSpec("The base", str(base), backend="torch"), folder)
+    except MisconfiguredError as error:
+        raise TrainingError(str(error)) from error
 
 
 def _labels(rows: Sequence[Row], kind: str, options: TrainingOptions) -> tuple[str, ...] | None:
@@ -208,10 +209,11 @@ def _labels(rows: Sequence[Row], kind: str, options: TrainingOptions) -> tuple[s
 
 @dataclass(frozen=True)
 class _Trained:
-    """A model in torch with its tokenizer and the codec that the model server uses too."""
+    """A model in torch with its tokenizer, and what feeds it as in the model server."""
 
     model: Any
     tokenizer: "PreTrainedTokenizerFast"
+    tokens: Tokens
     codec: Codec
     kind: str
 
@@ -235,35 +237,45 @@ class _Trained:
                 id2label=dict(enumerate(labels)),
                 label2id={label: number for number, label in enumerate(labels)},
             )
-        return cls(model.float(), *_codec(base, reading), reading.kind)
-
-    def inputs(self, encodings: Sequence[Encoding]) -> dict[str, "torch.Tensor"]:
-        """Padded tensors [encodings, longest], by the model's input names."""
-        import torch
-
-        longest = max(map(len, encodings))
-        columns = {
-            "input_ids": (self.tokenizer.pad_token_id, "ids"),
-            "attention_mask": (0, "attention_mask"),
-            "token_type_ids": (0, "type_ids"),
-        }
-        return {
-            name: torch.tensor(
-                [
-                    getattr(encoding, column) + [fill] * (longest - len(encoding))
-                    for encoding in encodings
-                ]
+        model.float()
+        folder, tokens = _read(base, reading)
+        logits = logits_of(model, folder)
+        try:
+            tokens = settle(
+                "The base", logits, tokens, try_alone("The base", logits, tokens, folder)
             )
-            for name, (fill, column) in columns.items()
-            if name in self.tokenizer.model_input_names
-        }
+        except MisconfiguredError as error:
+            raise TrainingError(str(error)) from error
+        tokenizer = transformers.AutoTokenizer.from_pretrained(base, trust_remote_code=False)
+        return cls(model, tokenizer, tokens, codec_of(folder, tokens), reading.kind)
+
+    def groups(self, encodings: Sequence[Encoding]) -> list[list[int]]:
+        """The numbers of the encodings that may share a batch."""
+        return parts([len(encoding) for encoding in encodings], self.tokens.fill)
 
     def logits(self, encodings: Sequence[Encoding]) -> "torch.Tensor":
-        """[encodings, labels], or [encodings, 2, tokens] with start and end."""
+        """[encodings, labels], or [encodings, 2, tokens] with start and end.
+
+        Those that may share a batch are asked together (`Tokens.fill`).
+        """
         import torch
 
+        groups = self.groups(encodings)
+        found = [self._logits([encodings[number] for number in group]) for group in groups]
+        if len(groups) == 1:
+            return found[0]
+        longest = max(logits.shape[-1] for logits in found)
+        wide = [torch.nn.functional.pad(one, (0, longest - one.shape[-1])) for one in found]
+        order = [number for group in groups for number in group]
+        places = sorted(range(len(order)), key=order.__getitem__)
+        return torch.cat(wide)[places]
+
+    def _logits(self, encodings: Sequence[Encoding]) -> "torch.Tensor":
+        import torch
+
+        arrays = arrays_of(encodings, self.tokens).items()
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=fast_bfloat16()):
-            out = self.model(**self.inputs(encodings))
+            out = self.model(**{name: torch.from_numpy(array) for name, array in arrays})
         if self.kind == SPAN:
             return torch.stack([out.start_logits, out.end_logits], dim=1).float()
         logits: torch.Tensor = out.logits.float()
@@ -283,10 +295,10 @@ class _Trained:
         with torch.inference_mode():
             for first in range(0, len(flat), 32):
                 some = flat[first : first + 32]
-                found = self.logits([encoding for _, encoding in some]).numpy()
-                for (number, encoding), values in zip(some, found, strict=True):
-                    cut = values[:, : len(encoding)] if self.kind == SPAN else values
-                    logits[number].append(cut)
+                pieces = [encoding for _, encoding in some]
+                found = cut(self.logits(pieces).numpy(), pieces, self.tokens.fill)
+                for (number, _), values in zip(some, found, strict=True):
+                    logits[number].append(values)
         return [self.codec.decode(*row) for row in zip(rows, encodings, logits, strict=True)]
 
     def save(self, folder: Path, options: TrainingOptions) -> None:
@@ -432,28 +444,33 @@ def _start_head(trained: _Trained, items: Sequence[Item]) -> None:
     import torch
 
     model = trained.model
+    head = getattr(model, "classifier", None)
+    if not isinstance(head, torch.nn.Linear):  # one of several layers; it moves with the rest
+        return
     model.eval()
     pooler = getattr(model.base_model, "pooler", None)
+    pooler = getattr(pooler, "dense", None)
     if pooler is not None:
-        torch.nn.init.eye_(pooler.dense.weight)
-        torch.nn.init.zeros_(pooler.dense.bias)
+        torch.nn.init.eye_(pooler.weight)
+        torch.nn.init.zeros_(pooler.bias)
     seen = []
-    hook = model.classifier.register_forward_hook(
-        lambda _, given, __: seen.append(given[0].float())
-    )
+    hook = head.register_forward_hook(lambda _, given, __: seen.append(given[0].float()))
+    labels: list[int] = []
     with torch.no_grad():
         for first in range(0, len(items), 32):
-            trained.logits([item.encoding for item in items[first : first + 32]])
+            some = items[first : first + 32]
+            for group in trained.groups([item.encoding for item in some]):
+                trained.logits([some[number].encoding for number in group])
+                labels += [some[number].target[0] for number in group]
     hook.remove()
-    features = torch.cat(seen)
-    targets = torch.tensor([item.target[0] for item in items])
-    weights = list(model.classifier.parameters())
+    features, targets = torch.cat(seen), torch.tensor(labels)
+    weights = list(head.parameters())
     optimizer = torch.optim.LBFGS(weights, max_iter=100, line_search_fn="strong_wolfe")
 
     def loss() -> "torch.Tensor":
         optimizer.zero_grad()
         size = torch.stack([weight.square().sum() for weight in weights]).sum()
-        value = torch.nn.functional.cross_entropy(model.classifier(features), targets)
+        value = torch.nn.functional.cross_entropy(head(features), targets)
         value = value + HEAD_PENALTY * size
         value.backward()  # type: ignore[no-untyped-call]
         return value

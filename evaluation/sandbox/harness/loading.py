@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dynabench.lib.words import spelled
-from tasks.targets.serving.backends import Backend, TorchBackend, read_model, torch_model
-from tasks.targets.serving.codecs import Codec, codec_for
+from tasks.targets.serving.backends import Backend, TorchBackend, read_model, settled_model
+from tasks.targets.serving.codecs import Codec
 from tasks.targets.serving.errors import MisconfiguredError
 from tasks.targets.serving.spec import WRITES, ModelFolder, ModelSpec, find_weights, open_folder
-from tasks.targets.serving.tokens import read_tokens
+from tasks.targets.serving.tokens import codec_of
 
 from .lora import merge
 from .writing import Writer
@@ -46,12 +46,9 @@ def load(asked: Namespace) -> Model:
     folder = replace(folder, labels=labels)
     prepare()
     spec = ModelSpec("The model", asked.model, backend="torch")
-    tokens = read_tokens(spec, folder)
-    backend = TorchBackend(torch_model(spec, folder), tokens)
-    codec = codec_for(
-        folder, tokens.tokenizer, min(folder.max_length or tokens.limit, tokens.limit)
-    )
-    return Model(codec, backend, min(asked.threads, backend.workers))
+    model, tokens = settled_model(spec, folder)
+    backend = TorchBackend(model, tokens)
+    return Model(codec_of(folder, tokens), backend, min(asked.threads, backend.workers))
 
 
 def load_writer(asked: Namespace) -> Writer:

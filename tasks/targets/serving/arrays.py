@@ -1,13 +1,13 @@
 """From the encodings of a batch to the arrays that a model takes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .codecs import Logits, Piece, Sight
-from .tokens import Tokens
+from .tokens import Fill, Tokens
 
 Array = NDArray[Any]
 NO_ROW = -1
@@ -16,20 +16,46 @@ NO_ROW = -1
 def arrays_of(batch: Sequence[Piece], tokens: Tokens) -> dict[str, Array]:
     """The arrays that the model takes, by name."""
     sizes = [len(encoding) for encoding in batch]
-    real = np.arange(max(sizes)) < np.array(sizes)[:, None]
+    longest = max(sizes)
+    real = np.arange(longest) < np.array(sizes)[:, None]
+    if tokens.fill == "left":
+        real = real[:, ::-1]
     made: dict[str, Array] = {
         "input_ids": np.full(real.shape, tokens.pad),
         "attention_mask": real.astype(np.int64),
         "token_type_ids": np.zeros(real.shape, np.int64),
     }
     for row, encoding in enumerate(batch):
-        made["input_ids"][row, : sizes[row]] = encoding.ids
-        made["token_type_ids"][row, : sizes[row]] = encoding.type_ids
+        made["input_ids"][row, real[row]] = encoding.ids
+        made["token_type_ids"][row, real[row]] = encoding.type_ids
     if tokens.is_packed:
         made |= packed_rows(sizes)
     if sights := [piece for piece in batch if isinstance(piece, Sight)]:
         made["pixel_values"] = np.stack([sight.pixels for sight in sights])
     return {name: made[name] for name in tokens.inputs}
+
+
+def run_in_parts(
+    batch: Sequence[Piece], tokens: Tokens, run: Callable[[Sequence[Piece]], Sequence[Logits]]
+) -> list[Logits]:
+    """The logits of each encoding, in order; `run` gets only those that may share a batch."""
+    found: dict[int, Logits] = {}
+    for part in parts([len(encoding) for encoding in batch], tokens.fill):
+        found |= zip(part, run([batch[number] for number in part]), strict=True)
+    return [found[number] for number in range(len(batch))]
+
+
+def parts(sizes: Sequence[int], fill: Fill) -> list[list[int]]:
+    """The numbers of the rows that may share a batch: all, those of equal size, or each alone."""
+    numbers = [*range(len(sizes))]
+    if fill == "alone":
+        return [[number] for number in numbers]
+    if fill != "equal":
+        return [numbers]
+    by_size: dict[int, list[int]] = {}
+    for number in numbers:
+        by_size.setdefault(sizes[number], []).append(number)
+    return [*by_size.values()]
 
 
 def packed_rows(sizes: Sequence[int]) -> dict[str, Array]:
@@ -57,8 +83,13 @@ def packed_rows(sizes: Sequence[int]) -> dict[str, Array]:
     return {"places": places, "spots": spots, "owners": owners.reshape(-1, width)}
 
 
-def cut(logits: Logits, batch: Sequence[Piece]) -> list[Logits]:
+def cut(logits: Logits, batch: Sequence[Piece], fill: Fill) -> list[Logits]:
     """One array an encoding, without the columns of the padding."""
     if logits.ndim == 2:
         return list(logits)
-    return [row[:, : len(encoding)] for row, encoding in zip(logits, batch, strict=True)]
+    width = logits.shape[-1]
+    starts = [width - len(encoding) if fill == "left" else 0 for encoding in batch]
+    return [
+        row[:, start : start + len(encoding)]
+        for row, start, encoding in zip(logits, starts, batch, strict=True)
+    ]

@@ -1,44 +1,29 @@
 """Runs encodings through a model: ONNX Runtime (the fast CPU backend) or torch (CPU or CUDA)."""
 
 import gc
+import inspect
 import logging
 import os
 import shutil
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .arrays import arrays_of, cut, packed_rows
+from .arrays import arrays_of, cut, packed_rows, run_in_parts
 from .codecs import Logits, Piece
-from .errors import MisconfiguredError
-from .spec import (
-    LOOKS,
-    PAIR,
-    PICTURE,
-    SEQUENCE,
-    SPAN,
-    WRITES,
-    ModelFolder,
-    ModelSpec,
-    PictureSettings,
-)
+from .errors import CannotExportError, MisconfiguredError
+from .spec import HEADS, LOOKS, SPAN, WRITES, ModelFolder, ModelSpec, PictureSettings
 from .tokens import Tokens, keep_tokens, kept_tokens, read_tokens
+from .trial import Trial, settle, torch_run, try_alone
 
 if TYPE_CHECKING:
     import torch
 
 logger = logging.getLogger(__name__)
 
-HEADS = {
-    SEQUENCE: "AutoModelForSequenceClassification",
-    PAIR: "AutoModelForSequenceClassification",
-    SPAN: "AutoModelForQuestionAnswering",
-    PICTURE: "ViltForQuestionAnswering",
-    LOOKS: "AutoModelForImageClassification",
-    WRITES: "AutoModelForCausalLM",
-}
 ALIKE = 1.05  # on a CPU padding costs what tokens cost
 
 
@@ -74,15 +59,30 @@ def backend_version(spec: ModelSpec, kind: str) -> str:
 
 
 def load_backend(spec: ModelSpec, folder: ModelFolder, *, exports: Path) -> tuple[Backend, Tokens]:
-    """The backend of a spec and what feeds it; `exports` is the folder that keeps its ONNX file."""
+    """The backend of a spec and what feeds it; `exports` is the folder that keeps its ONNX file.
+
+    Raises CannotExportError where ONNX Runtime cannot run the model as transformers does.
+    """
     if spec.backend == "torch":
-        model, tokens = _unpadded(spec, folder)
+        model, tokens, _ = _prepared(spec, folder)
         return TorchBackend(model, tokens), tokens
     if not exports.exists():
-        logger.info("%s: exporting to ONNX, once", spec.name)
-        export_onnx(spec, folder, exports=exports)
+        _export_once(spec, folder, exports)
     tokens = kept_tokens(exports)
     return OnnxBackend(exports / "model.onnx", tokens, int8=spec.precision == "int8"), tokens
+
+
+def _export_once(spec: ModelSpec, folder: ModelFolder, exports: Path) -> None:
+    """Export, unless that has failed before: it takes minutes. Raises CannotExportError."""
+    failed = exports.with_name(f"{exports.name}.failed")
+    if failed.exists():
+        raise CannotExportError(spec.name, failed.read_text())
+    logger.info("%s: exporting to ONNX, once", spec.name)
+    try:
+        export_onnx(spec, folder, exports=exports)
+    except CannotExportError as error:
+        failed.write_text(error.reason)
+        raise
 
 
 class OnnxBackend:
@@ -107,8 +107,11 @@ class OnnxBackend:
 
     def run(self, batch: Sequence[Piece]) -> list[Logits]:
         """See Backend."""
-        (logits,) = self._session.run(None, arrays_of(batch, self._tokens))
-        return cut(logits, batch)
+        return run_in_parts(batch, self._tokens, self._run_part)
+
+    def _run_part(self, part: Sequence[Piece]) -> list[Logits]:
+        (logits,) = self._session.run(None, arrays_of(part, self._tokens))
+        return cut(logits, part, self._tokens.fill)
 
 
 class TorchBackend:
@@ -130,15 +133,20 @@ class TorchBackend:
             self.max_batch, self.similar = 12, None
         elif self._device == "cuda":
             self.workers, self.max_batch, self.similar = 1, 64, 2.0
+        if getattr(model, "is_stateful", False):
+            self.workers = 1
 
     def run(self, batch: Sequence[Piece]) -> list[Logits]:
         """See Backend."""
+        return run_in_parts(batch, self._tokens, self._run_part)
+
+    def _run_part(self, part: Sequence[Piece]) -> list[Logits]:
         import torch
 
-        arrays = arrays_of(batch, self._tokens).items()
+        arrays = arrays_of(part, self._tokens).items()
         with torch.inference_mode():
             logits = self._model(**{k: torch.from_numpy(a).to(self._device) for k, a in arrays})
-        return cut(logits.float().cpu().numpy(), batch)
+        return cut(logits.float().cpu().numpy(), part, self._tokens.fill)
 
 
 def read_model(spec: ModelSpec, folder: ModelFolder, precision: Any) -> Any:
@@ -174,7 +182,7 @@ def read_model(spec: ModelSpec, folder: ModelFolder, precision: Any) -> Any:
     return model
 
 
-def _logits_of(model: Any, folder: ModelFolder) -> "torch.nn.Module":
+def logits_of(model: Any, folder: ModelFolder) -> "torch.nn.Module":
     """A module from the input arrays to logits [batch, labels] or [batch, 2, tokens]."""
     import torch
 
@@ -183,7 +191,13 @@ def _logits_of(model: Any, folder: ModelFolder) -> "torch.nn.Module":
 
         return (LooksLogits if folder.kind == LOOKS else PictureLogits)(model).eval()
 
+    takes_mask = "attention_mask" in inspect.signature(model.forward).parameters
+    # BigBird goes over to full attention at its first short text and never comes back.
+    restore = getattr(model.base_model, "set_attention_type", None)
+
     class Logits(torch.nn.Module):
+        is_stateful = restore is not None
+
         def __init__(self) -> None:
             super().__init__()
             self.model = model
@@ -191,11 +205,15 @@ def _logits_of(model: Any, folder: ModelFolder) -> "torch.nn.Module":
         def forward(
             self,
             input_ids: torch.Tensor,
-            attention_mask: torch.Tensor | None,
+            attention_mask: torch.Tensor | None = None,
             token_type_ids: torch.Tensor | None = None,
         ) -> Any:
+            if restore:
+                restore(model.config.attention_type)
             more = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
-            out = self.model(input_ids=input_ids, attention_mask=attention_mask, **more)
+            if takes_mask:
+                more["attention_mask"] = attention_mask
+            out = self.model(input_ids=input_ids, **more)
             is_span = folder.kind == SPAN
             return torch.stack([out.start_logits, out.end_logits], 1) if is_span else out.logits
 
@@ -204,7 +222,7 @@ def _logits_of(model: Any, folder: ModelFolder) -> "torch.nn.Module":
 
 def torch_model(spec: ModelSpec, folder: ModelFolder) -> "torch.nn.Module":
     """The model as transformers runs it, in its precision: from padded arrays to logits."""
-    return _logits_of(read_model(spec, folder, _precision(spec)), folder)
+    return logits_of(read_model(spec, folder, _precision(spec)), folder)
 
 
 def _precision(spec: ModelSpec) -> "torch.dtype":
@@ -213,36 +231,63 @@ def _precision(spec: ModelSpec) -> "torch.dtype":
     return torch.bfloat16 if spec.precision == "bf16" else torch.float32
 
 
-def _unpadded(spec: ModelSpec, folder: ModelFolder) -> tuple["torch.nn.Module", Tokens]:
+def settled_model(spec: ModelSpec, folder: ModelFolder) -> tuple["torch.nn.Module", Tokens]:
+    """As `torch_model`, and what feeds it so that each row is answered as it is alone.
+
+    Raises MisconfiguredError.
+    """
+    import torch
+
+    tokens = read_tokens(spec, folder)
+    if folder.pictures:
+        return torch_model(spec, folder), tokens
+    logits = logits_of(read_model(spec, folder, torch.float32), folder)
+    tokens = settle(spec.name, logits, tokens, try_alone(spec.name, logits, tokens, folder))
+    return logits, tokens
+
+
+def _prepared(
+    spec: ModelSpec, folder: ModelFolder
+) -> tuple["torch.nn.Module", Tokens, Trial | None]:
     """The model that works on no padding, where its architecture allows it and it runs on a CPU,
-    else `torch_model`; and what feeds it."""
+    else `torch_model`; what feeds it; and what its answers were compared with, but for pictures."""
     import torch
 
     from .packing import pack
 
     tokens = read_tokens(spec, folder)
-    if folder.pictures or (spec.backend == "torch" and torch.cuda.is_available()):
-        return torch_model(spec, folder), tokens
+    if folder.pictures:
+        return torch_model(spec, folder), tokens, None
     model = read_model(spec, folder, torch.float32)
-    packed = pack(_logits_of(model, folder), model, tokens.pad)
-    if packed:
-        return packed.to(_precision(spec)), tokens.packed()
-    logger.info("%s: its architecture cannot be packed; batches are padded", spec.name)
-    del model
+    logits = logits_of(model, folder)
+    trial = try_alone(spec.name, logits, tokens, folder)
+    tokens = settle(spec.name, logits, tokens, trial)
+    if spec.backend == "onnx" or not torch.cuda.is_available():
+        packed, feed = pack(logits, model, tokens.pad), replace(tokens.packed(), fill="right")
+        if packed and trial.agrees(torch_run(packed, feed)):
+            return packed.to(_precision(spec)), feed, trial
+        logger.info("%s: its architecture cannot be packed; batches are padded", spec.name)
+    del model, logits
     gc.collect()  # never two in memory
-    return torch_model(spec, folder), tokens
+    return torch_model(spec, folder), tokens, trial
 
 
 def export_onnx(spec: ModelSpec, folder: ModelFolder, *, exports: Path) -> None:
     """Write the folder `exports` (model.onnx and its tokens), whole or not at all.
 
-    The model is packed where its architecture allows it.
+    The model is packed where its architecture allows it. Raises CannotExportError.
     """
-    model, tokens = _unpadded(spec, folder)
+    model, tokens, trial = _prepared(spec, folder)
     exports.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=".export-", dir=exports.parent))
     try:
-        write_onnx(model, tokens, scratch / "fp32.onnx", folder.pictures)
+        try:
+            write_onnx(model, tokens, scratch / "fp32.onnx", folder.pictures)
+            exported = OnnxBackend(scratch / "fp32.onnx", tokens, int8=False)
+        except Exception as error:  # the exporter raises many kinds
+            raise CannotExportError(spec.name, f"{type(error).__name__}") from error
+        if trial and not trial.agrees(exported.run):
+            raise CannotExportError(spec.name, "the exported model answers differently")
         if spec.precision == "int8":
             _quantise(scratch / "fp32.onnx", scratch / "model.onnx")
             for file in scratch.glob("fp32.onnx*"):

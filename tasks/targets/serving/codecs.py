@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from .spec import PAIR, ModelFolder
 
 Logits = NDArray[np.float32]
 MIN_ROOM = 8  # tokens the context must keep in addition to the other field
+Side = Literal["left", "right"]
 STRIDE = 128  # tokens that neighbouring QA windows share (the value of the SQuAD scripts)
 MAX_ANSWER_TOKENS = 30
 
@@ -45,14 +46,18 @@ Piece = Encoding | Sight  # what a model is given at once
 class Codec(ABC):
     """Encodes the fields of one input into one or several encodings and decodes their logits.
 
-    `max_length` counts tokens with the special ones. Truncation is done here, padding by the
-    backend, so both are turned off in the tokenizer, which then may serve several threads.
+    `max_length` counts tokens with the special ones; longer texts lose their end, or their start
+    where `cut_side` is "left". Truncation is done here, padding by the backend, so both are turned
+    off in the tokenizer, which then may serve several threads.
     """
 
-    def __init__(self, folder: ModelFolder, tokenizer: Tokenizer, max_length: int) -> None:
+    def __init__(
+        self, folder: ModelFolder, tokenizer: Tokenizer, max_length: int, cut_side: Side = "right"
+    ) -> None:
         self.fields, self.output, self.labels = folder.fields, folder.output, folder.labels
         self.tokenizer, self.max_length = tokenizer, max_length
         self.pictures = folder.pictures
+        self.cut_field, self.cut_side = folder.cut_field, cut_side
         tokenizer.no_truncation()
         tokenizer.no_padding()
 
@@ -95,21 +100,29 @@ class LabelCodec(Codec):
 
 
 class TextCodec(LabelCodec):
-    """One text, cut at its end."""
+    """One text, cut where it is too long."""
 
     def encode(self, row: Mapping[str, str]) -> list[Encoding]:
-        text = self._tokens(row[self.fields[0]])
-        text.truncate(self.max_length - self.tokenizer.num_special_tokens_to_add(False))
-        return [self.tokenizer.post_process(text)]
+        field = self.fields[0]
+        text = self._tokens(row[field])
+        room = self.max_length - self.tokenizer.num_special_tokens_to_add(False)
+        text.truncate(max(room, 0), direction=self.cut_side)
+        whole = self.tokenizer.post_process(text)
+        if not len(whole):
+            raise wrong_field(field, "has no word or sign that the model's tokenizer knows.")
+        return [whole]
 
 
 class PairCodec(LabelCodec):
-    """A context and a text about it; only the context is cut."""
+    """Two texts in the order in which the model reads them; only the context is cut."""
 
     def encode(self, row: Mapping[str, str]) -> list[Encoding]:
-        context, text = (self._tokens(row[field]) for field in self.fields)
-        context.truncate(self._room(self.fields[1], text))
-        return [self.tokenizer.post_process(context, text)]
+        texts = {field: self._tokens(row[field]) for field in self.fields}
+        (other,) = (field for field in self.fields if field != self.cut_field)
+        room = self._room(other, texts[other])
+        texts[self.cut_field].truncate(room, direction=self.cut_side)
+        first, second = texts.values()
+        return [self.tokenizer.post_process(first, second)]
 
 
 class PictureCodec(LabelCodec):
@@ -199,10 +212,13 @@ def _best_span(
     return best._replace(total=float(total))
 
 
-def codec_for(folder: ModelFolder, tokenizer: Tokenizer, max_length: int) -> Codec:
+def codec_for(
+    folder: ModelFolder, tokenizer: Tokenizer, max_length: int, cut_side: Side = "right"
+) -> Codec:
     """The codec of a model's kind."""
     if folder.pictures:
         return PictureCodec(folder, tokenizer, max_length)
     if folder.labels is None:
         return SpanCodec(folder, tokenizer, max_length)
-    return (PairCodec if folder.kind == PAIR else TextCodec)(folder, tokenizer, max_length)
+    kind = PairCodec if folder.kind == PAIR else TextCodec
+    return kind(folder, tokenizer, max_length, cut_side)

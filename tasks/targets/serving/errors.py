@@ -73,6 +73,17 @@ class MisconfiguredError(ServingError):
     code = "misconfigured"
 
 
+class CannotExportError(MisconfiguredError):
+    """ONNX Runtime cannot run the model as transformers does; torch can."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.reason = reason
+        super().__init__(
+            f"{name}: it cannot run in ONNX Runtime ({reason}). Serve it with the backend torch "
+            "(--backend torch)."
+        )
+
+
 class TryLaterError(ServingError):
     """The same call may succeed after `retry_after` seconds."""
 

@@ -7,14 +7,15 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from .backends import backend_version, load_backend
 from .batcher import Batcher
-from .codecs import Answer, Codec, Logits, Piece, codec_for
+from .codecs import Answer, Codec, Logits, Piece
 from .errors import (
+    CannotExportError,
     LoadingError,
     MisconfiguredError,
     ServingError,
@@ -24,6 +25,7 @@ from .errors import (
 from .fingerprint import FileHashes, fingerprint
 from .generation.model import LanguageModel
 from .spec import WRITES, ModelFolder, ModelSpec, open_folder, shown_error
+from .tokens import codec_of
 
 logger = logging.getLogger(__name__)
 
@@ -57,10 +59,16 @@ class ServedModel:
         """Load it: seconds, minutes when it is exported first. Raises MisconfiguredError."""
         folder = folder or open_folder(spec)
         identity, exports = identify(spec, folder, cache_dir)
-        backend, tokens = load_backend(spec, folder, exports=exports)
-        self.codec: Codec = codec_for(
-            folder, tokens.tokenizer, min(folder.max_length or tokens.limit, tokens.limit)
-        )
+        try:
+            backend, tokens = load_backend(spec, folder, exports=exports)
+        except CannotExportError as error:
+            if spec.precision != "fp32":  # what was asked for, torch does not have
+                raise
+            logger.warning("%s It is served by torch.", error)
+            spec = replace(spec, backend="torch")
+            identity, exports = identify(spec, folder, cache_dir)
+            backend, tokens = load_backend(spec, folder, exports=exports)
+        self.codec: Codec = codec_of(folder, tokens)
         self.fields = folder.fields
         self.digest = identity["digest"]
         self.info: dict[str, Any] = {

@@ -28,6 +28,15 @@ FIELDS = {
     PICTURE: ("image", "question"),
     LOOKS: ("image",),
 }
+HEADS = {
+    SEQUENCE: "AutoModelForSequenceClassification",
+    PAIR: "AutoModelForSequenceClassification",
+    SPAN: "AutoModelForQuestionAnswering",
+    PICTURE: "ViltForQuestionAnswering",
+    LOOKS: "AutoModelForImageClassification",
+    WRITES: "AutoModelForCausalLM",
+}
+"""The class of transformers that loads a model of a kind."""
 OUTPUTS = {SEQUENCE: "label", PAIR: "label", SPAN: "answer", PICTURE: "answer", LOOKS: "label"}
 PRECISIONS = {"onnx": ("fp32", "int8"), "torch": ("fp32", "bf16")}
 WRITING_PRECISIONS = ("int4", "int8", "fp32")
@@ -86,8 +95,9 @@ class ModelFolder:
     """A model's files on this machine and its settings, complete.
 
     `labels` are in the order of the logits, None for extractive QA; `max_length` counts tokens,
-    None = the tokenizer's own limit. For pairs the first field is the context, for QA the second,
-    for questions on pictures the first is the picture. Kinds that look at one have `pictures`.
+    None = the model's own limit. `fields` are in the order in which the model reads them: for QA
+    the second is the passage, for questions on pictures the first is the picture; of a pair
+    `context` names the field that is cut, "" = the first. Kinds that look at one have `pictures`.
     """
 
     path: Path
@@ -98,6 +108,12 @@ class ModelFolder:
     labels: tuple[str, ...] | None
     max_length: int | None
     pictures: PictureSettings | None = None
+    context: str = ""
+
+    @property
+    def cut_field(self) -> str:
+        """The field that is cut where the texts of an example are too long together."""
+        return self.fields[1] if self.kind == SPAN else self.context or self.fields[0]
 
 
 def shown_error(spec: ModelSpec, error: Exception) -> ServingError:

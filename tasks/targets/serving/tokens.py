@@ -3,26 +3,34 @@
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
+from .capacity import LONGEST, UNLIMITED, bare_model, input_names, padding_id, token_limit
+from .codecs import Codec, Side, codec_for
 from .errors import MisconfiguredError
-from .spec import LOOKS, ModelFolder, ModelSpec
+from .spec import HEADS, LOOKS, ModelFolder, ModelSpec
 
-LONGEST = 512  # tokens, for tokenizers that name no limit
+PICTURE_TOKENS = 512  # of a question on a picture, for tokenizers that name no limit
 PACKED = ("places", "spots", "owners")  # see arrays.packed_rows
+Fill = Literal["right", "left", "equal", "alone"]
+"""How rows share a batch: short ones filled at their end or at their start; only rows of equal
+length; none."""
 
 
 @dataclass(frozen=True)
 class Tokens:
     """A tokenizer and what the model takes: the names of its arrays, in order, the id that fills
-    short rows, and the most tokens at once."""
+    short rows, the most tokens at once, how rows share a batch, and where long texts are cut."""
 
     tokenizer: Tokenizer
     inputs: tuple[str, ...]
     pad: int
     limit: int
+    fill: Fill = "right"
+    cut_side: Side = "right"
 
     @property
     def is_packed(self) -> bool:
@@ -38,46 +46,82 @@ class Tokens:
 def read_tokens(spec: ModelSpec, model: ModelFolder) -> Tokens:
     """The tokenizer of a model's folder; imports transformers. Raises MisconfiguredError.
 
-    A model that only looks at pictures has none, and gets one that is never asked.
+    A model that only looks at pictures has none, and gets one that is never asked. How rows share a
+    batch is not known yet: `trial.settle` finds out.
     """
     if model.kind == LOOKS:
         return Tokens(Tokenizer(WordLevel({"": 0}, "")), ("pixel_values",), 0, LONGEST)
-    from transformers import AutoTokenizer
+    import transformers
 
     folder = model.path
+    how = {"local_files_only": True, "trust_remote_code": False}
     try:
-        tokenizer = AutoTokenizer.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False
-        )
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **how)
     except Exception as error:  # transformers raises many kinds
-        raise MisconfiguredError(f"{spec.name}: no tokenizer in {folder}: {error}") from error
+        raise MisconfiguredError(
+            f"{spec.name}: no tokenizer in {folder}: {error} Save the model's own there: "
+            "tokenizer.save_pretrained(folder)."
+        ) from error
     if not tokenizer.is_fast:
         raise MisconfiguredError(
-            f"{spec.name}: {folder} has no tokenizer.json. Save its tokenizer as a fast one."
+            f"{spec.name}: {folder} has no tokenizer.json. Save its tokenizer as a fast one: "
+            "AutoTokenizer.from_pretrained(…, use_fast=True).save_pretrained(folder)."
         )
-    segments = ("token_type_ids",) if "token_type_ids" in tokenizer.model_input_names else ()
-    pictures = ("pixel_values",) if model.pictures else ()
+    if model.pictures:
+        types = ("token_type_ids",) if "token_type_ids" in tokenizer.model_input_names else ()
+        names = ("input_ids", "attention_mask", *types, "pixel_values")
+        limit = tokenizer.model_max_length
+        limit = limit if limit < UNLIMITED else PICTURE_TOKENS
+        return Tokens(tokenizer.backend_tokenizer, names, tokenizer.pad_token_id or 0, limit)
+    try:
+        bare = bare_model(getattr(transformers, HEADS[model.kind]), folder)
+    except Exception as error:  # transformers raises many kinds
+        raise MisconfiguredError(
+            f"{spec.name}: config.json describes no model that can be made: {error} "
+            "Save it again: model.save_pretrained(folder)."
+        ) from error
     return Tokens(
         tokenizer=tokenizer.backend_tokenizer,
-        inputs=("input_ids", "attention_mask", *segments, *pictures),
-        pad=tokenizer.pad_token_id or 0,
-        limit=tokenizer.model_max_length if tokenizer.model_max_length < 10**6 else LONGEST,
+        inputs=input_names(bare, tokenizer),
+        pad=padding_id(bare, tokenizer),
+        limit=token_limit(bare, tokenizer),
+        cut_side=tokenizer.truncation_side,
     )
+
+
+def codec_of(folder: ModelFolder, tokens: Tokens) -> Codec:
+    """Return the codec of a model: texts are cut at its own limit, or before by its settings."""
+    limit = min(folder.max_length or tokens.limit, tokens.limit)
+    return codec_for(folder, tokens.tokenizer, limit, tokens.cut_side)
 
 
 def keep_tokens(tokens: Tokens, folder: Path) -> None:
     """Write them into a folder."""
     tokens.tokenizer.save(str(folder / "tokenizer.json"))
-    about = {"inputs": tokens.inputs, "pad": tokens.pad, "limit": tokens.limit}
+    about = {
+        "inputs": tokens.inputs,
+        "pad": tokens.pad,
+        "limit": tokens.limit,
+        "fill": tokens.fill,
+        "cut_side": tokens.cut_side,
+        "splits_special": tokens.tokenizer.encode_special_tokens,  # tokenizer.json lacks it
+    }
     (folder / "tokens.json").write_text(json.dumps(about))
 
 
 def kept_tokens(folder: Path) -> Tokens:
-    """Read them back, without transformers and torch: a second faster, some 500 MB less."""
+    """Read them back, without transformers and torch: a second faster, some 500 MB less.
+
+    What shipped graphs do not name is as in their encoder.
+    """
     about = json.loads((folder / "tokens.json").read_text())
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.encode_special_tokens = about.get("splits_special", False)
     return Tokens(
-        tokenizer=Tokenizer.from_file(str(folder / "tokenizer.json")),
+        tokenizer=tokenizer,
         inputs=tuple(about["inputs"]),
         pad=about["pad"],
         limit=about["limit"],
+        fill=about.get("fill", "right"),
+        cut_side=about.get("cut_side", "right"),
     )

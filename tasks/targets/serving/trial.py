@@ -1,0 +1,181 @@
+"""Finds by trying how rows share a batch: each must get the logits that it gets alone.
+
+Which side to fill, and whether at all, depends on the code of an architecture, on ids in two files
+and on windows of attention. So a few texts are asked alone and together: short ones, and one longer
+than the model reads, in the first way of filling that agrees.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, get_args
+
+import numpy as np
+
+from .arrays import arrays_of, cut, run_in_parts
+from .codecs import Codec, Logits, Piece, codec_for
+from .errors import BadRequestError, MisconfiguredError
+from .spec import ModelFolder
+from .tokens import Fill, Tokens
+
+if TYPE_CHECKING:
+    import torch
+
+TOLERANCE = 1e-3  # of logits, which are of the size of 1 to 10
+SIZES = (2, 5, 11)  # vocabulary entries in the short texts
+WORK = 10**11
+"""Parameters times tokens of the longest row: a second or two on one core."""
+LEAST_LONG, MOST_LONG = 16, 1024  # tokens of the longest row
+Run = Callable[[Sequence[Piece]], Sequence[Logits]]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Rows and the logits that each got alone. batches: the numbers of rows asked together."""
+
+    rows: Sequence[Piece]
+    alone: Sequence[Logits]
+    batches: Sequence[Sequence[int]]
+
+    def agrees(self, run: Run) -> bool:
+        """Whether every row gets in a batch what it got alone; not where `run` fails."""
+        for numbers in self.batches:
+            try:
+                found = run([self.rows[number] for number in numbers])
+            except Exception:  # whatever the code of an architecture raises that it does not fit
+                return False
+            wanted = [self.alone[number] for number in numbers]
+            if not all(map(_is_close, found, wanted)):
+                return False
+        return True
+
+
+def torch_run(logits: "torch.nn.Module", tokens: Tokens) -> Run:
+    """Return what asks a module from arrays to logits, in parts that may share a batch."""
+    import torch
+
+    def run_part(part: Sequence[Piece]) -> Sequence[Logits]:
+        arrays = arrays_of(part, tokens)
+        with torch.inference_mode():
+            found = logits(**{name: torch.from_numpy(array) for name, array in arrays.items()})
+        return cut(found.float().numpy(), part, tokens.fill)
+
+    return lambda batch: run_in_parts(batch, tokens, run_part)
+
+
+def try_alone(name: str, logits: "torch.nn.Module", tokens: Tokens, folder: ModelFolder) -> Trial:
+    """Ask each row alone. Raises MisconfiguredError, which says what to change."""
+    _check_weights(name, logits)
+    _check_vocabulary(name, logits, tokens)
+    limit = min(folder.max_length or tokens.limit, tokens.limit)
+    rows = _rows(folder, tokens, limit, min(limit, _affordable(logits)))
+    if len(rows) < 2:
+        raise MisconfiguredError(
+            f"{name}: {limit} tokens are too few for its shortest input. Write a greater "
+            '"max_length" in dynabench.json, or model_max_length in tokenizer_config.json.'
+        )
+    run = torch_run(logits, tokens)
+    alone = [_alone(name, run, row) for row in rows]
+    *short, half, long = range(len(rows))
+    return Trial(rows, alone, ([*short, 0], [long, half, 0]))
+
+
+def settle(name: str, logits: "torch.nn.Module", tokens: Tokens, trial: Trial) -> Tokens:
+    """Return the tokens with the quickest filling that agrees. Raises MisconfiguredError."""
+    ways: Sequence[Fill] = get_args(Fill)
+    for fill in ways[2:] if logits.is_stateful else ways:  # it attends by the length of a batch
+        filled = replace(tokens, fill=fill)
+        if trial.agrees(torch_run(logits, filled)):
+            return filled
+    raise MisconfiguredError(
+        f"{name}: asked the same text twice, the model answers differently, so no score would mean "
+        "anything. Make its answers repeatable: no dropout, sampling or random hashing when it "
+        "answers."
+    )
+
+
+def _is_close(one: Logits, other: Logits) -> bool:
+    return one.shape == other.shape and np.allclose(one, other, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def _check_weights(name: str, logits: "torch.nn.Module") -> None:
+    for place, weight in logits.named_parameters():
+        if not weight.isfinite().all():
+            raise MisconfiguredError(
+                f"{name}: the weights {place.removeprefix('model.')} hold numbers that are NaN or "
+                "infinite, so it cannot answer. Training diverged, or a number was too large for "
+                "float16: train again with a lower learning rate or in float32, and save the model."
+            )
+
+
+def _check_vocabulary(name: str, logits: "torch.nn.Module", tokens: Tokens) -> None:
+    """Raise MisconfiguredError where a word has an id that the model has no row for.
+
+    Special tokens may have one: some models get them for filling alone, and are never asked.
+    """
+    special = {id for id, token in tokens.tokenizer.get_added_tokens_decoder().items()}
+    ids = set(tokens.tokenizer.get_vocab().values()) - special
+    rows = logits.model.get_input_embeddings().num_embeddings
+    if ids and max(ids) >= rows:
+        raise MisconfiguredError(
+            f"{name}: the tokenizer has ids up to {max(ids)}, but the model has {rows} rows of "
+            "embeddings. Save the tokenizer that it was trained with, or call "
+            "model.resize_token_embeddings(len(tokenizer)) before the training."
+        )
+
+
+def _affordable(logits: "torch.nn.Module") -> int:
+    """How many tokens the longest row may have, as far as the time allows."""
+    embedded = {id(weight) for weight in logits.model.get_input_embeddings().parameters()}
+    weights = [weight for weight in logits.parameters() if id(weight) not in embedded]
+    most = WORK // max(1, sum(weight.numel() for weight in weights))
+    return int(min(max(most, LEAST_LONG), MOST_LONG))
+
+
+def _alone(name: str, run: Run, row: Piece) -> Logits:
+    try:
+        (found,) = run([row])
+    except Exception as error:  # whatever the code of an architecture raises
+        raise MisconfiguredError(
+            f"{name}: it fails on a text of {len(row)} tokens: {_said(error)} If shorter texts "
+            'work, it has fewer positions than its tokenizer says: write "max_length" in '
+            "dynabench.json, or model_max_length in tokenizer_config.json. Otherwise save model "
+            "and tokenizer again; model(**tokenizer(text)) must work."
+        ) from error
+    if not np.isfinite(found).all():
+        raise MisconfiguredError(
+            f"{name}: its answer to a text of {len(row)} tokens is no number (NaN or infinite). "
+            "Train it again with a lower learning rate or in float32, and try "
+            "model(**tokenizer(text)) before you save it."
+        )
+    return found
+
+
+def _said(error: Exception) -> str:
+    first = str(error).strip().splitlines()[:1]
+    return f"{type(error).__name__}: {first[0][:200] if first else 'no message'}."
+
+
+def _rows(folder: ModelFolder, tokens: Tokens, limit: int, longest: int) -> list[Piece]:
+    """A few short texts, and one of `longest` tokens last; without those that do not fit."""
+    chance = random.Random(0)
+    special = {*tokens.tokenizer.get_added_tokens_decoder()}
+    ids = sorted(set(tokens.tokenizer.get_vocab().values()))
+    words = [id for id in ids if id not in special] or ids
+
+    def text(count: int) -> str:
+        return tokens.tokenizer.decode(chance.choices(words, k=count)) or "a"
+
+    rows: list[Piece] = []
+    sizes = [*((count, limit) for count in SIZES), (longest, longest // 2), (2 * longest, longest)]
+    for count, most in sizes:
+        codec = codec_for(folder, tokens.tokenizer, most)
+        with suppress(BadRequestError):
+            rows.append(codec.encode(_inputs(codec, folder, text(count), text(1)))[0])
+    return rows
+
+
+def _inputs(codec: Codec, folder: ModelFolder, long: str, short: str) -> dict[str, str]:
+    """The fields of one example, of which the one that is cut when it is too long is long."""
+    return {name: long if name == codec.cut_field else short for name in folder.fields}
