@@ -138,7 +138,9 @@ class TargetModel(AtAddress):
     """A model that answers: in a round's loop, or as an entrant of the leaderboard."""
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="targets")
-    name = models.SlugField(max_length=60, help_text="Unique; part of the model server's URL.")
+    name = models.SlugField(
+        max_length=60, help_text="Unique in its task; part of the model server's URL."
+    )
     adapter = models.CharField(max_length=40, default="http")
     url = models.URLField(
         max_length=500, blank=True, help_text="Empty: our own model server, which loads `source`."
@@ -171,7 +173,13 @@ class TargetModel(AtAddress):
     class Meta:
         ordering = ["name"]
         verbose_name = "target"
-        constraints = [models.UniqueConstraint(fields=["name"], name="target_one_name")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["task", "name"],
+                name="target_one_name_in_task",
+                violation_error_message="Another target of this task has this name.",
+            )
+        ]
 
     def __str__(self) -> str:
         return self.name

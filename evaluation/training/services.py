@@ -61,9 +61,9 @@ def default_base(task: Task) -> tuple[str, str]:
 
 
 def free_name(task: Task, number: int) -> str:
-    """A name for the target of a round that no target has."""
+    """Return a name for the target of a round that no target of the task has."""
     name = f"{task.code}-round-{number}"
-    taken = set(TargetModel.objects.filter(name__startswith=name).values_list("name", flat=True))
+    taken = set(task.targets.filter(name__startswith=name).values_list("name", flat=True))
     names = itertools.chain([name], (f"{name}-{count}" for count in itertools.count(2)))
     return next(each for each in names if each not in taken)
 

@@ -83,7 +83,7 @@ class TargetSettingsSerializer(serializers.Serializer[Any]):
     """What a target is to be; what is left out stays as it is, or as the form has it."""
 
     name = serializers.CharField(
-        required=False, help_text="Unique; needed for a new one, which keeps it."
+        required=False, help_text="Unique in its task; needed for a new one, which keeps it."
     )
     adapter = _text(f"One of: {', '.join(sorted(ADAPTERS))}.")
     url = _text("Empty: our own model server, which loads `source`.")

@@ -92,13 +92,9 @@ def register_target(
         fields["allowed_folder"] = outside_folder(fields["source"])
     if round is not None:
         round = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
-    target, created = TargetModel.objects.get_or_create(
-        name=name, defaults={"task": task, **fields}
-    )
+    target, created = task.targets.get_or_create(name=name, defaults=fields)
     noted: dict[str, Any] = {"fields": sorted(fields)}
     if not created:
-        if target.task_id != task.pk:
-            raise Refused(_("Another task has a target of this name. Take another one."))
         target, noted = changed_target(target, fields)
     if round is not None:
         joined = loop_of(round)

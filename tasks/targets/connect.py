@@ -255,13 +255,26 @@ def _registered() -> Iterator[QuerySet[TargetModel]]:
 
 
 def registered_spec(name: str) -> ModelSpec | None:
-    """The registered target of this name, for the model server."""
+    """Return how the model server loads the registered target of a name; None: there is none.
+
+    `TASK/NAME` means that of the task with this id, a name alone the oldest one of that name.
+    """
+    task, _, own = name.rpartition("/")
     with _registered() as targets:
-        target = targets.filter(name=name).first()
+        named = targets.filter(name=own).order_by("pk")
+        target = (named.filter(task=int(task)) if task.isdecimal() else named).first()
         return spec_of(target) if target else None
 
 
 def registered_names() -> list[str]:
-    """The names of all targets that our model server answers for."""
+    """Return the names of all targets that our model server answers for.
+
+    Targets of several tasks may have one name: later ones are told as `TASK/NAME`.
+    """
     with _registered() as targets:
-        return list(targets.values_list("name", flat=True))
+        seen: set[str] = set()
+        names = []
+        for name, task in targets.order_by("pk").values_list("name", "task"):
+            names.append(f"{task}/{name}" if name in seen else name)
+            seen.add(name)
+        return names

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.lib.encryption import encrypt
-from dynabench.lib.errors import Refused
+from dynabench.lib.errors import Invalid, Refused
 from dynabench.lib.rows import changed_fields
 from tasks.contexts.files import context_digest
 from tasks.models import (
@@ -44,16 +44,17 @@ SENT_TO = ("adapter", "url", "options", "secret_env")
 
 @transaction.atomic
 def add_target(*, task: Task, actor: User, fields: Mapping[str, Any]) -> TargetModel:
-    """Register a target whose settings are checked; no lock, a unique name.
+    """Register a target whose settings are checked; no lock, a name that is unique in its task.
 
     Raises Refused.
     """
     _check_settings(actor, None, fields, "target")
     checked = with_allowed_folder(actor, task, fields)
-    values = {**_sealed(TargetModel(), checked), "task": task}
-    target, created = TargetModel.objects.get_or_create(name=fields["name"], defaults=values)
+    values = _sealed(TargetModel(), checked)
+    target, created = task.targets.get_or_create(name=fields["name"], defaults=values)
     if not created:
-        raise Refused(_("Another target has this name. Take another one."), code="target")
+        message = _("Another target of this task has this name. Choose another one.")
+        raise Invalid(message, field="name")
     log(actor, "target.registered", target, fields=sorted(fields))
     return target
 

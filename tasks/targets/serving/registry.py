@@ -126,9 +126,12 @@ class _Entry:
 
 
 class ModelRegistry:
-    """Models by name. `resolve` tells the spec of a name (None = unknown), `names` lists them.
+    """Models by task and name.
 
-    A model whose spec has changed is reloaded; a failed one is tried again after a minute.
+    `resolve` tells the spec of a name (None: unknown), `names` lists them. Models of several tasks
+    may have one name: `resolve` is asked for `TASK/NAME` first, with the task's id, and `names`
+    lists them so where the name alone means another one. A model whose spec has changed is
+    reloaded; a failed one is tried again after a minute.
     """
 
     def __init__(
@@ -141,13 +144,14 @@ class ModelRegistry:
     ) -> None:
         self.names = names
         self._resolve, self._cache_dir, self._max_queued = resolve, cache_dir, max_queued
-        self._entries: dict[str, _Entry] = {}
+        self._entries: dict[tuple[int | None, str], _Entry] = {}
+        self._begun: set[str] = set()
         self._language_models: dict[Path, LanguageModel] = {}
         self._lock = threading.Lock()
 
     def recent(self, name: str, task: int | None = None) -> ServedModel | LanguageModel | None:
         """The model that `get` gave within REMEMBER_SECONDS. Never waits: event loops call it."""
-        entry = self._entries.get(name)
+        entry = self._entries.get((task, name))
         if entry is None or not _may_ask(task, entry.spec):
             return None
         is_recent = time.monotonic() - entry.looked_up_at < REMEMBER_SECONDS
@@ -158,16 +162,18 @@ class ModelRegistry:
 
         task: the one that asks, to which a model of another task is unknown. None: any model.
         """
-        spec = self._resolve(name)
+        own = None if task is None else self._resolve(f"{task}/{name}")
+        spec = own or self._resolve(name)
         if spec is None or not _may_ask(task, spec):
             raise UnknownError(f"There is no model {name!r} here. GET /models lists them.")
+        key = (spec.task, spec.name)
         with self._lock:
-            entry = self._entries.get(name)
+            entry = self._entries.get(key)
             if entry is None or entry.spec != spec or self._is_due(entry):
                 old = entry.model if entry else None
                 if old and not isinstance(old, LanguageModel):  # those may have other names
                     threading.Thread(target=old.close, daemon=True).start()
-                entry = self._entries[name] = _Entry(spec)
+                entry = self._entries[key] = _Entry(spec)
                 threading.Thread(
                     target=self._load, args=[entry], name=f"load-{name}", daemon=True
                 ).start()
@@ -181,7 +187,8 @@ class ModelRegistry:
     def load_new(self) -> None:
         """Start loading what nobody has asked for yet, so that its first caller need not wait."""
         for name in self.names():
-            if name not in self._entries:
+            if name not in self._begun:
+                self._begun.add(name)
                 with suppress(ServingError):
                     self.get(name)
 
