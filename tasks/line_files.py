@@ -23,6 +23,8 @@ NOT_UTF8 = "not UTF-8; save the file as UTF-8"
 MOST_PROBLEMS = 50_000
 """Lines of a file that may be wrong, or there already; reading them takes seconds."""
 PART = 2**16  # bytes that are read at once
+GZIP = b"\x1f\x8b"
+"""What a file packed by gzip begins with."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +65,21 @@ class BadRow(ValueError):
     """One row cannot be read; the message says why."""
 
 
+def ending_of(name: str) -> str:
+    """Return what the name of a file says of its format, packed by gzip or not.
+
+    >>> ending_of("Übung 1%.CSV"), ending_of("rows.JSONL.GZ"), ending_of("notes.txt. ")
+    ('csv', 'jsonl', 'txt')
+    """
+    return name.lower().rstrip(". ").removesuffix(".gz").rpartition(".")[2]
+
+
 def unpacked_lines(file: BufferedReader, longest: int) -> Iterator[bytes]:
     """Return the lines of a plain or gzip file, cut after `longest` bytes. Raises FileError.
 
     They are in UTF-8 with LF line ends, also where the file has UTF-16's mark, CRLF or CR.
     """
-    is_gzip = file.peek(2)[:2] == b"\x1f\x8b"
+    is_gzip = file.peek(2)[:2] == GZIP
     unpacked: Any = gzip.GzipFile(fileobj=file) if is_gzip else file
     number = 0
     try:
@@ -79,6 +90,19 @@ def unpacked_lines(file: BufferedReader, longest: int) -> Iterator[bytes]:
         raise FileError(
             f"Damaged gzip after line {number}: {damage_of(error)}. Pack it again."
         ) from None
+
+
+def unpacked(data: bytes, most: int) -> bytes:
+    """Return the bytes of a file, unpacked if gzip packed it. Raises FileError above `most`."""
+    if data[:2] != GZIP:
+        return data
+    try:
+        plain = gzip.GzipFile(fileobj=io.BytesIO(data)).read(most + 1)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise FileError(f"Damaged gzip: {damage_of(error)}. Pack it again.") from None
+    if len(plain) > most:
+        raise FileError(f"Unpacked, the file is larger than {most // 2**20} MiB. Split it.")
+    return plain
 
 
 def plain_lines(parts: Iterable[bytes], longest: int = -1) -> Iterator[bytes]:

@@ -1,6 +1,9 @@
 """What owners and editors do with a task: its configuration, people, rounds, contexts, targets."""
 
 import base64
+import codecs
+import gzip
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Unpack
@@ -10,6 +13,10 @@ from dynabench.client.flow import Flow, method
 from dynabench.client.http import Asking
 
 Role = Literal["owner", "editor", "reviewer", "viewer", "annotator", "writer", "judge"]
+
+BINARY = ("xlsx", "xls", "ods", "zip")
+FORMATS = {name: name for name in ("jsonl", "csv", "tsv", "txt", *BINARY)} | {"ndjson": "jsonl"}
+"""Endings of files of contexts, and what the API calls each."""
 
 
 class Owning(Asking):
@@ -230,30 +237,15 @@ class Owning(Asking):
         """Bring the contexts of a file into a round; what it brought.
 
         Its name ends in .jsonl, .csv, .tsv, .xlsx, .xls, .ods (the first sheet), .txt (one context
-        a line, where the task asks for a single text) or .zip. A .zip holds one table, and the
-        pictures and recordings that it names; 20 MB at most.
+        a line, where the task asks for a single text) or .zip, in any case of letters; all but a
+        .zip may be packed (.jsonl.gz). Texts are UTF-8, or UTF-16 with its mark. A .zip holds one
+        table, and the pictures and recordings that it names; 20 MB at most.
 
         dry_run: only tell what it would bring. skip_bad: store the good lines; otherwise one bad
         line refuses all. Raises FileNotFoundError, ValueError, and Invalid with each bad line.
         """
-        file = Path(path)
-        binary = (".xlsx", ".xls", ".ods", ".zip")
-        formats = (".jsonl", ".csv", ".tsv", ".txt", *binary)
-        if file.suffix not in formats:
-            raise ValueError(f"{file}: name it after its format: {', '.join(formats)}.")
-        data = file.read_bytes()
-        if not data:
-            raise ValueError(f"{file} is empty.")
-        try:
-            text = (base64.b64encode(data) if file.suffix in binary else data).decode()
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{file} is not UTF-8 (byte {error.start + 1}).") from None
-        body = {
-            "format": file.suffix[1:],
-            "text": text,
-            "dry_run": dry_run,
-            "skip_bad": skip_bad,
-        }
+        format, text = _contexts_in(Path(path))
+        body = {"format": format, "text": text, "dry_run": dry_run, "skip_bad": skip_bad}
         return self._write("POST", f"/tasks/{task}/rounds/{round}/contexts/", body)
 
     @method
@@ -317,3 +309,32 @@ class Owning(Asking):
     def remove_generator(self, task: str) -> Flow[None]:
         """Take the task's generator away."""
         return self._write("DELETE", f"/tasks/{task}/generator/")
+
+
+def _contexts_in(file: Path) -> tuple[str, str]:
+    """The format of a file of contexts, and its text, of a binary one in base64.
+
+    Raises FileNotFoundError, ValueError.
+    """
+    name = file.name.lower().rstrip(". ")
+    format = FORMATS.get(name.removesuffix(".gz").rpartition(".")[2])
+    if format is None or name.endswith(".zip.gz"):
+        endings = ", ".join(f".{ending}" for ending in FORMATS)
+        raise ValueError(f"{file}: name it after its format: {endings}.")
+    data = file.read_bytes()
+    if name.endswith(".gz"):
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error) as error:
+            raise ValueError(f"{file} is a damaged gzip: {error}.") from None
+    if not data:
+        raise ValueError(f"{file} is empty.")
+    if format in BINARY:
+        return format, base64.b64encode(data).decode()
+    is_utf16 = data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    try:
+        return format, data.decode("utf-16" if is_utf16 else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{file} is not {error.encoding.upper()} (byte {error.start + 1})."
+        ) from None

@@ -219,13 +219,15 @@ def _files(
         yield _placed(parts, folder / "files")
 
 
+def _place_of(name: str) -> str:
+    """Of which part a file is, by its name, whose ending may be in capitals."""
+    return name[: -len(ENDING)] if name.lower().endswith(ENDING) else name
+
+
 def _placed(parts: Sequence[Part], folder: Path) -> list[tuple[Part, Path | None]]:
     """Each part with its file: `nli/reviews.jsonl`, or `nli.jsonl` where a task has one part."""
-    there = {
-        str(path.relative_to(folder)).removesuffix(ENDING): path
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
+    files = (path for path in folder.rglob("*") if path.is_file())
+    there = {_place_of(str(path.relative_to(folder))): path for path in files}
     times = Counter(part.task.code for part in parts)
     places = {
         part: part.task.code if times[part.task.code] == 1 and part.task.code in there

@@ -27,6 +27,7 @@ from tasks.line_files import (
     HopelessFile,
     LineError,
     Row,
+    ending_of,
     read_jsonl,
     strict_json,
     unpacked_lines,
@@ -285,7 +286,7 @@ class RowMaker:
 
 def _rows(path: Path, name: str, maker: RowMaker) -> Iterator[Row | LineError]:
     """The rows of a file as they stand there. Raises FileError."""
-    ending = name.lower().removesuffix(".gz").rpartition(".")[2]
+    ending = ending_of(name)
     if ending in ("jsonl", "ndjson"):
         return read_jsonl(_lines(path))
     if ending in DELIMITERS:

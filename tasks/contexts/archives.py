@@ -6,12 +6,14 @@ Nothing is unpacked: a member is read only where a row names it, and no further 
 import hashlib
 import posixpath
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
+from dynabench.lib.words import composed
 from tasks.config.components import Component
 from tasks.contexts.columns import Fields, Matching
 from tasks.contexts.files import Files, Summary, summary_of
@@ -22,6 +24,8 @@ MAX_ARCHIVE_BYTES = 200 * 2**20
 MOST_MEMBERS = 20_000
 MOST_STORED = 2 * 2**30
 """Bytes of all pictures and recordings of an archive as they are stored."""
+UTF8_NAME = 0x800
+"""The flag of an archive's file whose name is in UTF-8; some programs write UTF-8 without it."""
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
 BROKEN = "is damaged or protected by a password; make the archive again"
 
@@ -57,6 +61,15 @@ class Archive(Files):
             )
         return tables[0]
 
+    @cached_property
+    def _members(self) -> dict[str, ZipInfo]:
+        """The files by their names in NFC: macOS writes é as two characters, a table as one."""
+        found: dict[str, ZipInfo] = {}
+        for one in self._zip.infolist():
+            for name in _names_of(one):
+                found.setdefault(composed(name), one)
+        return found
+
     def lines(self, most: int) -> bytes:
         """The table. Raises FileError."""
         try:
@@ -75,10 +88,9 @@ class Archive(Files):
 
     def _decoded(self, component: Component, name: str) -> dict[str, Any]:
         place = posixpath.normpath(posixpath.join(posixpath.dirname(self.table.filename), name))
-        try:
-            member = self._zip.getinfo(place)
-        except KeyError:
-            raise BadRow(f"the archive holds no file {place:.200}") from None
+        member = self._members.get(composed(place))
+        if member is None:
+            raise BadRow(f"the archive holds no file {place:.200}")
         try:
             found = DECODERS[component.kind.element](self._bytes(member, MAX_BYTES))
         except BadMedia as error:
@@ -104,6 +116,14 @@ class Archive(Files):
         if len(data) > most:
             raise BadMedia(TOO_MANY_BYTES)
         return data
+
+
+def _names_of(member: ZipInfo) -> Iterator[str]:
+    """The name of a file as it is read, and as it is in UTF-8 where the archive does not say so."""
+    yield member.filename
+    if not member.flag_bits & UTF8_NAME:
+        with suppress(UnicodeError):
+            yield member.filename.encode("cp437").decode()
 
 
 def summary_of_archive(

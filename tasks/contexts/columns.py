@@ -6,7 +6,7 @@ from typing import Protocol
 
 from tasks.config.components import Component
 from tasks.contexts.spreadsheets import ENDINGS, first_sheet
-from tasks.line_files import FileError, Row, plain_lines, read_jsonl
+from tasks.line_files import FileError, Row, ending_of, plain_lines, read_jsonl
 from tasks.table_files import DELIMITERS, read_table
 
 EXTRA = ("tag", "metadata")
@@ -35,11 +35,6 @@ class OtherFields:
     def component(self, name: str) -> Component:
         """Raises KeyError."""
         return {one.name: one for one in self.context}[name]
-
-
-def ending_of(name: str) -> str:
-    """What the name of a file says of its format, such as csv."""
-    return name.lower().rpartition(".")[2]
 
 
 def alts(config: Fields) -> dict[str, str]:

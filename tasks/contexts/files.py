@@ -26,7 +26,6 @@ from tasks.contexts.columns import (
     Matching,
     alts,
     columns_of,
-    ending_of,
     fields_of,
     needed_fields,
 )
@@ -38,15 +37,19 @@ from tasks.line_files import (
     HopelessFile,
     LineError,
     Row,
+    ending_of,
     plain_lines,
     read_jsonl,
     read_texts,
     strict_json,
+    unpacked,
     unstorable,
 )
 from tasks.table_files import DELIMITERS, read_table
 
 TAG_LENGTH = 100
+MOST_UNPACKED = 64 * 2**20
+"""Bytes of a file that was packed by gzip."""
 LISTED = 200  # errors and duplicates that are named one by one
 BINS = 10
 
@@ -226,8 +229,10 @@ def summary_of(
 ) -> Summary:
     """Find what a file would add to the `stored` contexts.
 
-    Raises FileError, also at MOST_PROBLEMS lines that are wrong or there already.
+    data: may be packed by gzip. Raises FileError, also at MOST_PROBLEMS lines that are wrong or
+    there already.
     """
+    data = unpacked(data, MOST_UNPACKED)
     found = Summary(columns=columns_of(data, name))
     texts = [component.name for component in config.context if component.kind.is_text]
     for item in read_new(BytesIO(data), name, config, stored, files, matching):

@@ -18,7 +18,7 @@ from tasks.models import Round
 PREFIX = "column-"
 SHOWN = 20  # rows of a preview
 MOST_ROWS = 20_000
-ENDINGS = ".jsonl,.ndjson,.csv,.tsv,.xlsx,.xls,.ods,.txt,.zip"
+ENDINGS = ".jsonl,.ndjson,.csv,.tsv,.xlsx,.xls,.ods,.txt,.gz,.zip"
 
 
 class UploadForm(forms.Form):

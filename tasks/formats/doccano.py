@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import PurePosixPath
 
+from dynabench.lib.words import composed
 from tasks.formats.base import (
     KEPT,
     LEFT,
@@ -136,7 +137,8 @@ def _text(record: Record) -> tuple[str, str]:
 
 def _person(name: str) -> str | None:
     """Whose file it is, where people work apart."""
-    file = PurePosixPath(name.removesuffix(".gz"))
+    name = composed(name)  # one person, on whatever system the files were packed
+    file = PurePosixPath(name[:-3] if name.lower().endswith(".gz") else name)
     is_person = file.stem != TOGETHER and not file.is_absolute()  # a file alone has any name
     return file.stem if is_person else None
 

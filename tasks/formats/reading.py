@@ -211,7 +211,7 @@ def _records(path: Path, form: Format) -> Iterator[Found]:
         return
     is_empty = True
     for member in _members(path):
-        if re.search(form.files, member[0]):
+        if re.search(form.files, member[0], re.IGNORECASE):
             is_empty = False
             yield from _read(f"{member[0]}:", member, form)
     if is_empty:

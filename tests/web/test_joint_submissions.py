@@ -75,6 +75,14 @@ def test_an_archive_holds_a_file_for_each_task(as_alice, words):
     assert (name, scores) == ("Mine", {"nli", "second"})
 
 
+def test_endings_in_an_archive_have_any_case(as_alice, words):
+    files = {"nli/reviews.JSONL": LINES, "second.Jsonl": LINES}
+    archive = SimpleUploadedFile("Ü 100% #1.ZIP", zip_of(files))
+    sent = {"kind": "predictions", "name": "Mine", "upload": archive}
+    assert as_alice.post(URL, sent).status_code == 302
+    assert Submission.objects.count() == 2
+
+
 def test_training_data_goes_to_the_tasks_that_take_it(as_alice, words):
     row = '{"premise": "A.", "hypothesis": "B.", "label": "neutral"}'
     archive = SimpleUploadedFile("rows.zip", zip_of({"data.jsonl": row}))

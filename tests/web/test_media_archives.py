@@ -3,6 +3,8 @@
 # ruff: noqa: F811  (fixtures are named where they are used)
 
 import json
+import unicodedata
+import zipfile
 from io import StringIO
 
 import pytest
@@ -56,6 +58,24 @@ def test_an_archive_brings_pictures_and_undoing_takes_them(
     with django_capture_on_commit_callbacks(execute=True):
         undo_import(batch=ContextBatch.objects.get(), actor=alice)
     assert not Media.objects.exists()
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+@pytest.mark.parametrize("says_utf8", [True, False])
+def test_names_of_an_archives_files_compare_in_any_form(task, tmp_path, form, says_utf8):
+    """As macOS packs them, and as programs do that do not say that names are UTF-8."""
+    round = Round.objects.create(task=task, number=1)
+    named, inside = (unicodedata.normalize(one, "Bücher/é 100% #1.png") for one in ("NFC", form))
+    rows = f"scene,scene_alt\n{unicodedata.normalize('NFD', named)},Red\n{named},Red\n"
+    path = archive(tmp_path, rows, {inside: media.png()})
+    if not says_utf8:
+        data = path.read_bytes()
+        for version in (b"PK\x03\x04\x14\x00", b"PK\x01\x02\x14\x03\x14\x00"):
+            data = data.replace(version + b"\x00\x08", version + b"\x00\x00")
+        path.write_bytes(data)
+        assert inside not in zipfile.ZipFile(path).namelist()
+    assert "1 new, 1 duplicates" in run(path)
+    assert round.contexts.get().fields["scene"]["alt"] == "Red"
 
 
 def test_a_table_of_json_lines_names_files_or_stored_ones(task, tmp_path):

@@ -1,5 +1,6 @@
 """What owners do with tasks, people, targets, rounds and contexts, at the real API."""
 
+import gzip
 import zipfile
 
 import pytest
@@ -154,6 +155,31 @@ def test_contexts_and_files_come_from_an_archive(client_of, alice, settings, tmp
     assert (value["alt"], value["mime"]) == ("Blue", "image/png")
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "UP.CSV",
+        "a.Tsv",
+        "😀 100% #1.csv",
+        "evil\u202evsc.csv",
+        "dots...txt..",
+        "ROWS.JSONL.GZ",
+        "rows.ndjson",
+        "n" * 238 + ".csv",
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_contexts_come_from_a_file_of_any_name(editor, nli, tmp_path, name, encoding):
+    file, lower = tmp_path / name, name.lower()
+    is_json = "json" in lower
+    text = '{"premise": "Zoë came."}\n' if is_json else "Zoë came.\n"
+    text = text if is_json or "txt" in lower else f"premise\r\n{text}"
+    data = text.encode(encoding)
+    file.write_bytes(gzip.compress(data) if lower.endswith("gz") else data)
+    assert editor.import_contexts("nli", 1, file)["stored"] == 1
+    assert editor.contexts("nli", 1)[-1]["fields"] == {"premise": "Zoë came."}
+
+
 def test_bad_lines_are_named_or_left_out(editor, nli, tmp_path):
     file = tmp_path / "new.jsonl"
     file.write_text('{"premise": "Ben came."}\n{"premise": 5}\n')
@@ -179,10 +205,15 @@ def test_a_file_that_is_none_is_refused_here(editor, tmp_path):
         editor.import_contexts("nli", 1, tmp_path / "notes.pdf")
     with pytest.raises(FileNotFoundError):
         editor.import_contexts("nli", 1, tmp_path / "none.csv")
-    for data, said in ((b"", "empty"), (b"premise\n\xff", "UTF-8")):
-        (tmp_path / "new.csv").write_bytes(data)
+    for name, data, said in (
+        ("new.csv", b"", "empty"),
+        ("new.csv", b"premise\n\xff", "UTF-8"),
+        ("new.csv.gz", b"premise", "gzip"),
+        ("new.zip.gz", b"PK", "name it after"),
+    ):
+        (tmp_path / name).write_bytes(data)
         with pytest.raises(ValueError, match=said):
-            editor.import_contexts("nli", 1, tmp_path / "new.csv")
+            editor.import_contexts("nli", 1, tmp_path / name)
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,7 @@ import io
 import json
 import pickle
 import re
-import unicodedata
 from datetime import date
-from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dynabench.lib.words import composed
 from evaluation.contract import SetRow
 from evaluation.sets import parsing as set_files
 from evaluation.sets.parsing import (
@@ -483,7 +482,7 @@ def test_no_row_breaks_the_reader(row, config):
     assert isinstance(made, SetRow | str)
 
 
-COMPOSED = st.text(min_size=1, max_size=5).map(partial(unicodedata.normalize, "NFC"))
+COMPOSED = st.text(min_size=1, max_size=5).map(composed)
 
 
 @given(st.lists(COMPOSED, min_size=1, max_size=5, unique=True))

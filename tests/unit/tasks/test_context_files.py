@@ -2,9 +2,9 @@
 
 import csv
 import datetime
+import gzip
 import io
 import json
-import unicodedata
 from dataclasses import replace
 
 import pytest
@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openpyxl import Workbook
 
+from dynabench.lib.words import composed
 from tasks.config.loading import load_config
 from tasks.contexts.files import (
     BINS,
@@ -115,6 +116,26 @@ def test_a_bad_jsonl_line_says_what_to_do(line, words):
     assert isinstance(last, Row)
     assert bad.line == 2
     assert words in bad.message
+
+
+@pytest.mark.parametrize(
+    "name", ["a.CSV.GZ", "b 100% #1.jsonl.gz", "\u202e😀.Txt.gz", "c.CSV", "d.TXT.", "e.NDJSON.gz."]
+)
+def test_texts_may_be_packed_and_named_in_any_way(name):
+    lines = {"csv": "premise\nIt rains.", "jsonl": '{"premise": "It rains."}', "txt": "It rains."}
+    lower = name.lower()
+    kind = next((kind for kind in lines if kind in lower), "jsonl")
+    data = lines[kind].encode("utf-16")
+    data = gzip.compress(data) if "gz" in lower else data
+    (row,) = summary_of(data, name, CONFIG, stored=()).rows
+    assert row.values == {"premise": "It rains."}
+
+
+def test_what_gzip_unpacks_is_bounded(monkeypatch):
+    monkeypatch.setattr("tasks.contexts.files.MOST_UNPACKED", 2**20)
+    for data in (gzip.compress(b" " * (2**20 + 1)), gzip.compress(b"{}")[:-4], b"\x1f\x8bno"):
+        with pytest.raises(FileError):
+            summary_of(data, "a.jsonl.gz", CONFIG, stored=())
 
 
 def test_a_plain_text_has_a_context_a_line():
@@ -223,7 +244,7 @@ def test_what_is_written_is_read_from_both_formats(texts):
     jsonl = "\n".join(json.dumps({"premise": text}) for text in texts)
     table = io.StringIO()
     csv.writer(table).writerows([["premise"], *([text] for text in texts)])
-    expected = [{"premise": unicodedata.normalize("NFC", text)} for text in texts]
+    expected = [{"premise": composed(text)} for text in texts]
     assert [row.values for row in read(jsonl)] == expected
     assert [row.values for row in read(table.getvalue(), "a.csv")] == expected
 

@@ -15,7 +15,7 @@ from django.db import IntegrityError, OperationalError
 from tasks.formats import FORMATS
 from tasks.formats.base import UNKNOWN, Line, Terms
 from tasks.formats.reading import lines_of
-from tasks.line_files import BadRow, FileError, LineError, unpacked_lines
+from tasks.line_files import BadRow, FileError, LineError, ending_of, unpacked_lines
 from tasks.management.datasets import SOURCES, add_dataset_arguments, dataset_of, is_dataset
 from tasks.table_files import DELIMITERS, read_table
 from validation.imports.load import import_examples
@@ -120,7 +120,7 @@ class Command(BaseCommand):
             raise CommandError(f"--task: {code!r} is no code; use a-z, 0-9 and hyphens.")
         if source and not options["task"]:
             raise CommandError("--from needs --task CODE: these files name no task.")
-        is_plain_table = not source and _ending(Path(options["file"])) in DELIMITERS
+        is_plain_table = not source and ending_of(options["file"]) in DELIMITERS
         is_table = is_plain_table or is_dataset(options)
         if is_table and not options["judge"]:
             raise CommandError("A table holds rows for --judge. History comes in as JSONL.")
@@ -182,13 +182,8 @@ def _lines(path: Path, file: BufferedReader) -> Iterator[tuple[int, bytes]]:
         if file.peek(len(start)).startswith(start):
             raise FileError(cure)
     lines = unpacked_lines(file, LONGEST_LINE)
-    ending = _ending(path)
+    ending = ending_of(path.name)
     return _rows(lines, ending) if ending in DELIMITERS else enumerate(lines, 1)
-
-
-def _ending(path: Path) -> str:
-    """The ending of a file's name, such as csv."""
-    return Path(path.name.lower().removesuffix(".gz")).suffix.removeprefix(".")
 
 
 def _rows(lines: Iterator[bytes], ending: str) -> Iterator[tuple[int, bytes]]:
