@@ -8,11 +8,13 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from dynabench.lib.downloads import lines
 from dynabench.lib.refusals import as_form_error, as_message
 from evaluation.llm_judges.agreement import LEAST
+from evaluation.llm_judges.first_contact import contact_judge
 from evaluation.llm_judges.forms import JudgeForm
 from evaluation.llm_judges.selectors import calibrated, judged_by_people, scores_of
 from evaluation.llm_judges.services import ask_again, make_judge, tuning_rows
 from evaluation.models import EvaluationRun
 from tasks.access import find_edited
+from tasks.targets.contact_pages import show_answer
 
 
 @require_http_methods(["GET", "POST"])
@@ -22,7 +24,8 @@ def llm_judges(request: HttpRequest, code: str) -> HttpResponse:
     form = JudgeForm(task, request.POST or None)
     if request.method == "POST" and form.is_valid():
         with as_form_error(form):
-            make_judge(task=task, actor=user, **form.cleaned_data)
+            judge = make_judge(task=task, actor=user, **form.cleaned_data)
+            show_answer(request, judge.name, contact_judge(judge, user))
             return redirect("evaluation:llm-judges", code=code)
     judged = [one.part for one in judged_by_people(task)] if task.config.answers_freely else []
     values = {

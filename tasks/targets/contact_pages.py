@@ -6,6 +6,7 @@ from django.utils.translation import gettext as _
 
 from dynabench.accounts.people import person
 from tasks.models import Generator, TargetModel
+from tasks.targets.contact_services import Contact
 from tasks.targets.first_contact import contact_generator, contact_target
 
 
@@ -21,9 +22,14 @@ def show_contact(request: HttpRequest, row: TargetModel | Generator) -> None:
         contact = contact_target(row, actor)
     else:
         contact = contact_generator(row, actor)
+    show_answer(request, row.name, contact)
+
+
+def show_answer(request: HttpRequest, name: str, contact: Contact | None) -> None:
+    """Say what came back from a model; None: it was not asked."""
     if contact is None:
         return
-    values = {"name": row.name, "words": contact.words}
+    values = {"name": name, "words": contact.words}
     if contact.is_answer:
         messages.info(request, _("%(name)s answered: %(words)s") % values)
     else:

@@ -1,6 +1,7 @@
 """Asking a model once when it is registered, so that a wrong setting is seen at that door."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from dynabench.accounts.models import User
 from dynabench.lib.throttles import is_used_up
@@ -13,10 +14,14 @@ from tasks.targets.connect import (
     secret_of,
 )
 from tasks.targets.contact_services import Contact, answer_contact, note_contact
-from tasks.targets.endpoints.base import EndpointError
+from tasks.targets.endpoints.base import Endpoint, EndpointError
+from tasks.targets.endpoints.live import COUNTED
 from tasks.targets.send_test import NoAnswer, paid_answer, without_secret
+from tasks.targets.spending_services import Metered, Payer
 
 CONTACT_SECONDS = 10.0
+PASSING = ("down", "slow", "busy")
+"""What our own model server may be while it starts or loads a model."""
 GOAL = "Write one short example."
 
 
@@ -34,13 +39,36 @@ def contact_generator(generator: Generator, actor: User | None) -> Contact | Non
     return _contact(generator, actor, lambda: _ask_generator(generator))
 
 
+def contact_chat(
+    target: TargetModel, actor: User, build: Callable[[], Endpoint], inputs: Mapping[str, Any]
+) -> Contact | None:
+    """Ask a target's chat model once in other words than the task's; None: it was not asked.
+
+    build: its endpoint. What our own model server has is asked by the job alone. What came back is
+    stored with the target where it is about its settings, as `contact_target`.
+    """
+    if not target.url or is_used_up("test", actor.pk):
+        return None
+    try:
+        endpoint = Metered(build(), Payer(target))
+        [answer] = endpoint.predict([inputs], deadline_seconds=CONTACT_SECONDS)
+        words = without_secret(secret_of(target), answer_contact(answer).words)
+        contact = Contact("", words)
+    except EndpointError as error:
+        contact = failed_contact(target, error)
+    if contact.is_answer or contact.reason in COUNTED:
+        note_contact(target, contact)
+    return contact
+
+
 def _contact(
     row: TargetModel | Generator, actor: User | None, ask: Callable[[], Contact]
 ) -> Contact | None:
     if actor and is_used_up("test", actor.pk):
         return None
     contact = ask()
-    note_contact(row, contact)
+    if row.url or contact.reason not in PASSING:
+        note_contact(row, contact)
     return contact
 
 

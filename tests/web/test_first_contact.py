@@ -17,6 +17,7 @@ from tests.support.admin_forms import target_form
 from tests.support.battles import battle_arena
 from tests.support.chat_server import chat_server
 from tests.support.factories import UserFactory, scripted_target
+from tests.support.parts import free_port
 
 SECRET = "tarn0123-middle-of-it-4567lund"
 MISSING = "The model `tarn` does not exist"
@@ -155,6 +156,15 @@ def test_a_server_that_is_away_is_registered_with_a_warning(owner, nli, settings
     form = {"name": "mine", "adapter": "http", "url": "http://127.0.0.1:1/", "options": "{}"}
     assert by_page(owner, nli.task, {**form, "serving": "{}"}).status_code == 302
     assert TargetModel.objects.get().contact_reason == "down"
+
+
+def test_of_our_own_model_server_that_is_away_nothing_is_stored(owner, nli, settings):
+    settings.MODEL_SERVER_URL = f"http://127.0.0.1:{free_port()}"
+    form = {"name": "mine", "adapter": "http", "source": "org/name", "revision": "a" * 40}
+    response = by_page(owner, nli.task, {**form, "options": "{}", "serving": "{}"})
+    assert response.status_code == 302
+    assert "cannot be reached" in told(response)
+    assert TargetModel.objects.get().contact_at is None
 
 
 def test_private_addresses_stay_closed(owner, nli, server, settings):

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import httpx
 import pytest
+from django.contrib.messages import get_messages
 from django.core.files.base import ContentFile
 from django.utils import timezone
 from sklearn.metrics import cohen_kappa_score
@@ -286,3 +287,20 @@ def test_only_a_chat_model_of_a_task_with_free_answers_judges(task, nli, server)
         make_judge(task=nli.task, target=chat, **wanted)
     with pytest.raises(JudgeRefused):
         make_judge(task=task, target=task.targets.get(name="scripted"), **wanted)
+
+
+@pytest.mark.parametrize(
+    ("model", "reason", "words"),
+    [("chat-1", "", "incorrect"), ("tarn", "misconfigured", "The model `tarn` does not exist")],
+)
+def test_a_new_judge_is_asked_once_at_its_page(task, server, owner, model, reason, words):
+    target = chat_target(task, server.url, model=model, structured="never")
+    form = {"name": "second", "target": "chat", "prompt": "Judge it.", "most_calls": 5}
+    client = signed_in(owner)
+    response = client.post(PAGE, form)
+    assert response.status_code == 302
+    assert words in " ".join(map(str, get_messages(response.wsgi_request)))
+    target.refresh_from_db()
+    assert (target.contact_reason, words in target.contact_detail) == (reason, True)
+    assert len(server.seen) == 1
+    assert "Judge it." in str(server.seen[0]["messages"])
