@@ -63,11 +63,7 @@ def findings() -> Iterator[Finding]:
         database = check_migrations()
     yield database
     yield health.check_cache()
-    yield health.check_stored_files()
-    yield outside.check_mail()
-    yield from outside.check_sign_in()
-    yield outside.check_address()
-    yield from outside.check_folders()
+    yield from outside.asked_by_settings()
     if database.state != "bad":
         yield from check_connections()
         yield check_stored_models()

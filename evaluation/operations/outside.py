@@ -19,7 +19,7 @@ from dynabench.lib.encryption import Unreadable, decrypt
 from dynabench.upkeep.models import LastSuccess
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun
-from evaluation.operations.health import Finding, State
+from evaluation.operations.health import Finding, State, check_stored_files
 from tasks.models import Generator, Round, TargetModel
 from tasks.targets.endpoints.answers import members, strict_json
 from tasks.targets.endpoints.base import EndpointError
@@ -34,6 +34,15 @@ ERASURE_AGE = timedelta(hours=1)
 SHOWN = 5
 WELL_KNOWN = "/.well-known/openid-configuration"
 NEEDED_OF_PROVIDER = ("authorization_endpoint", "token_endpoint")
+
+
+def asked_by_settings() -> Iterator[Finding]:
+    """What the environment's variables name, asked once each, without the database."""
+    yield check_stored_files()
+    yield check_mail()
+    yield from check_sign_in()
+    yield check_address()
+    yield from check_folders()
 
 
 def check_mail() -> Finding:

@@ -33,6 +33,7 @@ from tasks.models import Round, RoundTarget, TargetModel, Task
 from tasks.scenes.contexts import drawn_contexts
 from tasks.services import install_official_tasks
 from tests.support.factories import scripted_target
+from tests.support.parts import free_port
 from tests.unit.tasks.endpoints.conftest import serve  # noqa: F401
 
 
@@ -284,6 +285,16 @@ def test_a_site_is_set_up_with_its_administrator_and_again_while_it_runs(
     assert (made.is_superuser, made.check_password("long enough for strangers")) == (True, True)
     states = dict(Round.objects.values_list("task__code", "state"))
     assert (states["nli"], states["vqa"]) == ("closed", "open")
+
+
+@pytest.mark.parametrize("ask", [True, False])
+def test_what_variables_name_is_asked_once(db, monkeypatch, settings, ask):
+    monkeypatch.setattr(setup, "install", lambda tell: None)
+    monkeypatch.setattr(setup, "first_rounds", list)
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", free_port()
+    call_command("setup", *([] if ask else ["--no-ask"]), stderr=(said := StringIO()))
+    assert (str(settings.EMAIL_PORT) in said.getvalue()) is ask
 
 
 def test_new_tasks_wait_for_the_last_process_of_the_former_version(db, monkeypatch, settings):

@@ -19,6 +19,7 @@ from dynabench.env import env_secret
 from dynabench.lib.addresses import check_address
 from dynabench.lib.versions import version
 from dynabench.management.installing import alone, first_rounds, install, open_round
+from evaluation.operations.outside import asked_by_settings
 from tasks.models import Round
 
 AGAIN_SECONDS = 3
@@ -59,6 +60,13 @@ class Command(BaseCommand):
             "former one cannot read new tasks",
         )
 
+        parser.add_argument(
+            "--no-ask",
+            dest="ask",
+            action="store_false",
+            help="do not ask the mail server, bucket and sign-in provider whether they answer",
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
         if options["after"]:
             with alone():
@@ -71,9 +79,17 @@ class Command(BaseCommand):
         install(self.stdout.write)
         with alone():
             self._administrator()
+        if options["ask"]:
+            self._ask()
         deadline = time.monotonic() + options["wait"]
         while self._silent_rounds() and time.monotonic() < deadline:
             time.sleep(AGAIN_SECONDS)
+
+    def _ask(self) -> None:
+        """Name what the environment's variables lead to and does not answer; setup goes on."""
+        for finding in asked_by_settings():
+            if finding.state == "bad":
+                self.stderr.write(f"{finding.what}: {finding.message}")
 
     def _silent_rounds(self) -> list[Round]:
         """Those that could not be opened just now; why is told once."""
