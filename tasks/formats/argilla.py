@@ -1,16 +1,21 @@
-"""Argilla 2's `dataset.records.to_json`: a list of records with suggestions and responses.
+"""Argilla 2's records, as `to_json` or `to_list(flatten=True)` writes them, or `to_datasets`.
 
-Layout: `Record.to_dict` in `argilla/src/argilla/records/_resource.py` of argilla-io/argilla, which
-`dataset.records.from_json` reads.
+Layouts: `Record.to_dict` in `argilla/src/argilla/records/_resource.py` of argilla-io/argilla, which
+`dataset.records.from_json` reads, and `records/_io/_generic.py` for the flat one. Only the flat one
+says which responses were submitted.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from tasks.formats.base import (
     ARRAY,
+    ASKED,
     KEPT,
     LEFT,
+    NOTED,
+    OTHERS,
     UNANSWERED,
     VERDICTS,
     Format,
@@ -20,8 +25,10 @@ from tasks.formats.base import (
     Record,
     checked,
     digest_of,
+    given_of,
     kept_row,
     said_of,
+    turns_of,
     vote_of,
 )
 from tasks.formats.reading import json_items
@@ -31,29 +38,107 @@ TITLE = "Argilla"
 SUBMITTED = "submitted"
 VERDICT = "verdict"
 """The question whether an answer is correct."""
+CHOOSE = "to_json or to_list(flatten=True) of the records"
+NO_STATUS = (
+    "responses without a status, as to_json leaves it out: drafts and discarded ones count, too, "
+    "but not where you write to_list(flatten=True) of the records into a JSON file"
+)
+_FLAT = re.compile(r"(.+)\.(responses|suggestion)(?:\.(users|status|score|agent))?")
+_OWN = ("id", "status", "_server_id", "score")
+"""Columns of a flat record that are no field, metadata or vector."""
 
 
 def row(parts: Sequence[Part]) -> Record:
     """A record: its fields are what people read, each response a vote."""
-    record = checked(parts[0][1], {"fields": dict, "responses": dict}, TITLE)
+    record = _whole(parts[0][1])
     metadata = dict(record.get("metadata") or {})
     kept = kept_row(metadata.pop(KEPT, None))
-    votes, left = list(kept.pop("validations", [])), Left()
-    if len(record["responses"]) > 1:
-        questions = ", ".join(record["responses"])
-        raise BadRow(f"`responses` answers several questions ({questions}); keep one of them")
-    for question, responses in record["responses"].items():
-        votes += _votes(question, responses, left)
+    left, noted = Left(), Left()
+    questions = [name for name, given in record["responses"].items() if given]
+    if len(questions) > 1:
+        raise BadRow(f"`responses` answers {', '.join(questions)}; name one with --question")
+    votes = [*kept.pop("validations", [])]
+    for question in questions:
+        votes += _votes(question, record["responses"][question], left, noted)
+    if vectors := record.get("vectors"):
+        left["vectors"] += len(vectors)
+    asked = tuple(one for one in questions if one != VERDICT)
+    about = {LEFT: left, NOTED: noted, ASKED: asked}
     if kept:
-        return {**kept, "validations": votes, LEFT: left}
+        return {**kept, "validations": votes, **about}
     return {
         "uid": str(record.get("id") or digest_of(record["fields"])),
-        "input": record["fields"],
-        "model_prediction": _prediction(record.get("suggestions"), left),
+        **given_of(record["fields"]),
+        "model_prediction": _prediction(record.get("suggestions"), left, asked),
         "validations": votes,
         "metadata": metadata,
-        LEFT: left,
+        **about,
     }
+
+
+def only(record: Record, question: str) -> Record:
+    """The record without answers to other questions."""
+    record = {**record}
+    for key in ("responses", "suggestions"):
+        if isinstance(record.get(key), dict):
+            record[key] = {
+                name: one for name, one in record[key].items() if name in (question, VERDICT)
+            }
+    return {
+        name: value
+        for name, value in record.items()
+        if not (found := _FLAT.fullmatch(name)) or found[1] in (question, VERDICT)
+    }
+
+
+def _whole(record: Record) -> Record:
+    """The record as `to_json` has it. Raises BadRow."""
+    if "fields" not in record and "_server_id" in record:
+        record = _nested(record)
+    try:
+        return checked(record, {"fields": dict, "responses": dict}, TITLE)
+    except BadRow as error:
+        raise BadRow(f"{error}; choose {CHOOSE}") from None
+
+
+def _nested(flat: Record) -> Record:
+    """A flat record as `to_json` has it: texts and conversations are fields, others metadata.
+
+    A flat record does not tell texts of its metadata from fields.
+    """
+    told: dict[str, dict[str, Any]] = {"responses": {}, "suggestion": {}}
+    fields: Record = {}
+    metadata: Record = {}
+    vectors: Record = {}
+    for name, value in flat.items():
+        if found := _FLAT.fullmatch(name):
+            told[found[2]].setdefault(found[1], {})[found[3] or "value"] = value
+        elif name == KEPT or not (isinstance(value, str) or turns_of(value)):
+            is_vector = isinstance(value, list) and all(type(one) is float for one in value)
+            (vectors if value and is_vector else metadata)[name] = value
+        elif name not in _OWN:
+            fields[name] = value
+    return {
+        "id": flat.get("id"),
+        "fields": fields,
+        "metadata": {name: value for name, value in metadata.items() if name not in _OWN},
+        "vectors": vectors,
+        "responses": {name: _responses(name, one) for name, one in told["responses"].items()},
+        "suggestions": {
+            name: one for name, one in told["suggestion"].items() if one.get("value") is not None
+        },
+    }
+
+
+def _responses(question: str, lists: Mapping[str, Any]) -> list[Record]:
+    """The responses of which values, people and statuses stand in three lists. Raises BadRow."""
+    values, people, statuses = (lists.get(one) or [] for one in ("value", "users", "status"))
+    if not len(values) == len(people) == len(statuses):
+        raise BadRow(f"`{question}.responses` has as many values as users and statuses in Argilla")
+    return [
+        {"value": value, "user_id": who, "status": status}
+        for value, who, status in zip(values, people, statuses, strict=True)
+    ]
 
 
 def write(item: Item) -> Record:
@@ -74,44 +159,70 @@ def write(item: Item) -> Record:
     }
 
 
-def _votes(question: str, responses: Any, left: Left) -> list[Record]:
+def _votes(question: str, responses: Any, left: Left, noted: Left) -> list[Record]:
     if not isinstance(responses, list):
         raise BadRow(f"`responses.{question}` is no list; {TITLE} has one there")
     votes = []
     for number, response in enumerate(responses, 1):
         where = f"responses.{question}[{number}]"
         checked(response, {}, TITLE, where)
-        status = response.get("status") or SUBMITTED
-        if status != SUBMITTED:
+        status = response.get("status")
+        if (status or SUBMITTED) != SUBMITTED:
             left[f"responses that are {status}"] += 1
             continue
-        if response.get("value", 0) in (None, ""):
+        if response.get("value", 0) in (None, "", []):
             left[UNANSWERED] += 1
             continue
-        checked(response, {"value": (str, int), "user_id": str}, TITLE, where)
-        said = said_of(response["value"])
+        said = _said(response.get("value"), f"{where}.value")
+        checked(response, {"user_id": str}, TITLE, where)
+        if not status:
+            noted[NO_STATUS] += 1
         is_verdict = question == VERDICT and said in VERDICTS
         votes.append(vote_of(response["user_id"], said, is_verdict=is_verdict))
     return votes
 
 
-def _prediction(suggestions: Any, left: Left) -> Record | None:
-    """What one agent suggests to one question; with several of them nobody knows which counts."""
-    if not isinstance(suggestions, dict) or len(suggestions) != 1:
-        if suggestions:
-            left["suggestions to several questions"] += len(suggestions)
+def _said(value: Any, where: str) -> str:
+    """The one answer that a value is. Raises BadRow."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise BadRow(
+            f"`{where}` is neither text nor number; Argilla's labels, ratings and texts come in, "
+            "and several labels, rankings and spans do not"
+        )
+    return said_of(value)
+
+
+def _prediction(suggestions: Any, left: Left, asked: Container[str]) -> Record | None:
+    """What an agent suggests for what people answered if they did, else for the one question.
+
+    With several questions nobody knows which counts.
+    """
+    given = dict(suggestions) if isinstance(suggestions, dict) else {}
+    if asked:
+        others = [name for name in given if name not in asked]
+        if others:
+            left[OTHERS] += len(others)
+        given = {name: one for name, one in given.items() if name in asked}
+    if len(given) > 1:
+        left["suggestions for several questions"] += len(given)
         return None
-    [(question, said)] = suggestions.items()
-    checked(said, {"value": (str, int)}, TITLE, f"suggestions.{question}")
-    return {"model": said.get("agent") or "argilla", "label": said_of(said["value"]), "probs": None}
+    for question, said in given.items():
+        value = checked(said, {}, TITLE, f"suggestions.{question}").get("value")
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            left["suggestions that are neither text nor number"] += 1
+            continue
+        model = said.get("agent") or "argilla"
+        return {"model": model, "label": said_of(value), "probs": None}
+    return None
 
 
 FORMAT = Format(
     TITLE,
     row,
     json_items(),
-    files=r"\.json$",
-    choose="to_json of the records",
+    files=r"^(?!(.*/)?(\.argilla/|dataset_info\.json$|state\.json$)).*\.jsonl?$",
+    choose=CHOOSE,
+    only=only,
     write=write,
     hides="votes",
     frame=ARRAY,

@@ -35,12 +35,19 @@ PRIVATE = re.compile(
 """Names of metadata that tell of people, as platforms of workers write them."""
 KEPT = "dynabench"
 """Where an export for a tool keeps the row itself, as JSON, so that it comes back whole."""
+NOTED = "noted"
+"""Where a layout's row counts what the reader should know of it. No field of the row itself."""
 LEFT = "left_out"
 """Where a layout's row counts what it does not keep, by its name. No field of the row itself."""
 FREE = "is_free"
 """Where a layout's row says that people typed its answers. No field of the row itself."""
+ASKED = "asked"
+"""Where a layout's row names the questions that its votes answer. No field of the row itself."""
 UNANSWERED = "answers that are empty"
+OTHERS = "predictions for other questions"
 Left = Counter[str]
+ROLES = ("user", "assistant")
+_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class Terms(NamedTuple):
@@ -59,7 +66,8 @@ class Line(NamedTuple):
     """A record: where it stands, as it stands, and its row or what is wrong with it.
 
     left: what of the record is not kept, and how often. is_free: its source says that answers are
-    texts, no labels.
+    texts, no labels. asked: the questions that its votes answer. noted: what to know of the record,
+    and how often.
     """
 
     place: str
@@ -68,6 +76,8 @@ class Line(NamedTuple):
     wrong: str = ""
     left: Mapping[str, int] = {}
     is_free: bool = False
+    asked: Sequence[str] = ()
+    noted: Mapping[str, int] = {}
 
 
 class Vote(NamedTuple):
@@ -112,15 +122,19 @@ class Format:
 
     row: of all records of one item, each with the name of its file, the fields of a row of
     docs/operators.md, "Importing history", that the source tells, with votes in the order in which
-    people gave them, under LEFT what is not kept and under FREE whether people type; None where
-    they tell only of items that are not there. Raises BadRow. read: the numbered records of a file;
-    raises FileError. files: names of the files of a folder or an archive that hold records. same:
+    people gave them, under LEFT what is not kept, under NOTED what should be known, under FREE
+    whether people type and under ASKED the questions; None where they tell only of items that are
+    not there. Raises BadRow, or FileError where no record can be read. read: the numbered records
+    of a file; raises FileError. files: names of the files of a folder or an archive that hold
+    records. choose: which of its exports to choose in a tool, where a file must be JSON. answers,
+    others, instead: names of files with answers, of others with answers that are not read, and what
+    to do where a folder has these alone. only: a record with the answers to one question. same:
     what names the item of a record, where several records are of one. row_of_all: returns `row`,
     given all records, where only these together tell what one means; raises FileError. write: an
-    item in this layout, where others read it; None: it has no place there. frame: what stands
-    around all records of one JSON value; empty: a record a line. columns: of a table in CSV. needs:
-    fields that a task must have to go out so. choose: which of its exports to choose in a tool,
-    where a file must be JSON. hides: what of an item that goes out is in KEPT alone, or nowhere.
+    item in this layout, where others read it; None: it has no place there. hides: what of an item
+    that goes out is in KEPT alone, or nowhere. frame: what stands around all records of one JSON
+    value; empty: a record a line. columns: of a table in CSV. needs: fields that a task must have
+    to go out so.
     """
 
     title: str
@@ -128,7 +142,11 @@ class Format:
     read: Callable[[BufferedReader], Iterator[Numbered]]
     files: str = r"\.jsonl(\.gz)?$"
     choose: str = ""
+    answers: str = ""
+    others: str = ""
+    instead: str = ""
     hides: str = ""
+    only: Callable[[Record, str], Record] | None = None
     same: Callable[[Record], str] | None = None
     row_of_all: Callable[[Iterable[Part]], Callable[[Sequence[Part]], Record | None]] | None = None
     write: Callable[[Item], Record | None] | None = None
@@ -171,6 +189,33 @@ def kept_row(text: Any) -> Record:
     if not isinstance(row, dict) or "uid" not in row:
         raise BadRow(f"`{KEPT}` is not as it was exported; export again, or delete it")
     return row
+
+
+def given_of(data: Record) -> Record:
+    """What people read of a record: conversations as context, all else as input.
+
+    Texts stay, an empty cell (null) is left out, all else is text as JSON has it.
+    """
+    context, texts = {}, {}
+    for name, value in data.items():
+        if turns := turns_of(value):
+            context[name] = turns
+        elif value is not None:
+            texts[name] = value if isinstance(value, str) else _json(value)
+    return {"context": context, "input": texts}
+
+
+def turns_of(value: Any) -> list[Record]:
+    """A conversation as this site has it, from one as chat models have it; empty for all else."""
+    turns = value if isinstance(value, list) else []
+    for place, turn in enumerate(turns):
+        known = isinstance(turn, dict) and turn.keys() == {"role", "content"}
+        roles = ROLES if place else ("system", *ROLES)
+        if not (known and turn["role"] in roles and isinstance(turn["content"], str)):
+            return []
+        if not turn["content"].strip():
+            return []
+    return [{"role": turn["role"], "text": turn["content"]} for turn in turns]
 
 
 def digest_of(record: Record) -> str:

@@ -34,6 +34,8 @@ TOGETHER = "all"
 ONE_PROJECT = "import each project of doccano by itself, into a round of its own"
 SHOWN = "dynabench_label"
 """The label that an export brought along. doccano gives it to whoever uploads the file."""
+MARKED = ("cats", "entities", "relations", "bbox", "segmentation")
+"""What projects of other kinds have in place of labels."""
 TEXTS = ("text", "data")
 """What versions of doccano call the text; a project may call it otherwise."""
 OWN = {*SHAPE, "Comments", "comments", KEPT, SHOWN}
@@ -104,7 +106,12 @@ def _uploader(parts: Iterable[Part]) -> str | None:
 
 
 def _votes(name: str, record: Record, uploader: str | None, left: Left) -> list[Record]:
+    if "label" not in record and any(key in record for key in MARKED):
+        raise BadRow("it has no `label`; doccano's intents, spans and relations do not come in")
     checked(record, SHAPE, TITLE)
+    for key in ("Comments", "comments"):
+        if isinstance(record.get(key), list) and record[key]:
+            left["comments"] += len(record[key])
     labels = record["label"]
     if len(labels) > 1 or any(not isinstance(label, str) for label in labels):
         raise BadRow(

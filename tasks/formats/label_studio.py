@@ -3,14 +3,16 @@
 Layout: https://labelstud.io/guide/task_format.html and, of what comes in, .../guide/tasks.html.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from tasks.formats.base import (
     ARRAY,
+    ASKED,
     FREE,
     KEPT,
     LEFT,
+    OTHERS,
     UNANSWERED,
     VERDICTS,
     Format,
@@ -20,13 +22,14 @@ from tasks.formats.base import (
     Record,
     checked,
     digest_of,
+    given_of,
     kept_row,
     moment_of,
     said_of,
     vote_of,
 )
 from tasks.formats.reading import json_items
-from tasks.line_files import BadRow
+from tasks.line_files import BadRow, FileError
 
 TITLE = "Label Studio"
 ANSWERS = {"choices": "choices", "textarea": "text", "rating": "rating", "number": "number"}
@@ -38,25 +41,25 @@ VERDICT = "verdict"
 def row(parts: Sequence[Part]) -> Record:
     """A task: its data is what people read, each annotation a vote."""
     if "data" not in parts[0][1] and "annotation_id" in parts[0][1]:
-        raise BadRow("this is the export JSON-MIN, which lacks what was skipped; choose JSON")
+        raise FileError("It is the export JSON-MIN, which lacks what was skipped. Choose JSON.")
     task = checked(parts[0][1], {"data": dict, "annotations": list}, TITLE)
     data = dict(task["data"])
     kept = kept_row(data.pop(KEPT, None))
-    votes, left = list(kept.pop("validations", [])), Left()
-    votes += _votes(task["annotations"], left)
+    left, asked = Left(), dict[str, None]()
+    votes = [*kept.get("validations", []), *_votes(task["annotations"], left, asked)]
     is_free = any(_is_typed(one) for one in task["annotations"])
     if drafts := task.get("drafts"):
         left["drafts"] += len(drafts) if isinstance(drafts, list) else 1
+    about = {LEFT: left, FREE: is_free, ASKED: (*asked,)}
     if kept:
-        return {**kept, "validations": votes, LEFT: left, FREE: is_free}
+        return {**kept, "validations": votes, **about}
     return {
         "uid": str(task["id"]) if "id" in task else digest_of(data),
-        "input": data,
-        "model_prediction": _prediction(task.get("predictions"), left),
+        **given_of(data),
+        "model_prediction": _prediction(task.get("predictions"), left, asked),
         "validations": votes,
         "metadata": {name: task[name] for name in ("meta", "file_upload") if task.get(name)},
-        LEFT: left,
-        FREE: is_free,
+        **about,
     }
 
 
@@ -93,19 +96,42 @@ def _result(control: str, to: str, said: str, item: Item) -> Record:
     return {"from_name": control, "to_name": to, "type": kind, "value": value}
 
 
-def _votes(annotations: list[Any], left: Left) -> list[Record]:
-    """The votes, the latest annotation last; none where one was skipped, is empty or came back."""
+def only(task: Record, question: str) -> Record:
+    """The task without the answers of other controls."""
+    task = {**task}
+    for key in ("annotations", "predictions"):
+        if isinstance(task.get(key), list):
+            task[key] = [_only(one, question) for one in task[key]]
+    return task
+
+
+def _only(annotation: Any, question: str) -> Any:
+    if not (isinstance(annotation, dict) and isinstance(annotation.get("result"), list)):
+        return annotation
+    results = [
+        one
+        for one in annotation["result"]
+        if not isinstance(one, dict) or one.get("from_name", question) in (question, VERDICT)
+    ]
+    return {**annotation, "result": results}
+
+
+def _votes(annotations: list[Any], left: Left, asked: dict[str, None]) -> list[Record]:
+    """The votes, the latest annotation last; none where one was skipped, is empty or came back.
+
+    asked: gets the controls in which people answered.
+    """
     found = []
     for number, annotation in enumerate(annotations, 1):
         where = f"annotations[{number}]"
         if checked(annotation, {}, TITLE, where).get("was_cancelled"):
             left["skipped annotations"] += 1
-        elif vote := _vote(annotation, where, left):
+        elif vote := _vote(annotation, where, left, asked):
             found.append((moment_of(annotation, "updated_at", "created_at"), vote))
     return [vote for _, vote in sorted(found, key=lambda one: one[0])]
 
 
-def _vote(annotation: Record, where: str, left: Left) -> Record | None:
+def _vote(annotation: Record, where: str, left: Left, asked: dict[str, None]) -> Record | None:
     checked(annotation, {"result": list}, TITLE, where)
     found = _answer(annotation["result"], f"{where}.result")
     if found is None:
@@ -114,9 +140,12 @@ def _vote(annotation: Record, where: str, left: Left) -> Record | None:
     control, said, result = found
     if isinstance(result.get("meta"), dict) and "judge" in result["meta"]:
         return None
+    is_verdict = control == VERDICT and said in VERDICTS
+    if not is_verdict:
+        asked[control] = None
     who = annotation.get("completed_by")
     who = who.get("id") if isinstance(who, dict) else who
-    return vote_of(who, said, is_verdict=control == VERDICT and said in VERDICTS)
+    return vote_of(who, said, is_verdict=is_verdict)
 
 
 def _is_typed(annotation: Record) -> bool:
@@ -125,8 +154,11 @@ def _is_typed(annotation: Record) -> bool:
     return any(one["type"] == "textarea" and one["from_name"] != VERDICT for one in results)
 
 
-def _prediction(given: Any, left: Left) -> Record | None:
-    """The first prediction that is written out; exports may hold ids alone."""
+def _prediction(given: Any, left: Left, asked: Container[str]) -> Record | None:
+    """The first prediction that is written out, of what people answered if they did.
+
+    Exports may hold ids alone.
+    """
     found = None
     for number, one in enumerate(given if isinstance(given, list) else [], 1):
         if not (isinstance(one, dict) and "result" in one):
@@ -135,6 +167,9 @@ def _prediction(given: Any, left: Left) -> Record | None:
         where = f"predictions[{number}]"
         checked(one, {"result": list}, TITLE, where)
         answer = _answer(one["result"], f"{where}.result")
+        if answer and asked and answer[0] not in asked:
+            left[OTHERS] += 1
+            continue
         if found or not answer:
             left["predictions beside the first, or empty"] += 1
             continue
@@ -155,7 +190,7 @@ def _answer(results: list[Any], where: str) -> tuple[str, str, Record] | None:
             )
     if len(results) > 1:
         controls = ", ".join(result["from_name"] for result in results)
-        raise BadRow(f"`{where}` has several answers ({controls}); keep one of them")
+        raise BadRow(f"`{where}` has several answers ({controls}); name one with --question")
     for result in results:
         value = result["value"].get(ANSWERS[result["type"]])
         values = value if isinstance(value, list) else [value]
@@ -167,4 +202,13 @@ def _answer(results: list[Any], where: str) -> tuple[str, str, Record] | None:
     return None
 
 
-FORMAT = Format(TITLE, row, json_items(), files=r"\.json$", choose="JSON", write=write, frame=ARRAY)
+FORMAT = Format(
+    TITLE,
+    row,
+    json_items(),
+    files=r"\.json$",
+    choose="JSON",
+    only=only,
+    write=write,
+    frame=ARRAY,
+)

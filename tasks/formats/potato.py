@@ -3,15 +3,20 @@
 Layout: docs/data-export/export_formats.md of davidjurgens/potato. Items are JSON lines with `id`
 and `text`. Answers are `annotations.jsonl` of its export `jsonl`, one line for each item and
 person, or, of its first version, `<person>/annotated_instances.jsonl`, which have the text too.
+The first version's page sends a choice by its name, with `<question>:::<name>` or the key that
+chooses it as value (`potato/server_utils/schemas/radio.py`), and a point of a scale as `scale_4`.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from functools import partial
 from io import BufferedReader
 from pathlib import PurePosixPath
 from typing import Any
 
 from tasks.formats.base import (
+    ASKED,
     FREE,
     KEPT,
     LEFT,
@@ -28,27 +33,56 @@ from tasks.formats.base import (
     vote_of,
 )
 from tasks.formats.reading import json_items, starts_as_json, table
-from tasks.line_files import BadRow
+from tasks.line_files import BadRow, FileError
 
 TITLE = "Potato"
 LABELS = ("labels", "label_annotations")
 TEXTS = ("text", "displayed_text")
 TYPED = ("text_box", "free_response")
 """Inputs for text."""
+VALUED = {*TYPED, "slider", "number", "select-one", "selection", "rank_order", "decision"}
+"""Inputs whose value is the answer, whatever it is."""
+FIRST = "label_annotations"
+"""Where the first version has answers."""
+INSTEAD = "Export `jsonl` (python -m potato.export --config config.yaml --format jsonl --output .)"
+Question = tuple[str, str]
+"""Where answers stand in a record, and the question's name."""
 MARKED = ("spans", "links", "span_annotations", "link_annotations")
 """Answers that are no labels."""
 ANSWERS = {*LABELS, *MARKED, "behavioral_data", "instance_id", "user_id", "annotator_origin"}
+_POINT = re.compile("scale_([0-9]+)")
+_HOUSEKEEPING = (
+    "annotation_history|device_visits|phase_responses|typing_|agreement|keystroke|reliability"
+)
 
 
-def row(parts: Sequence[Part]) -> Record:
-    """An item, each person's answer a vote; other fields of the item are metadata."""
+def row_of_all(parts: Iterable[Part]) -> Callable[[Sequence[Part]], Record | None]:
+    """The reader of one item, which knows the inputs whose values differ between answers."""
+    values: dict[tuple[Question, str], Any] = {}
+    entered: set[Question] = set()
+    for _, record in parts:
+        key, said = _answers(record)
+        for question, inputs in said.items():
+            for name, value in inputs.items() if isinstance(inputs, dict) else ():
+                if values.setdefault(((key, question), name), value) != value:
+                    entered.add((key, question))
+    return partial(row, entered=entered)
+
+
+def row(parts: Sequence[Part], entered: Container[Question] = ()) -> Record:
+    """An item, each person's answer a vote; other fields of the item are metadata.
+
+    entered: questions in which people enter values, as in a slider of a name of its own.
+    """
     item: Record = {}
-    votes, left, is_free = [], Left(), False
+    votes, left, is_free, asked = [], Left(), False, dict[str, None]()
     for name, record in _once(parts):
-        _refuse_spans(record)
+        _refuse_others(record)
         if any(key in record for key in LABELS):
-            votes += _votes(name, record, left)
+            given = _votes(name, record, left, entered)
+            votes += given
             is_free = is_free or _is_typed(record)
+            asked |= dict.fromkeys(_answers(record)[1] if given else ())
         if not any(key in record for key in (*TEXTS, *LABELS)):
             record = _renamed(record)
         if any(key in record for key in TEXTS):
@@ -57,7 +91,7 @@ def row(parts: Sequence[Part]) -> Record:
             item = {**record, **item}
     if not item:
         raise BadRow("nothing has its text; give a folder that holds Potato's data file, too")
-    about = {LEFT: left, FREE: is_free}
+    about = {LEFT: left, FREE: is_free, ASKED: (*asked,)}
     kept = kept_row(item.get(KEPT))
     if kept:
         return {**kept, "validations": [*kept.get("validations", []), *votes], **about}
@@ -70,6 +104,14 @@ def row(parts: Sequence[Part]) -> Record:
         "metadata": {name: value for name, value in item.items() if name not in others},
         **about,
     }
+
+
+def only(record: Record, question: str) -> Record:
+    """The record without answers to other questions."""
+    key, said = _answers(record)
+    if not key:
+        return record
+    return {**record, key: {name: inputs for name, inputs in said.items() if name == question}}
 
 
 def same(record: Record) -> str:
@@ -109,79 +151,103 @@ def write(item: Item) -> Record:
     return {"id": item.uid, "text": item.text, "predictions": shown, KEPT: item.kept}
 
 
-def _once(parts: Sequence[Part]) -> list[Part]:
-    """The records without those of everybody's file that stand in a person's own file, too.
+def _once(parts: Sequence[Part]) -> Iterator[Part]:
+    """The records, each answer of a person once: output folders hold it in several files.
 
-    The first version writes both, so each answer would come twice.
+    The first version writes one with everybody beside each person's own, and exports may stand
+    beside each other.
     """
-    own = {(_person(name), _said(record)) for name, record in parts if "user_id" not in record}
-    return [
-        (name, record)
-        for name, record in parts
-        if not _person(name, is_any=True) or "user_id" not in record
-        or (str(record["user_id"]), _said(record)) not in own
-    ]  # fmt: skip
+    had = set()
+    for name, record in parts:
+        key, said = _answers(record)
+        who = _who(name, record)
+        if key and who:
+            answer = who, json.dumps(said, sort_keys=True)
+            if answer in had:
+                continue
+            had.add(answer)
+        yield name, record
 
 
-def _said(record: Record) -> str:
-    return json.dumps([record.get(key) for key in LABELS], sort_keys=True)
+def _answers(record: Record) -> tuple[str, Record]:
+    """Under which key a record has answers, and these by question; empty where it has none."""
+    key = next((key for key in LABELS if isinstance(record.get(key), dict)), "")
+    return key, record[key] if key else {}
 
 
-def _refuse_spans(record: Record) -> None:
-    """Raises BadRow for answers that mark text or link what is marked."""
+def _who(name: str, record: Record) -> str | None:
+    return record.get("user_id") or _person(name)
+
+
+def _refuse_others(record: Record) -> None:
+    """Raises BadRow for answers that mark text or link what is marked, FileError for other exports.
+
+    Potato's tables have a column for each choice.
+    """
     for key in MARKED:
         if record.get(key):
             raise BadRow(f"`{key}` has answers; Potato's spans and links do not come in here")
+    is_answer = "instance_id" in record and ("user_id" in record or "user" in record)
+    if is_answer and not any(key in record for key in LABELS):
+        raise FileError(f"It is another of Potato's exports. {INSTEAD}.")
 
 
-def _votes(name: str, record: Record, left: Left) -> list[Record]:
+def _votes(name: str, record: Record, left: Left, entered: Container[Question]) -> list[Record]:
     """What a person said: of one question the label that is set, or the value that is given."""
     key = next(key for key in LABELS if key in record)
     checked(record, {key: dict}, TITLE)
+    origin = record.get("annotator_origin")
+    if isinstance(origin, dict) and origin.get("kind", "human") != "human":
+        left["answers of machines"] += 1
+        return []
     if len(record[key]) > 1:
-        raise BadRow(f"`{key}` answers several questions ({', '.join(record[key])}); keep one")
+        raise BadRow(f"`{key}` answers {', '.join(record[key])}; name one with --question")
     answers = []
-    for question, said in record[key].items():
+    for question, inputs in record[key].items():
         checked(record[key], {question: dict}, TITLE, key)
-        answers = [answer for name, value in said.items() if (answer := _answer(name, value))]
+        is_entered = key != FIRST or question == "slider" or (key, question) in entered
+        given = [_answer(question, *one, is_entered=is_entered) for one in inputs.items()]
+        answers = [answer for answer in given if answer]
         if len(answers) > 1:
             raise BadRow(
-                f"`{key}.{question}` has {len(answers)} answers ({', '.join(said)}); a person "
+                f"`{key}.{question}` has {len(answers)} answers ({', '.join(inputs)}); a person "
                 "gives one here"
             )
     if not answers:
         left[UNANSWERED] += 1
-    who = record.get("user_id") or _person(name)
-    return [vote_of(who, answer) for answer in answers]
+    return [vote_of(_who(name, record), answer) for answer in answers]
 
 
 def _is_typed(record: Record) -> bool:
     """Whether the answers stand in inputs for text."""
-    said = next(record[key] for key in LABELS if key in record).values()
-    return any(name in TYPED for inputs in said for name in inputs)
+    return any(name in TYPED for inputs in _answers(record)[1].values() for name in inputs)
 
 
-def _answer(name: str, value: Any) -> str:
+def _answer(question: str, name: str, value: Any, *, is_entered: bool) -> str:
     """The answer in an input of the name; empty where it has none.
 
-    A choice has its own name as value, or true; all others have what people entered: `slider`,
-    `number`, `select-one`, `free_response`, `text_box`, the rows of a multirate.
+    A choice has its own name as value, or true, or, in Potato's first version, with its question
+    before it or the key that chooses it. All others have what people entered: `slider`, `number`,
+    `select-one`, `free_response`, `text_box`, the rows of a multirate.
     """
     if value in (False, None, ""):
         return ""
-    if value is True or value == "true":
-        return name
+    if name not in VALUED:
+        if not is_entered and (point := _POINT.fullmatch(name)):
+            return point[1]
+        is_key = not is_entered and isinstance(value, str) and len(value) == 1
+        if value is True or value in ("true", f"{question}:::{name}") or is_key:
+            return name
     if not isinstance(value, str | int | float):
         raise BadRow(f"the value of `{name}` is neither text, number, true nor false")
     return said_of(value).strip()
 
 
-def _person(name: str, *, is_any: bool = False) -> str | None:
+def _person(name: str) -> str | None:
     """Whose folder a file of Potato's first version lies in."""
     file = PurePosixPath(name)
-    if not file.name.startswith("annotated_instances"):
-        return None
-    return file.name if is_any else file.parent.name or None
+    is_answers = file.name.startswith("annotated_instances")
+    return file.parent.name or None if is_answers else None
 
 
 def read(file: BufferedReader) -> Iterator[Numbered]:
@@ -193,8 +259,14 @@ FORMAT = Format(
     TITLE,
     row,
     read,
-    files=r"(\.jsonl(\.gz)?|(^|/)(?![^/]*(annotat|config|state|schema|survey))[^/]+\.(csv|tsv|json))$",
+    files=rf"^(?!(.*/)?[^/]*({_HOUSEKEEPING})).*"
+    r"(\.jsonl(\.gz)?|(^|/)(?![^/]*(annotat|config|state|schema|survey|package))[^/]+\.(csv|tsv|json))$",
+    answers=r"(^|/)(annotations|annotated_instances)\.jsonl(\.gz)?$",
+    others=r"(^|/)((annotations|annotated_instances)\.(csv|tsv|parquet)|user_state\.json)$",
+    instead=INSTEAD,
+    only=only,
     same=same,
+    row_of_all=row_of_all,
     write=write,
     hides="votes and the answers of models",
 )

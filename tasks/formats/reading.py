@@ -8,7 +8,7 @@ import re
 import sqlite3
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
@@ -19,7 +19,7 @@ from typing import IO, Any, cast
 import ijson
 
 from dynabench.lib.damage import damage_of
-from tasks.formats.base import FREE, LEFT, Format, Line, Numbered, Part, Record
+from tasks.formats.base import ASKED, FREE, LEFT, NOTED, Format, Line, Numbered, Part, Record
 from tasks.line_files import (
     DEEPEST,
     NOT_UTF8,
@@ -37,9 +37,11 @@ LONGEST_LINE = 16 * 2**20
 PEEKED = 2**12
 MARK = b"\xef\xbb\xbf"
 """What some programs put before UTF-8."""
+ONE_OBJECT = "It is one JSON object over several lines, not a list of records."
 OPENING, CLOSING = ("start_map", "start_array"), ("end_map", "end_array")
 ENCRYPTED = 1
 PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+ABOUT = (LEFT, FREE, ASKED, NOTED)
 Named = tuple[str, Callable[[], IO[bytes]]]
 Found = tuple[str, str, bytes]
 """Where a record stands, the name of its file, and the record as JSON."""
@@ -95,6 +97,8 @@ def json_items(prefix: str = "item") -> Callable[[BufferedReader], Iterator[Numb
     def read(file: BufferedReader) -> Iterator[Numbered]:
         _skip_mark(file)
         if prefix == "item" and file.peek(PEEKED).lstrip()[:1] != b"[":
+            if file.peek(PEEKED).lstrip().splitlines()[:1] == [b"{"]:
+                raise FileError(ONE_OBJECT)
             yield from json_lines(file)
             return
         number, measured = 0, _Measured(file)
@@ -123,9 +127,14 @@ def table(ending: str = "csv") -> Callable[[BufferedReader], Iterator[Numbered]]
     return read
 
 
-def lines_of(path: Path, form: Format) -> Iterator[Line]:
-    """The records of a file, folder or archive, each with its row. Raises FileError, OSError."""
+def lines_of(path: Path, form: Format, question: str = "") -> Iterator[Line]:
+    """The records of a file, folder or archive, each with its row. Raises FileError, OSError.
+
+    question: only answers to it are read, where the layout tells which question they answer.
+    """
     found = _records(path, form)
+    if not form.row_of_all:
+        form = _asking(form, question)
     if not form.same:
         for place, name, text in found:
             yield _line(place, [(name, text)], form)
@@ -133,10 +142,23 @@ def lines_of(path: Path, form: Format) -> Iterator[Line]:
     with closing(sqlite3.connect("")) as items:  # a temporary file once it grows
         _keep(items, found, form)
         if form.row_of_all:
-            form = replace(form, row=form.row_of_all(_kept_parts(items)))
+            row = form.row_of_all(_kept_parts(items))
+            form = _asking(replace(form, row=row), question)
         asked = items.execute("SELECT place, name, text, first FROM part ORDER BY first, rowid")
         for _, parts in itertools.groupby(asked, lambda part: part[3]):
             yield _joined(parts, form)
+
+
+def _asking(form: Format, question: str) -> Format:
+    """The layout that reads answers to the question alone, if one is named."""
+    only, row = form.only, form.row
+    if not (question and only):
+        return form
+
+    def row_of_question(parts: Sequence[Part]) -> Record | None:
+        return row([(name, only(record, question)) for name, record in parts])
+
+    return replace(form, row=row_of_question)
 
 
 def _kept_parts(items: sqlite3.Connection) -> Iterator[Part]:
@@ -185,8 +207,16 @@ def _line(place: str, texts: list[tuple[str, bytes]], form: Format) -> Line:
     try:
         parts: list[Part] = [(name, _record(text)) for name, text in texts]
         row = form.row(parts)
-        left, is_free = (row.pop(LEFT, {}), row.pop(FREE, False)) if row else ({}, False)
-        return Line(place, texts[0][1], row, left=left, is_free=is_free)
+        about = {} if row is None else {one: row.pop(one) for one in ABOUT if one in row}
+        return Line(
+            place,
+            texts[0][1],
+            row,
+            left=about.get(LEFT, {}),
+            is_free=about.get(FREE, False),
+            asked=about.get(ASKED, ()),
+            noted=about.get(NOTED, {}),
+        )
     except BadRow as error:
         return Line(place, texts[0][1], None, str(error))
 
@@ -209,13 +239,33 @@ def _records(path: Path, form: Format) -> Iterator[Found]:
     if not path.is_dir() and path.suffix.lower() != ".zip":
         yield from _read("", (str(path.absolute()), partial(_open, path)), form)
         return
-    is_empty = True
+    _check_members([name for name, _ in _members(path)], form)
     for member in _members(path):
-        if re.search(form.files, member[0], re.IGNORECASE):
-            is_empty = False
+        if _is_named(form.files, member[0]):
             yield from _read(f"{member[0]}:", member, form)
-    if is_empty:
-        raise FileError(f"It holds no file of {form.title} ({form.files}).")
+
+
+def _check_members(names: Sequence[str], form: Format) -> None:
+    """Raises FileError for a folder without files of the layout, or with other exports alone."""
+    if not any(_is_named(form.files, name) for name in names):
+        raise FileError(f"It holds no file of {form.title}.{_cure(form)}")
+    if not form.others or any(_is_named(form.answers, name) for name in names):
+        return
+    unread = [name for name in names if _is_named(form.others, name)]
+    if unread:
+        shown = ", ".join(unread[:3])
+        raise FileError(f"The answers are in {shown}, which are not read.{_cure(form)}")
+
+
+def _is_named(names: str, name: str) -> bool:
+    return re.search(names, name, re.IGNORECASE) is not None
+
+
+def _cure(form: Format) -> str:
+    """What to export instead."""
+    if form.choose:
+        return f" Choose {form.choose} where {form.title} exports."
+    return f" {form.instead}." if form.instead else f" Their names match {form.files}."
 
 
 def _read(at: str, member: Named, form: Format) -> Iterator[Found]:
@@ -230,7 +280,8 @@ def _read(at: str, member: Named, form: Format) -> Iterator[Found]:
             for number, record in form.read(plain):
                 yield f"{at}{number}", name, record
     except FileError as error:
-        raise FileError(f"{at} {error}".strip()) from None
+        cure = _cure(form) if str(error) == ONE_OBJECT else ""
+        raise FileError(f"{at} {error}{cure}".strip()) from None
     except (EOFError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error) as error:
         raise FileError(f"{at} Damaged file: {damage_of(error)}. Pack it again.".strip()) from None
 
@@ -238,7 +289,7 @@ def _read(at: str, member: Named, form: Format) -> Iterator[Found]:
 def _check_json(file: BufferedReader, form: Format) -> None:
     """Raises FileError for a file that begins like no JSON, where a tool also exports others."""
     if form.choose and not starts_as_json(file):
-        raise FileError(f"It is no JSON. Choose {form.choose} where {form.title} exports.")
+        raise FileError(f"It is no JSON.{_cure(form)}")
 
 
 def _members(path: Path) -> Iterator[Named]:

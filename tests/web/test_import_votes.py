@@ -4,7 +4,7 @@ import json
 from io import StringIO
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db.models import Count
 
 from annotation.models import Example
@@ -201,3 +201,80 @@ def test_an_answer_too_long_for_a_label_makes_all_of_them_texts(db, source):
     run(source(None, {"history.jsonl": [row, more]}), None)
     config = Task.objects.get(code="tone").config
     assert config.component(config.answer_field).type == "long_text"
+
+
+def asked(*answers):
+    return [
+        {"id": n, "data": {"text": f"t{n}"}, "annotations": [{"completed_by": n, "result": [
+            {"from_name": control, "type": "choices", "value": {"choices": [label]}}]}]}
+        for n, (control, label) in enumerate(answers)
+    ]  # fmt: skip
+
+
+def test_answers_to_two_questions_are_not_counted_against_each_other(db, source):
+    path = source("label_studio", {"a.json": asked(("tone", "good"), ("topic", "food"))})
+    with pytest.raises(CommandError):
+        run(path, "label_studio")
+    assert not Validation.objects.exists()
+    told = run(path, "label_studio", "--question", "topic")
+    assert told[-1].startswith("2 new")
+    assert [vote.label for vote in Validation.objects.all()] == ["food"]
+
+
+def test_a_question_that_nobody_answered_is_refused(db, source):
+    path = source("label_studio", {"a.json": asked(("tone", "good"))})
+    with pytest.raises(CommandError, match="topic"):
+        run(path, "label_studio", "--question", "topic")
+    assert not Example.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("tool", "args"),
+    [
+        ("doccano", ["--question", "tone"]),
+        (None, ["--question", "tone"]),
+        ("label_studio", ["--free", "--labels", "a,b"]),
+    ],
+)
+def test_options_that_do_not_go_together(db, source, tool, args):
+    with pytest.raises(CommandError):
+        run(source("label_studio", {"a.json": asked(("tone", "good"))}), tool, *args)
+
+
+def test_a_file_of_a_tool_without_examples_is_refused(db, source):
+    with pytest.raises(CommandError):
+        run(source("label_studio", {"a.json": []}), "label_studio")
+
+
+@pytest.mark.parametrize(
+    ("labels", "args"),
+    [(("good", "bad"), ["--free"]), (("It is,\nas I see.", "No."), [])],
+)
+def test_answers_of_several_lines_or_said_to_be_free_are_texts(db, source, labels, args):
+    records = [{"id": n, "text": "a", "label": [label]} for n, label in enumerate(labels)]
+    run(source("doccano", {"ann.jsonl": records}), "doccano", *args)
+    config = Task.objects.get(code="tone").config
+    assert config.component(config.answer_field).type == "long_text"
+
+
+def test_numbers_are_labels_by_size(db, source):
+    answers = [("tone", label) for label in ("10", "9", "b", "-1.5", "a")]
+    run(source("label_studio", {"a.json": asked(*answers)}), "label_studio")
+    config = Task.objects.get(code="tone").config
+    assert config.component(config.answer_field).values == ("-1.5", "9", "10", "a", "b")
+
+
+def test_a_conversation_of_a_tool_is_one_here(db, source):
+    talk = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes?"}]
+    records = [
+        {"id": str(n), "fields": {"talk": talk, "mood": 3}, "responses": {"tone": [
+            {"value": label, "user_id": "1"}]}}
+        for n, label in enumerate(("good", "bad"))
+    ]  # fmt: skip
+    told = run(source("argilla", {"a.json": records}), "argilla")
+    assert sum("2 responses without" in line for line in told) == 1
+    task = Task.objects.get(code="tone")
+    assert [(one.name, one.type) for one in task.config.context] == [("talk", "chat")]
+    example = Example.objects.first()
+    assert example.context.fields["talk"][0] == {"role": "user", "text": "Hi"}
+    assert example.inputs["mood"] == "3"

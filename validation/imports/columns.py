@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tasks.config.checks import RESERVED
+from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
 from tasks.config.values import check_value
 from tasks.line_files import BadRow
@@ -15,6 +16,7 @@ from validation.imports.rows import HistoryRow
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,59}")
 LONGEST = 50
 LONGEST_TITLE = 200
+_TALK = Component(name="talk", type="chat")
 Group = tuple[str, str]
 """Whether a column is of the context or of the input, and its name."""
 
@@ -29,16 +31,24 @@ class NewFields:
         self._taken = {*RESERVED, answer}
         self._names: dict[Group, str] = {}
         self.unknown: Counter[str] = Counter()
+        self._talks: dict[str, bool] = {}
 
     def fitted(self, row: HistoryRow) -> HistoryRow:
         """The row under the names of fields."""
         context = {self._name("context", name): value for name, value in row.context.items()}
+        for name, value in context.items():
+            self._talks[name] = self._talks.get(name, True) and _is_talk(value)
         given = {self._name("input", name): value for name, value in row.input.items()}
         return row.model_copy(update={"context": context, "input": given})
 
     def of(self, group: str) -> dict[str, str]:
         """The fields of the context or of the input, and the column of each."""
         return {name: column for (place, column), name in self._names.items() if place == group}
+
+    @property
+    def talks(self) -> set[str]:
+        """Fields of the context that hold a conversation in each row."""
+        return {name for name, is_talk in self._talks.items() if is_talk}
 
     @property
     def renamed(self) -> dict[str, str]:
@@ -123,6 +133,10 @@ def titled(name: str, column: str) -> Mapping[str, str]:
     """The title of a field: its column's name where that is another."""
     title = column.strip()[:LONGEST_TITLE]
     return {"label": title} if title and column != name else {}
+
+
+def _is_talk(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and not check_value(_TALK, value, {})
 
 
 def _wrong_talk(config: TaskConfig, row: HistoryRow) -> str:

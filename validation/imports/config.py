@@ -1,7 +1,8 @@
 """The configuration of a task that an import makes, from the fields and labels it saw."""
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Container, Iterable, Mapping
 from typing import Any
 
 from dynabench.lib.words import label_text
@@ -12,8 +13,9 @@ from validation.imports.columns import titled
 from validation.rules.consensus import Policy
 
 ANSWER = "label"
+_NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 LONGEST_LABEL = 200
-"""Longer answers are free text, not labels."""
+"""Longer answers are free text, not labels; so are those of several lines."""
 MOST_LABELS = 30
 """With more different answers they are free text, not labels."""
 
@@ -26,6 +28,7 @@ def created_config(
     policy: Policy | None,
     most_votes: int,
     *,
+    talks: Container[str] = (),
     about_model: bool = False,
     is_free: bool = False,
     terms: Terms = UNKNOWN,
@@ -33,22 +36,24 @@ def created_config(
     """A configuration in YAML, whose answers are in the field `label`.
 
     context, inputs: the column of each field. labels: every answer of an author, a model or a
-    validator, in order. most_votes: on one example. about_model: unless they choose labels, people
-    judge the model's answers. is_free: answers are texts, however few there are. Raises
-    ConfigError.
+    validator, in order. most_votes: on one example. talks: contexts that are conversations.
+    about_model: unless they choose labels, people judge the model's answers. is_free: answers are
+    texts, however few there are. Raises ConfigError.
     """
     if not context and not inputs:
         inputs = {"text": "text"}
     values = [*filter(None, dict.fromkeys(label_text(label) for label in labels))]
-    is_free = is_free or any(len(label) > LONGEST_LABEL for label in values)
-    is_choice = not is_free and 2 <= len(values) <= MOST_LABELS
+    is_choice = not (is_free or are_texts(values)) and len(values) >= 2
     answer = {"type": "multiclass", "labels": values} if is_choice else {"type": "long_text"}
     about_model = about_model and not is_choice
     config: dict[str, Any] = {
         "version": 1,
         "name": title_of(code),
         "goal": {"text": "Write an example that the model gets wrong"},
-        "context": _fields(context, "text"),
+        "context": [
+            {**field, "type": "chat"} if field["name"] in talks else field
+            for field in _fields(context, "text")
+        ],
         "input": [
             *_fields(inputs, "long_text"),
             *([] if about_model else [{"name": ANSWER, **answer}]),
@@ -63,6 +68,26 @@ def created_config(
     if policy and policy.rule != "dawid-skene":
         config["validation"]["votes"] = _votes(policy, most_votes)
     return dump_config(load_config(json.dumps(config)))
+
+
+def are_texts(answers: Collection[str]) -> bool:
+    """Whether answers are free texts: one is long or has several lines, or there are many."""
+    is_long = any(len(answer) > LONGEST_LABEL or "\n" in answer for answer in answers)
+    return is_long or len(answers) > MOST_LABELS
+
+
+def in_order(labels: Iterable[str]) -> list[str]:
+    """The labels by name, but numbers first and by size.
+
+    >>> in_order(["10", "b", "9", "a"])
+    ['9', '10', 'a', 'b']
+    """
+
+    def place(label: str) -> tuple[bool, float, str]:
+        is_number = _NUMBER.fullmatch(label) is not None
+        return not is_number, float(label) if is_number else 0, label
+
+    return sorted(labels, key=place)
 
 
 def _verdict(is_choice: bool, about_model: bool) -> dict[str, Any]:

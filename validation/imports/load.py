@@ -1,11 +1,10 @@
 """Stores imported history: streamed, all of a file or nothing, each uid once in its round."""
 
-import hashlib
 import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import lru_cache, partial
 from itertools import islice
 from typing import Any
@@ -22,27 +21,20 @@ from tasks.contexts.files import context_digest
 from tasks.formats.base import Line
 from tasks.line_files import BadRow
 from tasks.media.services import digests_in, keep
-from tasks.models import Context, ContextBatch, Round, Task
+from tasks.models import Context, ContextBatch, Round
 from validation.bulk_insert import Table
 from validation.decisions.consensus_rows import policy_of
 from validation.decisions.replay import replay
 from validation.decisions.second_opinion import fit
-from validation.imports.rows import (
-    HistoryRow,
-    ImportedVote,
-    one_vote_each,
-    parse_line,
-    row_of,
-    spelled_row,
-)
-from validation.imports.summary import LATER_VOTES, NO_FIELD, VOTED_AGAIN, Place, Summary
+from validation.imports.lines import BATCH, LineReader, OnBad, ParsedLine
+from validation.imports.rows import HistoryRow, ImportedVote, spelled_row
+from validation.imports.summary import LATER_VOTES, NO_FIELD, Summary
 from validation.imports.task import ImportedTask, ImportRefused, Options
 from validation.judging.services import queue_all
 from validation.models import Consensus, QueueItem, RoundPolicy, Validation
 from validation.rules.claims import check_claim, is_about_model
 from validation.rules.consensus import Decision, Policy, Vote, decide, votes_still_needed
 
-BATCH = 1000
 UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 ELSEWHERE = "import what was exported from it into another round, with --round"
 NOT_ASKED = (
@@ -50,7 +42,6 @@ NOT_ASKED = (
     "import into a task with the verdict ask_user"
 )
 _json = json.JSONEncoder(ensure_ascii=False).encode
-_sorted_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
 PLANNED = (Round.State.DRAFT, Round.State.READY)
 OUTCOMES = {True: Example.Outcome.FOOLED, False: Example.Outcome.NOT_FOOLED}
 EXAMPLE = (
@@ -65,21 +56,6 @@ CONSENSUS = (
     *("is_verified", "is_validated_error", "decided_by", "decided_at"),
 )
 CONTEXT = ("id", "round_id", "batch_id", "fields", "digest", "is_retired")
-
-
-@dataclass(frozen=True, slots=True)
-class ParsedLine:
-    """A good row and where it stands."""
-
-    place: Place
-    text: bytes
-    row: HistoryRow
-    digest: str
-    context: str  # its digest
-
-
-OnBad = Callable[[Place, bytes, str], None]
-"""Called with each bad line: where it stands, its bytes and the reason."""
 
 
 @transaction.atomic
@@ -98,7 +74,7 @@ def import_examples(
     lines were reported, when one cannot be stored; nothing is stored then.
     """
     run = _Import(options, on_bad)
-    for done, batch in run.batches(lines):
+    for done, batch in run.lines.batches(lines):
         run.store(batch)
         on_progress(done)
     if run.summary.bad and not options.skip_bad:
@@ -118,48 +94,9 @@ class _Import:
     def __init__(self, options: Options, on_bad: OnBad):
         self.options = options
         self.summary = Summary()
-        self._tell = on_bad
-        self._plain = _plain_rows(options)
-        self._is_free = False
+        self.lines = LineReader(options, self.summary, on_bad)
         self._tasks: dict[str, ImportedTask] = {}
         self._rounds: dict[tuple[str, int], _ImportedRound] = {}
-
-    def batches(
-        self, lines: Iterable[tuple[int, bytes] | Line]
-    ) -> Iterator[tuple[int, list[ParsedLine]]]:
-        """Good lines, some hundred at a time, and how many lines were read for them."""
-        rest, done = iter(lines), 0
-        while some := list(islice(rest, BATCH)):
-            done += len(some)
-            yield done, [line for one in some if (line := self._parsed(one))]
-
-    def _parsed(self, line: tuple[int, bytes] | Line) -> ParsedLine | None:
-        place, text, *_ = line
-        try:
-            if isinstance(line, Line):
-                if line.wrong:
-                    raise BadRow(line.wrong)
-                row = row_of(line.row, self.options.task or "") if line.row else None
-            else:
-                row = parse_line(text, *self._plain) if text.strip() else None
-        except BadRow as error:
-            self.bad(place, text, str(error))
-            return None
-        if row is None:
-            return None
-        row, again = one_vote_each(row)
-        for who in again:
-            self.summary.leave(VOTED_AGAIN, f"{who} on {row.uid}")
-        if isinstance(line, Line):
-            self._is_free |= line.is_free
-            for what, count in line.left.items():
-                self.summary.leave(what, place, count)
-        return ParsedLine(place, text, row, _digest(row), context_digest(dict(row.context)))
-
-    def bad(self, place: Place, text: bytes, reason: str) -> None:
-        """Count and tell a line that cannot be stored."""
-        self.summary.bad += 1
-        self._tell(place, text, reason)
 
     def store(self, batch: Sequence[ParsedLine]) -> None:
         """Store good lines; after a bad one only if such lines are left out."""
@@ -171,7 +108,7 @@ class _Import:
             if self.summary.bad and not self.options.skip_bad:
                 return
             round = self._round(*key)
-            new, known = round.fresh(group, self.bad)
+            new, known = round.fresh(group, self.lines.bad)
             fresh = [round.spelled(line) for line in new]
             self.summary.known += len(known)
             self.summary.new += len(fresh)
@@ -187,11 +124,12 @@ class _Import:
         return self._rounds[code, number]
 
     def finish(self) -> None:
-        """The steps that need all lines."""
+        """The steps that need all lines. Raises ImportRefused."""
+        self.lines.check_asked()
         for code, task in self._tasks.items():
             for column, count in task.unknown.items():
                 self.summary.leave(f"values of {column!r}, {NO_FIELD}", code, count)
-            task.finish(is_free=self._is_free)
+            task.finish(is_free=self.lines.is_free)
             self.summary.renamed |= task.renamed
         for round in self._rounds.values():
             round.finish()
@@ -440,21 +378,6 @@ class _ImportedRound:
             stored.update(filled_to=self._last)
         else:
             stored.filter(filled_to__gte=self._first).update(filled_to=self._first - 1)
-
-
-def _plain_rows(options: Options) -> tuple[str, list[str]]:
-    """The task that takes plain rows, if any, and its context fields, if it is there already."""
-    code = options.task or ""
-    if not (options.judge and code):
-        return "", []
-    task = Task.objects.filter(code=code).first()
-    return code, [one.name for one in task.config.context] if task else []
-
-
-def _digest(row: HistoryRow) -> str:
-    """The same for the same example under the same uid; votes and answers are not in it."""
-    text = _sorted_json([row.uid, row.context, row.input, row.author_label])
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _metadata(vote: ImportedVote) -> dict[str, str]:

@@ -13,18 +13,29 @@ LATER_VOTES = "votes on examples that were imported before; import them into ano
 
 @dataclass
 class Left:
-    """How much of one kind is not kept, and where the first of it stand."""
+    """How much there is of one kind, and where the first of it stand."""
 
     count: int = 0
     places: list[str] = field(default_factory=list)
+
+    def add(self, place: Place, count: int) -> None:
+        """Count more of it."""
+        self.count += count
+        if len(self.places) < MOST_PLACES:
+            self.places.append(str(place))
+
+    def said(self, what: str) -> str:
+        """The count, what it is of, and the first places."""
+        more = ", …" if self.count > len(self.places) else ""
+        return f"{self.count:,} {what} ({', '.join(self.places)}{more})"
 
 
 @dataclass
 class Summary:
     """How many of a file's lines were new, known and bad; `rounds`: new examples by round.
 
-    left: what of the good lines is not kept, by its name. renamed: the fields of columns that no
-    field can be called by.
+    left: what of the good lines is not kept, by its name. noted: what is kept but should be known.
+    renamed: the fields of columns that no field can be called by.
     """
 
     new: int = 0
@@ -32,28 +43,24 @@ class Summary:
     bad: int = 0
     rounds: dict[str, int] = field(default_factory=dict)
     left: dict[str, Left] = field(default_factory=dict)
+    noted: dict[str, Left] = field(default_factory=dict)
     renamed: dict[str, str] = field(default_factory=dict)
 
     def leave(self, what: str, place: Place, count: int = 1) -> None:
         """Count what is not kept."""
-        left = self.left.setdefault(what, Left())
-        left.count += count
-        if len(left.places) < MOST_PLACES:
-            left.places.append(str(place))
+        self.left.setdefault(what, Left()).add(place, count)
+
+    def note(self, what: str, place: Place, count: int = 1) -> None:
+        """Count what is kept and should be known."""
+        self.noted.setdefault(what, Left()).add(place, count)
 
     def notes(self) -> list[str]:
-        """A sentence for each column under another name, and each kind of what is not kept."""
+        """A sentence for each column under another name, and each kind that is told or left."""
         return [
             *(
                 f"The column {column!r} is the field {name}."
                 for column, name in self.renamed.items()
             ),
-            *self._kept_out(),
-        ]
-
-    def _kept_out(self) -> list[str]:
-        return [
-            f"Left out: {left.count:,} {what} ({', '.join(left.places)}"
-            f"{', …' if left.count > len(left.places) else ''})"
-            for what, left in self.left.items()
+            *(f"Note: {one.said(what)}" for what, one in self.noted.items()),
+            *(f"Left out: {one.said(what)}" for what, one in self.left.items()),
         ]

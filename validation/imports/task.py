@@ -19,7 +19,7 @@ from tasks.models import TargetModel, TargetVersion, Task
 from tasks.services import make_imported
 from validation.bulk_insert import Table
 from validation.imports.columns import KnownFields, NewFields
-from validation.imports.config import MOST_LABELS, created_config
+from validation.imports.config import MOST_LABELS, are_texts, created_config, in_order
 from validation.imports.rows import HistoryRow
 from validation.rules.claims import is_about_model, label_field
 from validation.rules.consensus import Policy
@@ -37,8 +37,10 @@ class Options:
 
     owner: the address of whom a task that is made belongs to; empty: the only superuser.
     judge: people judge the examples on the site. labels: what they choose from in a task that is
-    made, beside the labels of the rows. terms: what is kept with the rows; a task that is made gets
-    the licence and how to cite them. actor: whom the log names. dry_run: nothing is stored.
+    made, beside the labels of the rows. is_free: answers are texts in a task that is made.
+    question: whose answers are read, where a layout has several. terms: what is kept with the rows;
+    a task that is made gets the licence and how to cite them. actor: whom the log names. dry_run:
+    nothing is stored.
     """
 
     file_name: str
@@ -50,6 +52,8 @@ class Options:
     skip_bad: bool = False
     judge: bool = False
     labels: Sequence[str] = ()
+    question: str = ""
+    is_free: bool = False
     terms: Terms = UNKNOWN
     actor: User | None = None
     dry_run: bool = False
@@ -228,16 +232,17 @@ class ImportedTask:
             )
 
     def _configure(self, is_free: bool) -> None:
-        if not is_free:
+        if not (is_free or are_texts(self._labels)):
             self._refuse_alike()
         try:
             text = created_config(
                 self.task.code,
                 self._new_fields.of("context"),
                 self._new_fields.of("input"),
-                [*self._offered, *sorted(self._labels)],
+                [*self._offered, *in_order(self._labels)],
                 self._policy,
                 self._most_votes,
+                talks=self._new_fields.talks,
                 about_model=self._judge and self._answers > 0 and not self._claims,
                 is_free=is_free,
                 terms=self._terms,
@@ -253,7 +258,7 @@ class ImportedTask:
     def _refuse_alike(self) -> None:
         """Raises ImportRefused for answers that would be labels, and that count as equal."""
         labels = [*dict.fromkeys([*self._offered, *sorted(self._labels)])]
-        alike = next(alike_labels(labels), None) if len(labels) <= MOST_LABELS else None
+        alike = next(alike_labels(labels), None)
         if alike is not None:
             place, earlier = alike
             raise ImportRefused(

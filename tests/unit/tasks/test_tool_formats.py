@@ -102,7 +102,7 @@ def test_argilla(of):
     [row], _ = of("argilla", [{**record, "responses": verdict, "suggestions": {}}], "a.json")
     assert row["validations"] == [{"worker": "a", "verdict": "correct"}]
     assert row["model_prediction"] is None
-    two = {"tone": [], "topic": []}
+    two = {name: [{"value": "a", "user_id": "a1"}] for name in ("tone", "topic")}
     wrong(of("argilla", [{**record, "responses": two}], "a.json"), "tone, topic")
     wrong(of("argilla", [{**record, "responses": {"tone": 3}}], "a.json"), "no list")
     wrong(of("argilla", [{**record, "responses": {"tone": [{"value": [1]}]}}], "a.json"), "value")

@@ -36,7 +36,8 @@ NO_LINES = {
     b"PAR1": "It is Parquet. Say --from datasets.",
 }
 """What files begin with that hold no lines, and what to do with them."""
-NAMES = ("task", "create", "owner", "round", "policy", "skip_bad", "judge", "labels", "dry_run")
+NAMES = ("task", "create", "owner", "round", "policy", "skip_bad", "judge", "labels", "dry_run",
+         "question", "is_free")  # fmt: skip
 
 
 class Command(BaseCommand):
@@ -76,6 +77,15 @@ class Command(BaseCommand):
             help="what judges choose from in a task that is made; default: the labels of the rows",
         )
         parser.add_argument(
+            "--question", default="", metavar="NAME", help="whose answers are the votes, of several"
+        )
+        parser.add_argument(
+            "--free",
+            dest="is_free",
+            action="store_true",
+            help="answers are texts, no labels, in a task that is made",
+        )
+        parser.add_argument(
             "--skip-bad", action="store_true", help="collect bad lines in FILE.bad and go on"
         )
 
@@ -109,6 +119,8 @@ class Command(BaseCommand):
                 raise CommandError(
                     f"Nothing was stored; try again in a while: {str(error).splitlines()[0]}"
                 ) from None
+        if options["source"] and not (summary.new or summary.known or summary.bad):
+            raise CommandError(f"{self._name}: It holds no examples. Nothing was stored.")
         self._say(summary, collects)
         if options["dry_run"]:
             self.stdout.write("Nothing was stored, as --dry-run asks.")
@@ -120,6 +132,11 @@ class Command(BaseCommand):
             raise CommandError(f"--task: {code!r} is no code; use a-z, 0-9 and hyphens.")
         if source and not options["task"]:
             raise CommandError("--from needs --task CODE: these files name no task.")
+        if options["question"] and not (source in FORMATS and FORMATS[source].only):
+            tools = ", ".join(name for name, form in FORMATS.items() if form.only)
+            raise CommandError(f"--question goes with --from {tools}.")
+        if options["is_free"] and options["labels"]:
+            raise CommandError("Answers are labels or texts: give --labels or --free.")
         is_plain_table = not source and ending_of(options["file"]) in DELIMITERS
         is_table = is_plain_table or is_dataset(options)
         if is_table and not options["judge"]:
@@ -132,7 +149,7 @@ class Command(BaseCommand):
         path = Path(options["file"])
         self._bad_file = path.with_name(f"{path.name}.bad")
         if source := FORMATS.get(options["source"]):
-            return path.name, source.terms, lines_of(path, source)
+            return path.name, source.terms, lines_of(path, source, options["question"])
         if not is_dataset(options):
             return path.name, UNKNOWN, _lines(path, self._stack.enter_context(path.open("rb")))
         found, rows = self._stack.enter_context(dataset_of(options, is_plain=True))

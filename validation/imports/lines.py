@@ -1,0 +1,122 @@
+"""Reads the lines of an import: a checked row of each, or why it is none."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from tasks.contexts.files import context_digest
+from tasks.formats.base import Line
+from tasks.line_files import BadRow
+from tasks.models import Task
+from validation.imports.rows import HistoryRow, one_vote_each, parse_line, row_of
+from validation.imports.summary import VOTED_AGAIN, Place, Summary
+from validation.imports.task import ImportRefused, Options
+
+BATCH = 1000
+_sorted_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
+OnBad = Callable[[Place, bytes, str], None]
+"""Called with each bad line: where it stands, its bytes and the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedLine:
+    """A good row and where it stands."""
+
+    place: Place
+    text: bytes
+    row: HistoryRow
+    digest: str
+    context: str  # its digest
+
+
+class LineReader:
+    """Reads one file. What is wrong or not kept is counted in the summary.
+
+    is_free: the source says that answers are texts, no labels.
+    """
+
+    def __init__(self, options: Options, summary: Summary, on_bad: OnBad):
+        self._options, self._summary, self._tell = options, summary, on_bad
+        self._plain = _plain_rows(options)
+        self._question = ""
+        self.is_free = options.is_free
+
+    def batches(
+        self, lines: Iterable[tuple[int, bytes] | Line]
+    ) -> Iterator[tuple[int, list[ParsedLine]]]:
+        """Good lines, some hundred at a time, and how many lines were read for them."""
+        rest, done = iter(lines), 0
+        while some := list(islice(rest, BATCH)):
+            done += len(some)
+            yield done, [line for one in some if (line := self._parsed(one))]
+
+    def bad(self, place: Place, text: bytes, reason: str) -> None:
+        """Count and tell a line that cannot be stored."""
+        self._summary.bad += 1
+        self._tell(place, text, reason)
+
+    def check_asked(self) -> None:
+        """Raises ImportRefused where nobody answered the question that was named."""
+        wanted = self._options.question
+        if wanted and not self._question:
+            raise ImportRefused(f"The file has no answers to a question {wanted!r}.")
+
+    def _parsed(self, line: tuple[int, bytes] | Line) -> ParsedLine | None:
+        place, text, *_ = line
+        try:
+            if isinstance(line, Line):
+                row = self._row_of(line)
+            else:
+                row = parse_line(text, *self._plain) if text.strip() else None
+        except BadRow as error:
+            self.bad(place, text, str(error))
+            return None
+        if row is None:
+            return None
+        row, again = one_vote_each(row)
+        for who in again:
+            self._summary.leave(VOTED_AGAIN, f"{who} on {row.uid}")
+        if isinstance(line, Line):
+            self._note(line)
+        return ParsedLine(place, text, row, _digest(row), context_digest(dict(row.context)))
+
+    def _row_of(self, line: Line) -> HistoryRow | None:
+        """The row that a layout's record became. Raises BadRow."""
+        if line.wrong:
+            raise BadRow(line.wrong)
+        self._check_question(line.asked)
+        return row_of(line.row, self._options.task or "") if line.row else None
+
+    def _check_question(self, asked: Iterable[str]) -> None:
+        """Refuse answers to a second question: they would count against those to the first."""
+        for question in asked:
+            self._question = self._question or question
+            if question != self._question:
+                raise BadRow(
+                    f"it has answers to `{question}`, and others are to `{self._question}`; name "
+                    "one of them with --question"
+                )
+
+    def _note(self, line: Line) -> None:
+        self.is_free |= line.is_free
+        for what, count in line.left.items():
+            self._summary.leave(what, line.place, count)
+        for what, count in line.noted.items():
+            self._summary.note(what, line.place, count)
+
+
+def _plain_rows(options: Options) -> tuple[str, list[str]]:
+    """The task that takes plain rows, if any, and its context fields, if it is there already."""
+    code = options.task or ""
+    if not (options.judge and code):
+        return "", []
+    task = Task.objects.filter(code=code).first()
+    return code, [one.name for one in task.config.context] if task else []
+
+
+def _digest(row: HistoryRow) -> str:
+    """The same for the same example under the same uid; votes and answers are not in it."""
+    text = _sorted_json([row.uid, row.context, row.input, row.author_label])
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
