@@ -215,6 +215,8 @@ SOCIALACCOUNT_PROVIDERS = {
 }
 
 EMAIL_BACKEND = os.environ.get("EMAIL_BACKEND") or "django.core.mail.backends.console.EmailBackend"
+if EMAIL_BACKEND == "django.core.mail.backends.smtp.EmailBackend":
+    EMAIL_BACKEND = "dynabench.lib.mail.LimitedBackend"  # a server that hangs takes few threads
 # Where addresses need not be confirmed, sign-up must tell that there is an account with an address.
 ACCOUNT_EMAIL_VERIFICATION = os.environ.get("EMAIL_VERIFICATION") or (
     "mandatory" if sends_mail(EMAIL_BACKEND) else "optional"

@@ -25,10 +25,12 @@ from dynabench.accounts.administrators import LastAdministrator
 from dynabench.accounts.models import User
 from dynabench.accounts.reauthentication import note_provider
 from dynabench.env import ADMINISTRATOR, ROLES
+from dynabench.lib.outside import Hanging, Places
 from tasks.models import Task
 from tasks.services import set_role
 
 logger = logging.getLogger(__name__)
+_places = Places()  # of threads that wait for the provider
 
 
 class Adapter(AccountAdapter):
@@ -80,11 +82,12 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
 
         def request(method: str, url: str, **named: Any) -> Any:
             try:
-                answer = ask(method, url, **named)
+                with _places.take():
+                    answer = ask(method, url, **named)
                 if method == "GET":
                     answer.raise_for_status()
-            except RequestException as error:
-                logger.error("The OpenID Connect provider does not answer: %s", error)
+            except (RequestException, Hanging) as error:
+                logger.error("The OpenID Connect provider does not answer: %r", error)
                 self.on_authentication_error(self.request)
             return answer
 

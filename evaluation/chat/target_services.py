@@ -95,8 +95,20 @@ class Asker:
         self._in_a_row += 1
         if error.reason == "busy":
             raise Stopped(str(error), error.retry_after or WAIT.total_seconds())
-        if error.reason == "misconfigured" or self._in_a_row >= MOST_FAILURES:
+        if error.reason == "misconfigured":
             raise Stopped(str(error))
+        if self._in_a_row >= MOST_FAILURES:
+            raise Stopped(str(error), self._patience(error))
+
+    def _patience(self, error: EndpointError) -> float | None:
+        """Return for how long to wait for a server that is away: as long as the job is old.
+
+        None: it is there, or the job has waited for a day.
+        """
+        age = timezone.now() - self._job.queued_at
+        if error.reason not in ("down", "slow") or age >= leases.GIVE_UP:
+            return None
+        return min(max(age, leases.LATER), leases.LONGEST_DELAY).total_seconds()
 
     def _check_version(self, fingerprint: dict[str, Any]) -> None:
         """The first answer says which model it is; another one is not the job's."""

@@ -9,16 +9,20 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from dynabench.lib.errors import Invalid
+from dynabench.lib.outside import Hanging, Places
 from evaluation.contract import MIB
 from evaluation.submissions.requirements import COMMIT, HUB_ID
 from tasks.targets.endpoints.answers import members, strict_json
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.client import SHARED
 from tasks.targets.endpoints.transport import IDEMPOTENT
+from tasks.targets.serving.hub import LATER
 
 SECONDS, MOST_BYTES = 5.0, 4 * MIB
 UNTIL = ("trained_until", "training_cutoff", "knowledge_cutoff")  # no key is agreed upon
 ARXIV = "arxiv:"
+HANGS = "it answers none of those who wait for it"
+_places = Places()  # of threads that wait for the hub
 
 
 def read_card(source: str, revision: str = "") -> dict[str, str]:
@@ -32,16 +36,19 @@ def read_card(source: str, revision: str = "") -> dict[str, str]:
     place = f"/revision/{revision}" if revision else ""
     url = httpx.URL(f"{settings.HUB_ENDPOINT}/api/models/{source}{place}")
     try:
-        reply = SHARED.request(
-            "GET", url, seconds=SECONDS, max_bytes=MOST_BYTES, allowed=(url.host,), secret=None,
-            payload=None, retry=IDEMPOTENT,
-        )  # fmt: skip
+        with _places.take():
+            reply = SHARED.request(
+                "GET", url, seconds=SECONDS, max_bytes=MOST_BYTES, allowed=(url.host,),
+                secret=None, payload=None, retry=IDEMPOTENT,
+            )  # fmt: skip
+        if reply.status in LATER or reply.status >= httpx.codes.INTERNAL_SERVER_ERROR:
+            raise EndpointError(f"it answers {reply.status}", "down")
         if reply.status != httpx.codes.OK:
             raise Invalid(_("The hub has no such model that everybody may read."), field="source")
         return fields_of(members(strict_json(reply.body), "The answer"))
-    except EndpointError as error:
+    except (EndpointError, Hanging) as error:
         message = _("The hub cannot be asked now (%(why)s). Fill the card in yourself.")
-        raise Invalid(message % {"why": error}, field="source") from None
+        raise Invalid(message % {"why": str(error) or HANGS}, field="source") from None
 
 
 def fields_of(told: Mapping[str, Any]) -> dict[str, str]:

@@ -7,10 +7,13 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
+from dynabench.lib.errors import Invalid
 from evaluation.models import Submission
+from evaluation.submissions import hub_card
 from evaluation.submissions.forms import CardForm
-from evaluation.submissions.hub_card import fields_of
+from evaluation.submissions.hub_card import fields_of, read_card
 from tests.support.factories import TaskFactory
+from tests.support.outside import held
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 TOLD = {
@@ -32,12 +35,12 @@ URL = "/t/nli/submit/"
 
 
 @contextmanager
-def hub():
+def hub(status=200):
     class Hub(BaseHTTPRequestHandler):
         def do_GET(self):
             known = self.path in ("/api/models/org/name", f"/api/models/org/name/revision/{COMMIT}")
             body = json.dumps(TOLD if known else {"error": "Repository not found"}).encode()
-            self.send_response(200 if known else 404)
+            self.send_response(status if known else 404)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -108,3 +111,20 @@ def test_whatever_a_hub_says_fits_the_form(told):
     card = {name: value for name, value in found.items() if name in CardForm.base_fields}
     assert CardForm(card).is_valid()
     assert "revision" not in found
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_hub_that_fails_has_not_lost_the_model(settings, status):
+    with hub(status) as settings.HUB_ENDPOINT, pytest.raises(Invalid) as failed:
+        read_card("org/name")
+    with hub() as settings.HUB_ENDPOINT, pytest.raises(Invalid) as unknown:
+        read_card("org/other")
+    assert str(failed.value) != str(unknown.value)
+    assert str(status) in str(failed.value)
+
+
+def test_who_finds_no_place_at_the_hub_is_told_to_go_on_without(settings, monkeypatch):
+    with held(monkeypatch, hub_card), hub() as settings.HUB_ENDPOINT, pytest.raises(Invalid):
+        read_card("org/name")
+    with hub() as settings.HUB_ENDPOINT:
+        assert read_card("org/name")["name"] == "name"

@@ -168,6 +168,23 @@ def test_a_busy_server_is_left_alone_as_long_as_it_asks(judge, server):
     assert not LlmVerdict.objects.exists()
 
 
+def test_a_judge_waits_for_a_server_that_is_away_and_a_day_at_most(judge, server):
+    server.behaviours["chat-1"] = lambda messages: 500
+    asked(judge)
+    assert (judge.state, judge.attempts) == ("queued", 0)
+    assert judge.message
+    assert judge.not_before > timezone.now()
+    server.behaviours["chat-1"] = says_what_the_text_says
+    LlmJudge.objects.update(not_before=None)
+    asked(judge)
+    assert judge.state == "done"
+    server.behaviours["chat-1"] = lambda messages: 500
+    LlmVerdict.objects.all().delete()
+    LlmJudge.objects.update(state="queued", queued_at=timezone.now() - timedelta(days=1))
+    asked(judge)
+    assert judge.state == "failed"
+
+
 def test_calls_have_a_budget(judge, server):
     LlmJudge.objects.update(most_calls=7)
     for calls in (7, 14):

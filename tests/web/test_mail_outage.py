@@ -8,9 +8,11 @@ from django.core.cache import cache
 
 from dynabench.accounts import adapter
 from dynabench.accounts.models import User
+from dynabench.lib import mail as limited_mail
 from evaluation.models import Submission
 from evaluation.submissions.emails import tell_ends
 from tests.support.factories import TaskFactory
+from tests.support.outside import held
 from tests.support.parts import free_port
 from tests.support.submissions import submission_of
 
@@ -90,3 +92,18 @@ def test_owners_of_models_are_told_later(alice, mail_server):
     mail_server()
     assert tell_ends() == 1
     assert len(mail.outbox) == 1
+
+
+def test_a_mail_server_that_hangs_is_away(client, alice, settings, monkeypatch):
+    settings.EMAIL_BACKEND = "dynabench.lib.mail.LimitedBackend"
+    with held(monkeypatch, limited_mail):
+        response = client.post("/accounts/password/reset/", {"email": alice.email})
+    assert response.status_code == 503
+
+
+def test_the_limited_backend_sends(settings, monkeypatch):
+    sent = []
+    monkeypatch.setattr(limited_mail.EmailBackend, "send_messages", lambda _, all: sent.extend(all))
+    settings.EMAIL_BACKEND = "dynabench.lib.mail.LimitedBackend"
+    mail.send_mail("Subject", "Text", None, ["alice@example.com"])
+    assert [one.to for one in sent] == [["alice@example.com"]]

@@ -6,11 +6,13 @@ from allauth.account.models import EmailAddress
 from allauth.socialaccount.models import SocialAccount
 from oidc_provider_mock import run_server_in_thread
 
+from dynabench import sign_in
 from dynabench.accounts.models import ApiToken, LogEntry, User
 from dynabench.accounts.tokens import create_token
 from dynabench.env import ROLES, EnvError, env_roles
 from tasks.models import TaskMember
 from tests.support.factories import PASSWORD, UserFactory
+from tests.support.outside import held
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the server's library
 LOGIN = "/accounts/oidc/oidc/login/"
@@ -108,6 +110,13 @@ def test_passwords_break_the_glass(client, oidc, settings):
     new = {"email": "new@example.org", "password1": PASSWORD}
     assert f'href="{LOGIN}?' in client.post("/accounts/signup/", new).text
     assert not User.objects.filter(email="new@example.org").exists()
+
+
+def test_a_provider_that_hangs_is_down(client, oidc, monkeypatch):
+    with held(monkeypatch, sign_in):
+        answer = client.get(LOGIN)
+    assert (answer.status_code, answer.url) == (302, "/accounts/login/")
+    assert come(client, oidc, "later@example.org").status_code == 302
 
 
 def test_roles_of_groups_are_read_or_the_start_stops(monkeypatch):

@@ -62,14 +62,14 @@ def hub_failure(name: str, source: str, error: Exception) -> ServingError | None
 
 
 def _by_status(name: str, source: str, error: Exception) -> ServingError | None:
-    from huggingface_hub.errors import HTTPError
+    import httpx2  # the hub's client raises its errors
 
     status = getattr(getattr(error, "response", None), "status_code", 0)
     if 400 <= status < 500 and status not in LATER:
         return MisconfiguredError(f"{name}: cannot fetch {source}: the hub refuses it: {error}")
     if status:
         return HubAwayError(f"The hub does not give {source} at present: it answers {status}.")
-    if isinstance(error, (HTTPError, ConnectionError, TimeoutError, FileNotFoundError)):
+    if isinstance(error, (httpx2.HTTPError, ConnectionError, TimeoutError, FileNotFoundError)):
         why = type(error).__name__
         return HubAwayError(f"The hub does not answer ({why}), so {source} cannot be fetched now.")
     return None

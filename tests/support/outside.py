@@ -1,0 +1,20 @@
+"""A part that others run, for which as many threads wait as may."""
+
+from contextlib import contextmanager
+
+from dynabench.lib import outside
+from dynabench.lib.outside import Places, limit_waiting
+
+
+@contextmanager
+def held(monkeypatch, module):
+    """The only place of the part that a module asks is taken, as by a call that hangs."""
+    with monkeypatch.context() as patch:
+        patch.setattr(outside, "PATIENCE_SECONDS", 0.0)
+        limit_waiting(1)
+        try:
+            patch.setattr(module, "_places", places := Places())
+            with places.take():
+                yield
+        finally:
+            limit_waiting(None)
