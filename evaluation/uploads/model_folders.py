@@ -16,6 +16,7 @@ from evaluation.task_shape import Shape, Untrainable, runnable_shape_of
 from evaluation.uploads.safetensors_headers import BadTensors, check_tensors
 from tasks.config.schema import TaskConfig
 from tasks.targets.serving.errors import MisconfiguredError
+from tasks.targets.serving.settings import FILE as SETTINGS_FILE
 from tasks.targets.serving.spec import (
     CAUSAL,
     LARGEST_JSON,
@@ -23,6 +24,7 @@ from tasks.targets.serving.spec import (
     PICTURE,
     SPAN,
     ModelSpec,
+    check_setting_keys,
     open_folder,
 )
 
@@ -76,6 +78,12 @@ def check_base(folder: Path) -> Path:
 def check_writer(folder: Path) -> Path:
     """The own folder of a language model, if it can be asked with messages: as `check_folder`."""
     root = check_base(folder)
+    if read_object(root / SETTINGS_FILE).keys() - {"kind"}:
+        raise MisconfiguredError(
+            f"{SETTINGS_FILE}: nothing of it is read for a language model. Enter the prompt, the "
+            "most tokens and the texts to stop before when you submit it, and pack the folder "
+            f"without {SETTINGS_FILE}."
+        )
     settings = read_object(root / "tokenizer_config.json")
     if not settings.get("chat_template") and not (root / "chat_template.jinja").is_file():
         raise MisconfiguredError(
@@ -227,6 +235,7 @@ def _check_head(about: Mapping[str, Any], *heads: str) -> None:
 def _check_fits(root: Path, about: Mapping[str, Any], shape: Shape) -> None:
     _check_head(about, HEADS.get(shape.kind, "ForSequenceClassification"))
     spec = ModelSpec("The model", str(root), fields=shape.fields, output=shape.answer)
+    check_setting_keys("The model", root)
     try:
         opened = open_folder(spec)
     except (TypeError, ValueError, AttributeError):

@@ -190,10 +190,10 @@ def make_tokenizer(made: Architecture) -> Any:
     )
 
 
-def reference(folder: Path, limit: int) -> Callable[..., list[float]]:
+def reference(folder: Path, limit: int, *, cut: str = "only_first") -> Callable[..., list[float]]:
     """What `model(**tokenizer(text))` makes of one text, or of a pair, cut to the limit: chances.
 
-    Each is asked of a model that was asked nothing before.
+    cut: which text of a pair. Each is asked of a model that was asked nothing before.
     """
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
@@ -202,7 +202,7 @@ def reference(folder: Path, limit: int) -> Callable[..., list[float]]:
     fresh = AutoModelForSequenceClassification.from_pretrained(folder).eval()
 
     def chances(*texts: str) -> list[float]:
-        rule = "only_first" if len(texts) == 2 else True
+        rule = cut if len(texts) == 2 else True
         arrays = tokenizer(*texts, truncation=rule, max_length=limit, return_tensors="pt")
         taken = inspect.signature(fresh.forward).parameters
         arrays = {name: array for name, array in arrays.items() if name in taken}

@@ -19,7 +19,7 @@ from tasks.targets.endpoints.registry import ADAPTERS, option_from_text
 from tasks.targets.first_contact import contact_target
 from tasks.targets.gpus import gpus_problem
 from tasks.targets.serving.errors import MisconfiguredError
-from tasks.targets.serving.spec import PACKAGE, WRITES, open_folder
+from tasks.targets.serving.spec import PACKAGE, WRITES, check_setting_keys, open_folder
 
 COPIED = ("adapter", "url", "source", "revision", "options", "serving", "gpus", "secret_env")
 
@@ -132,6 +132,7 @@ class Command(BaseCommand):
             if not target.source:
                 return
             folder = open_folder(replace(spec_of(target), below=None))
+            check_setting_keys(target.name, folder.path)
         except ValidationError as error:
             raise CommandError(
                 "; ".join(f"{k}: {v[0]}" for k, v in error.message_dict.items())

@@ -87,6 +87,7 @@ def fingerprint(
         "output": folder.output,
         "labels": folder.labels,
         "max_length": folder.max_length,
+        **({"context": folder.context} if folder.context else {}),
         **({"pictures": asdict(folder.pictures)} if folder.pictures else {}),
     }
     parts = {

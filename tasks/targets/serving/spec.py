@@ -15,6 +15,7 @@ from dynabench.lib.words import label_text
 from .errors import MisconfiguredError, ServingError
 from .folders import resolve_below
 from .hub import bound_waiting, hub_failure
+from .settings import FILE, Settings, check_keys, order_fields, read_settings
 
 logger = logging.getLogger(__name__)
 
@@ -144,11 +145,11 @@ def open_folder(spec: ModelSpec) -> ModelFolder:
 
 def _opened(spec: ModelSpec) -> ModelFolder:
     if spec.source.startswith(PACKAGE):
-        return _writes(spec, *_packaged(spec), {})
+        return _writes(spec, *_packaged(spec), Settings())
     path, weights = _found(spec)
     config = _read(spec, path / "config.json", needed=True)
-    settings = _read(spec, path / "dynabench.json", needed=False)
-    kind = spec.kind or settings.get("kind") or _kind_of(spec, config)
+    settings = read_settings(spec.name, _read(spec, path / FILE, needed=False))
+    kind = spec.kind or settings.kind or _kind_of(spec, config)
     if kind == WRITES:
         return _writes(spec, path, weights, settings)
     if spec.precision not in PRECISIONS.get(spec.backend, ()):
@@ -159,25 +160,48 @@ def _opened(spec: ModelSpec) -> ModelFolder:
     if kind not in FIELDS:
         kinds = ", ".join([*FIELDS, WRITES])
         raise MisconfiguredError(f"{spec.name}: kind {kind!r} is none of {kinds}.")
-    fields = tuple(spec.fields or settings.get("fields") or FIELDS[kind])
-    if len(fields) != len(FIELDS[kind]):
-        raise MisconfiguredError(
-            f"{spec.name}: {kind} takes {len(FIELDS[kind])} field(s), not {len(fields)}."
-        )
     return ModelFolder(
         path=path,
         weights=weights,
         kind=kind,
-        fields=fields,
-        output=spec.output or settings.get("output") or OUTPUTS[kind],
+        output=_output(spec, settings, kind),
         labels=None if kind == SPAN else _labels(spec, settings, config),
-        max_length=spec.max_length or settings.get("max_length"),
+        max_length=spec.max_length or settings.max_length,
         pictures=_pictures(spec, path, config, kind) if "image" in FIELDS[kind] else None,
+        **_fields(spec, settings, kind),
     )
 
 
+def _fields(spec: ModelSpec, settings: Settings, kind: str) -> dict[str, Any]:
+    """The fields as the model reads them, and which of a pair is the context.
+
+    Raises MisconfiguredError.
+    """
+    usual = FIELDS[kind]
+    fields = order_fields(spec.name, settings.fields, spec.fields, usual)
+    is_usual = spec.fields is None and set(fields) == set(usual)
+    first = spec.fields or (usual if is_usual else fields)
+    if kind != PAIR and fields != tuple(first):
+        raise MisconfiguredError(
+            f"{spec.name}: {FILE}: {kind} reads {' first, then '.join(first)}. Write `fields` in "
+            "this order, or take it out."
+        )
+    return {"fields": fields, "context": "" if fields[0] == first[0] else first[0]}
+
+
+def _output(spec: ModelSpec, settings: Settings, kind: str) -> str:
+    """The field that is answered. Raises MisconfiguredError where the file names another one."""
+    usual = OUTPUTS[kind]
+    if spec.output and settings.output not in (None, spec.output, usual):
+        raise MisconfiguredError(
+            f"{spec.name}: {FILE}: `output` names {settings.output}, but the task's answer is "
+            f"{spec.output}. Write that, or take `output` out."
+        )
+    return spec.output or settings.output or usual
+
+
 def _writes(
-    spec: ModelSpec, path: Path, weights: tuple[Path, ...], settings: Mapping[str, Any]
+    spec: ModelSpec, path: Path, weights: tuple[Path, ...], settings: Settings
 ) -> ModelFolder:
     """The folder of a language model. Raises MisconfiguredError."""
     if spec.backend != "onnx" or spec.precision not in WRITING_PRECISIONS:
@@ -185,7 +209,7 @@ def _writes(
             f"{spec.name}: backend {spec.backend!r} with precision {spec.precision!r} writes no "
             f"text. Choose onnx with {', '.join(WRITING_PRECISIONS)}."
         )
-    max_length = spec.max_length or settings.get("max_length")
+    max_length = spec.max_length or settings.max_length
     return ModelFolder(path, weights, WRITES, ("messages",), "text", None, max_length)
 
 
@@ -203,6 +227,11 @@ def _packaged(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
     if len(found) != 1:
         raise MisconfiguredError(f"{spec.name}: {name} has {len(found)} GGUF files; one is read.")
     return found[0].parent, (found[0],)
+
+
+def check_setting_keys(name: str, path: Path) -> None:
+    """Raise MisconfiguredError for a key of a folder's dynabench.json that nothing reads."""
+    check_keys(name, _read(ModelSpec(name, str(path)), path / FILE, needed=False))
 
 
 def find_weights(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
@@ -344,12 +373,10 @@ UNNAMED = ("LABEL_0", "LABEL_1")
 """Two labels that nobody named: transformers leaves these out of config.json."""
 
 
-def _labels(
-    spec: ModelSpec, settings: Mapping[str, Any], config: Mapping[str, Any]
-) -> tuple[str, ...]:
+def _labels(spec: ModelSpec, settings: Settings, config: Mapping[str, Any]) -> tuple[str, ...]:
     named = {int(number): name for number, name in (config.get("id2label") or {}).items()}
     in_config = tuple(named[number] for number in sorted(named))
-    given = spec.labels or settings.get("labels") or in_config or UNNAMED
+    given = spec.labels or settings.labels or in_config or UNNAMED
     labels = tuple(label_text(name) or str(name) for name in given)  # 0 may be a label's name
     if len(labels) < 2 or len(set(labels)) != len(labels):
         raise MisconfiguredError(f"{spec.name}: needs two or more different labels, not {labels}.")

@@ -8,6 +8,7 @@ take seconds each: a few of them here, all with ARCHITECTURES=all, and some in t
 import json
 import os
 import random
+import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -129,6 +130,18 @@ def test_a_submission_and_a_target_answer_as_the_model_alone(
 def test_pairs_are_answered_as_the_model_alone(name: str, made: Made) -> None:
     rows = [{"premise": one, "hypothesis": other} for one, other in PAIRS]
     check(f"{name}, pairs", submitted(made.folder(name), rows), made.alone(name, pairs=True))
+
+
+@pytest.mark.parametrize("fields", [("hypothesis", "premise"), ("claim", "source")])
+def test_a_model_gets_its_fields_in_the_order_that_its_folder_names(
+    fields: tuple[str, str], made: Made, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(made.folder("roberta"), tmp_path / "model")
+    (folder / "dynabench.json").write_text(json.dumps({"fields": fields}))
+    names = ("source", "claim") if "claim" in fields else ("premise", "hypothesis")
+    rows = [dict(zip(names, pair, strict=True)) for pair in PAIRS]
+    ask = reference(folder, ARCHITECTURES["roberta"].limit, cut="only_second")
+    check("roberta, fields exchanged", submitted(folder, rows), [ask(b, a) for a, b in PAIRS])
 
 
 @pytest.mark.parametrize("name", SLOW)

@@ -220,9 +220,9 @@ def test_the_labels_are_those_of_the_task(folder):
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"labels": 5}, "wrong kind"),
+        ({"labels": 5}, "`labels`"),
         ({"kind": "chat"}, "kind 'chat' is none"),
-        ({"kind": "sequence-classification"}, r"takes 1 field\(s\)"),
+        ({"kind": "sequence-classification"}, "`kind`"),
         ({"kind": "extractive-qa"}, "the kind extractive-qa does not fit.*pair-classification"),
     ],
 )

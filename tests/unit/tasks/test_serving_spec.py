@@ -9,7 +9,7 @@ import pytest
 from tasks.targets.serving.arguments import parse_model
 from tasks.targets.serving.errors import MisconfiguredError
 from tasks.targets.serving.fingerprint import FileHashes, fingerprint
-from tasks.targets.serving.spec import ModelSpec, open_folder
+from tasks.targets.serving.spec import ModelSpec, check_setting_keys, open_folder
 
 
 def folder(path: Path, *, weights: str = "model.safetensors", **settings: object) -> ModelSpec:
@@ -44,8 +44,91 @@ def test_settings_come_from_the_spec_then_the_folder_then_the_config(tmp_path: P
     said = open_folder(spec)
     assert (said.kind, said.fields) == ("pair-classification", ("passage", "claim"))
     assert (said.output, said.labels, said.max_length) == ("verdict", ("yes", "no"), 96)
-    over = open_folder(replace(spec, fields=("a", "b"), labels=("x", "y"), max_length=8))
-    assert (over.fields, over.labels, over.max_length) == (("a", "b"), ("x", "y"), 8)
+    over = open_folder(replace(spec, labels=("x", "y"), max_length=8))
+    assert (over.labels, over.max_length) == (("x", "y"), 8)
+    (Path(spec.source) / "dynabench.json").unlink()
+    over = open_folder(replace(spec, kind="pair-classification", fields=("a", "b")))
+    assert (over.fields, over.cut_field) == (("a", "b"), "a")
+
+
+@pytest.mark.parametrize(
+    ("own", "asked", "found", "cut"),
+    [
+        (["claim", "source"], ("source", "claim"), ("claim", "source"), "source"),
+        (["source", "claim"], ("source", "claim"), ("source", "claim"), "source"),
+        (["hypothesis", "premise"], ("source", "claim"), ("claim", "source"), "source"),
+        (
+            ["premise", "hypothesis"],
+            ("hypothesis", "premise"),
+            ("premise", "hypothesis"),
+            "hypothesis",
+        ),
+        (["hypothesis", "premise"], None, ("hypothesis", "premise"), "premise"),
+        (["b", "a"], None, ("b", "a"), "b"),
+        (None, ("source", "claim"), ("source", "claim"), "source"),
+    ],
+)
+def test_fields_are_read_in_the_models_order_and_the_context_is_cut(
+    own: list[str] | None, asked: tuple[str, ...] | None, found: tuple[str, ...], cut: str,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    spec = folder(tmp_path, kind="pair-classification", fields=own)
+    opened = open_folder(replace(spec, fields=asked))
+    assert (opened.fields, opened.cut_field) == (found, cut)
+
+
+@pytest.mark.parametrize(
+    ("settings", "asked", "named"),
+    [
+        ({"fields": ["text", "more"]}, None, "`fields`"),
+        (
+            {"fields": ["a", "b"], "kind": "pair-classification"},
+            ("source", "claim"),
+            "source, claim",
+        ),
+        ({"fields": ["a", "a"], "kind": "pair-classification"}, None, "`fields`"),
+        ({"fields": "text"}, None, "`fields`"),
+        ({"fields": [3]}, None, "`fields`"),
+        ({"fields": ["passage", "question"], "kind": "extractive-qa"}, None, "question first"),
+        ({"kind": "sequence-classification"}, ("source", "claim"), "`kind`"),
+        ({"kind": ["pair-classification"]}, None, "`kind`"),
+        ({"labels": {"0": "a", "1": "b"}}, None, "`labels`"),
+        ({"labels": ["a", None]}, None, "`labels`"),
+        ({"max_length": "128"}, None, "`max_length`"),
+        ({"max_length": True}, None, "`max_length`"),
+        ({"max_length": 7}, None, "`max_length`"),
+        ({"output": 3}, None, "`output`"),
+        ({"output": "verdict"}, ("text",), "`output`"),
+    ],
+)
+def test_settings_that_cannot_be_honoured_are_refused_by_name(
+    settings: dict[str, object], asked: tuple[str, ...] | None, named: str, tmp_path: Path
+) -> None:
+    spec = replace(folder(tmp_path, **settings), fields=asked, output=asked and "answer")
+    with pytest.raises(MisconfiguredError) as refused:
+        open_folder(spec)
+    assert named in str(refused.value)
+
+
+def test_what_says_nothing_is_no_setting(tmp_path: Path) -> None:
+    nothing = dict.fromkeys(("kind", "fields", "output", "labels", "max_length"))
+    opened = open_folder(folder(tmp_path, trained_on="seeds", seed=0, **nothing))
+    assert (opened.kind, opened.labels) == ("sequence-classification", ("a", "b"))
+    check_setting_keys("m", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("key", "named"), [("max_lenght", "`max_length`"), ("colour", "labels, max_length")]
+)
+def test_unknown_settings_are_refused_where_a_model_arrives(
+    key: str, named: str, tmp_path: Path
+) -> None:
+    spec = folder(tmp_path, **{key: 3})
+    assert open_folder(spec)  # of a model that has arrived before
+    with pytest.raises(MisconfiguredError) as refused:
+        check_setting_keys("m", tmp_path)
+    assert f"`{key}`" in str(refused.value)
+    assert named in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "model.ckpt"])
@@ -60,7 +143,7 @@ def test_pickled_weights_are_refused(tmp_path: Path, name: str) -> None:
         ({"precision": "int4"}, "Choose onnx with fp32 or int8"),
         ({"backend": "onnx", "precision": "bf16"}, "Choose onnx with fp32 or int8"),
         ({"kind": "translation"}, "kind 'translation' is none of"),
-        ({"kind": "pair-classification", "fields": ("text",)}, "takes 2 field"),
+        ({"kind": "pair-classification", "fields": ("text",)}, "`kind`"),
         ({"labels": ("a", "b", "c")}, "3 labels are named, but the model has 2"),
         ({"labels": ("a", "a")}, "two or more different labels"),
         ({"source": "no/such"}, "pin its revision"),
