@@ -10,7 +10,15 @@ from django.db.models import Count, Prefetch, QuerySet
 from django.utils import timezone
 
 from annotation.answers import may_see_answer, with_open_answers
-from annotation.models import Assignment, Attempt, Example, GatePass, TargetOutput, TextKey
+from annotation.models import (
+    Assignment,
+    Attempt,
+    Conversation,
+    Example,
+    GatePass,
+    TargetOutput,
+    TextKey,
+)
 from annotation.rules.near_duplicates import (
     ALIKE,
     band_keys,
@@ -43,6 +51,13 @@ def current_assignment(annotator: Annotator, round: Round) -> Assignment | None:
         .select_related("context", "parent", "annotator", "round__task")
         .first()
     )
+
+
+def has_begun(annotator: Annotator, round: Round) -> bool:
+    """Whether the annotator typed or said something in this round that was not sent yet."""
+    current = Assignment.objects.filter(annotator=annotator, round=round, left_at__isnull=True)
+    said = Conversation.objects.filter(assignment__in=current).exclude(turns=[])
+    return current.exclude(draft={}).exists() or said.exists()
 
 
 def may_send(assignment: Assignment) -> bool:

@@ -25,11 +25,12 @@ from annotation.care.services import (
 from annotation.care.views import show_care
 from annotation.models import Assignment, Attempt, Example
 from annotation.moderation import report_context
-from annotation.open_round import round_to_begin, round_to_write
+from annotation.open_round import not_open, round_to_begin, round_to_write
 from annotation.refusals import CapReached, NoContext, Stale
 from annotation.rules.care import STOPS
 from annotation.rules.near_duplicates import written_text
 from annotation.rules.typing_evidence import typing_evidence
+from annotation.selectors import has_begun
 from annotation.writing import page
 from annotation.writing.forms import ComponentForm, ReportForm, typed
 from annotation.writing.page import WritePage
@@ -41,7 +42,7 @@ from dynabench.lib.bodies import takes
 from dynabench.lib.errors import Refused
 from dynabench.lib.htmx import htmx_partial, render_page
 from tasks.access import ANY, find_task
-from tasks.models import Task
+from tasks.models import Round, Task
 from tasks.permissions import can_see
 from tasks.targets.endpoints.base import EndpointError
 
@@ -93,6 +94,9 @@ def write(request: HttpRequest, code: str) -> HttpResponse:
     round = round_to_write(task, annotator)
     if round is None:
         values = {"task": task, "message": _("No round is open.")}
+        return render(request, "annotation/refused.html", values)
+    if round.state == Round.State.PAUSED and not has_begun(annotator, round):
+        values = {"task": task, "code": "paused", "message": not_open(round)}
         return render(request, "annotation/refused.html", values)
     try:
         assignment = assign(annotator=annotator, round=round)

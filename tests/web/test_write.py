@@ -152,6 +152,18 @@ def test_a_closed_round_keeps_the_text(as_alice, nli):
     assert not Example.objects.exists()
 
 
+def test_a_paused_round_says_so_before_the_work(as_alice, nli):
+    open_form(as_alice)
+    Round.objects.update(state="paused")
+    page = as_alice.get(URL)
+    assert 'data-code="paused"' in page.text
+    assert 'id="write-form"' not in page.text
+    Assignment.objects.update(draft={"hypothesis": "Half of a sent"})
+    page = as_alice.get(URL)
+    assert 'id="paused"' in page.text
+    assert "Half of a sent" in page.text
+
+
 def test_the_goal_stays_until_another_is_asked_for(as_alice, nli):
     scripted_target(nli, label="entailment", prob=NLI_PROB)
     form = open_form(as_alice)
