@@ -23,7 +23,7 @@ except ImportError:  # pragma: no cover (in a release, where it lies beside this
         label_of,
     )
 
-READER = "2"
+READER = "3"
 """The version of these rules. It is part of a chat model's identity, as its prompt is."""
 
 LONGEST_SENTENCE = 400
@@ -71,7 +71,8 @@ _WRAPPERS = re.compile(
 _FENCE = re.compile(r"^(?:```|~~~)[^\n`]*\n(.*?)\n?(?:```|~~~)", re.DOTALL | re.MULTILINE)
 _ANSWER_TAG = re.compile(r"<(answer|label|output|response)>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
 _BOXED = re.compile(r"\\boxed\{(?:\\text\{)?([^{}]*)\}")
-_MARKS = " \t\r\n*_`~#>|"
+_OPTION_TEXT = re.compile(r"[:：)）\]、](?!\d)|\.(?!\S)")
+_MARKS = " \t\r\n*_`~#>|$"  # of Markdown and of formulas
 _QUOTES = "\"'`´‘’‚‛“”„‟«»‹›「」『』《》〈〉〝〞＂＇"
 _ENDINGS = ".,;:!?…·。．！？，、；：｡､।॥؟،؛။។"
 _BRACKETS = "()[]{}（）［］【】〔〕"
@@ -84,9 +85,18 @@ _NEGATION = re.compile(
     r"|[不非没沒]是?|ではなく|ليس\w*\s+|غير\s+)[\W_]*$"
 )
 # "4 out of 5" and "4/5" give 4; "4 stars" give 4, too. \0 is a number that was read already.
-_AFTER_SCALE = re.compile(r"[\d\0]\s*(?:/|(?:out of|of|von|sur|sobre|su|de|из)\s)\s*$")
+_AFTER_SCALE = re.compile(
+    r"(?:[\d\0][\s,(]*(?:/|(?:of|von|sur|sobre|su|de|из)\s)\s*|\bout of\s+|[-−–])$"
+)
 _SCALE = re.compile(
-    r"\s*(?:(?:/|(?:out of|von|sur|sobre|su|de|из)\s)\s*[\d\0]|stars?\b|points?\b|[★⭐点점])"
+    r"[\s,(]*(?:(?:/|(?:out of|von|sur|sobre|su|de|из)\s)\s*[\d\0]|stars?\b|points?\b|[★⭐点점])"
+)
+# "The answer is B. Note that A is a distractor." gives B, as "Answer: B, not A" does.
+_CUE = re.compile(
+    r"(?:\b(?:answer|label|option|choice|rating|score|verdict)\s+is"
+    r"|\b(?:antwort|réponse|respuesta|risposta|resposta|ответ)\s+(?:ist|est|es|è|é|[-—])"
+    r"|(?:答案|回答)[是为為]|(?:答え|正解)は|정답은|[:：=])[\W_]*$",
+    re.IGNORECASE,
 )
 _CONJUNCTION = re.compile(r"\s+(?:and|or|und|oder|et|ou|y|o|e|и|или)\s+(\w+)")
 # "non-positive" and "positive-leaning" are no "positive".
@@ -212,10 +222,14 @@ def _fenced(text: str) -> list[str]:
 
 
 def _tagged(text: str) -> list[str]:
-    """What stands in `<answer>` tags or a LaTeX box: the last one is the answer."""
+    """What stands in `<answer>` tags or a LaTeX box: the last one is the answer.
+
+    Then what it begins with: models write the text of an option behind its letter.
+    """
     tagged = [match[2] for match in _ANSWER_TAG.finditer(text)]
     boxed = [match[1] for match in _BOXED.finditer(text)]
-    return [*tagged[-1:], *boxed[-1:]]
+    last = [*tagged[-1:], *boxed[-1:]]
+    return [*last, *(_OPTION_TEXT.split(_bare(one), maxsplit=1)[0] for one in last)]
 
 
 def _values(text: str, field: str) -> Iterator[str]:
@@ -311,4 +325,5 @@ def _is_given(text: str, start: int, end: int, label: str, folds: Collection[str
     if follows and follows[1] in folds:
         return True  # "yes and no" says both
     is_marked = bool(before) and before[-1] in _MARKS.strip() + _QUOTES + "([（［【:：="
-    return is_marked or (not before.strip(_AROUND) and not after[:1].isspace()) or not _bare(after)
+    is_first = not before.strip(_AROUND) or bool(_CUE.search(before))
+    return is_marked or (is_first and not after[:1].isspace()) or not _bare(after)

@@ -191,6 +191,18 @@ def test_lines_of_several_labels_and_lines_in_the_middle_give_none(text):
         ("Between 3 and 4", None),
         ("It has 3 parts", None),
         ("45", None),
+        ("I would rate it 4, out of 5.", "4"),
+        ("4 (out of 5)", "4"),
+        ("The rating is 4, in total, so it is good.", "4"),
+        ("On a scale from 1 to 5: 4.", "4"),
+        ("- 4", "4"),
+        ("Four out of 5 stars", None),
+        ("-4", None),
+        ("Score: −4", None),
+        ("1-5", None),
+        ("Score: 4.5", None),
+        ("\\boxed{4.5}", None),
+        ("\\boxed{4:30}", None),
     ],
 )
 def test_a_rating_is_the_number_before_its_scale(text, label):
@@ -238,6 +250,43 @@ def test_a_rating_is_the_number_before_its_scale(text, label):
 )
 def test_labels_of_every_kind(labels, text, label):
     assert label_in(text, labels) == label
+
+
+LETTERS = tuple("ABCDEFGHIJ")
+LONG = "We integrate over the whole range and note that the terms cancel. " * 8
+OPTIONS = [
+    "ANSWER: ${}$",
+    "$${}$$",
+    "**${}$**",
+    LONG + "Therefore \\boxed{{{}: A polygenic risk score}}",
+    LONG + "\\boxed{{{}. It is a film}}",
+    LONG + "<answer>({}) A or B</answer>",
+    LONG + "so \\boxed{{\\langle H\\rangle \\ll \\Delta E}}\n\n**Answer: {}**",
+    "The answer is {}. Note that C is a distractor.",
+    "ANSWER IS {}, whatever I said",
+    "The correct answer is: {}) a film",
+    "Die Antwort ist {}. Beachte das.",
+    "答案是{}。注意。",
+]
+
+
+@given(label=st.sampled_from(LETTERS), wrapping=st.sampled_from(OPTIONS))
+def test_an_option_is_read_with_its_text_in_formulas_and_before_explanations(label, wrapping):
+    assert label_in(wrapping.format(label), LETTERS) == label
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The answer is a bit unclear.",
+        "The answer is not B.",
+        "The answer is B, C.",
+        "ANSWER: None of the above",
+        "I don't know.",
+    ],
+)
+def test_words_of_one_letter_are_no_option(text):
+    assert label_in(text, LETTERS) is None
 
 
 @given(st.lists(st.text(min_size=1), min_size=1, unique=True), st.data())
