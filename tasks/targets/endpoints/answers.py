@@ -24,7 +24,8 @@ def _no_constant(name: str) -> NoReturn:
 def strict_json(body: bytes) -> Any:
     """The value of a JSON text; refuses NaN, infinities, deep nesting and unstorable text."""
     try:
-        value = json.loads(body.decode("utf-8"), parse_constant=_no_constant)
+        # A mark of UTF-8 before the text is none of it.
+        value = json.loads(body.decode("utf-8-sig"), parse_constant=_no_constant)
     except RecursionError:
         raise rubbish(f"The answer nests deeper than {MAX_DEPTH} levels.") from None
     except ValueError as error:

@@ -37,7 +37,7 @@ from tasks.targets.endpoints.completions import error_told, read_completion
 from tasks.targets.endpoints.prompts import delimited, is_conversation
 from tasks.targets.endpoints.server_habits import USUAL, Habits, learn, room_in
 from tasks.targets.endpoints.server_words import error_in, names_settings
-from tasks.targets.endpoints.streams import Deltas, Heard
+from tasks.targets.endpoints.streams import Deltas, Heard, completion_in
 from tasks.targets.endpoints.transport import (
     CAREFUL,
     Clock,
@@ -159,7 +159,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
         try:
             with self.telling_no_secret():
                 reply = self._ask(payload, clock, deltas)
-                answer = deltas.answer if deltas.has_begun else strict_json(reply.body)
+                answer = deltas.answer if deltas.has_begun else completion_in(reply.body)
         except EndpointError as error:
             if deltas.has_begun:
                 error.usage = _usage(deltas.told) or _estimated(payload["messages"], deltas.text)
@@ -226,7 +226,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
         payload = self._payload(item)
         if self._structured != "never":
             payload["response_format"] = self._response_format(item)
-        return strict_json(self._ask(payload, clock).body)
+        return completion_in(self._ask(payload, clock).body)
 
     def _ask(self, payload: dict[str, Any], clock: Clock, deltas: Deltas | None = None) -> Reply:
         """Return the server's reply to a request, changed until the server takes it.

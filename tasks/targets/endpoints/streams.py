@@ -1,5 +1,6 @@
 """A chat model's answer as it comes: server-sent events of /chat/completions."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,11 @@ from tasks.targets.endpoints.completions import THOUGHTS, error_told, text_of
 
 Heard = Callable[[str], None]
 """Called with the text so far, each time that there is more of it."""
+
+MARK = b"\xef\xbb\xbf"  # of UTF-8, before the first line
+DONE = b"data: [DONE]"
+_LINE_ENDS = re.compile(rb"\r\n|\n|\r")
+_FIELD = re.compile(rb"(?:data|event|id|retry)?:")  # a stream begins with one, JSON does not
 
 
 class Deltas:
@@ -29,11 +35,12 @@ class Deltas:
 
     def feed(self, part: bytes) -> None:
         """Take bytes of the body. Raises EndpointError."""
-        *lines, self._rest = (self._rest + part).split(b"\n")
+        *lines, self._rest = _LINE_ENDS.split(self._rest + part)
         for line in lines:
-            data = line.strip().removeprefix(b"data:").strip()
-            if not line.startswith(b"data:") or not data:
-                continue
+            field, _, data = line.removeprefix(MARK).partition(b":")
+            data = data.strip()
+            if field != b"data" or not data or data.startswith(b":"):
+                continue  # some gateways put a server's comments into events of their own
             if data == b"[DONE]":
                 self._is_done = True
             else:
@@ -69,8 +76,13 @@ class Deltas:
     def answer(self) -> dict[str, Any]:
         """The answer in one piece. Raises EndpointError when it broke off.
 
-        Some servers tell no reason at the end, only that it is the end.
+        Some servers tell no reason at the end, only that it is the end, or end without a line.
         """
+        try:
+            self.feed(b"\n")
+        except EndpointError as error:
+            if error.reason != "rubbish":  # half an event: it broke off
+                raise
         if self._finish is None and not self._is_done:
             raise EndpointError("The target's answer broke off.", reason="down")
         message = {"content": self.text, "refusal": self._refusal}
@@ -78,3 +90,16 @@ class Deltas:
             message["reasoning"] = "…"
         choice = {"message": message, "finish_reason": self._finish or "stop"}
         return {**self.told, "choices": [choice]}
+
+
+def completion_in(body: bytes) -> Any:
+    """Return the completion in a body that was to come whole. Raises EndpointError.
+
+    Some servers stream whether they are asked to or not, or end all bodies as they end streams.
+    """
+    text = body.removeprefix(MARK).strip()
+    if not _FIELD.match(text):
+        return strict_json(text.removesuffix(DONE))
+    deltas = Deltas(lambda _text: None)
+    deltas.feed(text)
+    return deltas.answer
