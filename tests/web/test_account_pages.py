@@ -163,3 +163,10 @@ def test_a_link_that_confirms_leads_on(client, alice, other, key):
     client.post(f"/accounts/confirm-email/{key}/")
     other.refresh_from_db()
     assert other.verified == (":" in key)
+
+
+def test_tab_goes_from_the_address_to_the_password(client):
+    page = client.get("/accounts/login/").text
+    places = [page.index(one) for one in ('name="login"', 'name="password"', "/password/reset/")]
+    assert places == sorted(places)
+    assert page.count("/password/reset/") == 1
