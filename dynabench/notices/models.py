@@ -57,6 +57,7 @@ class About(models.TextChoices):
     INVITED = "invited", _("you are invited to a study")
     CONSENT = "consent", _("a study asks for your consent again")
     INVALID = "invalid", _("people did not agree with an example of yours")
+    SENT_BACK = "sent-back", _("an example of yours was sent back")
     CLOSING = "closing", _("a round in which you write closes tomorrow")
     PAID = "paid", _("you were paid")
     APPEAL = "appeal", _("an appeal of yours was answered")

@@ -42,7 +42,7 @@ class News:
 
 def news(now: datetime, user: User | None = None) -> Iterator[News]:
     """What is new within a week, for everybody who gets mails or for one person; eight queries."""
-    for kind in (_invited, _consents, _invalid, _closing, _paid, _appeals):
+    for kind in (_invited, _consents, _decided_against, _closing, _paid, _appeals):
         yield from kind(now, user)
 
 
@@ -89,26 +89,30 @@ def _consents(now: datetime, user: User | None) -> Iterator[News]:
         yield _of_study(About.CONSENT, place, place.changed_at)
 
 
-def _invalid(now: datetime, user: User | None) -> Iterator[News]:
+def _decided_against(now: datetime, user: User | None) -> Iterator[News]:
     rows = Consensus.objects.filter(
         _whose("example__annotator__user", user),
         decided_at__gte=now - RECENT,
         is_verified=False,
-        is_sent_back=False,
         example__retracted_at=None,
     )
     about = rows.select_related("example__annotator__user", "example__round__task")
     for one in about.prefetch_related("example__validations"):
         example = one.example
-        said = Counter(
-            vote.get_flag_reason_display() for vote in example.validations.all() if vote.flag_reason
-        )
-        reasons = "; ".join(f"{words} ({n})" for words, n in said.most_common())
         assert example.annotator
         task, writer = example.round.task, example.annotator.user
         assert writer
         assert one.decided_at
-        path = f"{reverse('me:work')}?status=not-agreed&task={task.code}#examples"
+        shown = f"{reverse('me:work')}?status=%s&task={task.code}#examples"
+        if one.is_sent_back:
+            path = shown % "sent-back"
+            yield News(About.SENT_BACK, writer, task, one.decided_at, path, {})
+            continue
+        said = Counter(
+            vote.get_flag_reason_display() for vote in example.validations.all() if vote.flag_reason
+        )
+        reasons = "; ".join(f"{words} ({n})" for words, n in said.most_common())
+        path = shown % "not-agreed"
         yield News(About.INVALID, writer, task, one.decided_at, path, {"reasons": reasons})
 
 

@@ -91,6 +91,7 @@ def _news_sentence(news: News) -> str:
             "The study “%(study)s” has a new text. Read it, and say whether you agree."
         ),
         About.INVALID: _("People did not agree with an example of yours."),
+        About.SENT_BACK: _("An example of yours was sent back. Read why, and mend it."),
         About.CLOSING: _("Round %(round)d closes on %(at)s."),
         About.PAID: _("You were paid %(amount)s for the study “%(study)s”."),
         About.APPEAL: _("Your appeal in the study “%(study)s” was answered."),

@@ -194,6 +194,10 @@ def test_people_are_told_of_their_work_and_switch_kinds_off(nli, owner, bob, cli
             example=example, validator=annotator_of(judge), verdict="flagged", flag_reason="harmful"
         )
     derive_all([example])
+    returned = worked_example(nli, author=me)
+    Consensus.objects.filter(example=returned).update(
+        is_sent_back=True, is_verified=False, is_validated_error=False, decided_at=now
+    )
     take_part(open_campaign(nli.task, slug="panel"))  # who has no address
     assert send_digests() == 1
     [sent] = mail.outbox
