@@ -169,6 +169,17 @@ def test_people_are_told_of_assignments_until_they_are_done(nli, owner, bob):
         assert send_digests() == 1
 
 
+def forget_votes():
+    Consensus.objects.all().delete()
+    Validation.objects.all().delete()
+
+
+def send_back(example):
+    Consensus.objects.filter(example=example).update(
+        is_sent_back=True, is_verified=False, is_validated_error=False, decided_at=timezone.now()
+    )
+
+
 def test_people_are_told_of_their_work_and_switch_kinds_off(nli, owner, bob, client):
     """Of consent, disagreement, the end of a round, pay and appeals; each by one click less."""
     now, me = timezone.now(), annotator_of(bob)
@@ -186,18 +197,14 @@ def test_people_are_told_of_their_work_and_switch_kinds_off(nli, owner, bob, cli
     pause = Pause.objects.create(place=place, evidence={}, appeal="I was careful.")
     answer(pause=pause, actor=owner, text="Go on.", lift=True)
     example = worked_example(nli, author=me)
-    Consensus.objects.all().delete()
-    Validation.objects.all().delete()
+    forget_votes()
     for number in range(3):
         judge = UserFactory(email=f"judge{number}@example.com")
         Validation.objects.create(
             example=example, validator=annotator_of(judge), verdict="flagged", flag_reason="harmful"
         )
     derive_all([example])
-    returned = worked_example(nli, author=me)
-    Consensus.objects.filter(example=returned).update(
-        is_sent_back=True, is_verified=False, is_validated_error=False, decided_at=now
-    )
+    send_back(worked_example(nli, author=me))
     take_part(open_campaign(nli.task, slug="panel"))  # who has no address
     assert send_digests() == 1
     [sent] = mail.outbox
