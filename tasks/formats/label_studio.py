@@ -46,7 +46,8 @@ def row(parts: Sequence[Part]) -> Record:
     data = dict(task["data"])
     kept = kept_row(data.pop(KEPT, None))
     left, asked = Left(), dict[str, None]()
-    votes = [*kept.get("validations", []), *_votes(task["annotations"], left, asked)]
+    votes = [*kept.get("validations", [])]
+    votes += _votes(task["annotations"], votes, left, asked)
     is_free = any(_is_typed(one) for one in task["annotations"])
     if drafts := task.get("drafts"):
         left["drafts"] += len(drafts) if isinstance(drafts, list) else 1
@@ -116,36 +117,55 @@ def _only(annotation: Any, question: str) -> Any:
     return {**annotation, "result": results}
 
 
-def _votes(annotations: list[Any], left: Left, asked: dict[str, None]) -> list[Record]:
+def _votes(
+    annotations: list[Any], kept: Sequence[Record], left: Left, asked: dict[str, None]
+) -> list[Record]:
     """The votes, the latest annotation last; none where one was skipped, is empty or came back.
 
-    asked: gets the controls in which people answered.
+    kept: the votes that an export brought along. asked: gets the controls in which people answered.
     """
     found = []
     for number, annotation in enumerate(annotations, 1):
         where = f"annotations[{number}]"
         if checked(annotation, {}, TITLE, where).get("was_cancelled"):
             left["skipped annotations"] += 1
-        elif vote := _vote(annotation, where, left, asked):
+        elif vote := _vote(annotation, where, kept, left, asked):
             found.append((moment_of(annotation, "updated_at", "created_at"), vote))
     return [vote for _, vote in sorted(found, key=lambda one: one[0])]
 
 
-def _vote(annotation: Record, where: str, left: Left, asked: dict[str, None]) -> Record | None:
+def _vote(
+    annotation: Record,
+    where: str,
+    kept: Sequence[Record],
+    left: Left,
+    asked: dict[str, None],
+) -> Record | None:
     checked(annotation, {"result": list}, TITLE, where)
     found = _answer(annotation["result"], f"{where}.result")
     if found is None:
         left[UNANSWERED] += 1
         return None
     control, said, result = found
-    if isinstance(result.get("meta"), dict) and "judge" in result["meta"]:
+    meta = result.get("meta")
+    if isinstance(meta, dict) and "judge" in meta and kept:
+        if not any(_is_same(one, meta["judge"], said) for one in kept):
+            left["votes of an export that were changed in Label Studio; they are as exported"] += 1
         return None
     is_verdict = control == VERDICT and said in VERDICTS
     if not is_verdict:
         asked[control] = None
     who = annotation.get("completed_by")
+    if isinstance(meta, dict) and "judge" in meta:
+        who = meta["judge"]
     who = who.get("id") if isinstance(who, dict) else who
     return vote_of(who, said, is_verdict=is_verdict)
+
+
+def _is_same(vote: Record, who: Any, said: str) -> bool:
+    """Whether an export's vote is what a person said."""
+    words = (vote.get("label"), vote.get("verdict"))
+    return vote["worker"] == who and said.strip() in [word.strip() for word in words if word]
 
 
 def _is_typed(annotation: Record) -> bool:

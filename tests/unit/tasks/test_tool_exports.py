@@ -297,3 +297,34 @@ def test_what_is_no_text_is_read_as_json():
 )  # fmt: skip
 def test_what_is_no_conversation(value):
     assert turns_of(value) == []
+
+
+# What an export to a tool brought along
+
+
+def exported(*votes):
+    kept = {"uid": "u1", "context": {}, "input": {"text": "a"}, "validations": [
+        {"worker": "h1", "label": "good"}, {"worker": None, "verdict": "flagged"}]}  # fmt: skip
+    annotations = [
+        {"completed_by": 1, "result": [{**chosen(control, said), "meta": {"judge": who}}]}
+        for who, control, said in votes
+    ]
+    return {"id": 1, "data": {"text": "a", "dynabench": json.dumps(kept)},
+            "annotations": annotations}  # fmt: skip
+
+
+def test_a_vote_that_was_changed_in_label_studio_is_counted(tmp_path):
+    task = exported(("h1", "label", "bad"), (None, "verdict", "flagged"))
+    [line] = lines(written(tmp_path / "a.json", [task]), "label_studio")
+    assert [*line.left.values()] == [1]
+    assert [vote["worker"] for vote in line.row["validations"]] == ["h1", None]
+    same = exported(("h1", "label", " good"), (None, "verdict", "flagged"))
+    [line] = lines(written(tmp_path / "a.json", [same]), "label_studio")
+    assert line.left == {}
+
+
+def test_votes_come_back_though_the_row_did_not(tmp_path):
+    task = exported(("h1", "label", "good"))
+    del task["data"]["dynabench"]
+    [line] = lines(written(tmp_path / "a.json", [task]), "label_studio")
+    assert labels(line) == [("h1", "good")]
