@@ -16,6 +16,8 @@ from tasks.line_files import FileError
 LABEL = "label"
 MOST_COLUMNS = 100
 WITH_SCHEMA = (".parquet", ".arrow")
+PEOPLE = ".responses.users"
+"""How a column of Argilla's `to_datasets` ends that says who gave each response."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,8 @@ def write_rows(wanted: Wanted, endpoint: str, pieces: Pieces, into: Path, most_b
     with into.open("wb") as lines:
         for row in _rows(source, part.files, part.config, pieces):
             columns.update(dict.fromkeys(row))
+            if not count and not wanted.columns:
+                _refuse_responses(source.name, row)
             if len(columns) > MOST_COLUMNS:
                 raise FileError(f"{source.name} has more than {MOST_COLUMNS} columns.")
             count += 1
@@ -110,6 +114,16 @@ def _rows(source: Told | Local, files: list[str], config: str, pieces: Pieces) -
                             "alike."
                         )
                 yield row
+
+
+def _refuse_responses(name: str, row: Row) -> None:
+    """Raises FileError for records of Argilla: their responses are votes."""
+    if people := next((column for column in row if column.endswith(PEOPLE)), None):
+        raise FileError(
+            f"{name} holds Argilla's responses ({people.removesuffix('.users')}), which are votes. "
+            'Write it with to_json("records.jsonl") of the data set and take that --from argilla, '
+            "or choose columns with --columns."
+        )
 
 
 def _chosen(row: Row, wanted: Wanted) -> Row:

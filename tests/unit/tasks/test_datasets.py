@@ -228,6 +228,15 @@ def test_lists_become_texts_where_people_judge(saved, read, tmp_path):
     assert read(tmp_path / "a.parquet", columns=columns, is_plain=True)[1][0] == {"text": "cat"}
 
 
+def test_argillas_responses_are_no_rows_to_be_judged(read, tmp_path):
+    row = {"text": "a", "tone.responses": ["good"], "tone.responses.users": ["u1"]}
+    path = tmp_path / "records.jsonl"
+    path.write_text(json.dumps(row))
+    with pytest.raises(FileError, match="argilla"):
+        read(path)
+    assert read(path, columns={"text": "text"})[1] == [{"text": "a"}]
+
+
 def test_what_no_row_may_be(saved, read, tmp_path, monkeypatch):
     folder = tmp_path / "odd"
     folder.mkdir()
