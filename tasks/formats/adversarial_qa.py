@@ -37,7 +37,7 @@ FORMAT = Format(
     frame=squad.FRAME,
     needs=squad.NEEDS,
     files=r"(1_dbidaf|2_dbert|3_droberta)/(train|dev|test)\.json(\.gz)?$",
-    hides="votes, the answers of models and metadata",
+    hides=("settled", "votes", "verdicts", "corrections", "models", "metadata", "fields"),
     terms=Terms(
         "CC BY-SA 4.0 (card on the hub) or CC BY-NC 4.0 (README of the repository)",
         "Max Bartolo, Alastair Roberts, Johannes Welbl, Sebastian Riedel and Pontus "

@@ -77,7 +77,7 @@ FORMAT = Format(
     same=lambda record: str(record["uid"]),
     write=write,
     needs=("premise", "hypothesis"),
-    hides="votes and metadata",
+    hides=("settled", "votes", "verdicts", "corrections", "metadata", "fields"),
     terms=Terms(
         "CC BY-NC 4.0",
         "Yixin Nie, Adina Williams, Emily Dinan, Mohit Bansal, Jason Weston and Douwe Kiela. "

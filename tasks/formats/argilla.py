@@ -224,6 +224,7 @@ FORMAT = Format(
     choose=CHOOSE,
     only=only,
     write=write,
-    hides="votes",
+    hides=("author", "votes", "verdicts", "corrections", "models", "metadata"),
+    keeps=True,
     frame=ARRAY,
 )

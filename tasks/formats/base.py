@@ -10,7 +10,7 @@ from datetime import datetime
 from io import BufferedReader
 from typing import Any, NamedTuple
 
-from dynabench.lib.words import label_of, label_text
+from dynabench.lib.words import gettext_noop, label_of, label_text
 from tasks.line_files import BadRow, strict_json
 
 Record = dict[str, Any]
@@ -43,6 +43,17 @@ FREE = "is_free"
 """Where a layout's row says that people typed its answers. No field of the row itself."""
 ASKED = "asked"
 """Where a layout's row names the questions that its votes answer. No field of the row itself."""
+PARTS: Mapping[str, str] = {
+    "author": gettext_noop("the author's answer"),
+    "settled": gettext_noop("what votes have settled"),
+    "votes": gettext_noop("votes for a label"),
+    "verdicts": gettext_noop("votes such as “correct”"),
+    "corrections": gettext_noop("corrections"),
+    "models": gettext_noop("the answers of models"),
+    "metadata": gettext_noop("metadata"),
+    "fields": gettext_noop("fields that the layout does not have"),
+}
+"""What an item holds besides the texts that a layout has, in words."""
 UNANSWERED = "answers that are empty"
 OTHERS = "predictions for other questions"
 Left = Counter[str]
@@ -131,10 +142,10 @@ class Format:
     to do where a folder has these alone. only: a record with the answers to one question. same:
     what names the item of a record, where several records are of one. row_of_all: returns `row`,
     given all records, where only these together tell what one means; raises FileError. write: an
-    item in this layout, where others read it; None: it has no place there. hides: what of an item
-    that goes out is in KEPT alone, or nowhere. frame: what stands around all records of one JSON
-    value; empty: a record a line. columns: of a table in CSV. needs: fields that a task must have
-    to go out so.
+    item in this layout, where others read it; None: it has no place there. hides: of PARTS those
+    that are in KEPT alone, or nowhere. keeps: whether it has KEPT. frame: what stands around all
+    records of one JSON value; empty: a record a line. columns: of a table in CSV. needs: fields
+    that a task must have to go out so.
     """
 
     title: str
@@ -145,7 +156,8 @@ class Format:
     answers: str = ""
     others: str = ""
     instead: str = ""
-    hides: str = ""
+    hides: tuple[str, ...] = ()
+    keeps: bool = False
     only: Callable[[Record, str], Record] | None = None
     same: Callable[[Record], str] | None = None
     row_of_all: Callable[[Iterable[Part]], Callable[[Sequence[Part]], Record | None]] | None = None
@@ -154,6 +166,11 @@ class Format:
     columns: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     terms: Terms = UNKNOWN
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """What it does not show, in words."""
+        return tuple(PARTS[part] for part in self.hides)
 
 
 def checked(record: Any, shape: Shape, title: str, where: str = "") -> Record:

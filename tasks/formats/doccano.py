@@ -159,5 +159,6 @@ FORMAT = Format(
     same=lambda record: str(record["id"]),
     row_of_all=row_of_all,
     write=write,
-    hides="votes and the answers of models",
+    hides=("author", "votes", "verdicts", "corrections", "models", "metadata"),
+    keeps=True,
 )

@@ -204,4 +204,5 @@ FORMAT = Format(
     json_items(),
     files=r"(^|/)(?!croissant\.|benchmark_card\.|task\.)(?![^/]*unlabelled)[^/]*\.jsonl?(\.gz)?$",
     write=write,
+    hides=("settled",),
 )

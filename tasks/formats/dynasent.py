@@ -85,7 +85,7 @@ FORMAT = Format(
     json_lines,
     write=write,
     needs=("text",),
-    hides="verdicts and metadata",
+    hides=("author", "verdicts", "corrections", "metadata", "fields"),
     terms=Terms(
         "CC BY 4.0",
         "Christopher Potts, Zhengxuan Wu, Atticus Geiger and Douwe Kiela. 2020. DynaSent: A "

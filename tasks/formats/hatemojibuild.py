@@ -50,7 +50,7 @@ FORMAT = Format(
     columns=tuple(SHAPE),
     needs=("text",),
     files=r"(train|validation|test)\.csv(\.gz)?$",
-    hides="votes, the answers of models and metadata",
+    hides=("author", "votes", "verdicts", "corrections", "models", "metadata", "fields"),
     terms=Terms(
         "CC BY 4.0",
         "Hannah Rose Kirk, Bertie Vidgen, Paul Röttger, Tristan Thrush and Scott A. Hale. "

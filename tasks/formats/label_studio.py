@@ -231,4 +231,6 @@ FORMAT = Format(
     only=only,
     write=write,
     frame=ARRAY,
+    hides=("author", "settled", "corrections", "metadata"),
+    keeps=True,
 )

@@ -268,5 +268,6 @@ FORMAT = Format(
     same=same,
     row_of_all=row_of_all,
     write=write,
-    hides="votes and the answers of models",
+    hides=("author", "votes", "verdicts", "corrections", "models", "metadata"),
+    keeps=True,
 )

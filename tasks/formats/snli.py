@@ -60,7 +60,7 @@ FORMAT = Format(
     json_lines,
     write=write,
     needs=("premise", "hypothesis"),
-    hides="verdicts, the answers of models and metadata",
+    hides=("verdicts", "corrections", "models", "metadata", "fields"),
     terms=Terms(
         "CC BY-SA 4.0",
         "Samuel R. Bowman, Gabor Angeli, Christopher Potts and Christopher D. Manning. 2015. "

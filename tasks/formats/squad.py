@@ -75,7 +75,7 @@ FORMAT = Format(
     write=write,
     frame=FRAME,
     needs=NEEDS,
-    hides="votes, the answers of models and metadata",
+    hides=("settled", "votes", "verdicts", "corrections", "models", "metadata", "fields"),
     terms=Terms(
         "CC BY-SA 4.0",
         "Pranav Rajpurkar, Jian Zhang, Konstantin Lopyrev and Percy Liang. 2016. SQuAD: "

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand
 from dynabench.lib.refusals import as_command_error
 from evaluation.releases.tools import tool_file
 from tasks.formats import TOOLS
-from tasks.formats.base import Left
+from tasks.formats.base import KEPT, Left
 from tasks.management.named import round_of, task_of
 
 
@@ -27,6 +27,7 @@ class Command(BaseCommand):
         for piece in tool_file(round, options["to"], left):
             self.stdout.write(piece, ending="")
         if form.hides:
-            self.stderr.write(f"{form.title} does not show {form.hides}.")
+            rows = f", but under `{KEPT}`" if form.keeps else ""
+            self.stderr.write(f"{form.title} does not show{rows}: {', '.join(form.hidden)}.")
         if count := left.total():
             self.stderr.write(f"{count:,} rows have no place in {form.title} and are left out.")

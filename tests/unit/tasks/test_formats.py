@@ -8,6 +8,7 @@ import zipfile
 import pytest
 
 from tasks.formats import FORMATS, TOOLS, reading
+from tasks.formats.base import KEPT, PARTS, Item, Vote
 from tasks.formats.reading import lines_of, table
 from tasks.line_files import FileError
 from tests.support.published import read, without, wrong
@@ -113,6 +114,71 @@ def test_what_is_no_list_of_records(tmp_path):
         read(tmp_path / "a.json", "label_studio")
     (tmp_path / "a.jsonl").write_text('"text"')
     wrong(read(tmp_path / "a.jsonl", "snli"), "an object")
+
+
+OTHER = {"anli": ("entailment", "neutral"), "dynasent": ("positive", "negative"),
+         "hatemojibuild": ("hate", "not-hate"), "snli": ("entailment", "neutral")}  # fmt: skip
+TEXTS = {
+    "passage": "good or bad", "question": "Q?", "premise": "P.", "hypothesis": "H.", "text": "T.",
+}  # fmt: skip
+
+
+def item_of(tool, *, votes=(), metadata=(), more=(), **changes):
+    """An item that each tool has a place for. changes: author, settled, model, the other label."""
+    label, _ = labels = OTHER.get(tool, ("good", "bad"))
+    said = {one: labels[1] if one in changes else label for one in ("author", "settled", "model")}
+    votes = [Vote("j1", label)] * (2 if "more_votes" in changes else 1) + [*votes]
+    kept = {
+        "uid": "u1", "round": 5 if tool == "hatemojibuild" else 2, "input": {},
+        "context": {"passage": "good or bad", **dict(more)},
+        "author": "w", "author_label": said["author"], "metadata": dict(metadata),
+        "model_prediction": {"model": "m", "label": said["model"], "probs": None},
+        "validations": [
+            {"worker": one.who, "verdict" if one.is_verdict else "label": one.label}
+            | ({"correction": one.correction} if one.correction else {})
+            for one in votes
+        ],
+    }  # fmt: skip
+    told = {"label": said["settled"], "model": "m", "prediction": said["model"], "votes": votes}
+    texts = TEXTS | dict(more)
+    return Item("u1", texts, "label", kept=json.dumps(kept), is_choice=bool(labels), **told)
+
+
+def without_kept(value):
+    if isinstance(value, dict):
+        return {name: without_kept(one) for name, one in value.items() if name != KEPT}
+    return [*map(without_kept, value)] if isinstance(value, list) else value
+
+
+WRONG = Vote("j2", "incorrect", is_verdict=True)
+CHANGES = {
+    "author": ({}, {"author": 1}),
+    "settled": ({}, {"settled": 1}),
+    "votes": ({}, {"more_votes": 1}),
+    "verdicts": ({}, {"votes": [WRONG]}),
+    "corrections": ({"votes": [WRONG]}, {"votes": [WRONG._replace(correction="Fix")]}),
+    "models": ({}, {"model": 1}),
+    "metadata": ({}, {"metadata": {"k": "v"}}),
+    "fields": ({}, {"more": {"extra": "E"}}),
+}
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_each_part_of_a_row_is_in_the_file_or_named_as_left_out(tool):
+    """A part is in it where another value of it makes another record."""
+    form, hidden, inside = TOOLS[tool], [], []
+    assert {*CHANGES} == {*PARTS}
+    for part, changes in CHANGES.items():
+        one, other = (form.write(item_of(tool, **change)) for change in changes)
+        if None in (one, other):  # such a row is counted and has no place
+            hidden.append(part)
+            continue
+        inside += [part] if one != other else []
+        hidden += [part] if without_kept(one) == without_kept(other) else []
+    assert {*form.hides} == {*hidden}
+    assert len(form.hidden) == len(hidden)
+    assert form.keeps == (f'"{KEPT}": ' in json.dumps(form.write(item_of(tool))))
+    assert not form.keeps or {*inside} >= {*PARTS} - {"settled"}  # which follows from the votes
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, "locked"])
