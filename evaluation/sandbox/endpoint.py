@@ -108,6 +108,7 @@ class _OpenCalls:
         self._stopped = threading.Event()
         self.answered = 0  # examples
         self.must_wait = False  # the server's last word was to come later
+        self.last_note = ""  # of a failure, in the server's words
         self._resume_at = 0.0  # no call begins before: the server asked all to come later
 
     def watch(self, monitor: Monitor, lines: Iterator[bytes]) -> Ending:
@@ -119,6 +120,8 @@ class _OpenCalls:
             ):
                 self._open.add(self._pool.submit(self._answered, batch))
             if not self._open:
+                if unanswered and not self.answered:
+                    raise self._none_of(f"None of {unanswered} examples was answered.")
                 if named:
                     monitor.tail.add(named_note(named).encode())
                 return Ending(Outcome.OK)
@@ -131,7 +134,11 @@ class _OpenCalls:
                 named += call.named
             self._meter.settle()
             if unanswered >= HOPELESS and not self.answered:
-                raise rubbish(f"None of the first {unanswered} examples was answered.")
+                raise self._none_of(f"None of the first {unanswered} examples was answered.")
+
+    def _none_of(self, sentence: str) -> EndpointError:
+        """Return the failure of a model that answered nothing, with the server's last words."""
+        return rubbish(f"{sentence} {self.last_note}")
 
     def _ended(self) -> Iterator[_Ended]:
         """Calls that ended within a moment. Raises EndpointError."""
@@ -174,6 +181,7 @@ class _OpenCalls:
             except EndpointError as error:
                 self.must_wait = error.reason == "busy"
                 notes.append(str(error))
+                self.last_note = str(error)
                 if error.usage is not None:
                     self._meter.note(error.usage)
                 if error.reason in UNANSWERED and len(inputs) > 1:

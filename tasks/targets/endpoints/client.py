@@ -101,8 +101,9 @@ class JsonEndpoint(ABC):
             heard=heard,
         )
         if not 200 <= reply.status < 300:
-            with self.telling_no_secret():
-                raise self.failure_of(reply)
+            text = reply.body.decode("utf-8", errors="replace")  # its words are shown to people
+            body = without_copies(self._config.secret, text).encode()
+            raise self.failure_of(replace(reply, body=body))
         return reply
 
     @contextmanager
