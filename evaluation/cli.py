@@ -30,6 +30,7 @@ from evaluation.runs.selectors import cost_cents
 from evaluation.sandbox.endpoint import EndpointRunner
 from evaluation.sandbox.limits import CHAT_CALLS
 from evaluation.sandbox.monitor import Runner
+from evaluation.scoring.exchanged import exchanged_warnings
 from evaluation.scoring.paraphrase import KIND as PARAPHRASE
 from evaluation.scoring.paraphrase import Paraphrase, Paraphraser
 from evaluation.sets.parsing import SetFile, WrongLines
@@ -221,6 +222,10 @@ def _report(found: Evaluated, parts: str) -> dict[str, Any]:
         "memory": {"peak_bytes": usage.peak_bytes, "mean_bytes": usage.mean_bytes},
         "cpu_seconds": usage.cpu_seconds,
         "cost_cents": cost_cents(usage.cpu_seconds),
-        "warnings": [*ending.warnings, *dict.fromkeys(notes)],
+        "warnings": [
+            *ending.warnings,
+            *exchanged_warnings(found.exchanged),
+            *dict.fromkeys(notes),
+        ],
         "log": ending.log,
     }

@@ -161,10 +161,12 @@ class Number:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """All that one evaluation found."""
+    """All that one evaluation found. exchanged: labels that look so, with what each may stand for;
+    it rests on right answers, so who may know them decides who is told."""
 
     ending: Ending
     runner: str
     numbers: Sequence[Number] = ()
     predictions: Path | None = None  # gzipped JSON lines in the order of the set
     compared: tuple[int, int] | None = None  # answers that a second machine gave; otherwise
+    exchanged: Mapping[str, str] = field(default_factory=dict)

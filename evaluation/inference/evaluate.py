@@ -28,6 +28,7 @@ from evaluation.sandbox.limits import Limits
 from evaluation.sandbox.logs import redacted
 from evaluation.sandbox.monitor import Runner
 from evaluation.scoring.bootstrap import score
+from evaluation.scoring.exchanged import LabelCounts
 from evaluation.scoring.groups import group_numbers, groups_of, share_of
 from evaluation.scoring.paraphrase import KIND as PARAPHRASE
 from evaluation.scoring.paraphrase import Paraphrase, paraphrased, reworded
@@ -145,10 +146,11 @@ def scored(
     predictions = folder / "predictions.jsonl.gz"
     config = question.config
     groups, metrics = groups_of(config), config.metrics.computed
+    counts = LabelCounts(labels_of(config) or ())
     rows = map(groups.named, ticking(question.rows(), tell, SCORING, ANSWERED))
     with gzip.open(predictions, "wb", compresslevel=6) as file:
         numbers = score(
-            _kept(zip(rows, answers.in_order(), strict=True), file),
+            _kept(zip(rows, answers.in_order(), strict=True), file, counts),
             metrics=metrics,
             labels=labels_of(config),
             slices=[*dict.fromkeys((*config.slices, *groups.fields))],
@@ -157,15 +159,18 @@ def scored(
             language=config.language,
         )
     numbers += group_numbers(numbers, groups, share_of(metrics))
-    return replace(found, numbers=numbers, predictions=predictions)
+    exchanged = counts.exchanged()
+    return replace(found, numbers=numbers, predictions=predictions, exchanged=exchanged)
 
 
 def _kept(
-    pairs: Iterable[tuple[SetRow, Answer | None]], file: gzip.GzipFile
+    pairs: Iterable[tuple[SetRow, Answer | None]], file: gzip.GzipFile, counts: LabelCounts
 ) -> Iterator[tuple[SetRow, Answer | None]]:
-    """The pairs as they come; each answer is written down on its way."""
+    """The pairs as they come; each answer is written down and counted on its way."""
     for row, answer in pairs:
         file.write(prediction_line(row.uid, answer))
+        if answer is not None and isinstance(answer.value, str):
+            counts.add(row.gold, answer.value)
         yield row, answer
 
 

@@ -63,6 +63,7 @@ from evaluation.sandbox.endpoint import EndpointRunner
 from evaluation.sandbox.limits import CHAT_CALLS, Limits
 from evaluation.sandbox.monitor import Runner
 from evaluation.sandbox.writing import WritingRunner
+from evaluation.scoring.exchanged import exchanged_warnings
 from evaluation.scoring.metrics import METRICS
 from evaluation.sets.seen_in_training import count_seen, seen_warning
 from evaluation.sets.selectors import checked_of, set_rows
@@ -323,6 +324,8 @@ def store(run: EvaluationRun, found: Evaluated) -> None:
         with transaction.atomic():
             is_shown = may_show(run)
             warnings += seen_warning(run, seen, is_shown=is_shown)
+            if _may_tell_exchanged(run):
+                warnings += exchanged_warnings(found.exchanged)
             leases.finish(run, predictions=kept, is_shown=is_shown, seen=seen, **results)
             scores = [_score(run, number) for number in found.numbers]
             Score.objects.bulk_create(scores, batch_size=500)
@@ -331,6 +334,17 @@ def store(run: EvaluationRun, found: Evaluated) -> None:
         if not EvaluationRun.objects.filter(pk=run.pk, predictions=kept).exists():
             default_storage.delete(kept)  # else the earlier try had been stored after all
         raise
+
+
+def _may_tell_exchanged(run: EvaluationRun) -> bool:
+    """Whether labels that look exchanged are told: that is a bit more than the scores say.
+
+    So only where the right answers are public, and never of sets that owners keep to themselves.
+    What was written to fool a target makes its labels look exchanged.
+    """
+    version = run.version
+    is_hidden = version.evaluation_set.access == EvaluationSet.Access.HIDDEN
+    return not (version.is_sealed or is_hidden or run.in_the_loop)
 
 
 def _score(run: EvaluationRun, number: Number) -> Score:
