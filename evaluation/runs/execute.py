@@ -55,7 +55,7 @@ from evaluation.runs.endpoints import (
 )
 from evaluation.runs.folders import equipped, kept_folder
 from evaluation.runs.handed import handed_of, note_compared, score_handed
-from evaluation.runs.selectors import counting, is_remote
+from evaluation.runs.selectors import counting, is_remote, is_served_here
 from evaluation.runs.services import overdue
 from evaluation.sandbox import images
 from evaluation.sandbox.choose import NO_ENGINE, NoEngine, has_engine
@@ -209,7 +209,7 @@ def model_of(
     job: the claimed run or check for which it is run. Not for predictions, which need no runner.
     Raises CannotFetch, EndpointError, ImageRefused, NoEngine and what `beat` raises.
     """
-    if is_remote(submission):
+    if is_remote(submission) or is_served_here(submission):
         yield runnable(submission.task.config), remote_runner(submission)
         return
     with fetched(submission, beat, is_elsewhere=has_cluster()) as model:
@@ -252,9 +252,14 @@ def fetched(
 
 
 def remote_runner(submission: Submission) -> Runner:
-    """What asks a remote model. Raises EndpointError(misconfigured) and CannotFetch."""
+    """What asks a remote model, or one of our model server.
+
+    Raises EndpointError(misconfigured) and CannotFetch.
+    """
     if submission.kind == Kind.CHAT:
         return EndpointRunner(endpoint_for(submission), CHAT_CALLS, meter_of(submission))
+    if is_served_here(submission):
+        return EndpointRunner(endpoint_for(submission), CHAT_CALLS)
     return EndpointRunner(endpoint_for(submission))
 
 

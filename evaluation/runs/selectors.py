@@ -25,6 +25,12 @@ def is_remote(submission: Submission) -> bool:
     return bool(target.url) if target else submission.kind in REMOTE
 
 
+def is_served_here(submission: Submission) -> bool:
+    """Return whether it is a chat model that our model server runs: it is asked there."""
+    target = submission.target
+    return target is not None and target.adapter == "openai_chat" and not target.url
+
+
 def base_named(task: Task, owner: User | None, pk: UUID) -> Submission | None:
     """The whole language model of a task to which the owner of an adapter may add it."""
     mine = Q(is_published=True) | Q(owner=owner, owner__isnull=False)

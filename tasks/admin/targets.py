@@ -108,7 +108,7 @@ class TargetAdmin(RoleAdmin):
             try:
                 values = in_words(send_test(target, form.cleaned_data))
             except NoAnswer as error:
-                values = {"failure": str(error), "detail": error.detail}
+                values = {"failure": str(error), "detail": error.more}
         values |= {"title": "Send a test", "subtitle": str(target), "target": target, "form": form}
         return self.shown(request, "test.html", **values)
 

@@ -66,7 +66,7 @@ def ask_targets(targets: Sequence[TargetModel], round: Round) -> dict[str, str]:
 
 
 def _words(target: TargetModel, error: NoAnswer) -> str:
-    values = {"target": target.name, "why": str(error), "detail": error.detail}
+    values = {"target": target.name, "why": str(error), "detail": error.more}
     return _("%(target)s: %(why)s %(detail)s") % values
 
 

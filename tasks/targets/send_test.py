@@ -39,6 +39,11 @@ class NoAnswer(Exception):
         super().__init__(REASONS[reason])
         self.reason, self.detail, self.usage = reason, detail, usage
 
+    @property
+    def more(self) -> str:
+        """The detail without what the message says already, to be shown behind it."""
+        return self.detail.removeprefix(str(self).rstrip(".")).lstrip(":. ")
+
 
 def send_test(target: TargetModel, inputs: Mapping[str, Any]) -> Prediction:
     """As `paid_answer`; what came of it is stored with the target."""

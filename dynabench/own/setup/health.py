@@ -35,7 +35,7 @@ def target_health(request: HttpRequest, code: str, pk: int) -> HttpResponse:
         try:
             values |= {"is_tested": True, "answered": [_row(*one) for one in ask_three(target)]}
         except NoAnswer as error:
-            values |= {"failure": str(error), "detail": error.detail}
+            values |= {"failure": str(error), "detail": error.more}
     return render(request, "own/setup/target_health.html", values)
 
 
@@ -43,7 +43,7 @@ def _row(inputs: Any, answer: Any) -> dict[str, Any]:
     """One of the three texts with its answer, or why there is none."""
     texts = [str(one) for one in inputs.values()]
     if isinstance(answer, NoAnswer):
-        return {"texts": texts, "failure": str(answer), "detail": answer.detail}
+        return {"texts": texts, "failure": str(answer), "detail": answer.more}
     return {"texts": texts, "output": answer.output, "seconds": answer.seconds}
 
 

@@ -178,7 +178,7 @@ def target_test(request: HttpRequest, code: str, pk: int) -> HttpResponse:
         try:
             values |= in_words(send_test(target, form.cleaned_data))
         except NoAnswer as error:
-            values |= {"failure": str(error), "detail": error.detail}
+            values |= {"failure": str(error), "detail": error.more}
     status = 422 if form.errors else 200
     return render(request, "own/setup/target_test.html", values, status=status)
 
