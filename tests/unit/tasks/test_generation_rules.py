@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 from tokenizers.decoders import ByteLevel
 from tokenizers.models import BPE
+from transformers.utils.chat_template_utils import render_jinja_template
 
 from tasks.targets.serving.errors import BadRequestError, MisconfiguredError
-from tasks.targets.serving.generation.prompts import ChatTemplate
+from tasks.targets.serving.generation.prompts import ChatTemplate, default_of, text_of
 from tasks.targets.serving.generation.requests import ChatRequest, CompletionRequest, read
 from tasks.targets.serving.generation.sampling import (
     Sampling,
@@ -131,6 +132,50 @@ def test_a_template_may_refuse_and_runs_nothing() -> None:
         escape.render([{"role": "user", "content": ""}])
     with pytest.raises(MisconfiguredError):
         ChatTemplate("{% for %}", [], {})
+
+
+SAYS = "{% for m in messages %}{{ m.role }}: {{ m.content }};{% endfor %}"
+PIECES = [
+    "{% for m in messages %}{% if loop.index > 1 %}{% break %}{% endif %}{{ m.role }}{% endfor %}",
+    "{% if tools is not none %}TOOLS{{ tools }}{% endif %}{% if documents is none %}ND{% endif %}",
+    "{% for m in messages %}{{ m.content | tojson }}{{ m | tojson(indent=1) }}{% endfor %}",
+    "{% generation %}{{ messages[0].content }}{% endgeneration %}",
+    "{{ strftime_now('%Y') }}{% if strftime_now is defined %}D{% endif %}",
+    "{% if enable_thinking is defined %}T{% endif %}{% if tools %}U{% endif %}{{ bos_token }}",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=3), st.text())
+def test_a_template_says_what_it_says_in_transformers(pieces: list[str], said: str) -> None:
+    source = SAYS + "\n".join(pieces)
+    turns = [{"role": "user", "content": said}, {"role": "assistant", "content": "ü <b>"}]
+    (wanted,), _ = render_jinja_template(
+        [turns], chat_template=source, add_generation_prompt=True, bos_token="<s>"
+    )
+    assert ChatTemplate(source, [], {"bos_token": "<s>"}).render(turns) == wanted
+
+
+@pytest.mark.parametrize(
+    ("templates", "source"),
+    [
+        ("a", "a"),
+        ([{"name": "tool_use", "template": "t"}, {"name": "default", "template": "d"}], "d"),
+        ({"default": "d", "rag": "r"}, "d"),
+        ([{"name": "rag", "template": "r"}], None),
+        ([], None),
+        (None, None),
+    ],
+)
+def test_of_named_templates_the_default_counts(templates: object, source: str | None) -> None:
+    assert default_of(templates) == source
+
+
+@pytest.mark.parametrize(
+    ("token", "text"),
+    [("<s>", "<s>"), ({"content": "<s>", "lstrip": False}, "<s>"), (None, ""), ({}, "")],
+)
+def test_a_token_is_a_text_or_described(token: object, text: str) -> None:
+    assert text_of(token) == text
 
 
 def test_a_plain_request_is_greedy_and_bounded() -> None:

@@ -13,7 +13,7 @@ from tasks.targets.serving.generation.batch import Batch
 from tasks.targets.serving.generation.build import build_decoder
 from tasks.targets.serving.generation.conversation import Conversation, Tell, conversation
 from tasks.targets.serving.generation.decoder import Decoder
-from tasks.targets.serving.generation.prompts import ChatTemplate
+from tasks.targets.serving.generation.prompts import ChatTemplate, default_of, text_of
 from tasks.targets.serving.generation.sampling import Sampling
 from tasks.targets.serving.generation.system_text import Messages
 from tasks.targets.serving.spec import ModelFolder, ModelSpec
@@ -111,9 +111,9 @@ def _ends(exports: Path) -> frozenset[int]:
 def _template(name: str, exports: Path, tokenizer: Tokenizer) -> ChatTemplate:
     settings = json.loads((exports / "tokenizer_config.json").read_text())
     file = exports / "chat_template.jinja"
-    source = file.read_text() if file.exists() else settings.get("chat_template")
-    if not isinstance(source, str):
+    source = file.read_text() if file.exists() else default_of(settings.get("chat_template"))
+    if source is None:
         raise MisconfiguredError(f"{name}: its tokenizer has no chat template.")
     special = [token.content for token in tokenizer.get_added_tokens_decoder().values()]
-    named = {key: settings[key] for key in ("bos_token", "eos_token") if settings.get(key)}
-    return ChatTemplate(source, special, named)
+    tokens = {key: text_of(settings.get(key)) for key in ("bos_token", "eos_token")}
+    return ChatTemplate(source, special, {key: text for key, text in tokens.items() if text})
