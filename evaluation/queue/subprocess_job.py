@@ -23,6 +23,7 @@ from django.utils.translation import gettext_noop
 from evaluation.models import Job
 from evaluation.queue import leases
 from evaluation.sandbox.choose import NoEngine
+from tasks.targets.serving.hub import HubAwayError
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +74,7 @@ def tell(
 
     try:
         report = work(lambda share, words: say(progress=share, message=words))
-    except NoEngine as why:
+    except (NoEngine, HubAwayError) as why:
         say(wait=str(why))
     except failures as error:
         say(error=str(error))

@@ -17,7 +17,12 @@ from tasks.targets.endpoints.addresses import Allowed
 from tasks.targets.endpoints.base import EndpointError, misconfigured
 from tasks.targets.endpoints.transport import Headers, Reply, Retry, Transport
 from tasks.targets.serving.asgi import Application
-from tasks.targets.serving.errors import LoadingError, MisconfiguredError, ServingError
+from tasks.targets.serving.errors import (
+    LoadingError,
+    MisconfiguredError,
+    ServingError,
+    TryLaterError,
+)
 from tasks.targets.serving.registry import ModelRegistry
 from tasks.targets.serving.spec import PACKAGE, ModelSpec, find_weights
 
@@ -40,6 +45,8 @@ class NodeTransport(Transport):
             return {"folder": find_weights(self._spec)[0]}
         except MisconfiguredError as error:
             raise misconfigured(str(error)) from None
+        except TryLaterError as error:
+            raise EndpointError(str(error), "busy", retry_after=error.retry_after) from None
 
     def request(
         self,

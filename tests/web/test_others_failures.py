@@ -2,6 +2,8 @@
 
 # ruff: noqa: F811  (fixtures are named where they are used)
 
+import io
+import json
 import time
 from contextlib import contextmanager
 from datetime import timedelta
@@ -12,6 +14,7 @@ from types import SimpleNamespace
 import huggingface_hub.constants
 import pytest
 from django.core import mail
+from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from dynabench.lib.errors import Unavailable
@@ -20,6 +23,7 @@ from evaluation.contract import Ending, Outcome, Usage
 from evaluation.jobs import check_submission
 from evaluation.models import EvaluationRun, Submission
 from evaluation.queue import leases
+from evaluation.queue.subprocess_job import tell
 from evaluation.runs.execute import execute
 from evaluation.runs.services import claim_next
 from evaluation.sandbox.images import ImageRefused, RegistryAway, pull_failure
@@ -321,3 +325,20 @@ def test_an_image_waits_for_an_engine_that_went_meanwhile(task, alice, monkeypat
     image = submit_model(task=task, owner=alice, kind="image", name="Mine", source=IMAGE)
     image = checked(image)
     assert (image.state, image.attempts) == (State.QUEUED, 0)
+
+
+def test_a_training_waits_for_the_hub_that_has_its_base():
+    def work(_):
+        raise HubAwayError("The hub does not answer.")
+
+    out = io.StringIO()
+    tell(out, work, ())
+    assert json.loads(out.getvalue()) == {"wait": "The hub does not answer."}
+
+
+def test_a_target_of_a_hub_that_is_away_is_not_added(task, monkeypatch):
+    asks(monkeypatch, "http://127.0.0.1:9")
+    monkeypatch.setattr("huggingface_hub.utils._http.time", SimpleNamespace(sleep=lambda _: None))
+    with pytest.raises(CommandError, match="hub"):
+        call_command("add_target", task.code, f"org/name@{COMMIT}", name="far")
+    assert not task.targets.exists()

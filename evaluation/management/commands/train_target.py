@@ -93,7 +93,7 @@ class Command(BaseCommand):
         except KeyboardInterrupt:
             leases.fail(mine, "Stopped by Ctrl-C.")
         if mine.state != TrainingRun.State.DONE:
-            raise CommandError(mine.error)
+            raise CommandError(mine.error or mine.message)
         return mine
 
     def _weights(self, task: Task, options: Mapping[str, Any]) -> Iterator[tuple[str, float]]:

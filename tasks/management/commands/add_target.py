@@ -18,7 +18,7 @@ from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.registry import ADAPTERS, option_from_text
 from tasks.targets.first_contact import contact_target
 from tasks.targets.gpus import gpus_problem
-from tasks.targets.serving.errors import MisconfiguredError
+from tasks.targets.serving.errors import ServingError
 from tasks.targets.serving.spec import PACKAGE, WRITES, check_setting_keys, open_folder
 
 COPIED = ("adapter", "url", "source", "revision", "options", "serving", "gpus", "secret_env")
@@ -137,7 +137,7 @@ class Command(BaseCommand):
             raise CommandError(
                 "; ".join(f"{k}: {v[0]}" for k, v in error.message_dict.items())
             ) from None
-        except (EndpointError, MisconfiguredError) as error:
+        except (EndpointError, ServingError) as error:
             raise CommandError(str(error)) from None
         if folder.kind == WRITES and target.adapter != "openai_chat":
             raise CommandError("A language model is asked by the adapter openai_chat.")
