@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from tasks.media.selectors import for_models
 from tasks.models import Context, Round, TargetModel, Task
 from tasks.targets.endpoints.base import Prediction
-from tasks.targets.send_test import NoAnswer, answer_to, note_test
+from tasks.targets.send_test import NoAnswer, answer_to, asking, note_test
 from tasks.targets.spending_services import Payer, SpentError, check_budget, note_uses
 
 PLAIN_TEXT = "This is an example."
@@ -54,8 +54,11 @@ def ask_targets(targets: Sequence[TargetModel], round: Round) -> dict[str, str]:
         except NoAnswer as error:
             return error
 
-    with ThreadPoolExecutor(len(targets)) as pool:
-        found = list(zip(targets, pool.map(answer, targets), strict=True))
+    try:
+        with asking(), ThreadPoolExecutor(len(targets)) as pool:
+            found = list(zip(targets, pool.map(answer, targets), strict=True))
+    except NoAnswer as error:
+        raise Silent(error.detail) from None
     note_uses(payers, [one.usage for _, one in found])
     for target, result in found:
         note_test(target, result)

@@ -1,10 +1,12 @@
 """Sending a target one input, to see whether and how it answers."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from dynabench.lib.outside import Hanging, Places
 from dynabench.lib.places import without_places
 from tasks.media.selectors import for_models
 from tasks.models import TargetModel
@@ -16,6 +18,8 @@ from tasks.targets.endpoints.server_words import without_copies
 from tasks.targets.spending_services import Payer, SpentError, check_budget, note_uses
 
 TEST_SECONDS = 20.0
+TOO_MANY = "Others are testing targets that do not answer. Try again in a minute."
+_places = Places()  # of threads that wait for a test
 REASONS: Mapping[Reason, str] = {
     "down": "The target cannot be reached.",
     "slow": "The target did not answer in time.",
@@ -45,6 +49,16 @@ class NoAnswer(Exception):
         return self.detail.removeprefix(str(self).rstrip(".")).lstrip(":. ")
 
 
+@contextmanager
+def asking() -> Iterator[None]:
+    """Be one of the few requests that wait for a model outside of a round. Raises NoAnswer."""
+    try:
+        with _places.take():
+            yield
+    except Hanging:
+        raise NoAnswer("busy", TOO_MANY) from None
+
+
 def send_test(target: TargetModel, inputs: Mapping[str, Any]) -> Prediction:
     """As `paid_answer`; what came of it is stored with the target."""
     try:
@@ -63,7 +77,8 @@ def paid_answer(
     payer, usage = Payer(target), None
     try:
         check_budget(payer)
-        answer = answer_to(target, inputs, seconds=seconds)
+        with asking():
+            answer = answer_to(target, inputs, seconds=seconds)
         usage = answer.usage
     except SpentError as error:
         raise NoAnswer(error.reason, str(error)) from None

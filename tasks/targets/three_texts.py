@@ -8,7 +8,7 @@ from typing import Any
 from tasks.models import Context, TargetModel, Task
 from tasks.targets.ask_before_opening import filled
 from tasks.targets.endpoints.base import Prediction
-from tasks.targets.send_test import NoAnswer, answer_to, note_test
+from tasks.targets.send_test import NoAnswer, answer_to, asking, note_test
 from tasks.targets.spending_services import Payer, SpentError, check_budget, note_uses
 
 TEXTS = 3
@@ -42,7 +42,7 @@ def ask_three(target: TargetModel) -> list[Answered]:
         except NoAnswer as error:
             return error
 
-    with ThreadPoolExecutor(TEXTS) as pool:
+    with asking(), ThreadPoolExecutor(TEXTS) as pool:
         found = list(pool.map(answer, texts))
     note_uses([payer] * len(found), [one.usage for one in found])
     answers = [one for one in found if isinstance(one, Prediction)]

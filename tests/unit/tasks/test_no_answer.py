@@ -2,7 +2,9 @@
 
 import pytest
 
-from tasks.targets.send_test import REASONS, NoAnswer
+from tasks.targets import send_test
+from tasks.targets.send_test import REASONS, NoAnswer, asking
+from tests.support.outside import held
 
 
 @pytest.mark.parametrize("reason", REASONS)
@@ -16,3 +18,12 @@ def test_words_are_said_once(reason):
     ):
         error = NoAnswer(reason, detail)
         assert (error.more, error.detail) == (more, detail)
+
+
+def test_who_finds_no_place_to_wait_is_told_so(monkeypatch):
+    """A request that tests a target takes one place, however many answers it waits for."""
+    with held(monkeypatch, send_test), pytest.raises(NoAnswer) as caught, asking():
+        raise AssertionError
+    assert caught.value.reason == "busy"
+    with asking(), asking():
+        pass
