@@ -181,7 +181,7 @@ def strict_json(text: str) -> Any:
     """JSON with no key twice and no NaN; raises BadRow."""
     try:
         return json.loads(
-            text, object_pairs_hook=_once, parse_constant=_no_constant, parse_int=_whole
+            text, object_pairs_hook=each_name_once, parse_constant=_no_constant, parse_int=_whole
         )
     except json.JSONDecodeError as error:
         reason = f"not JSON at character {error.colno} ({error.msg}); write one {{…}} a line"
@@ -223,7 +223,8 @@ def _object(text: str) -> dict[str, Any]:
     return value
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of these members. Raises BadRow where a name is there twice."""
     result = dict(pairs)
     if len(result) < len(pairs):
         names = [name for name, _ in pairs]

@@ -95,6 +95,8 @@ def _whole(record: Record) -> Record:
     """The record as `to_json` has it. Raises BadRow."""
     if "fields" not in record and "_server_id" in record:
         record = _nested(record)
+    if record.get("responses", {}) is None:  # as the server gives a record without any
+        record = {**record, "responses": {}}
     try:
         return checked(record, {"fields": dict, "responses": dict}, TITLE)
     except BadRow as error:

@@ -22,8 +22,9 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from dynabench.lib.names import visible
 from dynabench.lib.words import composed_start, composed_value, label_of, label_text
-from tasks.line_files import NOT_UTF8, BadRow
+from tasks.line_files import NOT_UTF8, BadRow, each_name_once
 
 _SUSPECT = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 TOLD = "told"
@@ -218,7 +219,7 @@ def _whole(plain: Mapping[str, Any], task: str, context: Collection[str]) -> dic
             for name, value in plain.items() if value is not None}  # fmt: skip
     digest = hashlib.sha256(json.dumps(text, sort_keys=True).encode()).hexdigest()[:32]
     uid, label = text.pop("uid", digest), text.pop("label", "")
-    if not any(value.strip() for value in text.values()):
+    if not any(any(map(str.isalnum, value)) or visible(value) for value in text.values()):
         raise BadRow("the line has nothing to judge; add a field with a text")
     shown = {name: text.pop(name) for name in context if name in text}
     told = {"uid": uid, "context": shown, "input": text, "author_label": label or None}
@@ -276,7 +277,9 @@ def _no_number(text: str) -> NoReturn:
     raise BadRow(f"{text} is no number that can be kept; write null instead")
 
 
-_decoder = json.JSONDecoder(parse_float=_finite, parse_constant=_no_number)
+_decoder = json.JSONDecoder(
+    parse_float=_finite, parse_constant=_no_number, object_pairs_hook=each_name_once
+)
 
 
 def _check_storable(data: Mapping[str, Any]) -> None:

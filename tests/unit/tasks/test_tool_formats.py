@@ -102,6 +102,8 @@ def test_argilla(of):
     [row], _ = of("argilla", [{**record, "responses": verdict, "suggestions": {}}], "a.json")
     assert row["validations"] == [{"worker": "a", "verdict": "correct"}]
     assert row["model_prediction"] is None
+    [row], _ = of("argilla", [{**record, "responses": None, "suggestions": None}], "a.json")
+    assert (row["validations"], row["model_prediction"]) == ([], None)
     two = {name: [{"value": "a", "user_id": "a1"}] for name in ("tone", "topic")}
     wrong(of("argilla", [{**record, "responses": two}], "a.json"), "tone, topic")
     wrong(of("argilla", [{**record, "responses": {"tone": 3}}], "a.json"), "no list")

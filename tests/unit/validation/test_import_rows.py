@@ -69,7 +69,15 @@ def test_a_plain_row_is_what_judges_read():
     assert parse_line(encoded(), "tone") == parse_line(encoded())  # a whole row stays one
 
 
-@pytest.mark.parametrize("line", [b'{"uid": "a", "label": "rude"}', b'{"text": " "}', b"{}"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"uid": "a", "label": "rude"}',
+        b'{"text": " "}',
+        b"{}",
+        '{"text": "\u200b\ufeff"}'.encode(),
+    ],
+)
 def test_a_plain_row_has_something_to_judge(line):
     with pytest.raises(BadRow, match="nothing to judge"):
         parse_line(line, "tone")
@@ -147,6 +155,8 @@ def test_a_reason_names_the_field_and_what_is_wrong(changes, place, told):
         (b'{"task": "\xff"}', "byte 11"),
         (b"[]", "object"),
         (b"{}", "`task`"),
+        (b'{"task": "a", "task": "b"}', "`task`"),
+        (b'{"task": "a", "input": {"text": "b", "text": "c"}}', "`text`"),
         (b'{"a": NaN}', "NaN"),
         (b'{"a": 1e999}', "1e999"),
         (b'{"a": ' + b"1" * 5000 + b"}", "digits"),
