@@ -155,10 +155,13 @@ class WritePage:
         if self.task.config.component(self.text_field).is_media:
             return form
         attrs = form.fields[self.text_field].widget.attrs
+        attrs.setdefault("placeholder", " ")  # for :placeholder-shown
         attrs["data-given"] = given.get(self.text_field, "")
         is_first = self.opened in ("", Suggestion.Action.EDIT) and not self.task.config.talk
         if data is None and not self.is_past and is_first:
-            attrs["autofocus"] = True
+            # Who chose to edit a text goes to it; else site.js leaves a phone at the top.
+            is_chosen = self.opened == Suggestion.Action.EDIT
+            attrs["autofocus" if is_chosen else "data-focus"] = True
         if self.start and not self.given:
             attrs["data-select"] = True  # so that typing replaces it
         if self.assignment:  # drafts save themselves, apart from the form's own requests

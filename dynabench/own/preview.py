@@ -34,7 +34,7 @@ def write_values(task: Task) -> dict[str, Any]:
     page = WritePage(task, context.round, context, goal)
     values = page.values()
     # A frame must not take the focus.
-    values["form"].fields[page.text_field].widget.attrs.pop("autofocus", None)
+    values["form"].fields[page.text_field].widget.attrs.pop("data-focus", None)
     targets = _("the models in the loop")
     return {**values, "practice": False, "try_number": 1, "targets": targets}
 

@@ -52,9 +52,14 @@ document.addEventListener("htmx:beforeSwap", (event) => {
 });
 
 // Focus goes to what the server marks; a sentence to start from is selected, so that typing replaces it.
+// A field that waits for a text takes it without scrolling, so that what one has to read stays in view; on a
+// touch screen, where a keyboard would cover that, the goal above takes it, and on a new page nothing.
+const FOCUSED = "[autofocus], [data-focus]";
+const hasTouch = matchMedia("(pointer: coarse)").matches;
 const begin = (part) => {
-  const marked = part.matches?.("[autofocus]") ? part : part.querySelector?.("[autofocus]");
-  marked?.focus();
+  let marked = part.matches?.(FOCUSED) ? part : part.querySelector?.(FOCUSED);
+  if (hasTouch && marked?.matches("[data-focus]")) marked = part === document ? null : document.getElementById("goal");
+  marked?.focus({ preventScroll: part === document && marked.matches("[data-focus]") });
   if ("select" in (marked?.dataset ?? {}) && marked.value === marked.dataset.given) marked.select();
 };
 document.addEventListener("htmx:afterSettle", (event) => {
@@ -168,7 +173,9 @@ for (const kind of ["click", "submit"]) document.addEventListener(kind, (event) 
 
 // Keys. One that is held down presses no button twice: the next one has the focus by then.
 document.addEventListener("keydown", (event) => {
-  const submits = event.key === "Enter" && (event.ctrlKey || event.metaKey), inside = event.target.closest("form");
+  // In a field of one line Enter sends, as in an input; Shift and Enter break its line.
+  const isLine = event.target.matches("textarea.short") && !event.shiftKey && !event.isComposing;
+  const submits = event.key === "Enter" && (event.ctrlKey || event.metaKey || isLine), inside = event.target.closest("form");
   if (event.repeat && (submits || event.key === "Enter" && !event.target.matches("textarea"))) return event.preventDefault();
   if (submits && inside) {
     event.preventDefault();

@@ -8,6 +8,10 @@ from tests.browser.conftest import assign, make_round, submit_button, text_box, 
 from tests.support.factories import scripted_target
 
 WIDTHS = [320, 390]
+LIES_ON_TOP = """one => {
+  const { x, width, bottom } = one.getBoundingClientRect();
+  return document.elementFromPoint(x + width / 2, Math.min(bottom, innerHeight) - 8) === one;
+}"""
 
 
 def box(found: Locator) -> dict[str, float]:
@@ -70,3 +74,23 @@ def test_that_there_is_no_connection_is_told_in_sight(phone, qa, alice):
     submit_button(phone).click()
     expect(phone.locator("#error-summary, #failed").first).to_be_visible()
     expect(alert).to_have_text("")
+
+
+def test_on_a_touch_screen_a_page_opens_at_the_top_with_nothing_over_its_field(open_page, alice):
+    round = make_round("nli", contexts=2)
+    scripted_target(round, label="neutral", prob={"neutral": 1.0})
+    assign(alice, round)
+    phone = {"width": 390, "height": 664}
+    page = open_page(alice, has_touch=True, is_mobile=True, viewport=phone)
+    visit(page, "/t/nli/write/")
+    assert page.evaluate("[scrollY, document.activeElement.tagName]") == [0, "BODY"]
+    passage = page.locator(".context .text").first
+    assert passage.evaluate("one => one.scrollHeight <= one.clientHeight + 1")  # whole
+    field = text_box(page)
+    field.evaluate("one => one.scrollIntoView({block: 'end'})")
+    assert field.evaluate(LIES_ON_TOP)
+    field.fill("Something is written here.")
+    assert box(submit_button(page))["bottom"] <= phone["height"]  # in sight once there is a text
+    page.get_by_role("button", name="Another passage").tap()
+    expect(page.locator("#goal")).to_be_focused()
+    expect(text_box(page)).to_have_value("")
