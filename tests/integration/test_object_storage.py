@@ -26,8 +26,11 @@ from django.utils import timezone
 
 from dynabench.backups.stores import MANIFEST, dated, put, remove_older, store_at
 from dynabench.env import EnvError, object_storage
+from dynabench.lib import outside
 from dynabench.lib.errors import Unavailable
-from dynabench.lib.storage.object_storage import trouble_of
+from dynabench.lib.outside import limit_waiting
+from dynabench.lib.storage import object_storage as bucket
+from dynabench.lib.storage.object_storage import ObjectStorage, trouble_of
 from dynabench.lib.storage.stored import files_in, folders_in
 from evaluation.models.evaluation_sets import SETS
 from evaluation.operations import health
@@ -201,7 +204,8 @@ def test_a_bucket_that_wants_another_address_is_told_so():
     assert "region" in trouble_of(ClientError(told, "HeadObject"), "path")
 
 
-def test_a_stream_opens_its_file_before_it_answers(site, server, client):
+def test_a_stream_opens_its_file_before_it_answers(site, server, client, monkeypatch):
+    monkeypatch.setattr(bucket, "FOR_JOBS", bucket.FOR_JOBS._replace(calls=1))
     version = make_set(RoundFactory(task=TaskFactory(code="nli")).task, "open", may_leave=True)
     inputs = reverse("evaluation:set-inputs", args=["nli", version.pk])
     assert client.get(inputs).getvalue().count(b"\n") == 6
@@ -211,6 +215,24 @@ def test_a_stream_opens_its_file_before_it_answers(site, server, client):
             response = client.get(address)
             assert response.status_code == 503
     assert response.json()["error"]["code"] == "storage"
+
+
+def test_a_large_file_that_arrives_keeps_nobody_waiting(site, monkeypatch):
+    name = default_storage.save("large.bin", ContentFile(b"x"))
+    fetched = ObjectStorage._fetched
+
+    def slowly(self, name, file):
+        with self.places.take():  # which another request needs meanwhile
+            return fetched(self, name, file)
+
+    monkeypatch.setattr(ObjectStorage, "_fetched", slowly)
+    monkeypatch.setattr(outside, "PATIENCE_SECONDS", 0.0)
+    limit_waiting(1)
+    try:
+        store = storages.create_storage(object_storage(site))
+        assert store.open(name).read() == b"x"
+    finally:
+        limit_waiting(None)
 
 
 def test_a_frozen_bucket_stops_nothing_else(site, server, tmp_path, monkeypatch):

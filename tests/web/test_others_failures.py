@@ -73,7 +73,7 @@ def hub_that(answer):
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
+        Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
         try:
             yield f"http://127.0.0.1:{server.server_port}"
         finally:

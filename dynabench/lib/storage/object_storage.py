@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import datetime
 from functools import wraps
 from typing import Any, NamedTuple
@@ -22,6 +23,8 @@ MEMORY_BYTES = 8 * 2**20
 """A file that is read lies in memory up to this size, above it in the spool."""
 AWAY = gettext_noop("The store of files does not answer. Try again later.")
 WAIT_SECONDS = 30
+ANSWERED = ("_fetched",)
+"""Calls that come after the bucket has answered: a large file that arrives holds no place."""
 MISSING = ("404", "NoSuchKey", "NotFound")
 FORBIDDEN = ("403", "AccessDenied", "Forbidden")
 WRONG_HOST = ("SecondLevelDomainForbidden", "VirtualHostDomainRequired", "PermanentRedirect")
@@ -67,7 +70,7 @@ def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def guarded(self: "ObjectStorage", name: str, *rest: Any, **named: Any) -> Any:
         try:
-            with self.places.take():
+            with nullcontext() if method.__name__ in ANSWERED else self.places.take():
                 return method(self, name, *rest, **named)
         except Hanging:
             detail = "The bucket does not answer, and no more requests wait for it."
@@ -116,9 +119,15 @@ class ObjectStorage(S3Storage):  # type: ignore[misc]
         """No type and no encoding by the ending: nobody unpacks a file on its way."""
         return {"ContentType": "application/octet-stream"}
 
-    @_guarded
     def _open(self, name: str, mode: str = "rb") -> Any:
-        file = super()._open(name, mode)
+        return self._fetched(name, self._found(name, mode))
+
+    @_guarded
+    def _found(self, name: str, mode: str) -> Any:
+        return super()._open(name, mode)
+
+    @_guarded
+    def _fetched(self, name: str, file: Any) -> Any:
         file.file.seek(0)  # fetched now, where an error is understood
         return file
 
