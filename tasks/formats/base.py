@@ -211,15 +211,16 @@ def kept_row(text: Any) -> Record:
 def given_of(data: Record) -> Record:
     """What people read of a record: conversations as context, all else as input.
 
-    Texts stay, an empty cell (null) is left out, all else is text as JSON has it.
+    Other lists and objects are text as JSON has it.
     """
-    context, texts = {}, {}
+    context: Record = {}
+    given: Record = {}
     for name, value in data.items():
         if turns := turns_of(value):
             context[name] = turns
-        elif value is not None:
-            texts[name] = value if isinstance(value, str) else _json(value)
-    return {"context": context, "input": texts}
+        else:
+            given[name] = _json(value) if isinstance(value, list | dict) else value
+    return {"context": context, "input": given}
 
 
 def turns_of(value: Any) -> list[Record]:

@@ -1,5 +1,6 @@
 """Under which name each column of an import is a field of its task. Pure."""
 
+import json
 import re
 import unicodedata
 from collections import Counter
@@ -35,10 +36,10 @@ class NewFields:
 
     def fitted(self, row: HistoryRow) -> HistoryRow:
         """The row under the names of fields."""
-        context = {self._name("context", name): value for name, value in row.context.items()}
+        context = self._named("context", row.context)
         for name, value in context.items():
             self._talks[name] = self._talks.get(name, True) and _is_talk(value)
-        given = {self._name("input", name): value for name, value in row.input.items()}
+        given = self._named("input", row.input)
         return row.model_copy(update={"context": context, "input": given})
 
     def of(self, group: str) -> dict[str, str]:
@@ -54,6 +55,16 @@ class NewFields:
     def renamed(self) -> dict[str, str]:
         """Columns that have another name as fields."""
         return {column: name for (_, column), name in self._names.items() if column != name}
+
+    def _named(self, group: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The values under the names of fields, which are texts; null is an empty cell."""
+        found: dict[str, Any] = {}
+        for column, value in values.items():
+            name = self._name(group, column)
+            if value is not None:
+                is_number = isinstance(value, bool | int | float)
+                found[name] = json.dumps(value) if is_number else value
+        return found
 
     def _name(self, group: str, column: str) -> str:
         if (group, column) not in self._names:

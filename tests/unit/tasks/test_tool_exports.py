@@ -282,7 +282,7 @@ def test_what_is_no_text_is_read_as_json():
         "context": {
             "talk": [{"role": "user", "text": "Hi"}, {"role": "assistant", "text": "Yes?"}]
         },
-        "input": {"text": "a", "n": "3", "yes": "true", "o": '{"文": [1]}'},
+        "input": {"text": "a", "n": 3, "yes": True, "empty": None, "o": '{"文": [1]}'},
     }
 
 

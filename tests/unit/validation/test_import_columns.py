@@ -76,3 +76,15 @@ def test_titles():
     assert titled("a", "a") == {}
     assert titled("column", " ") == {}
     assert titled("a_b", "a-b ") == {"label": "a-b"}
+
+
+TALK = [{"role": "user", "text": "Hi"}]
+
+
+def test_fields_of_a_made_task_hold_texts_or_a_conversation_in_every_row():
+    fields = NewFields("label")
+    first = fields.fitted(row({"n": 3, "no": None}, {"talk": TALK, "mixed": TALK}))
+    fields.fitted(row({"n": True, "no": "yes"}, {"talk": TALK, "mixed": "a"}))
+    assert (first.context, first.input) == ({"talk": TALK, "mixed": TALK}, {"n": "3"})
+    assert fields.talks == {"talk"}
+    assert {*fields.of("input")} == {"n", "no"}
