@@ -196,19 +196,23 @@ def try_again(job: Job, why: str) -> None:
         fail(job, why, **_nobodys_fault(type(job)))
 
 
-def wait_for_others(job: Submission | EvaluationRun, why: str) -> None:
+def wait_for_others(
+    job: Submission | EvaluationRun, why: str, *, has_answered: bool = False
+) -> None:
     """Queue a job again that a server of others failed; after GIVE_UP end it, at no cost.
 
     It waits as long as the server has been away: from a minute on twice as long each time, and an
-    hour at most. Raises LeaseLost.
+    hour at most. has_answered: the server answered a part, for which it is asked once more then,
+    MAX_ATTEMPTS times at most, as its calls may cost money. Raises LeaseLost.
     """
     now = timezone.now()
     since = job.away_since or now
-    if now - since >= GIVE_UP:
+    is_costly = has_answered and job.attempts >= MAX_ATTEMPTS
+    if now - since >= GIVE_UP or is_costly:
         fail(job, why, outcome=Outcome.AWAY)
     else:
         delay = min(max(now - since, LATER), LONGEST_DELAY)
-        put_back(job, now + delay, why, away_since=since)
+        put_back(job, now + delay, why, counts=has_answered, away_since=since)
 
 
 def _nobodys_fault(kind: type[Job]) -> dict[str, Outcome]:

@@ -303,7 +303,7 @@ def store(run: EvaluationRun, found: Evaluated) -> None:
         leases.try_again(run, ending.sentence)
         return
     if ending.outcome == Outcome.AWAY:
-        leases.wait_for_others(run, ending.sentence)
+        leases.wait_for_others(run, ending.sentence, has_answered=ending.usage.answers > 0)
         return
     notes = [f"{number.metric}: {number.note}" for number in found.numbers if number.note]
     warnings = [*ending.warnings, *dict.fromkeys(notes)]

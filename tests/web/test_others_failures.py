@@ -236,11 +236,12 @@ def run(task, settings, tmp_path):
     return queued_run(accepted_model(task), version)
 
 
-def worked(run, monkeypatch, error=None, outcome=Outcome.AWAY):
+def worked(run, monkeypatch, error=None, answers=0):
     def evaluated(*_):
         if error:
             raise error
-        return type("Found", (), {"ending": Ending(outcome, sentence="It answers 503.")})
+        ending = Ending(Outcome.AWAY, Usage(1.0, answers=answers), "It answers 503.")
+        return type("Found", (), {"ending": ending})
 
     monkeypatch.setattr("evaluation.runs.execute.evaluated", evaluated)
     execute(claim_next())
@@ -273,6 +274,15 @@ def test_a_run_that_others_failed_for_a_day_costs_nothing_and_may_be_repeated(ru
     alone, ours = progress_of(run.submission, [run]), progress_of(run.submission, [])
     assert alone.phase == "failed"
     assert alone.sentence != ours.sentence
+
+
+def test_a_server_that_answers_a_part_each_time_is_asked_three_times(run, monkeypatch):
+    """Its calls may cost its owner money."""
+    for _ in range(leases.MAX_ATTEMPTS):
+        assert run.state == State.QUEUED
+        EvaluationRun.objects.update(not_before=None)
+        run = worked(run, monkeypatch, answers=5)
+    assert (run.state, run.outcome) == (State.FAILED, Outcome.AWAY)
 
 
 FAILS = [
