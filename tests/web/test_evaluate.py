@@ -208,6 +208,22 @@ def test_there_must_be_a_model_that_paraphrases(runner, tmp_path):
         assert refusal("--paraphrase", str(folder)).startswith("--paraphrase")
 
 
+@pytest.mark.parametrize("key", ["the-right-one", "another-one"])
+def test_a_chat_model_behind_a_key_is_asked_with_it(settings, monkeypatch, key):
+    settings.SUBMISSION_PRIVATE_HOSTS = ["127.0.0.1"]
+    monkeypatch.setenv("MY_KEY", key)
+    with chat_server({"m": lambda messages: "neutral"}) as server:
+        server.key = "the-right-one"
+        options = {"chat": server.url, "model": "m", "secret_env": "MY_KEY", "suites": "plain"}
+        if key == server.key:
+            assert json.loads(evaluate("--json", **options))["outcome"] == "ok"
+            return
+        with pytest.raises(CommandError) as refused:
+            evaluate(**options)
+    assert "is no API key of this server" in str(refused.value)
+    assert key not in str(refused.value)
+
+
 def test_a_chat_model_is_asked_at_its_server(settings):
     settings.SUBMISSION_PRIVATE_HOSTS = ["127.0.0.1"]
     with chat_server({"m": lambda messages: "neutral"}) as server:

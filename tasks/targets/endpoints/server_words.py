@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 LONGEST_QUOTE = 200
+MOST_READ = 5_000
+"""Characters of a failed response in which its words are looked for."""
 HIDDEN = "[secret]"
 SHORTEST_SECRET = 8
 """Characters of a secret that are no word by themselves."""
@@ -32,7 +34,10 @@ _SETTINGS = re.compile(
     r"|inference input|(?:input|output) tensor|tensor.{0,40}(?:not found|expected)"
 )
 _PAGE = re.compile(r"(?is)^\s*(?:<!doctype|<html|<head|<\?xml)")
-_TITLE = re.compile(r"(?is)<(title|h1)\b[^>]*>(.*?)</\1>")
+_UNSEEN = re.compile(r"(?is)<(script|style)\b.*?</\1>|<!--.*?-->|<[^>]*>")
+_BODY = re.compile(r"(?is)<body\b[^>]*>(.*?)(?:</body>|$)")
+_TITLE = re.compile(r"(?is)<title\b[^>]*>(.*?)(?:</title>|$)")
+_WORD = re.compile(r"[\w.*-]+")
 
 
 def words_in(body: bytes) -> str:
@@ -41,7 +46,7 @@ def words_in(body: bytes) -> str:
 
 
 def error_in(body: bytes) -> Any:
-    """Return the error in a failed response: of JSON as `told_error` says, of a page its title."""
+    """Return the error in a failed response: of JSON as `told_error` says, of a page its text."""
     text = body.decode("utf-8", errors="replace")
     try:
         return told_error(json.loads(text))
@@ -74,6 +79,7 @@ def words_of_error(error: Any) -> str:
 
 def readable(words: str) -> str:
     """Return somebody else's words as an ending of our sentence: one line, cut, without keys."""
+    words = words[:MOST_READ]
     shown = "".join(one if one.isprintable() or one in _KEPT_INVISIBLE else " " for one in words)
     line = " ".join(shown.split())
     return without_keys(line)[:LONGEST_QUOTE].rstrip()
@@ -92,11 +98,10 @@ def without_copies(secret: str | None, text: str) -> str:
     if not secret:
         return text
     text = text.replace(secret, HIDDEN)
-    if len(secret) < 2 * SHORTEST_SECRET:
+    ends = (secret[:SHORTEST_SECRET], secret[-SHORTEST_SECRET:])
+    if len(secret) < 2 * SHORTEST_SECRET or not any(end in text for end in ends):
         return text
-    for part in (secret[:SHORTEST_SECRET], secret[-SHORTEST_SECRET:]):
-        text = re.sub(rf"[\w.*-]*{re.escape(part)}[\w.*-]*", HIDDEN, text)
-    return text
+    return _WORD.sub(lambda word: HIDDEN if any(end in word[0] for end in ends) else word[0], text)
 
 
 def names_settings(words: str) -> bool:
@@ -106,7 +111,12 @@ def names_settings(words: str) -> bool:
 
 def _shown_text(text: str) -> str:
     """What a person would read of a text that is no JSON."""
+    text = text[:MOST_READ]  # patterns take quadratic time of what a server may send
     if not _PAGE.match(text):
         return text
-    title = _TITLE.search(text)
-    return html.unescape(re.sub(r"<[^>]*>", " ", title[2])) if title else ""
+    for part in (_BODY, _TITLE):
+        found = part.search(text)
+        shown = html.unescape(_UNSEEN.sub(" ", found[1])).strip() if found else ""
+        if shown:
+            return shown
+    return ""

@@ -44,6 +44,12 @@ def test_an_error_is_read_in_whatever_form_it_comes(body: Any) -> None:
         (b"<!DOCTYPE html><html><head><title>404 Not&nbsp;Found</title>", "404 Not Found"),
         (b"<html><body><h1><b>Bad</b> gateway</h1></body>", "Bad gateway"),
         (b"<html><script>x</script>", ""),
+        (
+            b"<!doctype html><title>Error response</title><style>p {}</style><body>"
+            b"<script>alert(1)</script><!-- why --><p>Error code: 501</p><p>No POST here.",
+            "Error code: 501 No POST here.",
+        ),
+        (b"<html><head><title>Gone</title></head><body> <br> </body></html>", "Gone"),
         (b"", ""),
         (b"{}", ""),
         (b"[]", ""),
@@ -91,6 +97,15 @@ def test_a_secret_goes_with_the_ends_that_a_server_leaves_of_it() -> None:
         assert "4567lund" not in without_copies(secret, f"Refused: {said}")
     assert without_copies("short", "a short word, shor") == "a [secret] word, shor"
     assert without_copies(None, "a word") == "a word"
+
+
+@pytest.mark.parametrize("piece", ["sk-", "<script ", "<!--", "a", "tarn0123", "Bearer "])
+def test_a_hostile_megabyte_is_read_as_quickly_as_a_line(piece: str) -> None:
+    body = (b"<html><body>" + piece.encode() * (2**20 // len(piece)))[: 2**20]
+    assert len(words_in(body)) <= LONGEST_QUOTE
+    text = json.dumps({"error": piece * 100_000})
+    assert len(words_in(text.encode())) <= LONGEST_QUOTE
+    without_copies("tarn0123-middle-of-it-4567lund", text)
 
 
 @given(st.text(max_size=400))
