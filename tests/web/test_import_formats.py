@@ -12,6 +12,7 @@ from tasks.formats import TOOLS
 from tasks.formats.base import KEPT
 from tasks.models import TargetModel, Task, TaskMember
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory, importing
+from tests.support.field_walk import TEXT, Walk, kinds_in, opened
 from tests.support.gold_items import voted
 from tests.support.judging import write
 from validation.models import QueueItem, Validation
@@ -167,6 +168,30 @@ def test_corrections_and_metadata_come_back(tool, db, tmp_path):
     assert back.metadata == {"k": "v", "n": [1, None]}
     votes = Validation.objects.order_by("pk").values_list("verdict", "metadata")
     assert [*votes.filter(example=back)] == [*votes.exclude(example=back)]
+
+
+@pytest.mark.parametrize("place", ["context", "input"])
+def test_every_type_of_field_is_read_in_every_tool(place, db, alice, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    one = Walk(place, [kind for kind in kinds_in(place) if kind != "chat" or place == "context"])
+    round, _ = opened(one.text, **one.given)
+    inputs = {"text": TEXT, "label": "yes", **one.written}
+    voted(write(round, alice, **inputs), Vote("yes", None), by=[UserFactory()])
+    given = {**round.contexts.get().fields, **inputs}
+    del given["label"]
+    for tool in ("label_studio", "doccano", "argilla", "potato"):
+        record = json.loads(exported("walk", 1, tool))
+        record = record[0] if isinstance(record, list) else record
+        shown = record.get("data") or record.get("fields") or record["text"]
+        beside = record.get("data") or record.get("metadata") or record
+        kept = json.loads(beside[KEPT])
+        assert {**kept["context"], **kept["input"]} == given
+        assert kept["author_label"] == "yes"
+        assert [vote["label"] for vote in kept["validations"]] == ["yes"]
+        if isinstance(shown, str):
+            assert all(f"{name}: " in shown for name in given)
+        else:
+            assert {*given} <= {*shown}
 
 
 def test_rows_without_a_text_do_not_end_an_export(db, tmp_path):
