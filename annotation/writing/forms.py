@@ -17,7 +17,7 @@ from annotation.writing import widgets
 from tasks.config.components import Component
 from tasks.config.loading import validate_inputs
 from tasks.config.schema import TaskConfig
-from tasks.config.stretches import stretches_of
+from tasks.config.stretches import stretch_at, stretches_of
 from tasks.config.values import check_value, is_empty, kept_values
 from tasks.media.selectors import with_media
 from tasks.models import Task
@@ -279,20 +279,22 @@ class ExampleForm(ComponentForm):
     def _span(self, component: Component, text: str) -> dict[str, Any] | None:
         passage = str(self.context[str(component.reference)])
         start_name = f"{component.name}_start"
-        ends = dict(stretches_of(text, passage))
-        start = self.cleaned_data.get(start_name)
-        if start not in ends:
-            if len(ends) > 1:
-                self._ask_which(start_name, component.name, passage, ends)
+        chosen = self.cleaned_data.get(start_name)
+        found = None if chosen is None else stretch_at(text, passage, chosen)
+        if found is None:
+            places = stretches_of(text, passage)
+            if len(places) > 1:
+                self._ask_which(start_name, component.name, passage, dict(places))
                 return None
-            start = next(iter(ends), None)
-        if start is None:
+            found = next(iter(places), None)
+        if found is None:
             self.add_error(
                 component.name,
                 _("Choose the answer in the passage, or type it exactly as it appears"),
             )
             return None
-        return {"text": passage[start : ends[start]], "start": start, "end": ends[start]}
+        start, end = found
+        return {"text": passage[start:end], "start": start, "end": end}
 
     def _ask_which(self, start_name: str, name: str, passage: str, ends: Mapping[int, int]) -> None:
         """Ask at which of the places the words are meant; ends: by where they begin."""

@@ -36,11 +36,26 @@ def stretches_of(words: str, passage: str) -> list[tuple[int, int]]:
 
 
 def stretch_at(words: str, passage: str, start: int) -> tuple[int, int] | None:
-    """Return the stretch that holds the words and begins there; None: they do not stand there."""
-    for pattern in _patterns(words):
-        if found := re.compile(pattern).match(passage, start):
-            return found.span()
+    """Return the stretch that holds the words and begins there; None: they do not stand there.
+
+    A page counts CRLF, which passages of earlier versions may hold, as one character.
+    """
+    if start < 0:
+        return None
+    for place in dict.fromkeys((start, start + _shown_apart(passage, start))):
+        for pattern in _patterns(words):
+            if found := re.compile(pattern).match(passage, place):
+                return found.span()
     return None
+
+
+def _shown_apart(passage: str, start: int) -> int:
+    """How many characters CRLF has before a place of the page that the page does not count."""
+    count, at = 0, passage.find("\r\n")
+    while 0 <= at < start + count:
+        count += 1
+        at = passage.find("\r\n", at + 2)
+    return count
 
 
 def _patterns(words: str) -> Iterator[str]:

@@ -59,6 +59,18 @@ def test_the_place_says_which_of_those_written_alike() -> None:
     assert stretch_at("for North", PASSAGE, at + 1) is stretch_at("", PASSAGE, 0) is None
 
 
+def test_places_of_a_page_are_found_in_a_passage_of_before_line_ends_were_lf() -> None:
+    old = "First line.\r\nTarn is\r\nhere,\r\nTarn"
+    page = old.replace("\r\n", "\n")
+    for words in ("Tarn is\nhere", "here", "is\nhere,\nTarn"):
+        start = old.index(words.replace("\n", "\r\n"))
+        found = (start, start + len(words.replace("\n", "\r\n")))
+        assert stretch_at(words, old, page.index(words)) == found
+    assert stretch_at("Tarn", old, page.rindex("Tarn")) == (len(old) - 4, len(old))
+    assert stretch_at("First", old, 0) == (0, 5)
+    assert stretch_at("First", old, -1) is None
+
+
 @given(st.text(ALPHABET, max_size=40).map(composed), st.data())
 def test_lines_bring_marks_back_whole(passage: str, data: st.DataObject) -> None:
     """Marks that begin and end with a letter, as people choose them."""
