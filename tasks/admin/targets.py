@@ -43,15 +43,31 @@ class OwnTargetForm(TargetForm):
             )
 
 
+class ContactAdmin(RoleAdmin):
+    """Rows that are asked at an address, with what came back when they were last asked."""
+
+    @admin.display(description="last contact")
+    def contact(self, row: TargetModel | Generator) -> str:
+        if row.contact_at is None:
+            return "-"
+        reason = row.contact_reason or "answered"
+        return f"{row.contact_at:%Y-%m-%d %H:%M} UTC: {reason}. {row.contact_detail}"
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: TargetModel | Generator | None = None
+    ) -> list[str]:
+        return [*fixed_settings(request.user, obj), "contact"]
+
+
 @admin.register(TargetModel)
-class TargetAdmin(RoleAdmin):
+class TargetAdmin(ContactAdmin):
     form = OwnTargetForm
     list_display = ["name", "task", "adapter", "address", CountColumn("rounds"), "created_at"]
     list_filter = ["adapter", ("task", admin.RelatedOnlyFieldListFilter)]
     search_fields = ["name"]
     fields = [
         *("task", "name", "adapter", "url", "source", "revision", "options", "serving"),
-        *("gpus", "secret_env"),
+        *("gpus", "secret_env", "contact"),
     ]
     may = {"view": REVIEWERS, "add": EDITORS, "change": EDITORS, "delete": EDITORS}
     page_for = REVIEWERS
@@ -62,11 +78,6 @@ class TargetAdmin(RoleAdmin):
     @admin.display(description="answers at")
     def address(self, target: TargetModel) -> str:
         return target.base_url
-
-    def get_readonly_fields(
-        self, request: HttpRequest, obj: TargetModel | None = None
-    ) -> list[str]:
-        return fixed_settings(request.user, obj)
 
     def get_form(self, request: HttpRequest, *args: Any, **options: Any) -> Any:
         form: Any = super().get_form(request, *args, **options)
@@ -114,18 +125,15 @@ class TargetAdmin(RoleAdmin):
 
 
 @admin.register(Generator)
-class GeneratorAdmin(RoleAdmin):
+class GeneratorAdmin(ContactAdmin):
     form = GeneratorForm
     list_display = ["name", "task", "adapter", "url"]
-    fields = ["task", "name", "adapter", "url", "options", "secret_env"]
+    fields = ["task", "name", "adapter", "url", "options", "secret_env", "contact"]
     may = {"view": EDITORS, "add": EDITORS, "change": EDITORS, "delete": EDITORS}
     page, page_for = "generator", REVIEWERS
 
     def logged(self, row: Generator) -> dict[str, str]:
         return {"task": row.task.code, "action__startswith": "generator."}
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Generator | None = None) -> list[str]:
-        return fixed_settings(request.user, obj)
 
     def save_model(self, request: HttpRequest, obj: Generator, form: Any, change: bool) -> None:
         names = form.changed_data if change else [name for name in form.fields if name != "task"]

@@ -91,7 +91,9 @@ def test_the_admin_asks_when_its_transaction_has_ended(owner, nli, server):
     response = by_admin(owner, nli.task, settings_of(server))
     assert response.status_code == 302
     assert MISSING in told(response)
-    assert TargetModel.objects.get().contact_reason == "misconfigured"
+    target = TargetModel.objects.get()
+    assert target.contact_reason == "misconfigured"
+    assert MISSING in owner.get(reverse("admin:tasks_targetmodel_change", args=[target.pk])).text
 
 
 @pytest.mark.django_db(transaction=True)
