@@ -259,6 +259,7 @@ _TYPOGRAPHY = {
 }
 """Signs that keyboards have one key for."""
 _AFTER_POINT, _AFTER_COMMA = re.compile(r"\d\."), re.compile(r"\d,")
+_AFTER_SIGN = re.compile(r"(?:^|[\s(\[=:,;])[-−]$")  # of a number, not of COVID-19 or 1-72
 _GROUP = re.compile(r"\d{3}(?!\d)")
 _MORE_OF_NUMBER = re.compile(r"\.\d|,\d{3}(?!\d)")
 _KOREAN_ENDING = re.compile(
@@ -281,8 +282,8 @@ def holds(text: str, wanted: str, *, language: str = "") -> bool:
     """Return whether the text holds the other one as words of its own; nothing is in every text.
 
     Case, Unicode forms and spaces do not count. A boundary is needed only where the script has
-    one: 12 is not in 3120 or 3.12, 北京 is in 我住在北京市. Typographic quotes and hyphens equal
-    plain ones. language: as of `folded`.
+    one: 12 is not in 3120, 3.12 or -12, 北京 is in 我住在北京市. Typographic quotes and hyphens
+    equal plain ones. language: as of `folded`.
 
     >>> holds("It was  PARIS, in 1889.", "paris, in"), holds("수도는 서울입니다.", "서울")
     (True, True)
@@ -336,10 +337,11 @@ def is_whole(text: str, start: int, end: int) -> bool:
 
 
 def _is_in_number(text: str, start: int, end: int) -> bool:
-    """Return whether a number such as 3.12 or 1,912 goes on before or after a stretch."""
+    """Return whether a number such as 3.12, 1,912 or -12 goes on before or after a stretch."""
     before = text[max(start - 2, 0) : start]
     is_group = _AFTER_COMMA.match(before) and _GROUP.match(text, start)
-    if text[start].isdigit() and (_AFTER_POINT.match(before) or is_group):
+    is_rest = _AFTER_POINT.match(before) or _AFTER_SIGN.search(before) or is_group
+    if text[start].isdigit() and is_rest:
         return True
     return text[end - 1].isdigit() and _MORE_OF_NUMBER.match(text, end) is not None
 
