@@ -434,13 +434,20 @@ def parse_url(text: str) -> httpx.URL:
     return url.copy_with(fragment=None)
 
 
+_NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+
+
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds of a Retry-After header, a number or an HTTP date; None without one.
 
-    Gateways send fractions, too, which the standard does not know.
+    Gateways send fractions, too, which the standard does not know. Azure's milliseconds are more
+    exact than its seconds.
     """
+    milliseconds = headers.get("retry-after-ms", "").strip()
+    if _NUMBER.fullmatch(milliseconds):
+        return float(milliseconds) / 1000
     text = headers.get("retry-after", "").strip()
-    if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text):
+    if _NUMBER.fullmatch(text):
         return float(text)
     try:
         return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())

@@ -454,6 +454,8 @@ def test_retry_after_reads_seconds_and_dates() -> None:
     assert later is not None
     assert later > 1e9
     assert retry_after({}) is None
+    assert retry_after({"retry-after-ms": "250", "retry-after": "1"}) == 0.25
+    assert retry_after({"retry-after-ms": "soon", "retry-after": "1"}) == 1
 
 
 def test_what_is_not_http_is_rubbish(serve: Serve) -> None:
