@@ -375,6 +375,11 @@ UNNAMED = ("LABEL_0", "LABEL_1")
 
 def _labels(spec: ModelSpec, settings: Settings, config: Mapping[str, Any]) -> tuple[str, ...]:
     named = {int(number): name for number, name in (config.get("id2label") or {}).items()}
+    if sorted(named) != [*range(len(named))]:
+        raise MisconfiguredError(
+            f"{spec.name}: `id2label` in config.json numbers its labels {sorted(named)}. Number "
+            f"them from 0 to {len(named) - 1}, in the order of the model's logits."
+        )
     in_config = tuple(named[number] for number in sorted(named))
     given = spec.labels or settings.labels or in_config or UNNAMED
     labels = tuple(label_text(name) or str(name) for name in given)  # 0 may be a label's name

@@ -217,6 +217,13 @@ def test_the_labels_are_those_of_the_task(folder):
     refused(folder, "2 labels are named, but the model has 3")
 
 
+@pytest.mark.parametrize("numbers", ["013", "123"])
+def test_labels_are_numbered_by_the_logits(folder, numbers):
+    names = ("entailment", "neutral", "contradiction")
+    change(folder, id2label=dict(zip(numbers, names, strict=True)))
+    refused(folder, "id2label")
+
+
 @pytest.mark.parametrize(
     ("values", "words"),
     [
