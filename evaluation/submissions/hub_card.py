@@ -48,7 +48,9 @@ def read_card(source: str, revision: str = "") -> dict[str, str]:
         return fields_of(members(strict_json(reply.body), "The answer"))
     except (EndpointError, Hanging) as error:
         message = _("The hub cannot be asked now (%(why)s). Fill the card in yourself.")
-        raise Invalid(message % {"why": str(error) or HANGS}, field="source") from None
+        raise Invalid(
+            message % {"why": str(error).removeprefix("The target ") or HANGS}, field="source"
+        ) from None
 
 
 def fields_of(told: Mapping[str, Any]) -> dict[str, str]:

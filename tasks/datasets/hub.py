@@ -234,7 +234,8 @@ def _asked(url: str, what: str, most: int, headers: Headers = ()) -> Reply:
             payload=None, retry=IDEMPOTENT, headers=headers,
         )  # fmt: skip
     except EndpointError as error:
-        raise FileError(f"The hub cannot be read now: {error}") from None
+        words = str(error).replace("The target", "It")
+        raise FileError(f"The hub cannot be read now. {words} Try again later.") from None
     if reply.status in (401, 403):
         raise FileError(CLOSED.format(what=what))
     if reply.status == 404:
