@@ -27,6 +27,7 @@ from evaluation.contract import Answer, Beat, Ending, InvalidOutput, Outcome, Ru
 from evaluation.inference.elsewhere import answer_lines, lines_of
 from evaluation.inference.exchange import Answers, Sent, UnknownId, answers_for
 from evaluation.sandbox.choose import has_engine, runner_for
+from evaluation.sandbox.cures import LOG, cure_of_log
 from evaluation.sandbox.limits import Limits
 from evaluation.sandbox.logs import visible
 from evaluation.sandbox.monitor import Runner
@@ -44,6 +45,12 @@ SHOWN = 200  # characters of a line that does not fit
 NO_ENGINE = (
     "No container engine answers. Start Docker or set DOCKER_HOST. Folders of weights also run "
     "with --runner process."
+)
+
+
+ENDED_EARLY = (
+    "It ended with exit code 0 before that: read every line of the examples, write a line for each "
+    "to standard output, and flush it."
 )
 
 
@@ -130,10 +137,16 @@ def answer_five(
         raise Away(ending.sentence)
     if ending.outcome != Outcome.OK:
         hit = f" Limit: {ending.limit}; measured: {ending.measured}." if ending.limit else ""
-        raise Refused(f"{ending.sentence}{hit}", ending.outcome, ending.log)
+        sentence = f"{ending.sentence}{hit}"
+        if ending.outcome == Outcome.MODEL_ERROR and (cure := cure_of_log(ending.log)):
+            sentence = f"{sentence.removesuffix(LOG)} {cure}"
+        raise Refused(sentence, ending.outcome, ending.log)
     warning = ""
     if missing := answers.missing() - answers.unanswered.total():
-        problems.add(f"{missing} of {len(inputs)} examples have no answer.")
+        problems.add(
+            f"{missing} of {len(inputs)} examples have no answer. "
+            f"{cure_of_log(ending.log) or ENDED_EARLY}"
+        )
     else:
         try:
             warning = answers.end()  # odd answers are wrong ones, and no reason to refuse a model

@@ -100,7 +100,8 @@ class Limits:
             raise Exceeded(
                 Ending(
                     Outcome.OUTPUT_TOO_LARGE,
-                    sentence="The model wrote more to standard output than its answers may take.",
+                    sentence="The model wrote more to standard output than its answers may take. "
+                    "Write a line for each example there, and all else to standard error.",
                     limit=_size(self.output_bytes),
                     measured=f"more, after {lines} lines",
                 )
@@ -114,7 +115,8 @@ class Limits:
             raise Exceeded(
                 Ending(
                     Outcome.TIMEOUT,
-                    sentence="The model had not finished when its time was over.",
+                    sentence="The model had not finished when its time was over. Answer in "
+                    "batches, load the model once, and flush each answer; or submit a smaller one.",
                     limit=f"{self.seconds:g} seconds",
                     measured=f"{answers} answers by then",
                 )
@@ -124,7 +126,8 @@ class Limits:
         """The end of a model that needed too much memory."""
         return Ending(
             Outcome.OOM,
-            sentence="The model needed more memory than it may use.",
+            sentence="The model needed more memory than it may use. Load it once, in 16 "
+            "bits, and answer in smaller batches; or submit a smaller one.",
             limit=_size(self.memory_bytes),
             measured=f"more, after {answers} answers",
         )

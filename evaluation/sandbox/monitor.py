@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 
 from evaluation.contract import Beat, Ending, InvalidOutput, Outcome, Runnable, Take
 from evaluation.heartbeat import BEAT_SECONDS, during
+from evaluation.sandbox.cures import cure_of_code
 from evaluation.sandbox.harness import singles
 from evaluation.sandbox.limits import Exceeded, Limits
 from evaluation.sandbox.logs import Tail
@@ -108,7 +109,7 @@ class Monitor:
         last = self.tail.text().strip().rpartition("\n")[2]
         if self.trusted and code == 1 and last:
             return Ending(Outcome.MODEL_ERROR, sentence=last[:500])
-        return Ending(Outcome.MODEL_ERROR, sentence=f"{_meaning(code)} Its log may say why.")
+        return Ending(Outcome.MODEL_ERROR, sentence=f"{_meaning(code)} {cure_of_code(code)}")
 
     def _answers(self, lines: Iterator[bytes]) -> None:
         count = 0

@@ -2,7 +2,9 @@
 
 import copy
 import inspect
-from collections.abc import Callable, Mapping
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,10 @@ SPECIAL = ["w_", "<unk>", "<eos>", "<pad>", "<sep>", "<cls>"]  # the first is an
 VOCABULARY = {token: number for number, token in enumerate([*SPECIAL, *WORDS])}
 LABELS = ("positive", "negative", "neutral")
 PLACES = 64
+CHANCE = random.Random(3)
+COUNTS = (1, 2, 3, 3, 5, 8, 13, 20, 30, 61, 70, 150)
+TEXTS = [" ".join(CHANCE.choices(WORDS, k=count)) for count in COUNTS]
+CLOSE = 1e-3
 SIZES = {
     "vocab_size": len(VOCABULARY),
     "hidden_size": 32,
@@ -211,3 +217,31 @@ def reference(folder: Path, limit: int, *, cut: str = "only_first") -> Callable[
         return list(logits.softmax(-1).tolist())
 
     return chances
+
+
+def example_lines(rows: Sequence[Mapping[str, str]]) -> list[bytes]:
+    """The lines that a submission reads."""
+    return [
+        json.dumps({"id": str(number), "inputs": row}).encode() + b"\n"
+        for number, row in enumerate(rows)
+    ]
+
+
+def chances_of(answers: Sequence[bytes]) -> list[list[float]]:
+    """The chances in lines of answers, in the order of the examples."""
+    told = [json.loads(line) for part in answers for line in part.splitlines()]
+    told.sort(key=lambda answer: int(answer["id"]))
+    return [[answer["prob"][label] for label in LABELS] for answer in told]
+
+
+def check_close(
+    row: str, found: Sequence[Sequence[float]], wanted: Sequence[Sequence[float]]
+) -> None:
+    """Print the largest difference of a row of the table, and bound it."""
+    difference = max(
+        abs(one - other)
+        for got, alone in zip(found, wanted, strict=True)
+        for one, other in zip(got, alone, strict=True)
+    )
+    print(f"{row:60} {difference:.0e}")
+    assert difference < CLOSE

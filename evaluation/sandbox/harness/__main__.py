@@ -30,7 +30,7 @@ def main() -> int:
                 out.write(part)
                 out.flush()
         except ServingError as error:
-            print(error, file=sys.stderr)
+            print(" ".join(str(error).split()), file=sys.stderr)  # the last line is shown
             return 1
     return 0
 

@@ -6,7 +6,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from .arrays import arrays_of, cut, packed_rows, run_in_parts
 from .codecs import Logits, Piece
-from .errors import CannotExportError, MisconfiguredError
+from .errors import CannotExportError, MisconfiguredError, first_words
 from .spec import HEADS, LOOKS, SPAN, WRITES, ModelFolder, ModelSpec, PictureSettings
 from .tokens import Tokens, keep_tokens, kept_tokens, read_tokens
 from .trial import Trial, settle, torch_run, try_alone
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+SAVE = "model.save_pretrained(folder); tokenizer.save_pretrained(folder)."
 ALIKE = 1.05  # on a CPU padding costs what tokens cost
 
 
@@ -162,24 +163,42 @@ def read_model(spec: ModelSpec, folder: ModelFolder, precision: Any) -> Any:
             trust_remote_code=False,
             dtype=precision,
             output_loading_info=True,
+            ignore_mismatched_sizes=True,  # they are refused below, by name
         )
     except Exception as error:  # transformers raises many kinds
-        raise MisconfiguredError(f"{spec.name}: cannot load {folder.path}: {error}") from error
-    if found["missing_keys"]:  # transformers fills them by chance
-        missing = ", ".join(sorted(found["missing_keys"])[:3])
         raise MisconfiguredError(
-            f"{spec.name}: the weights lack {missing}, so it would answer by chance. Was it "
-            "saved without its head?"
-        )
+            f"{spec.name}: cannot load {folder.path}: {first_words(error)} Save it "
+            f"again with transformers {version('transformers')}: {SAVE}"
+        ) from error
+    _check_complete(spec.name, found)
     if folder.labels is not None and model.config.num_labels != len(folder.labels):
         raise MisconfiguredError(
-            f"{spec.name}: {len(folder.labels)} labels are named, but the model has "
-            f"{model.config.num_labels}."
+            f"{spec.name}: {len(folder.labels)} labels are named, but its head has "
+            f"{model.config.num_labels} outputs. Name one label for each, in `labels` of "
+            "dynabench.json or `id2label` of config.json, or train a head of the task's labels."
         )
     # safetensors leaves weights as pages of their file, which nobody's memory is charged for.
     for parameter in model.parameters():
         parameter.data = parameter.data.clone()
     return model
+
+
+def _check_complete(name: str, found: Mapping[str, Any]) -> None:
+    """Raise MisconfiguredError for weights that transformers filled by chance."""
+    if found["missing_keys"]:
+        missing = ", ".join(sorted(found["missing_keys"])[:3])
+        raise MisconfiguredError(
+            f"{name}: the weights lack {missing}, so it would answer by chance. Was it saved "
+            "without its head? Load it with the class that it was trained with, and save it: "
+            f"{SAVE}"
+        )
+    if found["mismatched_keys"]:
+        key, stored, described = sorted(found["mismatched_keys"])[0]
+        raise MisconfiguredError(
+            f"{name}: {key} has the shape {[*stored]} in the weights, but config.json describes "
+            f"{[*described]}. Weights and configuration must be of one model, with a head of as "
+            f"many outputs as there are labels; save both together: {SAVE}"
+        )
 
 
 def logits_of(model: Any, folder: ModelFolder) -> "torch.nn.Module":

@@ -115,3 +115,9 @@ class DeadlineError(ServingError):
 
     status = 504
     code = "deadline"
+
+
+def first_words(error: Exception) -> str:
+    """Return the first line of what a library raised, cut, so that a cure behind it is read."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0][:200].rstrip(" .") + "."

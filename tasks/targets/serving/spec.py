@@ -331,7 +331,8 @@ def _kind_of(spec: ModelSpec, config: Mapping[str, Any]) -> str:
     raise MisconfiguredError(
         f"{spec.name}: architecture {architecture or 'unknown'!r} is no classifier of texts or "
         "pictures, no extractive question answerer, no ViLT for questions on pictures and no "
-        "language model."
+        "language model. Save it by its class, such as AutoModelForSequenceClassification, or "
+        "submit an image."
     )
 
 
@@ -384,9 +385,14 @@ def _labels(spec: ModelSpec, settings: Settings, config: Mapping[str, Any]) -> t
     given = spec.labels or settings.labels or in_config or UNNAMED
     labels = tuple(label_text(name) or str(name) for name in given)  # 0 may be a label's name
     if len(labels) < 2 or len(set(labels)) != len(labels):
-        raise MisconfiguredError(f"{spec.name}: needs two or more different labels, not {labels}.")
+        raise MisconfiguredError(
+            f"{spec.name}: needs two or more different labels, not {', '.join(labels)}. "
+            "Name them in the order of the logits: `labels` in dynabench.json, or `id2label` in "
+            "config.json. A head of one output is a regression, which is not scored."
+        )
     if in_config and len(in_config) != len(labels):
         raise MisconfiguredError(
-            f"{spec.name}: {len(labels)} labels are named, but the model has {len(in_config)}."
+            f"{spec.name}: {len(labels)} labels are named, but the model has {len(in_config)}. "
+            "Name one for each, in the order of the logits: `labels` in dynabench.json."
         )
     return labels

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
@@ -10,7 +11,7 @@ from tokenizers.models import WordLevel
 
 from .capacity import LONGEST, UNLIMITED, bare_model, input_names, padding_id, token_limit
 from .codecs import Codec, Side, codec_for
-from .errors import MisconfiguredError
+from .errors import MisconfiguredError, first_words
 from .spec import HEADS, LOOKS, ModelFolder, ModelSpec
 
 PICTURE_TOKENS = 512  # of a question on a picture, for tokenizers that name no limit
@@ -59,8 +60,8 @@ def read_tokens(spec: ModelSpec, model: ModelFolder) -> Tokens:
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **how)
     except Exception as error:  # transformers raises many kinds
         raise MisconfiguredError(
-            f"{spec.name}: no tokenizer in {folder}: {error} Save the model's own there: "
-            "tokenizer.save_pretrained(folder)."
+            f"{spec.name}: no tokenizer in {folder}: {first_words(error)} Save the model's own "
+            "there: tokenizer.save_pretrained(folder)."
         ) from error
     if not tokenizer.is_fast:
         raise MisconfiguredError(
@@ -77,8 +78,9 @@ def read_tokens(spec: ModelSpec, model: ModelFolder) -> Tokens:
         bare = bare_model(getattr(transformers, HEADS[model.kind]), folder)
     except Exception as error:  # transformers raises many kinds
         raise MisconfiguredError(
-            f"{spec.name}: config.json describes no model that can be made: {error} "
-            "Save it again: model.save_pretrained(folder)."
+            f"{spec.name}: config.json describes no model that transformers "
+            f"{version('transformers')} can make: {first_words(error)} Save it again with that "
+            "version, model.save_pretrained(folder), or submit an image."
         ) from error
     return Tokens(
         tokenizer=tokenizer.backend_tokenizer,

@@ -15,7 +15,7 @@ import numpy as np
 
 from .arrays import arrays_of, cut, run_in_parts
 from .codecs import Codec, Logits, Piece, codec_for
-from .errors import BadRequestError, MisconfiguredError
+from .errors import BadRequestError, MisconfiguredError, first_words
 from .spec import ModelFolder
 from .tokens import Fill, Tokens
 
@@ -138,7 +138,8 @@ def _alone(name: str, run: Run, row: Piece) -> Logits:
         (found,) = run([row])
     except Exception as error:  # whatever the code of an architecture raises
         raise MisconfiguredError(
-            f"{name}: it fails on a text of {len(row)} tokens: {_said(error)} If shorter texts "
+            f"{name}: it fails on a text of {len(row)} tokens: {type(error).__name__}: "
+            f"{first_words(error)} If shorter texts "
             'work, it has fewer positions than its tokenizer says: write "max_length" in '
             "dynabench.json, or model_max_length in tokenizer_config.json. Otherwise save model "
             "and tokenizer again; model(**tokenizer(text)) must work."
@@ -150,11 +151,6 @@ def _alone(name: str, run: Run, row: Piece) -> Logits:
             "model(**tokenizer(text)) before you save it."
         )
     return found
-
-
-def _said(error: Exception) -> str:
-    first = str(error).strip().splitlines()[:1]
-    return f"{type(error).__name__}: {first[0][:200] if first else 'no message'}."
 
 
 def _rows(folder: ModelFolder, tokens: Tokens, limit: int, longest: int) -> list[Piece]:

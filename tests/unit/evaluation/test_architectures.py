@@ -7,7 +7,6 @@ take seconds each: a few of them here, all with ARCHITECTURES=all, and some in t
 
 import json
 import os
-import random
 import shutil
 import time
 from collections.abc import Sequence
@@ -25,12 +24,17 @@ from evaluation.sandbox.process import ProcessRunner
 from evaluation.training import fine_tune
 from tasks.targets.serving.registry import ServedModel
 from tasks.targets.serving.spec import ModelSpec
-from tests.support.architectures import ARCHITECTURES, LABELS, WORDS, make_model, reference
+from tests.support.architectures import (
+    ARCHITECTURES,
+    LABELS,
+    TEXTS,
+    chances_of,
+    check_close,
+    example_lines,
+    make_model,
+    reference,
+)
 
-CLOSE = 1e-3
-CHANCE = random.Random(3)
-SIZES = (1, 2, 3, 3, 5, 8, 13, 20, 30, 61, 70, 150)
-TEXTS = [" ".join(CHANCE.choices(WORDS, k=size)) for size in SIZES]
 PAIRS = [(text, TEXTS[number % 4]) for number, text in enumerate(TEXTS)]
 EVERY = [*ARCHITECTURES]
 IN_PAIRS = ["bert", "roberta", "xlnet", "deberta-v2", "funnel", "fnet", "llama", EVERY[1]]
@@ -76,33 +80,10 @@ def spread(values: Sequence[float]) -> float:
     return max(values) - min(values)
 
 
-def check(row: str, found: Chances, wanted: Chances) -> None:
-    difference = max(
-        abs(one - other)
-        for got, alone in zip(found, wanted, strict=True)
-        for one, other in zip(got, alone, strict=True)
-    )
-    print(f"{row:60} {difference:.0e}")
-    assert difference < CLOSE
-
-
-def lines(rows: Sequence[dict[str, str]]) -> list[bytes]:
-    return [
-        json.dumps({"id": str(number), "inputs": row}).encode() + b"\n"
-        for number, row in enumerate(rows)
-    ]
-
-
-def chances_of(answers: Sequence[bytes]) -> Chances:
-    told = [json.loads(line) for part in answers for line in part.splitlines()]
-    told.sort(key=lambda answer: int(answer["id"]))
-    return [[answer["prob"][label] for label in LABELS] for answer in told]
-
-
 def submitted(folder: Path, rows: Sequence[dict[str, str]]) -> Chances:
     model = Runnable(fields=tuple(rows[0]), output="label", labels=LABELS)
     asked = arguments.read(arguments.written(model, folder=str(folder), inputs="-", threads=2))
-    return chances_of([*all_answers(lines(rows), load(asked))])
+    return chances_of([*all_answers(example_lines(rows), load(asked))])
 
 
 def served(folder: Path, place: Path, backend: str, rows: Sequence[dict[str, str]]) -> Any:
@@ -121,15 +102,15 @@ def test_a_submission_and_a_target_answer_as_the_model_alone(
     name: str, made: Made, tmp_path: Path
 ) -> None:
     rows = [{"text": text} for text in TEXTS]
-    check(f"{name}, submission", submitted(made.folder(name), rows), made.alone(name))
+    check_close(f"{name}, submission", submitted(made.folder(name), rows), made.alone(name))
     found, _ = served(made.folder(name), tmp_path, "torch", rows)
-    check(f"{name}, torch", found, made.alone(name))
+    check_close(f"{name}, torch", found, made.alone(name))
 
 
 @pytest.mark.parametrize("name", EVERY if HAS_ALL else IN_PAIRS)
 def test_pairs_are_answered_as_the_model_alone(name: str, made: Made) -> None:
     rows = [{"premise": one, "hypothesis": other} for one, other in PAIRS]
-    check(f"{name}, pairs", submitted(made.folder(name), rows), made.alone(name, pairs=True))
+    check_close(f"{name}, pairs", submitted(made.folder(name), rows), made.alone(name, pairs=True))
 
 
 @pytest.mark.parametrize("fields", [("hypothesis", "premise"), ("claim", "source")])
@@ -141,13 +122,13 @@ def test_a_model_gets_its_fields_in_the_order_that_its_folder_names(
     names = ("source", "claim") if "claim" in fields else ("premise", "hypothesis")
     rows = [dict(zip(names, pair, strict=True)) for pair in PAIRS]
     ask = reference(folder, ARCHITECTURES["roberta"].limit, cut="only_second")
-    check("roberta, fields exchanged", submitted(folder, rows), [ask(b, a) for a, b in PAIRS])
+    check_close("roberta, fields exchanged", submitted(folder, rows), [ask(b, a) for a, b in PAIRS])
 
 
 @pytest.mark.parametrize("name", SLOW)
 def test_a_target_on_onnx_answers_as_the_model_alone(name: str, made: Made, tmp_path: Path) -> None:
     found, info = served(made.folder(name), tmp_path, "onnx", [{"text": text} for text in TEXTS])
-    check(f"{name}, {info['fingerprint']['backend']}", found, made.alone(name))
+    check_close(f"{name}, {info['fingerprint']['backend']}", found, made.alone(name))
 
 
 @pytest.mark.parametrize("name", SLOW)
@@ -155,12 +136,12 @@ def test_a_submission_in_a_process_answers_as_the_model_alone(
     name: str, made: Made, tmp_path: Path
 ) -> None:
     inputs = tmp_path / "examples.jsonl"
-    inputs.write_bytes(b"".join(lines([{"text": text} for text in TEXTS])))
+    inputs.write_bytes(b"".join(example_lines([{"text": text} for text in TEXTS])))
     model = Runnable(made.folder(name), fields=("text",), output="label", labels=LABELS)
     answers: list[bytes] = []
     ending = ProcessRunner().run(model, inputs, Limits(), take=answers.append, beat=lambda: None)
     assert ending.outcome == Outcome.OK, ending.sentence
-    check(f"{name}, process", chances_of(answers), made.alone(name))
+    check_close(f"{name}, process", chances_of(answers), made.alone(name))
 
 
 @pytest.mark.parametrize("name", TRAINED)
@@ -181,8 +162,10 @@ def test_what_is_trained_from_it_answers_as_the_trained_model_alone(
     wanted = [ask(text) for text in TEXTS]
     reading = fine_tune.Reading("sequence-classification", LABELS, None)
     told = fine_tune.answers(tmp_path / "trained", rows, reading)
-    check(f"{name}, training", [[one.prob[label] for label in LABELS] for one in told], wanted)
-    check(f"{name}, trained", submitted(tmp_path / "trained", rows_of(rows)), wanted)
+    check_close(
+        f"{name}, training", [[one.prob[label] for label in LABELS] for one in told], wanted
+    )
+    check_close(f"{name}, trained", submitted(tmp_path / "trained", rows_of(rows)), wanted)
 
 
 def rows_of(rows: Sequence[dict[str, str]]) -> list[dict[str, str]]:

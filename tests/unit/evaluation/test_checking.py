@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from evaluation.contract import Ending, Outcome, Runnable
 from evaluation.inference import precheck
-from evaluation.inference.precheck import NO_ENGINE
+from evaluation.inference.precheck import ENDED_EARLY, NO_ENGINE, Refused, answer_five
+from evaluation.sandbox.cures import LOG
+from evaluation.sandbox.limits import Limits
 from tasks.config.loading import load_config
 from tasks.services import OFFICIAL
 from tests.support.serving_models import tiny_model
@@ -168,3 +171,31 @@ def test_it_needs_no_django_and_for_folders_no_docker(config, inputs, tmp_path, 
     report, told = done.stdout.splitlines()
     assert "config.json is missing" in report
     assert told.split() == ["1", *(["docker"] * (not hidden))]
+
+
+class Ended:
+    """A runner whose model ends so, without an answer."""
+
+    name = "stub"
+
+    def __init__(self, ending: Ending) -> None:
+        self.ending = ending
+
+    def run(self, *_: object, **__: object) -> Ending:
+        return self.ending
+
+
+@pytest.mark.parametrize(
+    ("ending", "named"),
+    [
+        (Ending(Outcome.MODEL_ERROR, sentence=f"Ended. {LOG}", log="Permission denied"), "65534"),
+        (Ending(Outcome.MODEL_ERROR, sentence=f"Ended. {LOG}", log="ValueError"), LOG),
+        (Ending(Outcome.OK), ENDED_EARLY),
+        (Ending(Outcome.OK, log="getaddrinfo failed"), "no network"),
+    ],
+)
+def test_a_model_that_ends_early_is_refused_with_a_cure(ending, named, tmp_path):
+    task, rows = load_config(NLI.read_text()), [{"premise": "a", "hypothesis": "b"}] * 5
+    with pytest.raises(Refused) as refused:
+        answer_five(task, Runnable(), Ended(ending), rows, Limits(), tmp_path, lambda: None)
+    assert named in str(refused.value)

@@ -173,3 +173,13 @@ def test_a_graph_that_answers_differently_is_not_served(
     spec = ModelSpec("m", str(gpt2))
     with pytest.raises(CannotExportError):
         backends.export_onnx(spec, open_folder(spec), exports=tmp_path / "exports")
+
+
+@pytest.mark.parametrize(("part", "rows"), [("score.weight", 2), ("transformer.wpe.weight", 32)])
+def test_weights_of_other_shapes_than_the_configuration_are_refused_by_name(
+    part: str, rows: int, gpt2: Path
+) -> None:
+    change_weights(gpt2, lambda name, values: values[:rows].clone() if name == part else values)
+    told = refusal(gpt2)
+    assert part in told
+    assert f"[{rows}, 32]" in told
