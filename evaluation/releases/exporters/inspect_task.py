@@ -79,7 +79,7 @@ def text_scorer(language: str) -> Scorer:
     """SQuAD's F1 and EM of the first line that the model writes after its thoughts."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        said = next(iter(without_thoughts(state.output.completion).text.splitlines()), "")
+        said = without_thoughts(state.output.completion).text.split("\n", 1)[0]
         return Score(value=text_scores(said, target.text, language), answer=said)
 
     return score
