@@ -127,9 +127,20 @@ def _nested(flat: Record) -> Record:
         "vectors": vectors,
         "responses": {name: _responses(name, one) for name, one in told["responses"].items()},
         "suggestions": {
-            name: one for name, one in told["suggestion"].items() if one.get("value") is not None
+            name: {**one, "value": _suggested(one["value"], told["responses"].get(name, {}))}
+            for name, one in told["suggestion"].items()
+            if one.get("value") is not None
         },
     }
+
+
+def _suggested(value: Any, responses: Mapping[str, Any]) -> Any:
+    """The value of a suggestion; null where it may be the number of a label.
+
+    `to_datasets` numbers the labels that are suggested, and does not say which is which.
+    """
+    is_rating = any(isinstance(one, int) for one in responses.get("value") or ())
+    return None if isinstance(value, int) and not is_rating else value
 
 
 def _responses(question: str, lists: Mapping[str, Any]) -> list[Record]:
@@ -211,7 +222,7 @@ def _prediction(suggestions: Any, left: Left, asked: Container[str]) -> Record |
     for question, said in given.items():
         value = checked(said, {}, TITLE, f"suggestions.{question}").get("value")
         if isinstance(value, bool) or not isinstance(value, str | int):
-            left["suggestions that are neither text nor number"] += 1
+            left["suggestions that are neither a text nor a rating"] += 1
             continue
         model = said.get("agent") or "argilla"
         return {"model": model, "label": said_of(value), "probs": None}

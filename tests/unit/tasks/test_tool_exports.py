@@ -215,6 +215,20 @@ def test_argillas_flat_records_tell_who_submitted(tmp_path):
         assert (labels(second), second.row["model_prediction"]) == ([], None)
 
 
+@pytest.mark.parametrize(
+    ("suggested", "said", "label"),
+    [(1, ["good"], None), (1, None, None), (1, [3], "1"), ("bad", ["good"], "bad")],
+)
+def test_numbers_of_labels_that_argilla_suggests_are_no_labels(of, suggested, said, label):
+    people = {"users": ["u1"], "status": ["submitted"]} if said else {}
+    more = {f"tone.responses.{name}": one for name, one in people.items()}
+    record = {**FLAT, "tone.responses.users": None, "tone.responses.status": None, **more}
+    record |= {"tone.responses": said, "tone.suggestion": suggested}
+    [row], _ = of("argilla", [record], "a.jsonl")
+    found = row["model_prediction"]
+    assert (found and found["label"]) == label
+
+
 def test_argillas_lists_that_do_not_fit_are_refused(of):
     short = {**FLAT, "tone.responses.users": ["u1"]}
     wrong(of("argilla", [short], "a.json"), "tone.responses")
