@@ -57,8 +57,9 @@ def lines_of(path: Path, most: int = LINE_BYTES) -> Iterator[bytes]:
 def is_of_harness(path: Path) -> bool:
     """Whether the first line that is not empty is a logged sample of lm-evaluation-harness."""
     try:
-        first = orjson.loads(next(filter(bytes.strip, lines_of(path, HARNESS_BYTES)), b""))
-    except (orjson.JSONDecodeError, InvalidOutput):
+        # The harness writes NaN where a model gave none, which strict JSON does not know.
+        first = json.loads(next(filter(bytes.strip, lines_of(path, HARNESS_BYTES)), b""))
+    except (ValueError, RecursionError, InvalidOutput):
         return False
     return isinstance(first, dict) and {"doc", "filtered_resps"} <= first.keys()
 

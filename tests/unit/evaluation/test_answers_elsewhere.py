@@ -141,6 +141,13 @@ def test_the_line_that_does_not_fit_is_named_and_nothing_is_kept(tmp_path, secon
         keep_predictions(NLI, ["a", "b"], path, tmp_path / "kept")
 
 
+def test_a_log_that_begins_without_a_number_is_a_log(tmp_path):
+    """The harness writes NaN, which is no JSON, where the model gave no likelihood."""
+    path = harness(tmp_path, chosen("a", float("nan"), -2, -3))
+    with pytest.raises(Refused, match='Line 1: "filtered_resps"'):
+        keep_predictions(NLI, ["a"], path, tmp_path / "kept")
+
+
 @pytest.mark.parametrize(
     ("row", "said"),
     [
