@@ -147,8 +147,10 @@ def _vote(
         left[UNANSWERED] += 1
         return None
     control, said, result = found
-    meta = result.get("meta")
-    if isinstance(meta, dict) and "judge" in meta and kept:
+    meta = result["meta"] if isinstance(result.get("meta"), dict) else {}
+    if meta.get("text"):
+        left["notes on answers"] += 1
+    if "judge" in meta and kept:
         if not any(_is_same(one, meta["judge"], said) for one in kept):
             left["votes of an export that were changed in Label Studio; they are as exported"] += 1
         return None
@@ -156,7 +158,7 @@ def _vote(
     if not is_verdict:
         asked[control] = None
     who = annotation.get("completed_by")
-    if isinstance(meta, dict) and "judge" in meta:
+    if "judge" in meta:
         who = meta["judge"]
     who = who.get("id") if isinstance(who, dict) else who
     return vote_of(who, said, is_verdict=is_verdict)

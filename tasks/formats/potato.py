@@ -44,7 +44,10 @@ VALUED = {*TYPED, "slider", "number", "select-one", "selection", "rank_order", "
 """Inputs whose value is the answer, whatever it is."""
 FIRST = "label_annotations"
 """Where the first version has answers."""
-INSTEAD = "Export `jsonl` (python -m potato.export --config config.yaml --format jsonl --output .)"
+INSTEAD = (
+    "Export `jsonl` (python -m potato.export --config config.yaml --format jsonl --output .), or "
+    "of Potato's first version give the output folder"
+)
 Question = tuple[str, str]
 """Where answers stand in a record, and the question's name."""
 MARKED = ("spans", "links", "span_annotations", "link_annotations")
@@ -259,9 +262,10 @@ FORMAT = Format(
     TITLE,
     row,
     read,
-    files=rf"^(?!(.*/)?[^/]*({_HOUSEKEEPING})).*"
-    r"(\.jsonl(\.gz)?|(^|/)(?![^/]*(annotat|config|state|schema|survey|package))[^/]+\.(csv|tsv|json))$",
-    answers=r"(^|/)(annotations|annotated_instances)\.jsonl(\.gz)?$",
+    files=rf"^(?!(.*/)?[^/]*({_HOUSEKEEPING})[^/]*$).*"
+    r"(\.jsonl(\.gz)?|(^|/)annotated_instances\.json"
+    r"|(^|/)(?![^/]*(annotat|config|state|schema|survey|package))[^/]+\.(csv|tsv|json))$",
+    answers=r"(^|/)(annotations\.jsonl|annotated_instances\.jsonl?)(\.gz)?$",
     others=r"(^|/)((annotations|annotated_instances)\.(csv|tsv|parquet)|user_state\.json)$",
     instead=INSTEAD,
     only=only,

@@ -92,6 +92,13 @@ def test_what_is_no_annotation_stays_as_it_is():
     }
 
 
+def test_notes_on_answers_are_counted(tmp_path):
+    noted = {**chosen("tone", "good"), "meta": {"text": ["Really?"]}}
+    task = {"id": 1, "data": {"text": "a"}, "annotations": [{"completed_by": 1, "result": [noted]}]}
+    [line] = lines(written(tmp_path / "a.json", [task]), "label_studio")
+    assert (labels(line), [*line.left.values()]) == ([("1", "good")], [1])
+
+
 def test_a_prediction_for_another_question_is_none(tmp_path):
     task = {
         "id": 1,
@@ -182,6 +189,20 @@ def test_a_whole_project_of_potato_is_read_once(tmp_path):
     written(tmp_path / "annotation_output/pocket/device_visits.json", [])
     [line] = lines(tmp_path, "potato")
     assert (labels(line), line.left) == ([("ann", "good")], {})
+
+
+def test_answers_of_potato_1_in_json_are_lines_for_everybody(tmp_path):
+    record = {"user_id": "ann", "instance_id": "1", "displayed_text": "a",
+              "label_annotations": {"tone": {"good": "tone:::good"}}}  # fmt: skip
+    folder = tmp_path / "agreement study"
+    own = {**record, "id": "1"}
+    written(folder / "ann" / "annotated_instances.jsonl", [own])
+    (folder / "annotated_instances.json").write_text(json.dumps(record))
+    [line] = lines(folder, "potato")
+    assert labels(line) == [("ann", "good")]
+    (folder / "ann" / "annotated_instances.jsonl").unlink()
+    [line] = lines(folder, "potato")
+    assert labels(line) == [("ann", "good")]
 
 
 def test_machines_are_no_people(tmp_path):
