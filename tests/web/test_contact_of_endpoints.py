@@ -14,7 +14,6 @@ from tests.support.chat_models import (  # noqa: F401
 from tests.support.chat_server import chat_server
 from tests.support.submissions import url_of
 
-State = Submission.State
 SECRET = "tarn-of-no-digits-middle-lund"
 
 
@@ -24,23 +23,22 @@ def task(nli):
 
 
 @pytest.mark.parametrize(
-    ("behaviours", "key", "words", "state"),
+    ("behaviours", "key", "words"),
     [
-        ({}, "", "The model `m` does not exist", State.FAILED),
-        ({"m": lambda messages: "neutral"}, "other", "is no API key", State.FAILED),
-        ({"m": lambda messages: 400}, "", "as the test wants", State.FAILED),
-        ({"m": lambda messages: 500}, "", "as the test wants", State.QUEUED),  # it waits
+        ({}, "", "The model `m` does not exist"),
+        ({"m": lambda messages: "neutral"}, "other", "is no API key"),
+        ({"m": lambda messages: 400}, "", "as the test wants"),
     ],
 )
 def test_the_servers_words_reach_who_submitted_it(
-    task, alice, version, client, behaviours, key, words, state
+    task, alice, version, client, behaviours, key, words
 ):
     with chat_server(behaviours) as server:
         server.key = key
         submission = worked(hand_in(task, alice, server, secret=SECRET))
-    assert submission.state == state
-    said = submission.error + submission.message
-    assert words in said
+    assert submission.state == Submission.State.FAILED
+    said = submission.error + submission.log
+    assert words in submission.error
     assert not any(part in said for part in (SECRET[:8], SECRET[-8:]))
     client.force_login(alice)
     assert words in client.get(url_of(submission)).text
