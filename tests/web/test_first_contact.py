@@ -11,6 +11,8 @@ from django.urls import reverse
 
 from dynabench.lib import throttles
 from tasks.models import Generator, TargetModel, TaskMember
+from tasks.targets import first_contact
+from tasks.targets.contact_services import Contact, note_contact
 from tasks.targets.endpoints import openai_chat
 from tasks.targets.first_contact import contact_target
 from tests.support.admin_forms import target_form
@@ -97,17 +99,17 @@ def test_the_admin_asks_when_its_transaction_has_ended(owner, nli, server):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_nothing_is_asked_within_a_transaction(owner, nli, server):
-    seen = []
+@pytest.mark.parametrize("register", [by_page, by_choice, by_admin])
+def test_nothing_is_asked_within_a_transaction(owner, nli, server, register, monkeypatch):
+    seen, ask = [], first_contact.paid_answer
 
-    def answer(messages):
+    def note(*arguments, **named):
         seen.append(connection.in_atomic_block)
-        return "neutral"
+        return ask(*arguments, **named)
 
-    server.behaviours["m"] = answer
-    by_page(owner, nli.task, settings_of(server, "m"))
-    assert len(seen) == 1
-    assert not TargetModel.objects.get().contact_reason
+    monkeypatch.setattr(first_contact, "paid_answer", note)
+    register(owner, nli.task, settings_of(server, "m"))
+    assert seen == [False]
 
 
 def test_models_of_an_arena_are_asked_too(owner, server):
@@ -215,3 +217,20 @@ def test_a_task_that_needs_more_than_texts_asks_what_the_target_is(nli, server, 
     target.options = {"model": "tarn"}
     assert contact_target(target, None).reason == "misconfigured"
     assert not server.seen
+
+
+def test_what_an_old_address_answers_is_not_stored_with_the_new_one(nli):
+    target = scripted_target(nli)
+    TargetModel.objects.update(url="http://elsewhere.test")
+    note_contact(target, Contact("down", "It is away."))
+    target.refresh_from_db()
+    assert target.contact_at is None
+
+
+@pytest.mark.parametrize(("fail", "stored"), [("refused", "down"), ("misconfigured", None)])
+def test_a_refused_text_says_nothing_of_the_target(owner, nli, fail, stored):
+    target = scripted_target(nli, fail=fail)
+    note_contact(target, Contact("down", "It is away."))
+    owner.post(f"/own/nli/targets/{target.pk}/test/", {"premise": "Rain.", "hypothesis": "Wet."})
+    target.refresh_from_db()
+    assert target.contact_reason == (stored or fail)
