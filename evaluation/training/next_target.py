@@ -157,7 +157,9 @@ def open_base(
     for name, key in (("dynabench.json", "labels"), ("config.json", "id2label")):
         path = folder / name
         known = json.loads(path.read_bytes()).get(key) if path.exists() else None
-        labels = tuple(known.values() if isinstance(known, dict) else known or ())
+        if isinstance(known, dict):  # of ten and more the file's order is 0, 1, 10, 2 …
+            known = [known[number] for number in sorted(known, key=int)]
+        labels = tuple(known or ())
         if shape.labels and (names := spelled(labels, shape.labels)):
             return folder, replace(how, labels=names)
     return folder, how

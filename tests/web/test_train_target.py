@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from io import StringIO
 
 import pytest
@@ -16,6 +17,7 @@ from evaluation.sandbox.choose import NoEngine
 from evaluation.seeds import held_out, seed_rows
 from evaluation.task_shape import shape_of
 from evaluation.training import services as trainings
+from evaluation.training.fine_tune import TrainingOptions
 from evaluation.training.next_target import collect, open_base, training_options
 from evaluation.training.services import (
     TrainingRefused,
@@ -216,6 +218,19 @@ def test_a_hub_base_needs_a_commit(task):
     shape = shape_of(task.config)
     with pytest.raises(MisconfiguredError, match="full commit"):
         open_base(run.options, shape, training_options(task, shape, run.options))
+
+
+def test_ten_labels_and_more_are_in_the_order_of_their_numbers(task, tmp_path):
+    """Configurations are sorted as texts: 0, 1, 10, 11, 2 …"""
+    labels = tuple(f"label {letter}" for letter in "abcdefghijkl")
+    named = {str(number): label for number, label in enumerate(labels)}
+    folder = tmp_path / "base"
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes(b"weights")
+    (folder / "config.json").write_text(json.dumps({"id2label": named}, sort_keys=True))
+    shape = replace(shape_of(task.config), labels=labels)
+    options = {"base": str(folder), "revision": ""}
+    assert open_base(options, shape, TrainingOptions())[1].labels == labels
 
 
 def test_labels_stay_in_the_order_of_the_base(task, tmp_path):
