@@ -111,10 +111,12 @@ def row(parts: Sequence[Part], entered: Container[Question] = ()) -> Record:
 
 def only(record: Record, question: str) -> Record:
     """The record without answers to other questions."""
-    key, said = _answers(record)
-    if not key:
-        return record
-    return {**record, key: {name: inputs for name, inputs in said.items() if name == question}}
+    answers = {key: record[key] for key in (*LABELS, *MARKED) if isinstance(record.get(key), dict)}
+    mine = {
+        key: {name: said for name, said in given.items() if name == question}
+        for key, given in answers.items()
+    }
+    return {**record, **mine}
 
 
 def same(record: Record) -> str:

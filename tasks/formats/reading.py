@@ -42,6 +42,8 @@ OPENING, CLOSING = ("start_map", "start_array"), ("end_map", "end_array")
 ENCRYPTED = 1
 PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 ABOUT = (LEFT, FREE, ASKED, NOTED)
+NO_QUESTION = "\0"
+"""The name of no question: answers are not read, whatever they are."""
 Named = tuple[str, Callable[[], IO[bytes]]]
 Found = tuple[str, str, bytes]
 """Where a record stands, the name of its file, and the record as JSON."""

@@ -128,7 +128,16 @@ def test_columns_of_a_tools_file_are_matched_as_the_message_says(nli, tmp_path):
 
 
 def test_a_record_of_a_tool_that_cannot_be_read_is_named(nli, tmp_path):
-    spans = {"result": [{"type": "labels", "from_name": "ner", "value": {}}]}
-    given = labelled(tmp_path / "a.json", {"premise": "Eins."}, annotations=[spans])
-    with pytest.raises(CommandError, match="labels"):
+    given = labelled(tmp_path / "a.json", {"premise": "Eins."}, annotations=[3])
+    with pytest.raises(CommandError, match="annotations"):
         call_command("import_contexts", "nli", *given)
+
+
+def test_whatever_people_answered_in_a_tool_its_texts_are_contexts(nli, tmp_path):
+    spans = {"from_name": "ner", "type": "labels", "value": {"labels": ["PER"]}}
+    choice = {"from_name": "tone", "type": "choices", "value": {"choices": ["a", "b"]}}
+    annotations = [{"completed_by": 1, "result": [spans, choice]}]
+    task = {"id": 1, "data": {"premise": "Snow fell at noon."}, "annotations": annotations}
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps([task]))
+    assert run("nli", path, "--from", "label_studio")[0] == "nli round 1: 1 new, 0 duplicates."

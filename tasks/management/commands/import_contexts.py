@@ -17,7 +17,7 @@ from tasks.contexts.files import Summary
 from tasks.contexts.services import FINISHED, import_contexts, preview_contexts
 from tasks.formats import FORMATS
 from tasks.formats.base import UNKNOWN, Format, Terms
-from tasks.formats.reading import lines_of
+from tasks.formats.reading import NO_QUESTION, lines_of
 from tasks.line_files import FileError
 from tasks.management.datasets import SOURCES, add_dataset_arguments, dataset_of, is_dataset
 from tasks.management.named import no_round, round_of, task_of
@@ -129,7 +129,7 @@ def _shown(path: Path, source: Format, columns: Mapping[str, str]) -> Iterator[d
 
     columns: the column of each field that is taken; empty: all under their own names.
     """
-    for line in lines_of(path, source):
+    for line in lines_of(path, source, NO_QUESTION):
         if line.wrong:
             raise FileError(f"{line.place}: {line.wrong}.")
         if line.row is None:

@@ -82,6 +82,16 @@ def test_of_several_questions_one_is_named(tmp_path, tool):
     assert (labels(none), none.asked) == ([], ())
 
 
+def test_spans_beside_the_question_that_is_named_are_no_answers_to_it(tmp_path):
+    record = {"instance_id": "1", "user_id": "ann", "labels": {"tone": {"good": "good"}},
+              "spans": {"ner": [{"start": 0}]}}  # fmt: skip
+    path = written(tmp_path / "a.jsonl", [{"id": "1", "text": "a"}, record])
+    [line] = lines(path, "potato", "tone")
+    assert labels(line) == [("ann", "good")]
+    [line] = lines(path, "potato", "ner")
+    assert "spans" in line.wrong
+
+
 def test_what_is_no_annotation_stays_as_it_is():
     only = FORMATS["label_studio"].only
     assert only({"annotations": [3, {"result": None}], "predictions": 4}, "q") == {
