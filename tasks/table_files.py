@@ -30,7 +30,7 @@ def read_table(
 
     A .csv has quotes; its cells are parted by commas, or where its first line has none by
     semicolons, tabs or bars, or by what a line `sep=;` before it says. A .tsv has no quotes, but
-    cells that a program quoted are read (`_unquoted`). Empty cells are left out.
+    cells that a program quoted are read (`_unquoted`). Empty cells are left out, and blank lines.
 
     lines: in UTF-8, with LF line ends (`tasks.line_files.unpacked_lines`). ending: csv or tsv.
     """
@@ -39,11 +39,11 @@ def read_table(
         return
     bad: set[int] = set()
     texts = _decoded(lines, bad)
-    first = next(texts, "")
-    skipped = 0
+    first, skipped = _first_of(texts)
     delimiter = _announced(first)
     if delimiter:
-        first, skipped = next(texts, ""), 1
+        first, blank = _first_of(texts)
+        skipped += 1 + blank
     rows = csv.reader(
         chain([first], texts) if first else (),
         delimiter=delimiter or _delimiter_in(first),
@@ -101,7 +101,8 @@ def _tsv_rows(
         try:
             cells = _unquoted(line_text(raw, first=line == 1).rstrip("\n").split("\t"))
             if header is None:
-                header = header_of(_without_empty_end(cells))
+                if any(cell.strip() for cell in cells):
+                    header = header_of(_without_empty_end(cells))
                 continue
         except BadRow as error:
             yield LineError(line, str(error))
@@ -119,6 +120,16 @@ def _decoded(lines: Iterable[bytes], bad: set[int]) -> Iterator[str]:
         except BadRow:
             bad.add(line)
             yield raw.decode("utf-8", "replace")
+
+
+def _first_of(texts: Iterator[str]) -> tuple[str, int]:
+    """The first line that is not blank, or "", and how many blank ones stand before it."""
+    blank = 0
+    for text in texts:
+        if text.strip():
+            return text, blank
+        blank += 1
+    return "", blank
 
 
 def _announced(line: str) -> str:

@@ -166,3 +166,22 @@ def test_half_a_letter_of_utf_16_is_told():
 
 def test_an_endless_line_comes_in_parts():
     assert [len(line) for line in plain_lines([b"x" * 10], 4)] == [4, 4, 2]
+
+
+@pytest.mark.parametrize(
+    ("data", "ending", "line"),
+    [
+        (b"\n \ntext;label\na;b\n", "csv", 4),
+        (b"\n\nsep=;\n\ntext;label\na;b\n", "csv", 6),
+        (b"\xef\xbb\xbf\r\ntext,label\r\na,b\r\n", "csv", 3),
+        (b"\n\t\ntext\tlabel\na\tb\n", "tsv", 4),
+    ],
+)
+def test_blank_lines_may_stand_before_the_header(data, ending, line):
+    (row,) = read(data, ending)
+    assert (row.line, dict(row.values)) == (line, {"text": "a", "label": "b"})
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_a_table_of_blank_lines_has_no_rows(ending):
+    assert read(b"\n\n", ending) == []
