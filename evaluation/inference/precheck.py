@@ -139,7 +139,7 @@ def answer_five(
         hit = f" Limit: {ending.limit}; measured: {ending.measured}." if ending.limit else ""
         sentence = f"{ending.sentence}{hit}"
         if ending.outcome == Outcome.MODEL_ERROR and (cure := cure_of_log(ending.log)):
-            sentence = f"{sentence.removesuffix(LOG)} {cure}"
+            sentence = f"{sentence.removesuffix(LOG).rstrip()} {cure}"
         raise Refused(sentence, ending.outcome, ending.log)
     warning = ""
     if missing := answers.missing() - answers.unanswered.total():

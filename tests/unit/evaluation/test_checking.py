@@ -199,3 +199,4 @@ def test_a_model_that_ends_early_is_refused_with_a_cure(ending, named, tmp_path)
     with pytest.raises(Refused) as refused:
         answer_five(task, Runnable(), Ended(ending), rows, Limits(), tmp_path, lambda: None)
     assert named in str(refused.value)
+    assert "  " not in str(refused.value)
