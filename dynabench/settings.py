@@ -173,7 +173,12 @@ ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
 ACCOUNT_EMAIL_NOTIFICATIONS = True
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
-ACCOUNT_FORMS = {"reset_password": "dynabench.accounts.forms.ResetPasswordForm"}
+ACCOUNT_FORMS = {
+    "login": "dynabench.accounts.forms.LoginForm",
+    "reauthenticate": "dynabench.accounts.forms.ReauthenticateForm",
+    "change_password": "dynabench.accounts.forms.ChangePasswordForm",
+    "reset_password": "dynabench.accounts.forms.ResetPasswordForm",
+}
 ACCOUNT_RATE_LIMITS = {"signup": "20/m/ip", "login": "30/m/ip"}
 ALLAUTH_TRUSTED_PROXY_COUNT = env_int("TRUSTED_PROXY_COUNT", 0)
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]

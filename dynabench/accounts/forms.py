@@ -1,6 +1,8 @@
 """Forms of the account pages."""
 
-from allauth.account.forms import ResetPasswordForm as AllauthResetPasswordForm
+from typing import Any
+
+from allauth.account import forms as allauth_forms
 from allauth.account.models import EmailAddress
 from django import forms
 from django.utils.text import format_lazy
@@ -10,7 +12,29 @@ from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.tokens import LONGEST
 
 
-class ResetPasswordForm(AllauthResetPasswordForm):  # type: ignore[misc]
+class _PasswordForm(forms.Form):
+    """Has its link for a lost password at its end: Tab goes from the address to the password."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in ("password", "oldpassword"):
+            if name in self.fields:
+                self.fields[name].help_text = ""
+
+
+class LoginForm(_PasswordForm, allauth_forms.LoginForm):  # type: ignore[misc]
+    """Signs in by address and password."""
+
+
+class ReauthenticateForm(_PasswordForm, allauth_forms.ReauthenticateForm):  # type: ignore[misc]
+    """Asks for the password again."""
+
+
+class ChangePasswordForm(_PasswordForm, allauth_forms.ChangePasswordForm):  # type: ignore[misc]
+    """Asks for the old and a new password."""
+
+
+class ResetPasswordForm(allauth_forms.ResetPasswordForm):  # type: ignore[misc]
     """Asks for an address to which a link for a new password goes."""
 
     def clean_email(self) -> str:

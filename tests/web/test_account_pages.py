@@ -170,3 +170,4 @@ def test_tab_goes_from_the_address_to_the_password(client):
     places = [page.index(one) for one in ('name="login"', 'name="password"', "/password/reset/")]
     assert places == sorted(places)
     assert page.count("/password/reset/") == 1
+    assert "id_password_helptext" not in page
