@@ -79,7 +79,10 @@ def _ended_by(error: EndpointError, *, has_answered: bool) -> Ending:
 
     A server that never answered in time is away; one that answered others is a slow model.
     """
-    outcome = ENDED_BY.get(error.reason, Outcome.MODEL_ERROR)
+    # Waiting does not help what is permanent, such as a budget of ours that is used up.
+    outcome = (
+        Outcome.MODEL_ERROR if error.permanent else ENDED_BY.get(error.reason, Outcome.MODEL_ERROR)
+    )
     if outcome == Outcome.AWAY or (outcome == Outcome.TIMEOUT and not has_answered):
         return Ending(Outcome.AWAY, sentence=f"The endpoint is away. {error}")
     return Ending(outcome, sentence=f"The endpoint gave no usable answer. {error}")

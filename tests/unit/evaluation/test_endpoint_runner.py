@@ -108,7 +108,7 @@ def test_busy_may_be_said_as_often_as_there_is_time(examples: Path) -> None:
     ("error", "outcome"),
     [
         (EndpointError("no connection", "down"), Outcome.AWAY),
-        (EndpointError("come later", "busy", permanent=True), Outcome.AWAY),
+        (EndpointError("used up", "busy", permanent=True), Outcome.MODEL_ERROR),
         (EndpointError("too slow", "slow"), Outcome.AWAY),
         (EndpointError("no label", "rubbish"), Outcome.INVALID_OUTPUT),
         (EndpointError("the secret", "misconfigured", permanent=True), Outcome.MODEL_ERROR),
