@@ -91,6 +91,10 @@ ARCHITECTURES = {
         limit=4096,
         drops=("max_position_embeddings",),
     ),
+    "ibert": Architecture("ibert", limit=PLACES - 4),
+    "nystromformer": Architecture(
+        "nystromformer", {"num_landmarks": 4, "segment_means_seq_len": 4}
+    ),
     "mpnet": Architecture("mpnet", limit=PLACES - 2),
     "fnet": Architecture("fnet", says={"model_input_names": ["input_ids", "token_type_ids"]}),
     "funnel": Architecture(

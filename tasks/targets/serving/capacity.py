@@ -48,10 +48,13 @@ def token_limit(model: Any, tokenizer: Any) -> int:
     """
     told = tokenizer.model_max_length if tokenizer.model_max_length < UNLIMITED else None
     places = position_count(model)
+    described = getattr(_text_config(model), "max_position_embeddings", None)
+    made_for = described if isinstance(described, int) and described > 0 else None
+    if places and made_for:
+        places = min(places, made_for)  # Nyströmformer's table has two rows more than it numbers
     if told or places:
         return int(min(limit for limit in (told, places) if limit))
-    made_for = getattr(_text_config(model), "max_position_embeddings", None)
-    return made_for if isinstance(made_for, int) and made_for > 0 else LONGEST
+    return made_for or LONGEST
 
 
 def position_count(model: Any) -> int | None:
@@ -60,14 +63,14 @@ def position_count(model: Any) -> int | None:
     RoBERTa's kind counts from the padding's id on, so its first rows belong to no token; OPT's
     kind adds an `offset`.
     """
-    from torch.nn import Embedding
-
     counts = []
     for name, module in model.named_modules():
-        if name.rpartition(".")[2] not in POSITION_TABLES or not isinstance(module, Embedding):
+        table = getattr(module, "weight", None)
+        if name.rpartition(".")[2] not in POSITION_TABLES or table is None:
             continue
-        skipped = 0 if module.padding_idx is None else module.padding_idx + 1
-        counts.append(module.num_embeddings - int(getattr(module, "offset", skipped)))
+        padding = getattr(module, "padding_idx", None)
+        skipped = 0 if padding is None else padding + 1
+        counts.append(table.shape[0] - int(getattr(module, "offset", skipped)))
     return min(counts, default=None)
 
 

@@ -116,7 +116,7 @@ def _check_vocabulary(name: str, logits: "torch.nn.Module", tokens: Tokens) -> N
     """
     special = {id for id, token in tokens.tokenizer.get_added_tokens_decoder().items()}
     ids = set(tokens.tokenizer.get_vocab().values()) - special
-    rows = logits.model.get_input_embeddings().num_embeddings
+    rows = logits.model.get_input_embeddings().weight.shape[0]
     if ids and max(ids) >= rows:
         raise MisconfiguredError(
             f"{name}: the tokenizer has ids up to {max(ids)}, but the model has {rows} rows of "
