@@ -252,12 +252,28 @@ class OpenAIChatEndpoint(JsonEndpoint):
                 if is_plain_refusal and "response_format" in adapted and not needed:
                     changed = replace(habits, dropped=habits.dropped | {"response_format"})
                 if changed == habits:
-                    raise
+                    raise self._cause(refusal, clock) from None
                 habits = changed
             else:
                 _habits[self._server] = habits
                 return reply
         raise misconfigured("The server refused each form in which it was asked.")
+
+    def _cause(self, refusal: Unlike, clock: Clock) -> EndpointError:
+        """Return what refused a request: this text, or the settings, with which all is refused.
+
+        Gateways answer 400 for a wrong key, in words of their own. A server that never took a
+        request, and refuses to list its models in the same words, does not mean the text.
+        """
+        if refusal.reason != "refused" or self._server in _habits or not json.loads(refusal.words):
+            return refusal
+        try:
+            ask_route(self._url, MODELS, lambda path: self.reply("GET", path, None, clock))
+        except Unlike as other:
+            return misconfigured(str(refusal)) if other.words == refusal.words else refusal
+        except EndpointError:
+            pass
+        return refusal
 
     def failure_of(self, reply: Reply) -> EndpointError:
         """See `JsonEndpoint`. The words count, too: gateways answer 400 for a wrong key."""

@@ -248,11 +248,43 @@ def test_each_failure_has_its_own_word(serve: Serve, answer: Any, reason: str) -
     ],
 )
 def test_a_refusal_is_read_by_its_words(serve: Serve, status: int, words: str, reason: str) -> None:
-    server = serve(lambda handler, seen: handler.send({"error": {"message": words}}, status))
+    server = serve(refusing("model", words, status))
     with pytest.raises(EndpointError) as caught:
         ask(chat(server, structured="never"))
     assert caught.value.reason == reason
     assert words[:20] in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        (("No connected db.", 400), "misconfigured"),  # of LiteLLM's proxy, for a wrong key
+        (("No connected db.", 403), "misconfigured"),
+        (("Not here.", 404), "refused"),
+        (("The worker died.", 500), "refused"),
+        (("No more than 5 a day.", 400), "refused"),
+    ],
+)
+def test_what_refuses_its_models_in_the_same_words_means_no_text(
+    serve: Serve, other: tuple[str, int], reason: str
+) -> None:
+    def behave(handler: Handler, seen: Seen) -> None:
+        words, status = ("No connected db.", 400) if seen.method == "POST" else other
+        handler.send({"error": {"message": words}}, status)
+
+    with pytest.raises(EndpointError) as caught:
+        ask(chat(serve(behave), structured="never"))
+    assert caught.value.reason == reason
+
+
+def test_who_took_a_request_before_means_the_text(serve: Serve) -> None:
+    sent = iter([(said("positive"), 200), *[({"error": {"message": "No."}}, 400)] * 2])
+    server = serve(lambda handler, seen: handler.send(*next(sent)))
+    endpoint = chat(server, structured="never")
+    ask(endpoint)
+    with pytest.raises(EndpointError) as caught:
+        ask(endpoint)
+    assert (caught.value.reason, len(server.seen)) == ("refused", 2)
 
 
 def test_a_refusal_is_no_answer(serve: Serve) -> None:
@@ -283,6 +315,9 @@ def refusing(names: str, words: str, status: int) -> Callable[[Handler, Seen], N
     """A server that refuses requests with the parameter, or with a message of the role."""
 
     def behave(handler: Handler, seen: Seen) -> None:
+        if seen.method == "GET":
+            handler.send({"data": [{"id": "chat-1"}]})
+            return
         roles = [message["role"] for message in seen.body["messages"]]
         if names in seen.body or names in roles:
             handler.send({"error": {"message": words}}, status)
