@@ -4,13 +4,14 @@ Servers that call themselves compatible differ: content is a text, a list of par
 stand in fields of several names, and an error may come with status 200. Pure, no Django.
 """
 
+import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tasks.targets.endpoints.answer_reader import without_thoughts
 from tasks.targets.endpoints.answers import members
-from tasks.targets.endpoints.base import EndpointError, Reason, rubbish
+from tasks.targets.endpoints.base import EndpointError, Reason, Usage, rubbish
 from tasks.targets.endpoints.server_words import readable, words_of_error
 
 CUT = ("length", "max_tokens", "model_length")
@@ -208,3 +209,32 @@ def _code(error: Any) -> int:
         if re.fullmatch(r"[45]\d\d", text):
             return int(text)
     return 0
+
+
+def usage_in(answer: Mapping[str, Any]) -> Usage | None:
+    """Tokens of the prompt and of the answer; None where the server does not tell both."""
+    usage = answer.get("usage")
+    if not isinstance(usage, Mapping):
+        return None
+    read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    if not isinstance(read, int) or not isinstance(written, int):
+        return None
+    is_sound = min(read, written) >= 0 and max(read, written) < 10**9
+    return Usage(read, written) if is_sound else None
+
+
+def logprob_in(answer: Mapping[str, Any]) -> float | None:
+    """The sum of the log-probabilities of the tokens of the first choice; None: not told."""
+    told = answer["choices"][0].get("logprobs")
+    tokens = told.get("content") if isinstance(told, Mapping) else None
+    if not isinstance(tokens, list) or not tokens:
+        return None
+    logs = [one.get("logprob") for one in tokens if isinstance(one, Mapping)]
+    known = [float(log) for log in logs if isinstance(log, int | float) and log <= 0]
+    return math.fsum(known) if len(known) == len(tokens) else None
+
+
+def estimated_usage(messages: Sequence[Mapping[str, Any]], text: str) -> Usage:
+    """Of an answer that broke off before its tokens were told: one for four characters."""
+    read = sum(len(str(message["content"])) for message in messages)
+    return Usage(-(-read // 4), -(-len(text) // 4))

@@ -1,7 +1,6 @@
 """The adapter for chat models behind the /chat/completions interface."""
 
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -33,13 +32,20 @@ from tasks.targets.endpoints.chat_routes import (
     without_route,
 )
 from tasks.targets.endpoints.client import JsonEndpoint
-from tasks.targets.endpoints.completions import error_told, read_completion
+from tasks.targets.endpoints.completions import (
+    error_told,
+    estimated_usage,
+    logprob_in,
+    read_completion,
+    usage_in,
+)
 from tasks.targets.endpoints.prompts import delimited, is_conversation
 from tasks.targets.endpoints.server_habits import USUAL, Habits, learn, room_in
 from tasks.targets.endpoints.server_words import error_in, names_settings
 from tasks.targets.endpoints.streams import Deltas, Heard, completion_in
 from tasks.targets.endpoints.transport import (
     CAREFUL,
+    BrokenOff,
     Clock,
     Reply,
     Transport,
@@ -160,16 +166,37 @@ class OpenAIChatEndpoint(JsonEndpoint):
             with self.telling_no_secret():
                 reply = self._ask(payload, clock, deltas)
                 answer = deltas.answer if deltas.has_begun else completion_in(reply.body)
+        except BrokenOff:
+            return self._write_whole(inputs, clock, deltas)
         except EndpointError as error:
             if deltas.has_begun:
-                error.usage = _usage(deltas.told) or _estimated(payload["messages"], deltas.text)
+                error.usage = usage_in(deltas.told) or estimated_usage(
+                    payload["messages"], deltas.text
+                )
             raise
         return replace(self.read(inputs, answer), seconds=clock.used())
+
+    def _write_whole(self, inputs: Mapping[str, Any], clock: Clock, deltas: Deltas) -> Prediction:
+        """Ask once more, without a stream, for an answer whose stream broke off.
+
+        llama.cpp's Python server ends a stream when somebody else asks; whole answers wait there.
+        """
+        payload = self._payload(inputs)
+        spent = usage_in(deltas.told) or estimated_usage(payload["messages"], deltas.text)
+        try:
+            with self.telling_no_secret():
+                answer = completion_in(self._ask(payload, clock).body)
+            prediction = self.read(inputs, answer)
+        except EndpointError as error:
+            error.usage = summed([spent, error.usage])
+            raise
+        usage = summed([spent, prediction.usage])
+        return replace(prediction, usage=usage, seconds=clock.used())
 
     def read(self, item: Mapping[str, Any], sent: Any) -> Prediction:
         """The prediction in a server's reply about an example. Raises EndpointError."""
         answer = members(sent, "The answer")
-        usage = _usage(answer) or Usage(0, 0)
+        usage = usage_in(answer) or Usage(0, 0)
         try:
             return replace(self._answered(item, answer), usage=usage)
         except EndpointError as error:  # it wrote, though nothing of use
@@ -189,7 +216,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
             if isinstance(answer.get(key), str)
         }
         found = self._read(item, completion.text)
-        return replace(found, fingerprint=self._fingerprint(told), logprob=_logprob(answer))
+        return replace(found, fingerprint=self._fingerprint(told), logprob=logprob_in(answer))
 
     def _fingerprint(self, told: Mapping[str, str]) -> dict[str, str]:
         """What answers: the server's words for it, how it is asked and how it is read."""
@@ -450,35 +477,6 @@ def _stops(config: EndpointConfig) -> list[str]:
 def _is_example(one: Any, known: set[str]) -> bool:
     is_whole = isinstance(one, Mapping) and set(one) == known
     return is_whole and all(isinstance(value, str) for value in one.values())
-
-
-def _usage(answer: Mapping[str, Any]) -> Usage | None:
-    """Tokens of the prompt and of the answer; None where the server does not tell both."""
-    usage = answer.get("usage")
-    if not isinstance(usage, Mapping):
-        return None
-    read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    if not isinstance(read, int) or not isinstance(written, int):
-        return None
-    is_sound = min(read, written) >= 0 and max(read, written) < 10**9
-    return Usage(read, written) if is_sound else None
-
-
-def _logprob(answer: Mapping[str, Any]) -> float | None:
-    """The sum of the log-probabilities of the tokens of the first choice; None: not told."""
-    told = answer["choices"][0].get("logprobs")
-    tokens = told.get("content") if isinstance(told, Mapping) else None
-    if not isinstance(tokens, list) or not tokens:
-        return None
-    logs = [one.get("logprob") for one in tokens if isinstance(one, Mapping)]
-    known = [float(log) for log in logs if isinstance(log, int | float) and log <= 0]
-    return math.fsum(known) if len(known) == len(tokens) else None
-
-
-def _estimated(messages: Sequence[Mapping[str, Any]], text: str) -> Usage:
-    """Of an answer that broke off before its tokens were told: one for four characters."""
-    read = sum(len(str(message["content"])) for message in messages)
-    return Usage(-(-read // 4), -(-len(text) // 4))
 
 
 def _text_part(text: str) -> dict[str, Any]:

@@ -101,6 +101,10 @@ class _Lost(EndpointError):
     """The connection failed before a byte of the answer came."""
 
 
+class BrokenOff(EndpointError):
+    """The connection ended within the answer."""
+
+
 _budget: ContextVar[Budget] = ContextVar("budget")
 
 
@@ -321,6 +325,8 @@ def _failure(error: Exception, received: bool) -> Exception:
     """What to raise for a broken connection."""
     if isinstance(error, httpcore.LocalProtocolError):
         return misconfigured(f"The call cannot be sent: {error}.")
+    if received and "without sending complete message" in str(error):  # h11's words
+        return BrokenOff("The target's answer broke off.", reason="down")
     if isinstance(error, httpcore.RemoteProtocolError) and received:
         return rubbish(f"The target does not speak HTTP properly: {error}.")
     seen: BaseException | None = error
@@ -328,7 +334,7 @@ def _failure(error: Exception, received: bool) -> Exception:
         if isinstance(seen, ssl.SSLCertVerificationError):
             return misconfigured(f"The certificate of the target is not valid: {seen}.")
         seen = seen.__cause__ or seen.__context__
-    kind = EndpointError if received else _Lost
+    kind = BrokenOff if received else _Lost
     return kind(f"The target cannot be reached: {error}.", reason="down")
 
 

@@ -155,6 +155,39 @@ def test_a_stream_that_is_no_answer_fails(
     assert caught.value.usage == usage
 
 
+def interrupted(rest: Any) -> Callable[[Handler, Seen], None]:
+    """A server that ends a stream within its answer; rest: what it answers as a whole."""
+
+    def behave(handler: Handler, seen: Seen) -> None:
+        if not seen.body.get("stream"):
+            handler.send(rest)
+            return
+        handler.send_response(200)
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        begun = events(HALF).split(b"\n\n")[0] + b"\n\n"
+        handler.wfile.write(b"%x\r\n%s\r\n" % (len(begun), begun))
+        handler.close_connection = True
+
+    return behave
+
+
+def test_after_an_interrupted_stream_the_whole_answer_is_asked_for(serve: Serve) -> None:
+    whole = said("Half past.") | {"usage": {"prompt_tokens": 9, "completion_tokens": 3}}
+    server = serve(interrupted(whole))
+    heard: list[str] = []
+    prediction = writer(server).write(TALK, heard.append, deadline_seconds=5)
+    assert (heard, prediction.output) == (["Half"], {"reply": "Half past."})
+    assert prediction.usage == (11, 5, 2)  # what was written twice may cost twice
+
+
+def test_where_that_fails_too_both_were_paid_for(serve: Serve) -> None:
+    empty = said("") | {"usage": {"prompt_tokens": 9, "completion_tokens": 0}}
+    with pytest.raises(EndpointError) as caught:
+        writer(serve(interrupted(empty))).write(TALK, lambda text: None, deadline_seconds=5)
+    assert (caught.value.reason, caught.value.usage) == ("empty", (11, 2, 2))
+
+
 def test_an_answer_of_no_use_was_paid_for(serve: Serve) -> None:
     told = {"usage": {"prompt_tokens": 9, "completion_tokens": 2}}
     server = serve(answering(said("positive") | told, said("perhaps") | told))

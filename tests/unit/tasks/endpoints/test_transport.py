@@ -370,7 +370,7 @@ def test_a_connection_lost_within_the_answer_is_not_retried(serve: Serve) -> Non
         handler.close_connection = True
 
     server = serve(behave)
-    assert failure(client(server.url)).reason == "rubbish"
+    assert failure(client(server.url)).reason == "down"
     assert len(server.seen) == 1
 
 
