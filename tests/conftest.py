@@ -10,6 +10,7 @@ import random
 import shutil
 import socket
 from collections.abc import Iterator
+from functools import partial
 from importlib.metadata import distributions
 from io import BytesIO
 from pathlib import Path
@@ -18,7 +19,7 @@ import pytest
 from hypothesis import settings
 
 from dynabench.lib.frames import with_room
-from tests.support import buckets, migrated, parts
+from tests.support import buckets, migrated, other_servers, parts
 from tests.support.own_process import Loaded
 from validation.rules import reading
 
@@ -72,6 +73,10 @@ COMPONENTS = {
         lambda: all(map(shutil.which, ("caddy", "nginx"))),
     ),
     "systemd": ("systemd-analyze", lambda: shutil.which("systemd-analyze") is not None),
+    **{
+        name: (f"{name} (./test --servers installs it)", partial(other_servers.is_installed, name))
+        for name in other_servers.NAMES
+    },
     "servers": ("redis-server and PostgreSQL's programs", parts.are_installed),
 }
 

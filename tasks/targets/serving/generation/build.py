@@ -41,7 +41,7 @@ def build_decoder(name: str, source: Path, target: Path, precision: str) -> None
 def main(source: Path, target: Path, precision: str) -> None:
     """Read the model, write it plainly, and let onnxruntime-genai's builder make it."""
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
-        plain = source if source.is_dir() else _unpacked(source, Path(scratch))
+        plain = source if source.is_dir() else unpack_gguf(source, Path(scratch))
         folder = Path(
             str(distribution("onnxruntime-genai").locate_file("onnxruntime_genai/models"))
         )
@@ -53,8 +53,11 @@ def main(source: Path, target: Path, precision: str) -> None:
         runpy.run_path(str(folder / "builder.py"), run_name="__main__")
 
 
-def _unpacked(source: Path, folder: Path) -> Path:
-    """The folder with a GGUF file's weights as 32-bit numbers; quantised models cannot be saved."""
+def unpack_gguf(source: Path, folder: Path) -> Path:
+    """Write a GGUF file's weights as 32-bit numbers into a folder, which is returned.
+
+    Quantised models cannot be saved.
+    """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     where = {"gguf_file": source.name, "local_files_only": True}
