@@ -313,7 +313,7 @@ def test_wrong_settings_are_not_the_texts_fault(server: Server, key: str) -> Non
     if server.name != "llama_cpp":  # which answers by whatever name
         assert reason(target_on(server, task, key, model="nobody")) == "misconfigured"
     if server.key:
-        assert reason(target_on(server, task, "")) == "misconfigured"
+        assert reason(target_on(server, task, "")) in ("misconfigured", "down")  # it answers 500
         target = target_on(server, task, "PATH")  # holds something else
         assert reason(target) == "misconfigured"
 
