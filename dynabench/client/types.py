@@ -567,6 +567,14 @@ class Consensus(TypedDict):
     decided_at: str | None
 
 
+class Contact(TypedDict):
+    """What came of asking a model whether it answers."""
+
+    at: str | None
+    reason: str
+    detail: str
+
+
 class ContentWarning(TypedDict):
     """What people must know before they enter a task that can hurt."""
 
@@ -1011,6 +1019,16 @@ class OneSnapshot(ListedSnapshot):
     bibtex: str
     changes: list[str]
     table: Kept
+
+
+class LiveFailure(TypedDict):
+    """How a target failed lately while people wrote."""
+
+    count: int
+    since: str
+    last_at: str
+    reason: str
+    detail: str
 
 
 class LlmJudge(TypedDict):
@@ -1605,6 +1623,8 @@ class TargetModel(TypedDict):
     gpus: int
     secret_env: str
     created_at: str
+    contact: Contact
+    failure: LiveFailure | None
 
 
 class TargetSettings(TypedDict):

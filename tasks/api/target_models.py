@@ -39,7 +39,7 @@ class ContactSerializer(serializers.Serializer[Any]):
     )
 
 
-class FailureSerializer(serializers.Serializer[Any]):
+class LiveFailureSerializer(serializers.Serializer[Any]):
     """How a target failed lately while people wrote."""
 
     count = serializers.IntegerField(help_text="Without a day in between.")
@@ -58,7 +58,7 @@ class TargetModelSerializer(serializers.ModelSerializer[TargetModel]):
     contact = ContactSerializer(
         source="*", help_text="What it answered when it was last asked or tested."
     )
-    failure = FailureSerializer(allow_null=True, help_text="null: it never failed.")
+    failure = LiveFailureSerializer(allow_null=True, help_text="null: it never failed.")
 
     class Meta:
         model = TargetModel
