@@ -313,7 +313,7 @@ def test_a_registered_model_may_join_another_round_under_its_name(done, task):
     [
         (1, "nli-2", "Round 1 is closed"),
         (4, "nli-2", "round 4.* 2"),
-        (2, "tiny", "already exists"),
+        (2, "tiny", "has this name"),
         (2, "no spaces", "letters, numbers"),
     ],
 )
