@@ -87,9 +87,11 @@ def composed(text: str) -> str:
     >>> composed("cafe\u0301\r\nbar\r")
     'caf\xe9\nbar\n'
     """
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return _in_form("NFC", text)
+    return _in_form("NFC", _with_lf(text))
+
+
+def _with_lf(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def _in_form(form: Form, text: str) -> str:
@@ -164,6 +166,7 @@ def folded(text: str, *, compatible: bool = False, points: bool = False, languag
     >>> folded("ΑΘΗΝΑ") == folded("Αθήνα"), folded("İzmir ١٢"), folded("ﬁn²", compatible=True)
     (True, 'izmir 12', 'fin2')
     """
+    text = _with_lf(text)
     is_turkic = language.partition("-")[0].lower() in TURKIC
     if text.isascii() and not is_turkic:
         return text.lower()

@@ -32,7 +32,7 @@ def nobody_got_in():
 
 
 FORGED = [
-    ("link", {"pid": "<script>"}),
+    ("link", {"pid": 'x"><script>'}),
     ("link", {"pid": "a" * 101}),
     ("link", {"pid": "a\x00b"}),
     ("link", {"PROLIFIC_PID": PROLIFIC["PROLIFIC_PID"]}),

@@ -194,7 +194,8 @@ def test_equality_is_an_equivalence(one, two, three):
 
 @given(st.text(st.characters(max_codepoint=127)))
 def test_folding_ascii_is_lower_case(text):
-    assert folded(text) == folded(text, compatible=True) == text.lower()
+    lower = text.replace("\r\n", "\n").replace("\r", "\n").lower()
+    assert folded(text) == folded(text, compatible=True) == lower
 
 
 @pytest.mark.parametrize(
