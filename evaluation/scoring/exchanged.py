@@ -101,10 +101,11 @@ class LabelCounts:
 
 
 def _tail_exponent(gained: int, lost: int) -> float:
-    """Minus the logarithm of a bound on the chance that a fair coin falls so unevenly."""
+    """Minus the logarithm of a bound on the chance that a fair coin falls so unevenly.
+
+    gained: more than lost.
+    """
     total = gained + lost
-    if gained <= lost:
-        return 0.0
     shares = [count / total for count in (gained, lost) if count]
     return total * (log(2) + sum(share * log(share) for share in shares))
 

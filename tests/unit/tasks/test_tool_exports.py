@@ -190,6 +190,12 @@ def test_tables_of_potatos_answers_are_named_once(tmp_path, text):
         lines(path, "potato")
 
 
+def test_an_answer_of_potato_without_its_labels_names_the_export_to_choose(tmp_path):
+    path = written(tmp_path / "annotations.json", [{"instance_id": "1", "displayed": "a"}])
+    [error] = lines(path, "potato")
+    assert "jsonl" in error.wrong
+
+
 def test_a_whole_project_of_potato_is_read_once(tmp_path):
     written(tmp_path / "data" / "items.jsonl", [ITEM])
     for folder in ("exports", "annotation_output/exports"):
