@@ -289,10 +289,10 @@ class OpenAIChatEndpoint(JsonEndpoint):
     def _cause(self, refusal: Unlike, clock: Clock) -> EndpointError:
         """Return what refused a request: this text, or the settings, with which all is refused.
 
-        Gateways answer 400 for a wrong key, in words of their own. A server that never took a
-        request, and refuses to list its models in the same words, does not mean the text.
+        Gateways answer 400 for a wrong key, in words of their own. A server that refuses to list
+        its models in the same words does not mean the text, whatever it took before: keys end.
         """
-        if refusal.reason != "refused" or self._server in _habits or not json.loads(refusal.words):
+        if refusal.reason != "refused" or not json.loads(refusal.words):
             return refusal
         try:
             ask_route(self._url, MODELS, lambda path: self.reply("GET", path, None, clock))

@@ -310,14 +310,14 @@ def test_what_refuses_its_models_in_the_same_words_means_no_text(
     assert caught.value.reason == reason
 
 
-def test_who_took_a_request_before_means_the_text(serve: Serve) -> None:
+def test_a_key_may_end_after_the_server_took_requests(serve: Serve) -> None:
     sent = iter([(said("positive"), 200), *[({"error": {"message": "No."}}, 400)] * 2])
     server = serve(lambda handler, seen: handler.send(*next(sent)))
     endpoint = chat(server, structured="never")
     ask(endpoint)
     with pytest.raises(EndpointError) as caught:
         ask(endpoint)
-    assert (caught.value.reason, len(server.seen)) == ("refused", 2)
+    assert (caught.value.reason, len(server.seen)) == ("misconfigured", 3)
 
 
 def test_a_refusal_is_no_answer(serve: Serve) -> None:
