@@ -215,14 +215,35 @@ def _place(places: Path, key: str) -> Iterator[Path]:
             shutil.rmtree(places / lock.stem, ignore_errors=True)
             lock.unlink()
     folder, lock = places / key, places / f"{key}.lock"
-    with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with _held(lock):
+        if folder.exists():  # whoever held it until now was killed
+            _remove(key)
+            shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         try:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
             lock.unlink(missing_ok=True)
+
+
+@contextmanager
+def _held(lock: Path) -> Iterator[None]:
+    """The lock of the file that has this name: who held it before may have deleted another."""
+    while True:
+        with lock.open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if _is_named(file.fileno(), lock):
+                yield
+                return
+
+
+def _is_named(descriptor: int, path: Path) -> bool:
+    """Whether an open file still has this name."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _remove(key: str) -> None:

@@ -1,6 +1,10 @@
 """Sets in shards: everything once, whole batches, each like the whole; and one ending of all."""
 
+import fcntl
 import json
+import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -95,4 +99,35 @@ def test_what_a_killed_shard_left_is_tidied_and_nothing_that_lives(tmp_path: Pat
             assert one.is_dir()
             assert two.is_dir()
     assert removed == ["dead"]
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("is_killed", [True, False], ids=["killed", "ended"])
+def test_a_shard_begins_where_the_one_before_it_ends_meanwhile(tmp_path, monkeypatch, is_killed):
+    """A node died and its process goes on a little: the next try waits for it, and takes over."""
+    waits = threading.Event()
+    lock_file = fcntl.flock
+
+    def flock(file, how):
+        if how == fcntl.LOCK_EX:
+            waits.set()
+        lock_file(file, how)
+
+    def begin():
+        with _place(tmp_path, "shard") as folder:
+            return [one.name for one in folder.iterdir()]
+
+    monkeypatch.setattr("evaluation.runs.ray_node._remove", lambda key: None)
+    (tmp_path / "shard").mkdir()
+    (tmp_path / "shard" / "left").touch()
+    with (tmp_path / "shard.lock").open("w") as before, ThreadPoolExecutor(1) as pool:
+        lock_file(before, fcntl.LOCK_EX)
+        monkeypatch.setattr(fcntl, "flock", flock)
+        later = pool.submit(begin)
+        assert waits.wait(20)
+        if not is_killed:
+            shutil.rmtree(tmp_path / "shard")
+            (tmp_path / "shard.lock").unlink()
+        before.close()
+        assert later.result(20) == []
     assert not [*tmp_path.iterdir()]
