@@ -55,9 +55,11 @@ def current_assignment(annotator: Annotator, round: Round) -> Assignment | None:
 
 def has_begun(annotator: Annotator, round: Round) -> bool:
     """Whether the annotator typed or said something in this round that was not sent yet."""
-    current = Assignment.objects.filter(annotator=annotator, round=round, left_at__isnull=True)
-    said = Conversation.objects.filter(assignment__in=current).exclude(turns=[])
-    return current.exclude(draft={}).exists() or said.exists()
+    current = current_assignment(annotator, round)
+    if current is None:
+        return False
+    said = Conversation.objects.filter(assignment=current).exclude(turns=[])
+    return bool(current.draft) or said.exists()
 
 
 def may_send(assignment: Assignment) -> bool:

@@ -20,9 +20,9 @@ from dynabench.lib.days import midnight
 from tasks.config.values import check_value
 from tasks.models import Generator
 from tasks.targets.connect import generator_endpoint, generator_fields
-from tasks.targets.contact_services import note_contact
+from tasks.targets.contact_services import note_lasting
 from tasks.targets.endpoints.base import EndpointError, Prediction, rubbish
-from tasks.targets.endpoints.live import COUNTED, LeftAlone, TargetFailed
+from tasks.targets.endpoints.live import LeftAlone, TargetFailed
 from tasks.targets.first_contact import failed_contact
 
 SUGGESTIONS = "suggestions"
@@ -62,8 +62,8 @@ def generate(generator: Generator, inputs: Mapping[str, Any]) -> Prediction:
         return _asked(generator, inputs)
     except EndpointError as error:
         cause = error.error if isinstance(error, TargetFailed) else error
-        if cause.reason in COUNTED and not isinstance(cause, LeftAlone):
-            note_contact(generator, failed_contact(generator, cause))
+        if not isinstance(cause, LeftAlone):
+            note_lasting(generator, failed_contact(generator, cause))
         raise
 
 

@@ -111,7 +111,7 @@ def note_passed_by(*, annotator: Annotator, task: Task) -> None:
         annotator=annotator, assignment__left_at=None, assignment__round__task=task
     )
     if not current.exists():
-        _note(annotator, task, lambda seen, now: seen.answered(now))
+        note_answered(annotator=annotator, task=task)
 
 
 def set_limits(*, annotator: Annotator, task: Task, own: Limits) -> None:

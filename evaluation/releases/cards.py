@@ -19,6 +19,7 @@ from evaluation.releases.exporters import task_files
 from evaluation.releases.files import digest_of
 from evaluation.releases.media_files import media_columns
 from evaluation.releases.splits import DEV, HELD, PROGRAM, TEST, TRAIN
+from tasks.config.components import told_apart
 from tasks.config.schema import TaskConfig
 from tasks.models import TargetModel
 
@@ -196,9 +197,9 @@ def _labels(kinds: Mapping[str, Mapping[str, int]]) -> str:
     for counts in kinds.values():
         for label, n in counts.items():
             sums[label] = sums.get(label, 0) + n
-    needs_quotes = any("," in label for label in sums)
-    named = {label: f"“{label}”" if needs_quotes else label for label in sums if label}
-    return ", ".join(f"{name} {sums[label]}" for label, name in sorted(named.items()))
+    labels = sorted(label for label in sums if label)
+    named = zip(told_apart(labels), labels, strict=True)
+    return ", ".join(f"{name} {sums[label]}" for name, label in named)
 
 
 # Croissant

@@ -337,8 +337,13 @@ def listed(labels: Sequence[str]) -> str:
     >>> listed(["yes", "no"]), listed(["yes", "yes, but"])
     ('yes, no', '“yes”, “yes, but”')
     """
+    return ", ".join(told_apart(labels))
+
+
+def told_apart(labels: Sequence[str]) -> list[str]:
+    """Labels as they can stand in a row, as `listed`."""
     needs_quotes = any("," in label for label in labels)
-    return ", ".join(f"“{label}”" if needs_quotes else label for label in labels)
+    return [f"“{label}”" if needs_quotes else label for label in labels]
 
 
 def refers(loc: Loc, component: Component, names: Sequence[str], what: str) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from tasks.models import Generator, TargetModel
 from tasks.targets.endpoints.base import Prediction, Reason
+from tasks.targets.endpoints.live import COUNTED
 from tasks.targets.endpoints.server_words import readable
 
 LONGEST = 500
@@ -43,3 +44,9 @@ def note_contact(row: TargetModel | Generator, contact: Contact) -> None:
     if rows.filter(pk=row.pk, adapter=row.adapter, url=row.url).update(**columns):
         for name, value in columns.items():
             setattr(row, name, value)
+
+
+def note_lasting(row: TargetModel | Generator, contact: Contact) -> None:
+    """As `note_contact`, but for a failure that says nothing about other texts."""
+    if contact.is_answer or contact.reason in COUNTED:
+        note_contact(row, contact)

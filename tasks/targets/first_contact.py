@@ -13,9 +13,8 @@ from tasks.targets.connect import (
     generator_fields,
     secret_of,
 )
-from tasks.targets.contact_services import Contact, answer_contact, note_contact
+from tasks.targets.contact_services import Contact, answer_contact, note_contact, note_lasting
 from tasks.targets.endpoints.base import Endpoint, EndpointError
-from tasks.targets.endpoints.live import COUNTED
 from tasks.targets.send_test import NoAnswer, paid_answer, without_secret
 from tasks.targets.spending_services import Metered, Payer
 
@@ -56,8 +55,7 @@ def contact_chat(
         contact = Contact("", words)
     except EndpointError as error:
         contact = failed_contact(target, error)
-    if contact.is_answer or contact.reason in COUNTED:
-        note_contact(target, contact)
+    note_lasting(target, contact)
     return contact
 
 

@@ -11,9 +11,8 @@ from dynabench.lib.places import without_places
 from tasks.media.selectors import for_models
 from tasks.models import TargetModel
 from tasks.targets.connect import endpoint_of, messages_of, secret_of
-from tasks.targets.contact_services import Contact, answer_contact, note_contact
+from tasks.targets.contact_services import Contact, answer_contact, note_lasting
 from tasks.targets.endpoints.base import EndpointError, Prediction, Reason, Usage
-from tasks.targets.endpoints.live import COUNTED
 from tasks.targets.endpoints.server_words import without_copies
 from tasks.targets.spending_services import Payer, SpentError, check_budget, note_uses
 
@@ -93,9 +92,9 @@ def paid_answer(
 def note_test(target: TargetModel, result: Prediction | NoAnswer) -> None:
     """Store what a test came to; not a failure that says nothing about other texts."""
     if isinstance(result, Prediction):
-        note_contact(target, answer_contact(result))
-    elif result.reason in COUNTED:
-        note_contact(target, Contact(result.reason, result.detail))
+        note_lasting(target, answer_contact(result))
+    else:
+        note_lasting(target, Contact(result.reason, result.detail))
 
 
 def answer_to(
