@@ -25,9 +25,9 @@ from evaluation.training.data import (
     score,
 )
 from evaluation.training.folders import atomic_folder
-from tasks.targets.serving.arrays import arrays_of, cut, parts
+from tasks.targets.serving.arrays import arrays_of, cut, parts, run_in_parts
 from tasks.targets.serving.backends import logits_of
-from tasks.targets.serving.codecs import Answer, Codec
+from tasks.targets.serving.codecs import Answer, Codec, Piece
 from tasks.targets.serving.errors import BadRequestError, MisconfiguredError
 from tasks.targets.serving.spec import FIELDS, OUTPUTS, SPAN, ModelFolder, ModelSpec
 from tasks.targets.serving.tokens import Tokens, codec_of, read_tokens
@@ -259,18 +259,13 @@ class _Trained:
         Those that may share a batch are asked together (`Tokens.fill`).
         """
         import torch
+        from torch.nn.functional import pad
 
-        groups = self.groups(encodings)
-        found = [self._logits([encodings[number] for number in group]) for group in groups]
-        if len(groups) == 1:
-            return found[0]
-        longest = max(logits.shape[-1] for logits in found)
-        wide = [torch.nn.functional.pad(one, (0, longest - one.shape[-1])) for one in found]
-        order = [number for group in groups for number in group]
-        places = sorted(range(len(order)), key=order.__getitem__)
-        return torch.cat(wide)[places]
+        rows = run_in_parts(encodings, self.tokens, self._logits)
+        longest = max(row.shape[-1] for row in rows)
+        return torch.stack([pad(row, (0, longest - row.shape[-1])) for row in rows])
 
-    def _logits(self, encodings: Sequence[Encoding]) -> "torch.Tensor":
+    def _logits(self, encodings: Sequence[Piece]) -> "torch.Tensor":
         import torch
 
         arrays = arrays_of(encodings, self.tokens).items()

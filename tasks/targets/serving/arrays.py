@@ -1,7 +1,7 @@
 """From the encodings of a batch to the arrays that a model takes."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ from .codecs import Logits, Piece, Sight
 from .tokens import Fill, Tokens
 
 Array = NDArray[Any]
+Row = TypeVar("Row")
 NO_ROW = -1
 
 
@@ -36,10 +37,10 @@ def arrays_of(batch: Sequence[Piece], tokens: Tokens) -> dict[str, Array]:
 
 
 def run_in_parts(
-    batch: Sequence[Piece], tokens: Tokens, run: Callable[[Sequence[Piece]], Sequence[Logits]]
-) -> list[Logits]:
+    batch: Sequence[Piece], tokens: Tokens, run: Callable[[Sequence[Piece]], Iterable[Row]]
+) -> list[Row]:
     """The logits of each encoding, in order; `run` gets only those that may share a batch."""
-    found: dict[int, Logits] = {}
+    found: dict[int, Row] = {}
     for part in parts([len(encoding) for encoding in batch], tokens.fill):
         found |= zip(part, run([batch[number] for number in part]), strict=True)
     return [found[number] for number in range(len(batch))]
