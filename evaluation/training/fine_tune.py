@@ -26,7 +26,7 @@ from evaluation.training.data import (
 )
 from evaluation.training.folders import atomic_folder
 from tasks.targets.serving.arrays import arrays_of, cut, parts, run_in_parts
-from tasks.targets.serving.backends import logits_of
+from tasks.targets.serving.backends import logits_of, restore_attention
 from tasks.targets.serving.codecs import Answer, Codec, Piece
 from tasks.targets.serving.errors import BadRequestError, MisconfiguredError
 from tasks.targets.serving.spec import FIELDS, OUTPUTS, SPAN, ModelFolder, ModelSpec
@@ -268,6 +268,7 @@ class _Trained:
     def _logits(self, encodings: Sequence[Piece]) -> "torch.Tensor":
         import torch
 
+        restore_attention(self.model)
         arrays = arrays_of(encodings, self.tokens).items()
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=fast_bfloat16()):
             out = self.model(**{name: torch.from_numpy(array) for name, array in arrays})

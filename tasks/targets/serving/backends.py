@@ -201,6 +201,13 @@ def _check_complete(name: str, found: Mapping[str, Any]) -> None:
         )
 
 
+def restore_attention(model: Any) -> None:
+    """Have BigBird attend as configured: at its first short text it goes over to full attention."""
+    restore = getattr(model.base_model, "set_attention_type", None)
+    if restore:
+        restore(model.config.attention_type)
+
+
 def logits_of(model: Any, folder: ModelFolder) -> "torch.nn.Module":
     """A module from the input arrays to logits [batch, labels] or [batch, 2, tokens]."""
     import torch
@@ -211,11 +218,10 @@ def logits_of(model: Any, folder: ModelFolder) -> "torch.nn.Module":
         return (LooksLogits if folder.kind == LOOKS else PictureLogits)(model).eval()
 
     takes_mask = "attention_mask" in inspect.signature(model.forward).parameters
-    # BigBird goes over to full attention at its first short text and never comes back.
-    restore = getattr(model.base_model, "set_attention_type", None)
+    restores = hasattr(model.base_model, "set_attention_type")
 
     class Logits(torch.nn.Module):
-        is_stateful = restore is not None
+        is_stateful = restores
 
         def __init__(self) -> None:
             super().__init__()
@@ -227,8 +233,7 @@ def logits_of(model: Any, folder: ModelFolder) -> "torch.nn.Module":
             attention_mask: torch.Tensor | None = None,
             token_type_ids: torch.Tensor | None = None,
         ) -> Any:
-            if restore:
-                restore(model.config.attention_type)
+            restore_attention(model)
             more = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
             if takes_mask:
                 more["attention_mask"] = attention_mask
