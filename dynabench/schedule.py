@@ -19,6 +19,7 @@ from dynabench.webhooks.jobs import deliver_due
 from leaderboard.jobs import renew_boards
 from tasks.models import Round
 from tasks.rounds.states import close_if_due
+from tasks.targets.probes import probe_paused_targets
 from validation.decisions.second_opinion import is_stale
 from validation.decisions.services import derive_round
 from validation.judging.queue import JUDGED_STATES
@@ -57,6 +58,7 @@ MINUTELY: Mapping[str, Callable[[], int]] = {
     "ledger rows added": renew_campaigns,
     "tasks whose texts are compared": ask_for_vectors,
     "deliveries tried": deliver_due,
+    "targets that answer again": probe_paused_targets,
 }
 DAILY: Mapping[str, Callable[[], int]] = {
     "people reminded of tokens": remind_of_tokens,

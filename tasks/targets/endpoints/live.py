@@ -24,6 +24,8 @@ FAILURES_TO_OPEN = 3
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 PROBE_SECONDS = 10.0
 FORGET_SECONDS = 3600.0
+BRIDGED_SECONDS = 150.0
+"""From the end of a pause to the next probe of the queue, and the counting of a page."""
 LONGEST_ANSWER = 30_000
 """Characters of an answer that people read."""
 COUNTED = frozenset({"down", "slow", "rubbish", "misconfigured"})
@@ -112,10 +114,29 @@ class Breaker:
         return 1
 
 
-def open_breakers(cache: Cache, keys: Sequence[str]) -> set[str]:
-    """The keys of targets that are left alone, or were and have not answered since."""
+def open_breakers(
+    cache: Cache, keys: Sequence[str], now: Callable[[], float] = time.time
+) -> set[str]:
+    """Return the keys of targets that are paused, or were until a moment ago.
+
+    The moment bridges the time until the queue asks such a target again, each minute: one that is
+    still away stays in the set, and one that nobody asks leaves it.
+    """
+    return {key for key, until in _pauses(cache, keys).items() if now() < until + BRIDGED_SECONDS}
+
+
+def ended_pauses(
+    cache: Cache, keys: Sequence[str], now: Callable[[], float] = time.time
+) -> set[str]:
+    """Return the keys of targets whose pause is over and that were not asked since."""
+    return {key for key, until in _pauses(cache, keys).items() if until <= now()}
+
+
+def _pauses(cache: Cache, keys: Sequence[str]) -> dict[str, float]:
+    """Return the end of each target's latest pause since it answered, in seconds of the epoch."""
     found = cache.get_many([f"endpoint:{key}:pause" for key in keys])
-    return {key for key in keys if f"endpoint:{key}:pause" in found}
+    names = {f"endpoint:{key}:pause": key for key in keys}
+    return {names[name]: until for name, (until, _seconds) in found.items()}
 
 
 @dataclass(frozen=True)

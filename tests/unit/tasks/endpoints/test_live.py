@@ -10,7 +10,15 @@ import pytest
 from django.core.cache.backends.locmem import LocMemCache
 
 from tasks.targets.endpoints.base import EndpointError, EndpointInfo, Prediction, Reason, Usage
-from tasks.targets.endpoints.live import Breaker, LivePool, LiveTarget, TargetFailed, process_pool
+from tasks.targets.endpoints.live import (
+    Breaker,
+    LivePool,
+    LiveTarget,
+    TargetFailed,
+    ended_pauses,
+    open_breakers,
+    process_pool,
+)
 
 ITEM = {"text": "x"}
 
@@ -339,3 +347,27 @@ def test_a_failing_target_is_left_alone_and_recovers(breaker: Breaker, clock: Cl
     assert len(pool.ask([target], ITEM, 20).result(60)) == 1
     assert len(pool.ask([target], ITEM, 20).result(60)) == 1
     assert endpoint.calls == 5
+
+
+@pytest.mark.parametrize(
+    ("events", "is_open", "is_due"),
+    [
+        ("", False, False),
+        ("down down", False, False),
+        ("down down down", True, False),
+        ("down down down +1", True, True),
+        ("down down down +1 down", True, False),
+        ("down down down +150", True, True),
+        ("down down down +151", False, True),
+        ("down down down +151 down", True, False),
+        ("down down down +1 ok", False, False),
+    ],
+)
+def test_a_pause_that_is_over_is_bridged_and_then_forgotten(
+    breaker: Breaker, clock: Clock, events: str, is_open: bool, is_due: bool
+) -> None:
+    for event in events.split():
+        step(breaker, clock, event)
+    keys = ["target-1", "another"]
+    found = open_breakers(breaker._cache, keys, clock), ended_pauses(breaker._cache, keys, clock)
+    assert found == ({"target-1"} if is_open else set(), {"target-1"} if is_due else set())

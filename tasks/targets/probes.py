@@ -1,0 +1,79 @@
+"""Asking targets that failed, so that a site on which nobody writes learns that one is back."""
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+from django.core.cache import cache
+
+from tasks.models import Round, TargetModel
+from tasks.targets.ask_before_opening import filled, sample_of
+from tasks.targets.connect import endpoint_of
+from tasks.targets.endpoints.base import EndpointError, Usage
+from tasks.targets.endpoints.live import Breaker, ended_pauses
+from tasks.targets.send_test import NoAnswer, answer_to
+from tasks.targets.spending_services import Payer, SpentError, check_budget, note_uses
+
+PROBE_SECONDS = 5.0
+AT_ONCE = 8
+
+
+class Probe(NamedTuple):
+    """A target to ask; inputs: None where the task shows no example to ask it with."""
+
+    target: TargetModel
+    inputs: Mapping[str, Any] | None
+
+
+def probe_paused_targets() -> int:
+    """Ask each target of an open round whose pause is over; return how many answer again.
+
+    Breakers are shared by `CACHE_URL` alone: without it a process knows only its own. Call it
+    outside transactions: it may take PROBE_SECONDS for each AT_ONCE targets.
+    """
+    targets = TargetModel.objects.filter(rounds__state=Round.State.OPEN).distinct()
+    due = ended_pauses(cache, [str(pk) for pk in targets.values_list("pk", flat=True)])
+    probes = [
+        Probe(target, filled(target.task, sample_of(target.task)))
+        for target in targets.filter(pk__in=due).select_related("task")
+        if _is_affordable(target)
+    ]
+    if not probes:
+        return 0
+    with ThreadPoolExecutor(min(AT_ONCE, len(probes))) as pool:
+        answers = list(pool.map(_ask, probes))
+    usages = [usage for _is_back, usage in answers]
+    note_uses([Payer(probe.target) for probe in probes], usages)
+    return sum(is_back for is_back, _usage in answers)
+
+
+def _is_affordable(target: TargetModel) -> bool:
+    """Return whether the target's budget allows a call; a spent one says nothing about it."""
+    try:
+        check_budget(Payer(target))
+    except SpentError:
+        return False
+    return True
+
+
+def _ask(probe: Probe) -> tuple[bool, Usage | None]:
+    """Ask one target through its breaker; return whether it answered, and what the call cost."""
+    target, breaker = probe.target, Breaker(cache, str(probe.target.pk))
+    try:
+        breaker.enter(PROBE_SECONDS)
+    except EndpointError:  # somebody who writes asks it at this moment
+        return False, None
+    usage = None
+    try:
+        if probe.inputs is None:
+            endpoint_of(target).info(deadline_seconds=PROBE_SECONDS)
+        else:
+            usage = answer_to(target, probe.inputs, seconds=PROBE_SECONDS).usage
+    except NoAnswer as error:
+        breaker.failed(EndpointError(error.detail, reason=error.reason))
+        return False, error.usage
+    except EndpointError as error:
+        breaker.failed(error)
+        return False, None
+    breaker.succeeded()
+    return True, usage
