@@ -175,7 +175,9 @@ for (const kind of ["click", "submit"]) document.addEventListener(kind, (event) 
 document.addEventListener("keydown", (event) => {
   // In a field of one line Enter sends, as in an input; Shift and Enter break its line.
   const isLine = event.target.matches("textarea.short") && !event.shiftKey && !event.isComposing;
-  const submits = event.key === "Enter" && (event.ctrlKey || event.metaKey || isLine), inside = event.target.closest("form");
+  const submits = event.key === "Enter" && (event.ctrlKey || event.metaKey || isLine);
+  // A passage in which words are marked belongs to the form below it.
+  const inside = event.target.closest("form") ?? (event.target.closest("[data-keys]") && form());
   if (event.repeat && (submits || event.key === "Enter" && !event.target.matches("textarea"))) return event.preventDefault();
   if (submits && inside) {
     event.preventDefault();

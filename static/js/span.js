@@ -1,138 +1,133 @@
 // Choosing an answer in a passage by mouse, touch or keyboard. Typing it always works too.
-// Offsets are in code points, as the server counts; the server checks them again.
+// What is marked, what the line says and what the field holds are one state, `mark`, which `setMark`
+// alone changes; offsets are sent in code points, and the server checks them again.
 // Where several stretches are marked, the answer is a textarea of lines, and what was chosen enters
 // it by a button of [data-marks]; a line break within a stretch is written ⏎ there.
 "use strict";
 
-(() => {
-  // The cursor and the anchor, which only keys move, are indices into the words; chosen is "from,to".
-  let cursor, anchor, chosen, dragged = null, isPressed = false, settled;
+const Span = (() => {
+  const { points, units, places } = SpanText;
+  // mark: [from, to] or null; isChosen: in the passage, not by typing, so that a tap beside it adds.
+  // cursor: a word, drawn while keys move it. anchor: the word from which Shift and arrows choose.
+  // selection: one of the browser's own that no finger has let go yet.
+  let mark = null, isChosen = false, cursor = -1, isMoving = false, anchor = null, selection = null, isPressed = false, settled;
   const parts = () => {
     const passage = document.getElementById("passage");
     if (!passage) return null;
-    const name = passage.dataset.field;
+    const name = passage.dataset.field, answer = document.getElementById(`id_${name}`);
     if (passage.dataset.text === undefined) {  // a new passage, perhaps after a swap
       passage.dataset.text = passage.textContent;
-      cursor = -1; anchor = null; chosen = "";
+      cursor = -1;
+      forget();
     }
     return {
-      passage, text: passage.dataset.text,
-      answer: document.getElementById(`id_${name}`),
-      start: document.querySelector(`input[type=hidden][name="${name}_start"]`),
+      passage, name, answer, text: passage.dataset.text,
       line: document.getElementById("span-line"),
+      tools: document.querySelector(`[data-marks="${answer?.id}"]`),
     };
   };
-  const tools = (found) => document.querySelector(`[data-marks="${found.answer?.id}"]`);
-  const points = (text, units) => Array.from(text.slice(0, units)).length;
-  const units = (text, points) => Array.from(text).slice(0, points).join("").length;
-  // Without the punctuation around them: "1840." is chosen as "1840". Some scripts part no words.
-  // Emoji are words of their own, with all that is joined to them.
-  const UNPARTED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Khmer}\p{Script=Lao}\p{Script=Myanmar}]/u;
-  const EMOJI = "(?:\\p{RI}{2}|(?:\\p{Emoji_Presentation}|\\p{ExtPict}\\ufe0f)[\\ufe0f\\p{EMod}]*(?:\\u200d\\p{ExtPict}[\\ufe0f\\p{EMod}]*)*)";
-  const WORD = new RegExp(`${EMOJI}+|(?!${EMOJI})[^\\s\\p{P}](?:(?:(?!${EMOJI})\\S)*(?!${EMOJI})(?:[^\\s\\p{P}]|%))?`, "gu");
-  const segments = (text) => [...new Intl.Segmenter(undefined, { granularity: "word" }).segment(text)]
-    .filter((one) => one.isWordLike || new RegExp(`^${EMOJI}$`, "u").test(one.segment));
-  const words = (text) => (UNPARTED.test(text)
-    ? segments(text).map((one) => [one.index, one.segment.length])
-    : [...text.matchAll(WORD)].map((one) => [one.index, one[0].length])).map(([from, length]) => [from, from + length]);
-  // Where words stand in the text, as [from, to] in UTF-16 units: as they are written, else with any
-  // white space or ⏎ for any other, as the server finds them (tasks/config/stretches.py).
-  const places = (text, typed) => {
-    const escaped = (piece) => piece.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-    const pieces = typed.split(/[\s\u0085⏎]+/u).filter(Boolean);
-    for (const pattern of [escaped(typed), pieces.map(escaped).join("[\\s\\u0085⏎]+")]) {
-      const found = pattern ? [...text.matchAll(new RegExp(`(?=(${pattern}))`, "gu"))] : [];
-      if (found.length) return found.map((one) => [one.index, one.index + one[1].length]);
+  const words = () => SpanText.words(parts().text);
+  const touched = ([from, to]) => words().flatMap(([a, b], i) => b > from && a < to ? [i] : []);
+  // Another answer was typed, submitted or is edited: nothing goes on from the former one.
+  const forget = () => { clearTimeout(settled); mark = anchor = selection = null; isChosen = isMoving = false; };
+
+  // Where the answer begins, as the form sends it; once the server asked which place is meant, the
+  // question is answered by a mark and void by typing.
+  const starts = ({ name }) => document.querySelectorAll(`#write-form [name="${name}_start"]`);
+  const startOf = (found) => [...starts(found)].find((one) => one.type === "hidden" || one.checked)?.value ?? "";
+  const setStart = (found, value) => {
+    let [first] = starts(found);
+    if (first?.type === "radio") {
+      const hidden = Object.assign(document.createElement("input"), { type: "hidden", name: first.name });
+      document.getElementById("write-form").append(hidden);
+      (first.closest("fieldset") ?? first.parentElement).remove();
+      first = hidden;
     }
-    return [];
-  };
-  // A stretch with the whole of each word that it touches; null: it touches none.
-  const snapped = (text, from, to) => {
-    const inside = words(text).filter(([a, b]) => b > from && a < to);
-    return inside.length ? [inside[0][0], inside.at(-1)[1]] : null;
+    if (first) first.value = value;
   };
 
   // What the lines mark, as [from, to, tag]: those that are written in full.
-  const marks = () => {
-    const found = parts();
-    if (!tools(found)) return [];
-    return found.answer.value.split("\n").flatMap((line) => {
-      const [, words, start, , tag] = line.trim().match(/^(.+) @(\d+)( = (.+))?$/s) ?? [];
-      const at = words ? places(found.text, words).find(([from]) => points(found.text, from) === Number(start)) : null;
-      return at ? [[...at, tag]] : [];
-    });
-  };
-
-  // [from, to) in UTF-16 units.
-  const paint = (from, to, at) => {
-    const { passage, text } = parts(), marked = marks();
-    const cuts = [...new Set([0, from, to, ...(at || []), ...marked.flatMap(([a, b]) => [a, b]), text.length])].filter((n) => n >= 0).sort((a, b) => a - b);
+  const marked = ({ tools, answer, text }) => (!tools ? [] : answer.value.split("\n").flatMap((line) => {
+    const [, words, start, , tag] = line.trim().match(/^(.+) @(\d+)( = (.+))?$/s) ?? [];
+    const at = words ? places(text, words).find(([from]) => points(text, from) === Number(start)) : null;
+    return at ? [[...at, tag]] : [];
+  }));
+  const paint = (found) => {
+    const { passage, text } = found, lines = marked(found), at = isMoving ? words()[cursor] : null;
+    const isIn = (stretch, start, end) => stretch && start >= stretch[0] && end <= stretch[1];
+    const cuts = [...new Set([0, ...(mark ?? []), ...(at ?? []), ...lines.flatMap(([a, b]) => [a, b]), text.length])].sort((a, b) => a - b);
     passage.replaceChildren(...cuts.slice(0, -1).map((start, i) => {
       const end = cuts[i + 1], piece = document.createElement("span");
       piece.textContent = text.slice(start, end);
-      if (start >= from && end <= to) piece.classList.add("mine");
-      if (at && start >= at[0] && end <= at[1]) piece.classList.add("cursor");
-      if (marked.some(([a, b]) => start >= a && end <= b)) piece.classList.add("marked");
-      const last = marked.find(([, b]) => end === b);
+      piece.classList.toggle("mine", Boolean(isIn(mark, start, end)));
+      piece.classList.toggle("cursor", Boolean(isIn(at, start, end)));
+      piece.classList.toggle("marked", lines.some((line) => isIn(line, start, end)));
+      const last = lines.find(([, b]) => end === b);
       if (last?.[2]) piece.dataset.tag = last[2];
       return piece;
     }));
   };
-  const describe = (from, to) => {
-    const { text, line } = parts();
-    const inside = words(text).map(([a, b], i) => [a, b, i + 1]).filter(([a, b]) => b > from && a < to);
-    const values = { text: text.slice(from, to), first: inside[0]?.[2], last: inside.at(-1)?.[2] };
-    const said = values.first === values.last ? line.dataset.word : line.dataset.words;
-    line.textContent = values.first ? said.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole) : "";
+  const describe = ({ text, line }) => {
+    const inside = mark ? touched(mark) : [];
+    const values = { text: mark && text.slice(...mark), first: inside[0] + 1, last: inside.at(-1) + 1 };
+    const said = inside.length > 1 ? line.dataset.words : line.dataset.word;
+    line.textContent = inside.length ? said.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole) : "";
   };
-  const choose = (...stretch) => {
-    const { text, answer, start } = parts();
-    const found = snapped(text, ...stretch);
-    if (!found) return;
-    const [from, to] = found, isLine = tools(parts());  // then a button enters it
-    if (!isLine) {
-      answer.value = text.slice(from, to);
-      fit();
+  // Mark, line and ends tell what will be stored; the field of one stretch shows all its lines.
+  const show = () => {
+    const found = parts();
+    paint(found);
+    describe(found);
+    if (!found.tools) found.answer.rows = Math.min(6, found.answer.value.split("\n").length);
+    document.dispatchEvent(new Event("span:shown"));
+  };
+  // A stretch, or null for none, that was chosen in the passage.
+  const setMark = (stretch) => {
+    const found = parts();
+    mark = stretch;
+    isChosen = Boolean(mark);
+    if (!found.tools) {  // else a button enters it
+      found.answer.value = mark ? found.text.slice(...mark) : "";
+      setStart(found, mark ? points(found.text, mark[0]) : "");
     }
-    if (start) start.value = points(text, from);
-    chosen = String([from, to]);
-    paint(from, to);
-    describe(from, to);
-    if (!isLine) answer.dispatchEvent(new Event("change", { bubbles: true }));  // drafts keep it
+    show();
+    if (!found.tools) found.answer.dispatchEvent(new Event("change", { bubbles: true }));  // drafts keep it
   };
-  // What is typed, submitted or edited is another answer: no tap goes on from the former one.
-  const forget = () => { clearTimeout(settled); anchor = dragged = null; chosen = ""; };
-  // Mark and line tell what will be stored; from below 0: the passage does not say where it stands.
-  const point = (from, to) => {
-    paint(from, to);
-    if (from < 0) parts().line.textContent = "";
-    else describe(from, to);
-    fit();
-  };
-  // The field of one stretch shows all lines of its answer.
-  const fit = () => {
-    const { answer } = parts();
-    if (!tools(parts())) answer.rows = Math.min(6, answer.value.split("\n").length);
+  const chooseWords = (one, other) => setMark([words()[Math.min(one, other)][0], words()[Math.max(one, other)][1]]);
+  // The mark of what the field holds: where the form says that it begins, else where the passage has
+  // it once; of other words the server asks the place.
+  const readField = () => {
+    const found = parts(), { text, answer } = found, start = startOf(found);
+    const all = found.tools ? [] : places(text, answer.value.trim());
+    const at = start && all.find(([from]) => from === units(text, Number(start)));
+    mark = at || (all.length === 1 ? all[0] : null);
+    show();
   };
   // An answer that a draft brought back, or that is edited, is marked again.
-  const remark = () => {
+  const begin = () => {
     const found = parts();
     if (!found?.answer) return;
     forget();
     document.getElementById("span-hint").hidden = false;
-    if (tools(found)) tools(found).hidden = false;
-    const { text, answer, start } = found, from = start?.value && answer.value ? units(text, Number(start.value)) : -1;
-    point(...(places(text, answer.value).find(([a]) => a === from) ?? [-1, -1]));
+    if (found.tools) found.tools.hidden = false;
+    readField();
   };
-  document.addEventListener("DOMContentLoaded", remark);
-  document.addEventListener("htmx:afterSettle", ({ target }) => { if (target.id === "work" || target.id === "form") remark(); });
-  document.addEventListener("submit", ({ target }) => { if (target.id === "write-form") forget(); });
+  document.addEventListener("DOMContentLoaded", begin);
+  document.addEventListener("htmx:afterSettle", ({ target }) => { if (target.id === "work" || target.id === "form") begin(); });
+  // Before htmx reads the form: what is selected at that moment is the answer.
+  document.addEventListener("submit", ({ target }) => {
+    if (target.id !== "write-form" || !parts()?.answer) return;
+    finish();
+    clearTimeout(settled);
+    anchor = null;
+    isChosen = false;
+  }, true);
 
   // Where the browser's own selection lies in the passage; from === to: a place without length.
   const selected = () => {
-    const { passage } = parts(), selection = document.getSelection();
-    if (!selection.rangeCount) return null;
-    const range = selection.getRangeAt(0);
+    const { passage } = parts(), chosen = document.getSelection();
+    if (!chosen.rangeCount) return null;
+    const range = chosen.getRangeAt(0);
     if (!passage.contains(range.startContainer) || !passage.contains(range.endContainer)) return null;
     const before = document.createRange();
     before.selectNodeContents(passage);
@@ -142,18 +137,19 @@
   };
   document.addEventListener("selectionchange", () => {
     clearTimeout(settled);
-    const found = parts() && selected();
-    if (!found || found[0] === found[1] || String(found) === chosen) return;
-    dragged = found;
-    describe(...(snapped(parts().text, ...found) ?? found));
+    const stretch = parts()?.answer && selected();
+    if (!stretch || stretch[0] === stretch[1] || String(stretch) === String(mark)) return;
+    selection = stretch;
     if (!isPressed) settled = setTimeout(finish, 500);
   });
-  // The selection stays, so that it can be copied.
+  // Whole words are chosen. The selection stays, so that it can be copied.
   const finish = () => {
-    if (!dragged || !parts()) return;
-    const isLive = document.getSelection().toString();
-    choose(...dragged);
-    dragged = anchor = null;
+    if (!selection || !parts()?.answer) return;
+    const inside = touched(selection), isLive = document.getSelection().toString();
+    selection = anchor = null;
+    isMoving = false;
+    if (!inside.length) return;
+    chooseWords(inside[0], inside.at(-1));
     const mine = parts().passage.querySelector(".mine");
     if (mine && isLive) document.getSelection().selectAllChildren(mine);
   };
@@ -168,66 +164,79 @@
   document.addEventListener("touchend", () => setTimeout(finish));
 
   // A tap chooses its word; beside what is chosen it adds the word to it.
-  document.addEventListener("click", (event) => {
-    const found = parts(), place = found?.passage.contains(event.target) && selected();
-    if (!place || place[0] !== place[1]) return;
-    const all = words(found.text), tapped = all.findIndex(([from, to]) => place[0] >= from && place[0] <= to);
-    if (tapped < 0) return;
-    const [from, to] = (chosen || "-1,-1").split(",").map(Number);
-    const mine = all.flatMap(([a, b], i) => b > from && a < to ? [i] : []);
-    const isBeside = tapped === mine[0] - 1 || tapped === mine.at(-1) + 1;
-    const stretch = isBeside ? [...mine, tapped].sort((a, b) => a - b) : [tapped];
+  const tap = (word) => {
+    const mine = isChosen ? touched(mark) : [];
+    const isBeside = word === mine[0] - 1 || word === mine.at(-1) + 1;
+    const all = isBeside ? [...mine, word].sort((a, b) => a - b) : [word];
     anchor = null;
-    cursor = tapped;
-    choose(all[stretch[0]][0], all[stretch.at(-1)][1]);
+    isMoving = false;
+    cursor = word;
+    chooseWords(all[0], all.at(-1));
+  };
+  document.addEventListener("click", (event) => {
+    const found = parts(), place = found?.answer && found.passage.contains(event.target) && selected();
+    if (!place || place[0] !== place[1]) return;
+    const tapped = words().findIndex(([from, to]) => place[0] >= from && place[0] <= to);
+    if (tapped >= 0) tap(tapped);
   });
 
   // The same button again takes the line away.
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[data-marks] button"), found = button && parts();
-    if (!found || !chosen) return;
-    const [from, to] = chosen.split(",").map(Number);
-    const line = `${found.text.slice(from, to).replaceAll("\n", "⏎")} @${points(found.text, from)}${button.value && ` = ${button.value}`}`;
-    const lines = found.answer.value.split("\n").filter((one) => one.trim());
-    found.answer.value = (lines.includes(line) ? lines.filter((one) => one !== line) : [...lines, line]).join("\n");
-    found.answer.dispatchEvent(new Event("change", { bubbles: true }));  // drafts keep it
-    paint(from, to);
+    if (!found || !mark) return;
+    const { text, answer } = found;
+    const line = `${text.slice(...mark).replaceAll("\n", "⏎")} @${points(text, mark[0])}${button.value && ` = ${button.value}`}`;
+    const lines = answer.value.split("\n").filter((one) => one.trim());
+    answer.value = (lines.includes(line) ? lines.filter((one) => one !== line) : [...lines, line]).join("\n");
+    show();
+    answer.dispatchEvent(new Event("change", { bubbles: true }));  // drafts keep it
   });
 
+  // Arrows move a cursor, as the text runs; with Shift they choose from where it was, or lengthen
+  // and shorten the mark when it was made without them.
+  const stepOf = (key) => {
+    const isRtl = getComputedStyle(parts().passage).direction === "rtl";
+    return { ArrowRight: isRtl ? -1 : 1, ArrowLeft: isRtl ? 1 : -1, ArrowDown: 1, ArrowUp: -1 }[key];
+  };
+  const move = (step, isChoosing) => {
+    if (isChoosing && anchor === null) {
+      const mine = mark && !isMoving ? touched(mark) : [cursor];
+      [anchor, cursor] = step > 0 ? [Math.max(0, mine[0]), mine.at(-1)] : [Math.max(0, mine.at(-1)), mine[0]];
+    } else if (!isChoosing) anchor = null;
+    cursor = Math.max(0, Math.min(words().length - 1, cursor + step));
+    isMoving = true;
+    if (isChoosing) chooseWords(anchor, cursor);
+    else show();
+  };
   document.addEventListener("keydown", (event) => {
     const found = parts();
-    if (!found || event.target !== found.passage) return;
-    const all = words(found.text), step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
-    if (step) {
-      anchor = event.shiftKey ? anchor ?? Math.max(0, cursor) : null;
-      cursor = Math.max(0, Math.min(all.length - 1, cursor + step));
-    } else if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) {
+    if (!found?.answer || event.target !== found.passage || !words().length) return;
+    const step = stepOf(event.key);
+    if (step) move(step, event.shiftKey);
+    else if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) {
       cursor = Math.max(0, cursor);
-      const other = anchor ?? cursor;
-      choose(all[Math.min(cursor, other)][0], all[Math.max(cursor, other)][1]);
-      event.preventDefault();
-      return;
+      isMoving = false;
+      chooseWords(anchor ?? cursor, cursor);
     } else if (event.key === "Escape") {
-      cursor = -1; anchor = null; chosen = "";
-      if (!tools(found)) found.answer.value = "";
-      fit();
-      if (found.start) found.start.value = "";
-      found.line.textContent = "";
+      cursor = -1;
+      forget();
+      setMark(null);
     } else return;
     event.preventDefault();
-    const low = Math.min(cursor, anchor ?? cursor), high = Math.max(cursor, anchor ?? cursor);
-    if (anchor === null) paint(-1, -1, all[cursor] ?? null);
-    else { paint(all[low][0], all[high][1], all[cursor]); describe(all[low][0], all[high][1]); }
   });
 
-  // Typing makes an earlier choice void. Words that stand in the passage once are marked as the
-  // server will find them; of others it asks the place.
   document.addEventListener("input", (event) => {
     const found = parts();
     if (!found || event.target !== found.answer) return;
     forget();
-    if (found.start) found.start.value = "";
-    const all = tools(found) ? [] : places(found.text, found.answer.value.trim());
-    point(...(all.length === 1 ? all[0] : [-1, -1]));
+    setStart(found, "");
+    readField();
   });
+  // The server asked which of several places is meant.
+  document.addEventListener("change", (event) => {
+    const found = parts();
+    if (found?.answer && event.target.type === "radio" && event.target.name === `${found.name}_start`) readField();
+  });
+
+  return { parts, words, touched, chooseWords, tap, stepOf, mark: () => mark };
 })();

@@ -1,5 +1,8 @@
 """Choosing the answer in a passage: by mouse, touch, keyboard or typing, with one result."""
 
+import random
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -15,6 +18,7 @@ from tests.browser.conftest import (
     submit_button,
     text_box,
 )
+from tests.conftest import SEED
 from tests.support.factories import scripted_target
 
 PLACE = """([from, to]) => {
@@ -365,3 +369,139 @@ def test_the_server_keeps_the_marked_answer_too(at_passage, alice, open_page):
     start = str(PASSAGE.rindex("Ada"))
     expect(other.locator("input[name=answer_start]")).to_have_value(start)
     expect(other.locator("#passage .mine")).to_have_text("Ada")
+
+
+WORDS = [(one[0], one.start()) for one in re.finditer(r"\w+", PASSAGE)]
+HELD = """async () => {
+    await new Promise(done => setTimeout(done));  // a drag is a choice once the mouse is let go
+    const pieces = [...document.getElementById("passage").children];
+    const mine = pieces.filter(one => one.classList.contains("mine"));
+    const joined = some => some.map(one => one.textContent).join("");
+    const handles = [...document.querySelectorAll("[data-end]:not([hidden])")];
+    return {
+        text: joined(pieces), marked: joined(mine),
+        before: joined(pieces.slice(0, pieces.indexOf(mine[0]))),
+        field: document.getElementById("id_answer").value,
+        start: document.querySelector("[name=answer_start]").value,
+        line: document.getElementById("span-line").textContent,
+        ends: handles.map(one => one.getAttribute("aria-valuetext")),
+    };
+}"""
+
+
+def check_is_one_state(page: Page) -> str:
+    """Mark, line, field, what is sent and both handles say the same; returns what is marked."""
+    held = page.evaluate(HELD)
+    marked, start = held["marked"], str(len(held["before"]))
+    assert held["text"] == PASSAGE
+    if not marked:
+        assert not any(held[name] for name in ("line", "start", "ends")), held
+        assert PASSAGE.count(held["field"]) != 1 or not held["field"], held
+        return ""
+    assert held["field"] == marked, held
+    assert f"“{marked}”" in held["line"], held
+    assert held["start"] == start or (not held["start"] and PASSAGE.count(marked) == 1), held
+    begin, end = len(held["before"]), len(held["before"]) + len(marked)
+    touched = [text for text, at in WORDS if at < end and at + len(text) > begin]
+    assert held["ends"] == [touched[0], touched[-1]], held
+    return marked
+
+
+def pull(page: Page, end: str, chance: random.Random) -> None:
+    """Drag one of the handles to somewhere in the passage."""
+    box = page.locator(f"[data-end={end}]").bounding_box()
+    passage = page.locator("#passage").bounding_box()
+    if not box or not passage:
+        return
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    x = passage["x"] + chance.random() * passage["width"]
+    page.mouse.move(x, passage["y"] + chance.random() * passage["height"], steps=2)
+    page.mouse.up()
+
+
+def at_random(page: Page, chance: random.Random) -> None:
+    """One thing that a person may do with a passage and its field."""
+    kinds = ["click", "click", "drag", "keys", "keys", "type", "first", "last", "ends"]
+    kind = chance.choice(kinds)
+    if kind == "click":
+        left, _right, middle = page.evaluate(PLACE, [at := chance.choice(WORDS)[1], at + 2])
+        page.mouse.click(left + 3, middle)
+    elif kind == "drag":
+        start, end = sorted(chance.sample(range(len(PASSAGE)), 2))
+        left, _right, top = page.evaluate(PLACE, [start, start + 1])
+        _left, right, bottom = page.evaluate(PLACE, [end, end + 1])
+        page.mouse.move(left + 1, top)
+        page.mouse.down()
+        page.mouse.move(right - 1, bottom, steps=2)
+        page.mouse.up()
+    elif kind == "keys":
+        page.locator("#passage").focus()
+        keys = ["ArrowRight", "ArrowLeft", "Shift+ArrowRight", "Shift+ArrowLeft", "Enter", "Escape"]
+        for key in chance.choices(keys, [4, 2, 3, 2, 2, 1], k=3):
+            page.keyboard.press(key)
+    elif kind == "type":
+        answer_box(page).fill(chance.choice(["Ada", "mill", "Tarn", "1850).", "uil", "Aleppo", ""]))
+    elif kind == "ends" and page.locator("[data-end]:visible").count():
+        page.locator(f"[data-end={chance.choice(['first', 'last'])}]").focus()
+        page.keyboard.press(chance.choice(["ArrowLeft", "ArrowRight"]))
+    elif kind in ("first", "last") and page.locator("[data-end]:visible").count():
+        pull(page, kind, chance)
+
+
+def test_whatever_one_does_mark_line_field_and_stored_answer_are_one(at_passage):
+    page = at_passage(viewport={"width": 390, "height": 1600})
+    chance = random.Random(SEED)
+    for _round in range(2):
+        marked = ""
+        for step in range(40):
+            at_random(page, chance)
+            marked = check_is_one_state(page)
+            if step > 20 and marked:
+                break
+        submit_button(page).click()
+        expect(page.locator("#verdict")).to_be_visible()
+        stored = Example.objects.latest("pk").inputs["answer"]
+        assert stored["text"] == marked
+        assert PASSAGE[stored["start"] : stored["end"]] == marked
+        page.locator("#edit").click()
+        expect(page.locator("#verdict")).to_have_count(0)
+        assert check_is_one_state(page) == marked
+        text_box(page).fill(f"Where was it that Ada left in {chance.random()}?")
+
+
+def test_handles_are_large_enough_and_follow_a_text_from_right_to_left(at_passage):
+    page = at_passage(has_touch=True, viewport={"width": 320, "height": 1200})
+    words = ["ذهب", "أحمد", "إلى", "المدينة", "القديمة"]
+    Context.objects.update(fields={"passage": " ".join(words)})
+    TargetModel.objects.update(options={"output": {"answer": "أحمد", "start": 4, "end": 8}})
+    page.reload()
+    text_box(page).fill("إلى أين ذهب؟")
+    page.locator("#passage").focus()
+    for key in ("ArrowLeft", "ArrowLeft", "Enter"):  # onwards, in this text
+        page.keyboard.press(key)
+    expect(answer_box(page)).to_have_value(words[1])
+    first, last = page.locator("[data-end=first]"), page.locator("[data-end=last]")
+    boxes = [one.bounding_box() for one in (first, last)]
+    for box in boxes:
+        assert min(box["width"], box["height"]) >= 44
+        assert 0 <= box["x"] <= 320 - box["width"]
+    assert boxes[0]["y"] + boxes[0]["height"] < boxes[1]["y"]  # neither covers the mark
+    assert boxes[0]["x"] > boxes[1]["x"]
+    last.focus()
+    page.keyboard.press("ArrowLeft")
+    expect(answer_box(page)).to_have_value(" ".join(words[1:3]))
+    first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(answer_box(page)).to_have_value(" ".join(words[:3]))
+    box = last.bounding_box()
+    middle = box["x"] + box["width"] / 2
+    page.mouse.move(middle, box["y"] + 6)
+    page.mouse.down()
+    page.mouse.move(middle - 40, box["y"] + 6, steps=3)
+    page.mouse.up()
+    expect(answer_box(page)).to_have_value(" ".join(words[:4]))
+    page.locator("#passage").focus()
+    page.keyboard.press("Control+Enter")  # from where a keyboard is after marking
+    expect(page.locator("#verdict")).to_be_visible()
+    assert Example.objects.get().inputs["answer"]["text"] == " ".join(words[:4])
