@@ -8,6 +8,10 @@ if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dynabench.settings")
     from django.core.management import execute_from_command_line
 
+    from dynabench.env import EnvError
     from dynabench.lib.frames import with_room
 
-    with_room(execute_from_command_line)(sys.argv)
+    try:
+        with_room(execute_from_command_line)(sys.argv)
+    except EnvError as error:  # a line that names the variable says all
+        sys.exit(f"{error}")

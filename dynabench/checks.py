@@ -30,7 +30,7 @@ def required_settings(**kwargs: Any) -> list[CheckMessage]:
 @register(Tags.caches, deploy=True)
 def shared_cache(**kwargs: Any) -> list[CheckMessage]:
     """Sign-in limits and circuit breakers are per process without a shared cache."""
-    if settings.CACHE_URL or int(os.environ.get("WEB_CONCURRENCY") or 1) == 1:
+    if settings.CACHE_URL or settings.WEB_CONCURRENCY == 1:
         return []
     return [
         Warning(

@@ -9,16 +9,27 @@ from whitenoise.compress import Compressor
 
 from dynabench.env import (
     EnvError,
+    cache_address,
     database,
     env_bool,
     env_choice,
+    env_class,
+    env_file,
+    env_host,
+    env_hosts,
     env_int,
     env_list,
     env_networks,
+    env_origins,
+    env_private_hosts,
     env_roles,
     env_secret,
+    env_sender,
+    env_storage,
+    env_url,
     kept_secret,
-    object_storage,
+    make_folder,
+    ray_address,
     sends_mail,
     site_url,
 )
@@ -27,7 +38,7 @@ from dynabench.lib.languages import languages
 BASE_DIR = Path(__file__).resolve().parent.parent
 # Database, models, secrets and uploads of a plain installation live below one folder.
 HOME = Path(os.environ.get("DYNABENCH_HOME") or BASE_DIR / "var").resolve()
-HOME.mkdir(mode=0o700, parents=True, exist_ok=True)  # SQLite's files are made for all to read
+make_folder("DYNABENCH_HOME", HOME)  # SQLite's files are made for all to read
 
 DEBUG = env_bool("DEBUG")
 # HTTPS=1 says that people reach the site by https: secure cookies, HSTS, redirect from http.
@@ -35,8 +46,8 @@ HTTPS = env_bool("HTTPS")
 SECRET_KEY = env_secret("SECRET_KEY") or kept_secret(HOME / "secret_key")
 # Former ones, which still read what was signed or encrypted with them.
 SECRET_KEY_FALLBACKS = env_secret("SECRET_KEY_FALLBACKS").replace(",", " ").split()
-ALLOWED_HOSTS = env_list("ALLOWED_HOSTS") or ["localhost", "127.0.0.1", "[::1]"]
-CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS")
+ALLOWED_HOSTS = env_hosts("ALLOWED_HOSTS") or ["localhost", "127.0.0.1", "[::1]"]
+CSRF_TRUSTED_ORIGINS = env_origins("CSRF_TRUSTED_ORIGINS")
 
 INSTALLED_APPS = [
     "dynabench.accounts",
@@ -139,7 +150,7 @@ DATABASES = {
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # Several web processes need a shared cache (breakers, sign-in limits): CACHE_URL=redis://…
-CACHE_URL = env_secret("CACHE_URL")
+CACHE_URL = cache_address()
 CACHES: dict[str, dict[str, Any]] = {
     "default": (
         {"BACKEND": "dynabench.lib.shared_cache.SharedCache", "LOCATION": CACHE_URL}
@@ -180,7 +191,7 @@ ACCOUNT_FORMS = {
     "reset_password": "dynabench.accounts.forms.ResetPasswordForm",
 }
 ACCOUNT_RATE_LIMITS = {"signup": "20/m/ip", "login": "30/m/ip"}
-ALLAUTH_TRUSTED_PROXY_COUNT = env_int("TRUSTED_PROXY_COUNT", 0)
+ALLAUTH_TRUSTED_PROXY_COUNT = env_int("TRUSTED_PROXY_COUNT", 0, most=100)
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 # Browsers allow passkeys on http only for localhost; so does this setting.
@@ -189,7 +200,7 @@ MFA_ADAPTER = "dynabench.accounts.adapter.MfaAdapter"
 USERSESSIONS_TRACK_ACTIVITY = False
 
 # Sign-in by an organisation's OpenID Connect provider, which makes accounts as people come.
-OIDC_ISSUER = os.environ.get("OIDC_ISSUER", "").rstrip("/")
+OIDC_ISSUER = env_url("OIDC_ISSUER")
 OIDC_NAME = os.environ.get("OIDC_NAME") or "OpenID Connect"
 OIDC_GROUPS_CLAIM = os.environ.get("OIDC_GROUPS_CLAIM") or "groups"
 OIDC_ROLES = env_roles("OIDC_ROLES")
@@ -219,17 +230,19 @@ SOCIALACCOUNT_PROVIDERS = {
     }
 }
 
-EMAIL_BACKEND = os.environ.get("EMAIL_BACKEND") or "django.core.mail.backends.console.EmailBackend"
+EMAIL_BACKEND = env_class("EMAIL_BACKEND", "django.core.mail.backends.console.EmailBackend")
 if EMAIL_BACKEND == "django.core.mail.backends.smtp.EmailBackend":
     EMAIL_BACKEND = "dynabench.lib.mail.LimitedBackend"  # a server that hangs takes few threads
 # Where addresses need not be confirmed, sign-up must tell that there is an account with an address.
-ACCOUNT_EMAIL_VERIFICATION = os.environ.get("EMAIL_VERIFICATION") or (
-    "mandatory" if sends_mail(EMAIL_BACKEND) else "optional"
+VERIFICATIONS = ("mandatory", "optional", "none")  # the first is taken where none is named
+ACCOUNT_EMAIL_VERIFICATION = env_choice(
+    "EMAIL_VERIFICATION",
+    *(VERIFICATIONS if sends_mail(EMAIL_BACKEND) else VERIFICATIONS[1:] + VERIFICATIONS[:1]),
 )
 # Whether votes decide of people who signed in without a confirmed address.
 UNCONFIRMED_VOTES = env_bool("UNCONFIRMED_VOTES")
-EMAIL_HOST = os.environ.get("EMAIL_HOST") or "localhost"
-EMAIL_PORT = env_int("EMAIL_PORT", 25)
+EMAIL_HOST = env_host("EMAIL_HOST", "localhost")
+EMAIL_PORT = env_int("EMAIL_PORT", 25, least=1, most=65535)
 EMAIL_HOST_USER = os.environ.get("EMAIL_HOST_USER", "")
 EMAIL_HOST_PASSWORD = env_secret("EMAIL_HOST_PASSWORD")
 EMAIL_USE_TLS = env_bool("EMAIL_USE_TLS")
@@ -241,12 +254,12 @@ ANYMAIL = {
 }
 EMAIL_TIMEOUT = 5  # seconds; somebody waits for the page meanwhile
 # Where people reach the site; for links in mails that no request asks for.
-SITE_URL = os.environ.get("SITE_URL") or site_url(
-    ALLOWED_HOSTS[0], https=HTTPS, port=env_int("PORT", 8000)
-)
+WEB_CONCURRENCY = env_int("WEB_CONCURRENCY", 1, least=1, most=1000)  # gunicorn reads it itself
+PORT = env_int("PORT", 8000, least=1, most=65535)  # of `./run`
+SITE_URL = env_url("SITE_URL", is_bare=True) or site_url(ALLOWED_HOSTS[0], https=HTTPS, port=PORT)
 # A file in Markdown: who stores what about people, on which grounds, and whom they may ask.
-PRIVACY_TEXT = os.environ.get("PRIVACY_TEXT") or ""
-DEFAULT_FROM_EMAIL = os.environ.get("DEFAULT_FROM_EMAIL") or "dynabench@localhost"
+PRIVACY_TEXT = env_file("PRIVACY_TEXT")
+DEFAULT_FROM_EMAIL = env_sender("DEFAULT_FROM_EMAIL", "dynabench@localhost")
 
 # Who may make tasks, besides superusers. Owners use the site's processors and speak to everybody in
 # its name, so an administrator says yes to each task.
@@ -295,9 +308,7 @@ WHITENOISE_SKIP_COMPRESS_EXTENSIONS = [*Compressor.SKIP_COMPRESS_EXTENSIONS, "ma
 # Uploads, releases, models and media: a folder, or a bucket that all machines reach.
 STORAGE_URL = os.environ.get("STORAGE_URL")
 STORAGES = {
-    "default": object_storage(STORAGE_URL)
-    if STORAGE_URL
-    else {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "default": env_storage("STORAGE_URL"),
     "staticfiles": {
         "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
         if DEBUG
@@ -309,7 +320,7 @@ MEDIA_ROOT = HOME / "media"
 ERASURE_LOG = os.environ.get("ERASURE_LOG") or HOME / "erasures.log"
 # Where what arrives lies until it is stored; the janitor takes away what a killed process left.
 SPOOL = FILE_UPLOAD_TEMP_DIR = HOME / "spool"
-SPOOL.mkdir(mode=0o700, exist_ok=True)
+make_folder("DYNABENCH_HOME", SPOOL)
 # What uploads leave free on the disk.
 DISK_RESERVE_BYTES = env_int("DISK_RESERVE_GIB", 1) * 2**30
 
@@ -374,7 +385,7 @@ SPECTACULAR_SETTINGS = {
 Q_CLUSTER: dict[str, Any] = {
     "name": "dynabench",
     "orm": "default",
-    "workers": env_int("QUEUE_WORKERS", 1),
+    "workers": env_int("QUEUE_WORKERS", 1, least=1, most=1000),
     "save_limit": 100,
     "catch_up": False,
     "timeout": 60,  # our workers use neither; django-q2 warns where they are not set
@@ -391,62 +402,67 @@ PRACTICE_JOB = "evaluation.jobs.serve_practice"
 PRACTICE_MODELS = env_int("PRACTICE_MODELS", 1)  # submitted models that people try at once; 0: none
 
 # Live target models
-MODEL_SERVER_URL = os.environ.get("MODEL_SERVER_URL") or "http://127.0.0.1:8100"
+MODEL_SERVER_URL = env_url("MODEL_SERVER_URL", "http://127.0.0.1:8100")
 MODELS_HOME = HOME / "models"
 # Hosts and networks of targets that may be private addresses (the model server's own always may).
-TARGET_PRIVATE_HOSTS = env_list("TARGET_PRIVATE_HOSTS")
-LIVE_CALLS = env_int("LIVE_CALLS", 8)  # at once in a web process; keep below its threads
+TARGET_PRIVATE_HOSTS = env_private_hosts("TARGET_PRIVATE_HOSTS")
+LIVE_CALLS = env_int(
+    "LIVE_CALLS", 8, least=1, most=1000
+)  # at once in a web process; keep below its threads
 LIVE_WAIT_SECONDS = 5  # then the page answers 202 and asks again
 LIVE_DEADLINE_SECONDS = 90  # then the attempt has failed and does not count
 
 # Submitted models
-LARGEST_UPLOAD_BYTES = env_int("LARGEST_UPLOAD_GIB", 20) * 2**30
+LARGEST_UPLOAD_BYTES = env_int("LARGEST_UPLOAD_GIB", 20, least=1) * 2**30
 # Of a person, in uploads and in files of models; without a confirmed address.
 QUOTA_BYTES = env_int("QUOTA_GIB", 100) * 2**30
 UNCONFIRMED_QUOTA_BYTES = env_int("UNCONFIRMED_QUOTA_GIB", 1) * 2**30
+# Read where a model is run, also without these settings; here, so that a slip stops the start.
+SANDBOX_REQUIRED = env_bool("SANDBOX_REQUIRED")
 SUBMISSIONS_PER_DAY = env_int("SUBMISSIONS_PER_DAY", 3)  # accepted ones of a person, for a task
-REFUSED_SUBMISSIONS_PER_DAY = env_int("REFUSED_SUBMISSIONS_PER_DAY", 10)
+REFUSED_SUBMISSIONS_PER_DAY = env_int("REFUSED_SUBMISSIONS_PER_DAY", 10, least=1)
 # Hosts of submitted endpoints that may be private and be asked without TLS.
-SUBMISSION_PRIVATE_HOSTS = env_list("SUBMISSION_PRIVATE_HOSTS")
+SUBMISSION_PRIVATE_HOSTS = env_private_hosts("SUBMISSION_PRIVATE_HOSTS")
 # Hosts of webhooks that may be private and be called without TLS.
-WEBHOOK_PRIVATE_HOSTS = env_list("WEBHOOK_PRIVATE_HOSTS")
+WEBHOOK_PRIVATE_HOSTS = env_private_hosts("WEBHOOK_PRIVATE_HOSTS")
 # Panels that campaigns pay by; hosts that may be private and be asked without TLS, as of tests.
-PROLIFIC_URL = os.environ.get("PROLIFIC_URL") or "https://api.prolific.com"
-MTURK_URL = os.environ.get("MTURK_URL") or "https://mturk-requester.us-east-1.amazonaws.com"
-PANEL_PRIVATE_HOSTS = env_list("PANEL_PRIVATE_HOSTS")
-RETENTION_APPEAL_DAYS = env_int("RETENTION_APPEAL_DAYS", 365)  # after the answer
+PROLIFIC_URL = env_url("PROLIFIC_URL", "https://api.prolific.com")
+MTURK_URL = env_url("MTURK_URL", "https://mturk-requester.us-east-1.amazonaws.com")
+PANEL_PRIVATE_HOSTS = env_private_hosts("PANEL_PRIVATE_HOSTS")
+RETENTION_APPEAL_DAYS = env_int("RETENTION_APPEAL_DAYS", 365, least=1)  # after the answer
 # Where a worker keeps models at hand, and how many bytes of them.
 MODEL_CACHE = Path(os.environ.get("MODEL_CACHE") or HOME / "model-cache")
 # The SentencePiece file of FLORES-200, for tasks that are scored by sp_bleu.
 SP_BLEU_MODEL = Path(os.environ.get("SP_BLEU_MODEL") or HOME / "flores200.model")
-MODEL_CACHE_BYTES = env_int("MODEL_CACHE_GIB", 50) * 2**30
+MODEL_CACHE_BYTES = env_int("MODEL_CACHE_GIB", 50, least=1) * 2**30
 
 # What is kept for how many days: docs/operators.md, "How long data is kept".
-SESSION_COOKIE_AGE = env_int("KEEP_SESSIONS_DAYS", 14) * 86400
-KEEP_UPLOADS_DAYS = env_int("KEEP_UPLOADS_DAYS", 3)
-KEEP_LOG_DAYS = env_int("KEEP_LOG_DAYS", 365)
-KEEP_LEASES_DAYS = env_int("KEEP_LEASES_DAYS", 90)
+SESSION_COOKIE_AGE = env_int("KEEP_SESSIONS_DAYS", 14, least=1, most=3650) * 86400
+KEEP_UPLOADS_DAYS = env_int("KEEP_UPLOADS_DAYS", 3, least=1)
+KEEP_LOG_DAYS = env_int("KEEP_LOG_DAYS", 365, least=1)
+KEEP_LEASES_DAYS = env_int("KEEP_LEASES_DAYS", 90, least=1)
 KEEP_MODELS_DAYS = env_int("KEEP_MODELS_DAYS", 0)  # 0: for ever
 MODELS_BYTES = env_int("MODELS_GIB", 0) * 2**30  # of everybody's uploads and models; 0: no limit
 
 # Evaluations: what a model may use on a set
-EVALUATION_SECONDS = env_int("EVALUATION_SECONDS", 3600)
-EVALUATION_MEMORY_GIB = env_int("EVALUATION_MEMORY_GIB", 8)
-EVALUATION_CPUS = env_int("EVALUATION_CPUS", 2)
-HUB_ENDPOINT = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+EVALUATION_SECONDS = env_int("EVALUATION_SECONDS", 3600, least=1)
+EVALUATION_MEMORY_GIB = env_int("EVALUATION_MEMORY_GIB", 8, least=1)
+EVALUATION_CPUS = env_int("EVALUATION_CPUS", 2, least=1)
+HUB_ENDPOINT = env_url("HF_ENDPOINT", "https://huggingface.co")
 EVALUATION_GPUS = env_int("EVALUATION_GPUS", 0)
 # A Ray cluster for them (docs/cluster.md), and how many examples of a set one of its shards has.
-RAY_ADDRESS = os.environ.get("RAY_ADDRESS", "")
-RAY_SHARD_EXAMPLES = env_int("RAY_SHARD_EXAMPLES", 2048)
+RAY_ADDRESS = ray_address()
+RAY_SHARD_EXAMPLES = env_int("RAY_SHARD_EXAMPLES", 2048, least=1)
 EVALUATION_CPU_HOUR_CENTS = env_int("EVALUATION_CPU_HOUR_CENTS", 0)  # 0: costs are not shown
 
 # Traces go where OpenTelemetry's own variables say, if this one is set.
-HAS_TRACES = bool(os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT"))
+HAS_TRACES = bool(env_url("OTEL_EXPORTER_OTLP_ENDPOINT"))
 if HAS_TRACES:
     after_id = MIDDLEWARE.index("dynabench.middleware.request_id") + 1
     MIDDLEWARE.insert(after_id, "dynabench.middleware.trace")
 
 LOG_FORMAT = env_choice("LOG_FORMAT", "line", "json")
+LOG_LEVEL = env_choice("LOG_LEVEL", "INFO", "DEBUG", "WARNING", "ERROR", "CRITICAL")
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -462,7 +478,7 @@ LOGGING: dict[str, Any] = {
             "filters": ["one_line"],
         }
     },
-    "root": {"handlers": ["console"], "level": os.environ.get("LOG_LEVEL") or "INFO"},
+    "root": {"handlers": ["console"], "level": LOG_LEVEL},
     # One line a request, at INFO, is noise; httpx says the same of each model call.
     "loggers": {"httpx": {"level": "WARNING"}},
 }

@@ -5,7 +5,9 @@ import os
 
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
+from gunicorn.errors import AppImportError
 
+from dynabench.env import EnvError
 from dynabench.lib.frames import with_room
 from dynabench.lib.telemetry.measures import count_together
 from dynabench.lib.telemetry.tracing import start_tracing
@@ -14,7 +16,11 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dynabench.settings")
 # Leaderboards multiply matrices: each request by itself, the other cores are for other requests.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("PREPARE_STATEMENTS", "1")
-if settings.METRICS_TOKEN or settings.METRICS_NETWORKS:
+try:
+    has_metrics = bool(settings.METRICS_TOKEN or settings.METRICS_NETWORKS)
+except EnvError as error:  # gunicorn prints the line, without a traceback, and stops
+    raise AppImportError(str(error)) from None
+if has_metrics:
     count_together(settings.HOME / "metrics")
 if settings.HAS_TRACES:
     start_tracing()

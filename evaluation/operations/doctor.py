@@ -113,7 +113,7 @@ def check_connections() -> Iterator[Finding]:
         cursor.execute(CONNECTIONS)
         most, used = cursor.fetchone()
     needed = connections_needed(
-        web=int(os.environ.get("WEB_CONCURRENCY") or 1),
+        web=settings.WEB_CONCURRENCY,
         live=settings.LIVE_CALLS,
         queue=settings.Q_CLUSTER["workers"] + settings.PRACTICE_MODELS,
     )

@@ -1,7 +1,6 @@
 """Chooses a runner for a model on this machine. Docker's library is imported only if it is here."""
 
-import os
-
+from dynabench.env import env_bool
 from evaluation.contract import Runnable
 from evaluation.sandbox.monitor import Runner
 from evaluation.sandbox.process import ProcessRunner
@@ -24,7 +23,7 @@ def has_engine() -> bool:
 
 def is_required() -> bool:
     """Whether this site runs no submitted model outside of the sandbox."""
-    return os.environ.get("SANDBOX_REQUIRED", "").lower() not in ("", "0", "false", "no")
+    return env_bool("SANDBOX_REQUIRED")
 
 
 def runner_for(model: Runnable, key: str, name: str | None = None) -> Runner:

@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 APPS = ("dynabench", "tasks", "annotation", "validation", "evaluation", "leaderboard")
 READERS = re.compile(
-    r"env_(roles|bool|choice|int|list|networks|secret)|os\.(environ|environ\.get|getenv)"
+    r"env_\w+|os\.(environ|environ\.get|getenv)"
 )
 
 

@@ -77,12 +77,12 @@ def test_the_run_script_holds_nothing_back_from_a_file(tmp_path, monkeypatch):
     assert subprocess.check_output([tmp_path / "run"], text=True) == "quickstart\n"
 
 
-def test_setting_up_does_not_mind_what_runs(monkeypatch, db):
+def test_setting_up_does_not_mind_what_runs(monkeypatch, settings, db):
     """An upgrade sets up while web and model server answer; only starting them needs the ports."""
     monkeypatch.setattr(quickstart, "install", lambda tell: None)
     monkeypatch.setattr(quickstart.Command, "_accounts", lambda self: None)
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        monkeypatch.setenv("PORT", str(taken.getsockname()[1]))
+        settings.PORT = taken.getsockname()[1]
         call_command("quickstart", setup_only=True, stdout=StringIO())
         with pytest.raises(CommandError, match="PORT"):
             call_command("quickstart", stdout=StringIO())

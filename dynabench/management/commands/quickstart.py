@@ -62,7 +62,7 @@ class Command(BaseCommand):
         self._unprepared: dict[Round, list[str]] = {}
 
     def _run(self, *, setup_only: bool, demo: bool) -> None:
-        port = int(os.environ.get("PORT") or 8000)
+        port = settings.PORT
         if not setup_only:
             refuse_taken("PORT", "127.0.0.1", port)
         self._choose_model_port(is_setup=setup_only)
