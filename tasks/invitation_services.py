@@ -20,7 +20,7 @@ from dynabench.lib.rows import delete_some
 from tasks.ended_roles import note_ended_readers
 from tasks.mails import mail_invitation
 from tasks.models import Invitation, Task, TaskMember
-from tasks.permissions import OWNERS, check_owns, role_of
+from tasks.permissions import OWNERS, check_colleagues, check_owns, role_of
 
 MOST_OPEN = 500
 """Invitations of a task that are open at a time."""
@@ -39,7 +39,7 @@ def invite(
     task, for the cap. Raises Refused, Invalid.
     """
     addresses = list(dict.fromkeys(address.lower() for address in addresses))
-    _lock_owned(task, actor, len(addresses))
+    check_colleagues(_lock_owned(task, actor, len(addresses)), len(addresses))
     there = task.members.filter(user__email__in=addresses).values_list("user__email", flat=True)
     if known := ", ".join(there):
         said = _("They are members already: %(addresses)s") % {"addresses": known}
@@ -71,7 +71,8 @@ def make_link(
     if not 1 <= most <= MOST_USES:
         said = _("Choose a number from 1 to %(most)d.") % {"most": MOST_USES}
         raise Invalid(said, field="most")
-    _lock_owned(task, actor, 1)
+    locked = _lock_owned(task, actor, 1)
+    check_colleagues(locked, most)
     key = secrets.token_urlsafe(32)
     made = _made(task, key, role=role, days=days, most=most)
     log(actor, "invitation.made", task, role=role, most=most)
@@ -136,12 +137,13 @@ def address_of(key: str) -> str:
     return settings.SITE_URL + reverse("join", args=[key])
 
 
-def _lock_owned(task: Task, actor: User, more: int) -> None:
+def _lock_owned(task: Task, actor: User, more: int) -> Task:
     locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     check_owns(actor, locked)
     if open_ones(locked).count() + more > MOST_OPEN:
         words = _("A task has at most %(most)d open invitations. Revoke some first.")
         raise Refused(words % {"most": MOST_OPEN}, code="cap")
+    return locked
 
 
 def _made(task: Task, key: str, *, days: int, **values: object) -> Invitation:

@@ -49,6 +49,12 @@ class Task(models.Model):
     is_visible = models.BooleanField(
         default=True, help_text="Shown to everybody. Otherwise only to its members."
     )
+    is_unapproved = models.BooleanField(
+        default=False,
+        db_default=False,
+        editable=False,
+        help_text="Administrators decide before it opens to others than its members.",
+    )
     allow_try_out = models.BooleanField(
         default=True, help_text="People without an account may try the model; nothing is kept."
     )

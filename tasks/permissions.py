@@ -4,6 +4,8 @@ from collections.abc import Collection
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
+from django.db.models import F, Q, Sum
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
@@ -138,19 +140,39 @@ def is_offered_new_tasks(user: Person) -> bool:
 
 
 def can_make_tasks(user: Person) -> bool:
-    """Whether the person may make tasks that are theirs."""
+    """Whether the person may make tasks that are theirs, which only their members see at first."""
     if user.is_superuser:
         return True
     if not (isinstance(user, User) and user.is_active):
         return False
-    return settings.NEW_TASKS == "everybody" and has_confirmed_address(user)
+    return settings.NEW_TASKS != "nobody" and has_confirmed_address(user)
 
 
-def can_propose_tasks(user: Person) -> bool:
-    """Whether the person may propose tasks, which administrators decide."""
-    if not (isinstance(user, User) and user.is_active) or user.is_superuser:
-        return False
-    return settings.NEW_TASKS == "approval" and has_confirmed_address(user)
+def needs_approval(task: Task) -> bool:
+    """Whether administrators decide before the task opens to others than its members."""
+    return task.is_unapproved and settings.NEW_TASKS != "everybody"
+
+
+def check_approved(task: Task, field: str = "") -> None:
+    """Raises Refused, at the field, for a task that may not open to others than its members."""
+    if needs_approval(task):
+        said = _("Ask for approval on the Access page before others than members see this task.")
+        raise Refused(said, code="approval", field=field)
+
+
+MOST_COLLEAGUES = 20
+"""Members of a task that is not approved, with the places of its open invitations."""
+
+
+def check_colleagues(task: Task, more: int) -> None:
+    """Raises Refused where so many more members are a public of their own, before approval."""
+    if not needs_approval(task):
+        return
+    is_open = Q(revoked_at=None, ends_at__gt=timezone.now(), uses__lt=F("most"))
+    places = task.invitations.filter(is_open).aggregate(n=Sum(F("most") - F("uses")))["n"] or 0
+    if task.members.count() + places + more > MOST_COLLEAGUES:
+        said = _("Until it is approved a task has at most %(most)d members and open invitations.")
+        raise Refused(said % {"most": MOST_COLLEAGUES}, code="approval")
 
 
 def fixed_settings(user: Person, target: TargetModel | Generator | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""A task that somebody wants to make, where the administrators decide."""
+"""A request to open a task to others than its members, which administrators decide."""
 
 from django.conf import settings
 from django.core.validators import RegexValidator
@@ -12,7 +12,10 @@ CODE = RegexValidator(
 
 
 class TaskProposal(models.Model):
-    """What the task is for, who would take part, and what became of the proposal."""
+    """What a task is for, who would take part, and what became of the request.
+
+    One of before tasks began as private ones has no task until it is approved.
+    """
 
     class Kind(models.TextChoices):
         TEMPLATE = "template"
@@ -38,6 +41,9 @@ class TaskProposal(models.Model):
     )
     goal = models.TextField(help_text="What the task is for.")
     people = models.TextField(help_text="Who writes and judges.")
+    show = models.BooleanField(
+        default=True, db_default=True, help_text="Once it is approved everybody sees the task."
+    )
     state = models.CharField(max_length=10, choices=State, default=State.WAITING, db_index=True)
     reason = models.TextField(blank=True, help_text="The proposer reads it.")
     decided_by = models.ForeignKey(

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import PANEL_PEOPLE, User
@@ -21,8 +22,8 @@ from tasks.contexts.services import store_contexts
 from tasks.duties.services import end_without_role
 from tasks.ended_roles import note_ended_readers
 from tasks.media.services import digests_in, keep
-from tasks.models import Round, Task, TaskMember
-from tasks.permissions import Person, check_owns
+from tasks.models import Round, Task, TaskMember, TaskProposal
+from tasks.permissions import Person, check_approved, check_colleagues, check_owns
 from tasks.rounds.states import set_round_state
 from tasks.scenes.contexts import drawn_contexts, with_drawn_examples
 
@@ -151,13 +152,27 @@ def title_of(code: str) -> str:
 def change_task(*, task: Task, actor: User, fields: Mapping[str, bool]) -> None:
     """Show a task or hide it, let people try it out or not; the last one wins.
 
-    Locks the task, then the names of tasks where it is shown. Raises Invalid for one that looks
-    like another.
+    Who may show a task that waits for approval, as administrators may, ends the waiting. Locks the
+    request for approval, the task, then the names of tasks where it is shown. Raises Refused for
+    one that is not approved, Invalid for one that looks like another.
     """
-    Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
-    if fields.get("is_visible") and not task.is_visible:
+    shows = bool(fields.get("is_visible")) and not task.is_visible
+    if shows:
+        state = TaskProposal.State.APPROVED if actor.is_superuser else TaskProposal.State.WITHDRAWN
+        end_waiting(task, actor, state)
+    locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
+    if shows:
+        if not actor.is_superuser:
+            check_approved(locked, "is_visible")
         check_task_name(task.name, "is_visible", task)
+        fields = {**fields, "is_unapproved": False}
     log(actor, "task.changed", task, fields=changed_fields(task, fields))
+
+
+def end_waiting(task: Task, actor: User, state: str) -> None:
+    """End a request for approval that nobody needs to decide any more. One update, no lock."""
+    waiting = TaskProposal.objects.filter(task=task, state=TaskProposal.State.WAITING)
+    waiting.update(state=state, decided_by=actor, decided_at=timezone.now())
 
 
 @transaction.atomic
@@ -235,6 +250,8 @@ def change_members(
     locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     if actor:
         check_owns(actor, locked)
+        if added and not actor.is_superuser:
+            check_colleagues(locked, len(added))
     there = {member.pk: member for member in task.members.all()}
     if not there.keys() >= {member.pk for member in (*changed, *removed)}:
         raise Refused(
@@ -244,14 +261,7 @@ def change_members(
     for member in removed:
         del kept[member.pk]
     check_members([*kept.values(), *added], actor)
-    new_roles = {member.pk: member.role for member in changed}
-    note_ended_readers(
-        locked,
-        {
-            member.user: (there[member.pk].role, new_roles.get(member.pk))
-            for member in (*changed, *removed)
-        },
-    )
+    _note_readers(locked, there, changed, removed)
     task.members.filter(pk__in=[member.pk for member in removed]).delete()
     TaskMember.objects.bulk_update(changed, ["role"])
     changes = {member.user_id: member.role for member in changed}
@@ -266,6 +276,21 @@ def change_members(
         for member in members:
             about = {"user": member.user.email, "person": member.user_id, "role": member.role}
             log(actor, f"member.{action}", task, **about)
+
+
+def _note_readers(
+    task: Task,
+    there: Mapping[int, TaskMember],
+    changed: Sequence[TaskMember],
+    removed: Sequence[TaskMember],
+) -> None:
+    """Note whose role reads labels no more."""
+    roles: dict[int, str] = {member.pk: member.role for member in changed}
+    ended = {
+        member.user: (there[member.pk].role, roles.get(member.pk))
+        for member in (*changed, *removed)
+    }
+    note_ended_readers(task, ended)
 
 
 def set_role(*, task: Task, user: User, role: str | None) -> None:

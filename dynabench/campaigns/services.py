@@ -32,7 +32,7 @@ from dynabench.lib.rows import changed_fields
 from dynabench.lib.taken_names import checked_name
 from tasks.mails import wants_invitations
 from tasks.models import Round, Task
-from tasks.permissions import check_owns
+from tasks.permissions import check_approved, check_owns
 
 State = Campaign.State
 FROM = {
@@ -177,6 +177,7 @@ def move_campaign(
 
 
 def _check_ready(campaign: Campaign, ethics_name: str) -> None:
+    check_approved(campaign.task)
     if not campaign.ethics.strip():
         raise Invalid(_("Write an ethics statement first: Change."), field="ethics_name")
     if not (campaign.ethics_name or ethics_name.strip()):
@@ -221,6 +222,7 @@ def invite(*, campaign: Campaign, actor: User, addresses: Sequence[str]) -> None
     The owner does not learn which is which. No lock; who is invited again has as long again.
     """
     check_owns(actor, campaign.task)
+    check_approved(campaign.task)
     verified = EmailAddress.objects.filter(email__in=addresses, verified=True, user__is_active=True)
     known = dict(verified.values_list("email", "user"))
     for address, user in known.items():

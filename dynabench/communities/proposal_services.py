@@ -20,12 +20,10 @@ from dynabench.lib.errors import Invalid, Refused
 from dynabench.lib.taken_names import checked_name
 from tasks.mails import mail_administrators, mail_person
 from tasks.making.proposal_services import (
-    check_waiting,
+    ask_approval,
     decide_proposal,
-    propose_task,
     tell_proposer,
 )
-from tasks.making.templates import Source
 from tasks.models import TaskProposal
 
 State = CommunityProposal.State
@@ -42,13 +40,20 @@ def propose_community(*, proposer: User, name: str, slug: str, goal: str) -> Com
         raise Refused(_("Confirm your e-mail address first."), code="communities", status=403)
     _check_slug(slug)
     name = checked_name(name)
-    check_waiting(CommunityProposal.objects.filter(proposer=locked, state=State.WAITING).count())
+    _check_waiting(CommunityProposal.objects.filter(proposer=locked, state=State.WAITING).count())
     made = CommunityProposal.objects.create(proposer=locked, name=name, slug=slug, goal=goal)
     log(proposer, "community.proposed", made)
     page = f"{settings.SITE_URL}/communities/proposals/{made.pk}/"
     subject = f"Dynabench: a community is proposed: {name}"
     mail_administrators(subject, f"{made.goal}\n\nDecide: {page}\n")
     return made
+
+
+def _check_waiting(number: int) -> None:
+    """Whether somebody with so many proposals that wait may make another. Raises Refused."""
+    if number >= settings.NEW_TASKS_AT_ONCE:
+        said = _("You have %(number)d proposals that wait. Wait until one of them is decided.")
+        raise Refused(said % {"number": number}, code="quota")
 
 
 def _check_slug(slug: str) -> None:
@@ -87,24 +92,23 @@ def decide_community(
 
 
 @transaction.atomic
-def propose_task_for(
-    *,
-    community: Community,
-    proposer: User,
-    source: Source | None,
-    **wanted: Any,
-) -> TaskProposal:
-    """Propose a task for a community, whose owners decide, as administrators may. Raises Refused.
+def ask_for_task(*, community: Community | None, actor: User, **wanted: Any) -> TaskProposal:
+    """Ask for a task's approval, of a community's owners where one is named. Raises Refused.
 
-    wanted: the rest of what `propose_task` takes, and it locks as that does.
+    Administrators may decide in any case. wanted: the rest of what `ask_approval` takes, and it
+    locks as that does.
     """
-    if not listed_communities(proposer).filter(pk=community.pk).exists():
+    if community is None:
+        made = ask_approval(actor=actor, **wanted)
+        ProposedTask.objects.filter(proposal=made).delete()
+        return made
+    if not listed_communities(actor).filter(pk=community.pk).exists():
         raise Refused(_("There is no such community."), code="community", field="community")
-    made = propose_task(proposer=proposer, source=source, **wanted)
-    ProposedTask.objects.create(community=community, proposal=made)
+    made = ask_approval(actor=actor, **wanted)
+    ProposedTask.objects.update_or_create(proposal=made, defaults={"community": community})
     page = f"{settings.SITE_URL}/new/proposals/{made.pk}/"
     for owner in community.owners.filter(is_active=True, is_superuser=False):
-        subject = f"Dynabench: a task is proposed for {community.name}: {made.name}"
+        subject = f"Dynabench: a task waits for approval for {community.name}: {made.name}"
         mail_person(owner, subject, f"{made.goal}\n\nDecide: {page}\n")
     return made
 
@@ -119,9 +123,9 @@ def can_decide_task(user: User, proposal: TaskProposal) -> bool:
 
 @transaction.atomic
 def decide_task(
-    *, proposal: TaskProposal, actor: User, approve: bool, reason: str, code: str
+    *, proposal: TaskProposal, actor: User, approve: bool, reason: str, code: str = ""
 ) -> TaskProposal:
-    """Decide about a proposed task; one for a community joins it as it is made.
+    """Decide about a proposed task; one for a community joins it as it is approved.
 
     Locks as `decide_proposal` does. Raises ConfigError, Refused.
     """
@@ -131,6 +135,9 @@ def decide_task(
         proposal=proposal, actor=actor, approve=approve, reason=reason, code=code, is_allowed=True
     )
     link = ProposedTask.objects.filter(proposal=proposal).first()
-    if link and decided.task:
-        CommunityTask.objects.create(community=link.community, task=decided.task, state=IN)
+    if link and decided.task and approve:
+        defaults = {"state": IN}
+        CommunityTask.objects.update_or_create(
+            community=link.community, task=decided.task, defaults=defaults
+        )
     return decided

@@ -19,7 +19,7 @@ from dynabench.lib.taken_names import check_free, checked_name, lock_names
 from tasks.mails import mail_person
 from tasks.media.services import decoded
 from tasks.models import Task
-from tasks.permissions import can_own
+from tasks.permissions import can_own, check_approved
 from tasks.services import account_of
 
 MOST_TRACKS = 20
@@ -151,6 +151,7 @@ def ask_to_join(*, community: Community, task: Task, actor: User) -> CommunityTa
         raise Refused(_("There is no such community."), code="community", status=404)
     if not can_own(actor, task):
         raise Refused(_("Only an owner of the task lets it join."), code="owners", status=403)
+    check_approved(task)
     runs = can_run(actor, community)
     entry, is_new = CommunityTask.objects.get_or_create(
         community=community,

@@ -14,6 +14,7 @@ from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.own import charts
 from dynabench.own.access import owned_task, waiting
 from dynabench.own.activity import CHALLENGE, TAG, Activity, count_activity
+from dynabench.own.approval import approval_of
 from dynabench.own.setup.launch import launch_list
 from tasks.budgets import Used, spent
 from tasks.making.services import begun_tasks
@@ -43,6 +44,7 @@ def dashboard(request: HttpRequest, code: str) -> HttpResponse:
         values.update(_values(round), costs=_costs(rounds))
     if not htmx_partial(request):  # the tiles show none of it
         values |= waiting(request, task) | launch_list(request, task, rounds)
+        values |= approval_of(request, task)
         values["undecided"] = without_consensus(round) if round else 0
         values["can_forget_demo"] = task.is_simulated and can_own(request.user, task)
         values["can_delete"] = can_own(request.user, task) and _is_begun(task, rounds)

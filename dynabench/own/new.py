@@ -2,37 +2,27 @@
 
 from typing import Any
 
-from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 from django.views.decorators.clickjacking import xframe_options_sameorigin
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from dynabench.accounts.people import person
 from dynabench.accounts.services import annotator_of
-from dynabench.communities.permissions import listed_communities
-from dynabench.communities.proposal_services import propose_task_for
 from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.own.access import owned_task
 from dynabench.own.preview import framed, judge_values, write_values
 from tasks.access import ANY, find_task
 from tasks.config.parsing import ConfigError
 from tasks.making.draft_services import begin_draft
-from tasks.making.forms import NewTaskForm, ProposalForm
-from tasks.making.proposal_services import propose_task, withdraw_proposal
+from tasks.making.forms import NewTaskForm
+from tasks.making.proposal_services import withdraw_proposal
 from tasks.making.services import begun_tasks, delete_begun_task, make_task
 from tasks.making.templates import Source, Template, templates
-from tasks.models import Task, TaskProposal
-from tasks.permissions import (
-    can_edit,
-    can_make_tasks,
-    can_own,
-    can_propose_tasks,
-    is_offered_new_tasks,
-)
+from tasks.models import Task
+from tasks.permissions import can_edit, can_make_tasks, can_own, is_offered_new_tasks
 from tasks.selectors import edited_tasks
 
 
@@ -59,57 +49,34 @@ def gallery(request: HttpRequest) -> HttpResponse:
         "drafts": user.task_drafts.filter(task=None),
         "begun": begun_tasks().filter(made_by=user),
         "proposals": user.task_proposals.select_related("task"),
-        "waiting": user.is_superuser and TaskProposal.objects.filter(state="waiting").count(),
-        "proposes": can_propose_tasks(user),
-        "may": can_make_tasks(user) or can_propose_tasks(user),
+        "may": can_make_tasks(user),
     }
     return render(request, "own/new/gallery.html", values)
 
 
 @require_POST
 def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
-    """Take back one's own proposal while it waits."""
+    """Take back one's own request for approval while it waits."""
     with as_message(request):
-        found = get_object_or_404(person(request).task_proposals, pk=pk)
+        found = get_object_or_404(person(request).task_proposals.select_related("task"), pk=pk)
         withdraw_proposal(proposal=found, actor=person(request))
-        messages.success(request, _("Your proposal is withdrawn."))
-    return redirect("new")
+        messages.success(request, _("Your request is withdrawn."))
+    return redirect("own:access", found.task.code) if found.task else redirect("new")
 
 
 @require_http_methods(["GET", "POST"])
 def new_task(request: HttpRequest, kind: str, code: str) -> HttpResponse:
     """What the template or the task is, and the form of the new task."""
     source = _find_source(request, kind, code)
-    proposes = can_propose_tasks(request.user)
-    asks_all = proposes and "steps" not in request.POST
-    form = (proposal_form(request) if asks_all else NewTaskForm)(request.POST or None)
+    form = NewTaskForm(request.POST or None)
     if form.is_valid():
         with as_form_error(form, ConfigError):
             if "steps" in request.POST:
                 return _begun(request, source, form)
-            return _made(request, source, form, proposes)
-    may = proposes or can_make_tasks(request.user)
-    values = {"source": source, "kind": kind, "form": form, "may": may, "proposes": proposes}
+            return _made(request, source, form)
+    may = can_make_tasks(request.user)
+    values = {"source": source, "kind": kind, "form": form, "may": may}
     return render(request, "own/new/task.html", values, status=422 if form.errors else 200)
-
-
-def proposal_form(request: HttpRequest) -> type[ProposalForm]:
-    """With the communities among which the person chooses, where there are any."""
-    there = listed_communities(request.user)
-    if not there:
-        return ProposalForm
-
-    class WithCommunity(ProposalForm):
-        community = forms.ModelChoiceField(
-            there,
-            to_field_name="slug",
-            required=False,
-            label=gettext_lazy("For a community"),
-            empty_label=gettext_lazy("none: an administrator decides"),
-            help_text=gettext_lazy("Its owners decide, and the task is in it then."),
-        )
-
-    return WithCommunity
 
 
 def _begun(request: HttpRequest, source: Source, form: NewTaskForm) -> HttpResponse:
@@ -120,22 +87,8 @@ def _begun(request: HttpRequest, source: Source, form: NewTaskForm) -> HttpRespo
     return redirect("draft-step", draft.pk, "goal")
 
 
-def proposed(request: HttpRequest, source: Source | None, wanted: dict[str, Any]) -> HttpResponse:
-    """The page after a task was proposed, to its community where one is named. Raises Refused."""
-    about: dict[str, Any] = {"proposer": person(request), "source": source}
-    if community := wanted.pop("community", None):
-        propose_task_for(community=community, **about, **wanted)
-        messages.success(request, _("Your proposal waits for the community's owners."))
-    else:
-        propose_task(**about, **wanted)
-        messages.success(request, _("Your proposal waits for an administrator."))
-    return redirect("new")
-
-
-def _made(request: HttpRequest, source: Source, form: NewTaskForm, proposes: bool) -> HttpResponse:
-    """The page after the task was made, or proposed. Raises ConfigError, Refused."""
-    if proposes:
-        return proposed(request, source, dict(form.cleaned_data))
+def _made(request: HttpRequest, source: Source, form: NewTaskForm) -> HttpResponse:
+    """The page after the task was made. Raises ConfigError, Refused."""
     made = make_task(maker=person(request), source=source, **form.cleaned_data)
     messages.success(request, _("The task is made. You own it, and nobody else sees it yet."))
     return redirect("own:dashboard", made.code)

@@ -1,4 +1,4 @@
-"""The pages on which proposed tasks are decided: by administrators, or a community's owners."""
+"""What waits for a decision: tasks to approve, and where communities and metrics are decided."""
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
@@ -8,19 +8,28 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from dynabench.accounts.people import person
 from dynabench.communities.proposal_services import can_decide_task, decide_task
+from dynabench.communities.selectors import waiting_proposals
 from dynabench.lib.refusals import as_form_error
+from evaluation.custom_metrics.selectors import waiting_metrics
 from tasks.config.parsing import ConfigError
-from tasks.making.forms import DecisionForm
+from tasks.making.forms import DecisionForm, MakingDecisionForm
 from tasks.models import TaskProposal
 
 
 @require_GET
 def proposals(request: HttpRequest) -> HttpResponse:
-    """Those that wait, the oldest first; a community's owners find theirs on its own page."""
+    """All that waits for administrators, the oldest first.
+
+    A community's owners find what they decide on its own page.
+    """
     if not request.user.is_superuser:
         raise Http404
-    waiting = TaskProposal.objects.filter(state=TaskProposal.State.WAITING)
-    return render(request, "own/new/proposals.html", {"proposals": waiting})
+    values = {
+        "proposals": TaskProposal.objects.filter(state=TaskProposal.State.WAITING),
+        "communities": waiting_proposals(person(request)),
+        "metrics": waiting_metrics(),
+    }
+    return render(request, "own/new/proposals.html", values)
 
 
 @require_http_methods(["GET", "POST"])
@@ -30,7 +39,8 @@ def proposal(request: HttpRequest, pk: int) -> HttpResponse:
     found = get_object_or_404(rows.select_related("for_community__community"), pk=pk)
     if not can_decide_task(person(request), found):
         raise Http404
-    form = DecisionForm(request.POST or None, initial={"code": found.wanted_code})
+    kind = DecisionForm if found.task_id else MakingDecisionForm
+    form = kind(request.POST or None, initial={"code": found.wanted_code})
     if form.is_valid():
         with as_form_error(form, ConfigError):
             decided = decide_task(proposal=found, actor=person(request), **form.cleaned_data)

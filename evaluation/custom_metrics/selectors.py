@@ -30,6 +30,12 @@ class TriedOn(NamedTuple):
     is_shown: bool
 
 
+def waiting_metrics() -> QuerySet[CustomMetric]:
+    """The versions that wait for an administrator's decision, the oldest first."""
+    proposed = CustomMetric.objects.filter(review=Review.PROPOSED)
+    return proposed.select_related("task").order_by("queued_at")
+
+
 def tried_on(task: Task) -> TriedOn:
     """Answers to try a file on: each example's right answer, or that of the one before it.
 

@@ -12,7 +12,7 @@ from dynabench.accounts.people import person
 from dynabench.lib.refusals import as_form_error, as_message
 from evaluation.custom_metrics.forms import DecisionForm, MetricForm
 from evaluation.custom_metrics.running import FAILURES, LIMITS
-from evaluation.custom_metrics.selectors import PUBLIC, before, with_counts
+from evaluation.custom_metrics.selectors import PUBLIC, before, waiting_metrics, with_counts
 from evaluation.custom_metrics.services import (
     decide_metric,
     page_of,
@@ -104,6 +104,4 @@ def waiting(request: HttpRequest) -> HttpResponse:
     """The versions that wait for an administrator's decision, the oldest first."""
     if not request.user.is_superuser:
         raise Http404
-    proposed = CustomMetric.objects.filter(review=CustomMetric.Review.PROPOSED)
-    found = proposed.select_related("task").order_by("queued_at")
-    return render(request, "evaluation/metrics_waiting.html", {"metrics": found})
+    return render(request, "evaluation/metrics_waiting.html", {"metrics": waiting_metrics()})

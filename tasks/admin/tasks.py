@@ -34,6 +34,7 @@ from tasks.config.schema import TaskConfig
 from tasks.config_changes import digest, refused_changes, usable
 from tasks.making.services import delete_begun_task
 from tasks.models import Task, TaskMember
+from tasks.permissions import check_approved
 from tasks.services import (
     account_for,
     change_members,
@@ -61,6 +62,7 @@ class TaskForm(forms.ModelForm):
             "is converted when you save."
         }
 
+    person: User | AnonymousUser = AnonymousUser()
     notes: Sequence[str] = ()
     name = ""
 
@@ -82,12 +84,14 @@ class TaskForm(forms.ModelForm):
         return text
 
     def clean(self) -> None:
-        """Refuse a task for everybody whose name looks like another's."""
+        """Refuse a task for everybody that is not approved, or whose name looks like another's."""
         super().clean()
         name, task = self.name or self.instance.name, self.instance
         is_new = name != task.name or "is_visible" in self.changed_data
         if self.cleaned_data.get("is_visible") and is_new and not self.errors:
             with as_form_error(self), transaction.atomic():
+                if not self.person.is_superuser:
+                    check_approved(task, "is_visible")
                 check_task_name(name, "is_visible", task)
 
     def _refuse_other_meaning(self, config: TaskConfig, text: str) -> None:
@@ -200,6 +204,11 @@ class TaskAdmin(RoleAdmin):
             return fixed
         owns = obj is None or self.allows(request, "delete", obj)
         return [*fixed, "is_official", *([] if owns else ["is_visible", "allow_try_out"])]
+
+    def get_form(self, request: HttpRequest, obj: Any = None, **options: Any) -> Any:
+        form: Any = super().get_form(request, obj, **options)
+        form.person = request.user
+        return form
 
     def logged(self, row: Task) -> dict[str, str]:
         return {"task": row.code}

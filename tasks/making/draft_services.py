@@ -13,7 +13,7 @@ from tasks.making.outline import Data, completed, data_of, put, text_of
 from tasks.making.services import find_source, make_own_task
 from tasks.making.templates import Source, kind_of, text_in
 from tasks.models import Task, TaskDraft
-from tasks.permissions import can_edit, can_make_tasks, can_propose_tasks
+from tasks.permissions import can_edit, can_make_tasks
 
 EMPTY = "version: 1\n"
 
@@ -25,7 +25,7 @@ def begin_draft(*, owner: User, source: Source | None, name: str = "", code: str
     Locks the owner, so that many tabs do not exceed what a person may have begun. Raises Refused.
     """
     locked = User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
-    if not (can_make_tasks(locked) or can_propose_tasks(locked)):
+    if not can_make_tasks(locked):
         raise Refused(_("Confirm your e-mail address first."), code="new_tasks", status=403)
     if locked.task_drafts.filter(task=None).count() >= settings.NEW_TASKS_AT_ONCE:
         said = _("You have %(number)d drafts. Finish or delete one first.")

@@ -25,8 +25,8 @@ class NewTaskForm(forms.Form):
     )
 
 
-class ProposalForm(NewTaskForm):
-    """A new task that the administrators decide about."""
+class ApprovalForm(forms.Form):
+    """What administrators want to know before a task opens to others than its members."""
 
     goal = forms.CharField(
         label=_("Goal"),
@@ -40,6 +40,12 @@ class ProposalForm(NewTaskForm):
         help_text=_("Who writes and judges, and about how many they are."),
         widget=forms.Textarea(attrs={"rows": 3}),
     )
+    show = forms.BooleanField(
+        label=_("Show the task to everybody once it is approved"),
+        required=False,
+        initial=True,
+        help_text=_("Otherwise only its members see it, and you may recruit people."),
+    )
 
 
 class DecisionForm(forms.Form):
@@ -47,11 +53,10 @@ class DecisionForm(forms.Form):
 
     approve = forms.TypedChoiceField(
         label=_("Decision"),
-        choices=[("yes", _("Approve: make the task")), ("no", _("Decline"))],
+        choices=[("yes", _("Approve")), ("no", _("Decline"))],
         coerce=lambda value: value == "yes",
         widget=forms.RadioSelect,
     )
-    code = forms.CharField(label=_("Code"), max_length=CODE.max_length, validators=CODE.validators)
     reason = forms.CharField(
         label=_("Reason"),
         max_length=2000,
@@ -59,3 +64,9 @@ class DecisionForm(forms.Form):
         help_text=_("The proposer reads it. Needed to decline."),
         widget=forms.Textarea(attrs={"rows": 4}),
     )
+
+
+class MakingDecisionForm(DecisionForm):
+    """The decision about a proposal of a former release, which makes its task."""
+
+    code = forms.CharField(label=_("Code"), max_length=CODE.max_length, validators=CODE.validators)

@@ -1,4 +1,4 @@
-"""Writes: proposals of tasks, and what the administrators decide about them."""
+"""Writes: requests to open tasks to others, and what administrators decide about them."""
 
 from typing import Any
 
@@ -11,51 +11,46 @@ from django.utils.translation import gettext as _
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
 from dynabench.lib.errors import Invalid, Refused
-from dynabench.lib.taken_names import checked_name
+from dynabench.lib.rows import changed_fields
 from tasks.mails import mail_administrators, mail_person
-from tasks.making.services import check_code, find_source, make_own_task
-from tasks.making.templates import Source, kind_of, renamed, text_in
-from tasks.models import TaskProposal
-from tasks.permissions import can_propose_tasks
+from tasks.making.services import find_source, make_own_task
+from tasks.making.templates import Source, renamed, text_in
+from tasks.models import Task, TaskProposal
+from tasks.permissions import check_owns, needs_approval
+from tasks.services import change_task, check_task_name
 
 State = TaskProposal.State
 
 
 @transaction.atomic
-def propose_task(
-    *,
-    proposer: User,
-    source: Source | None,
-    name: str,
-    code: str,
-    goal: str,
-    people: str,
-    config_text: str = "",
+def ask_approval(
+    *, task: Task, actor: User, goal: str, people: str, show: bool = True
 ) -> TaskProposal:
-    """Store a proposal and mail the administrators; without a text it is the source's.
+    """Ask administrators to let a task open to others than its members, and mail them.
 
-    Locks the proposer, so that many tabs do not exceed what may wait. Raises Refused.
+    show: everybody sees it once it is approved. A task has one request, which is asked again after
+    it was declined or withdrawn. Locks the request, so that of two owners one asks, then the names
+    of tasks where it is shown. Raises Refused, Invalid.
     """
-    locked = User.objects.select_for_update(of=("self",), no_key=True).get(pk=proposer.pk)
-    if not can_propose_tasks(locked):
-        raise Refused(_("Confirm your e-mail address first."), code="new_tasks", status=403)
-    check_code(code)
-    name = checked_name(name)
-    check_waiting(TaskProposal.objects.filter(proposer=locked, state=State.WAITING).count())
-    about = {"name": name, "wanted_code": code, "goal": goal, "people": people}
-    about |= {"kind": kind_of(source), "source": source.code if source else ""}
-    made = TaskProposal.objects.create(proposer=locked, config_text=config_text, **about)
-    log(proposer, "proposal.made", made)
-    page = settings.SITE_URL + reverse("proposal", args=[made.pk])
-    mail_administrators(f"Dynabench: a task is proposed: {name}", f"{goal}\n\nDecide: {page}\n")
-    return made
-
-
-def check_waiting(number: int) -> None:
-    """Whether somebody with so many proposals that wait may make another. Raises Refused."""
-    if number >= settings.NEW_TASKS_AT_ONCE:
-        said = _("You have %(number)d proposals that wait. Wait until one of them is decided.")
-        raise Refused(said % {"number": number}, code="quota")
+    check_owns(actor, task)
+    if not needs_approval(task):
+        raise Refused(_("This task needs no approval."), code="approved")
+    wanted = {"name": task.name, "wanted_code": task.code, "goal": goal, "people": people}
+    wanted |= {"proposer": actor, "show": show}
+    rows = TaskProposal.objects.select_for_update(of=("self",), no_key=True)
+    request, is_new = rows.get_or_create(task=task, defaults=wanted)
+    if not is_new and request.state == State.WAITING:
+        raise Refused(_("This task waits for approval already."), code="waiting")
+    if show:
+        check_task_name(task.name, "show", task)
+    again = {"state": State.WAITING, "reason": "", "decided_by": None, "decided_at": None}
+    again["created_at"] = timezone.now()
+    changed_fields(request, wanted | again)
+    log(actor, "proposal.made", request)
+    page = settings.SITE_URL + reverse("proposal", args=[request.pk])
+    subject = f"Dynabench: a task waits for your approval: {task.name}"
+    mail_administrators(subject, f"{goal}\n\nDecide: {page}\n")
+    return request
 
 
 @transaction.atomic
@@ -65,36 +60,51 @@ def decide_proposal(
     actor: User,
     approve: bool,
     reason: str,
-    code: str,
+    code: str = "",
     is_allowed: bool = False,
 ) -> TaskProposal:
-    """Approve a proposal, which makes its task once, or decline it; the proposer gets a mail.
+    """Approve a task, which opens it to others, or decline it; the proposer gets a mail.
 
-    code: of the task, which may be another than the wanted one. is_allowed: the caller knows that
-    the actor decides about this one; else only administrators do. Locks the proposal, so that two
-    of them do not make two tasks. Raises ConfigError, Refused.
+    A proposal of a former release has no task: approving makes it, once, with this code.
+    is_allowed: the caller knows that the actor decides about this one; else only administrators
+    do. Locks the proposal, so that it is decided once, then the task. Raises ConfigError, Refused.
     """
     if not (actor.is_superuser or is_allowed):
         raise Refused(_("Only administrators decide."), code="new_tasks", status=403)
-    rows = TaskProposal.objects.select_related("proposer")
+    rows = TaskProposal.objects.select_related("proposer", "task")
     locked = rows.select_for_update(of=("self",), no_key=True).get(pk=proposal.pk)
     if locked.state != State.WAITING:
         raise _is_over()
     if not approve and not reason.strip():
         raise Invalid(_("Give a reason; the proposer reads it."), field="reason")
-    if approve:
-        source = find_source(locked.kind, locked.source, locked.proposer)
-        text = renamed(locked.config_text or _text_in(source), locked.name)
-        about: dict[str, Any] = {"maker": locked.proposer, "code": code, "is_approved": True}
-        locked.task = make_own_task(text=text, source=source, **about)[0]
+    if approve and locked.task:
+        _open_to_others(locked.task, actor, locked.show)
+    elif approve:
+        locked.task = _made_of(locked, code)
     locked.state = State.APPROVED if approve else State.DECLINED
     locked.reason, locked.decided_by, locked.decided_at = reason, actor, timezone.now()
     locked.save(update_fields=["task", "state", "reason", "decided_by", "decided_at"])
     log(actor, f"proposal.{locked.state}", locked, reason=reason)
     task = locked.task
-    page = reverse("own:dashboard", args=[task.code]) if task else reverse("new")
+    page = reverse("own:access", args=[task.code]) if task else reverse("new")
     tell_proposer(locked.proposer, locked.name, locked.state, reason, page)
     return locked
+
+
+def _open_to_others(task: Task, actor: User, show: bool) -> None:
+    """Let an approved task open, and everybody see it where that was asked. Locks the task."""
+    locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
+    changed_fields(locked, {"is_unapproved": False})
+    if show:
+        change_task(task=locked, actor=actor, fields={"is_visible": True})
+
+
+def _made_of(proposal: TaskProposal, code: str) -> Task:
+    """The task of a proposal that has none yet."""
+    source = find_source(proposal.kind, proposal.source, proposal.proposer)
+    text = renamed(proposal.config_text or _text_in(source), proposal.name)
+    about: dict[str, Any] = {"maker": proposal.proposer, "code": code, "is_approved": True}
+    return make_own_task(text=text, source=source, **about)[0]
 
 
 @transaction.atomic

@@ -2,7 +2,7 @@
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import ProtectedError, QuerySet
+from django.db.models import ProtectedError, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
@@ -16,7 +16,7 @@ from tasks.permissions import can_edit, can_make_tasks, can_own
 from tasks.rounds.services import plan_round
 from tasks.scenes.contexts import with_drawn_examples
 from tasks.selectors import PLANNED
-from tasks.services import keep_shown, new_task, shown_digests
+from tasks.services import end_waiting, keep_shown, new_task, shown_digests
 
 
 def begun_tasks() -> QuerySet[Task]:
@@ -56,7 +56,8 @@ def make_own_task(
     """Make a task with its maker as owner and a first round to plan; tell of its configuration.
 
     source: whose pictures and recordings the examples show. is_approved: an administrator allows
-    this one. Locks the maker, so that two requests do not exceed what a person may have begun.
+    this one. Where administrators approve new tasks, only members see it until then. Locks the
+    maker, so that two requests do not exceed what a person may have begun.
     Raises ConfigError, Refused.
     """
     locked = User.objects.select_for_update(of=("self",), no_key=True).get(pk=maker.pk)
@@ -64,7 +65,12 @@ def make_own_task(
         _check_may_make(locked)
     if not locked.is_superuser:
         check_code(code)
+    waits = settings.NEW_TASKS == "approval" and not (is_approved or locked.is_superuser)
+    if waits and is_visible:
+        said = _("A new task is private until an administrator has approved it.")
+        raise Refused(said, code="approval", field="is_visible")
     fields = {"is_visible": is_visible, "allow_try_out": allow_try_out, "made_by": maker}
+    fields["is_unapproved"] = waits
     task, notes = new_task(code=code, config_text=text, actor=maker, **fields)
     _bring_files(source, task)
     keep_shown(task, task.config)
@@ -89,11 +95,20 @@ def _check_may_make(maker: User) -> None:
         raise Refused(said, code="new_tasks", status=403)
     if maker.is_superuser:
         return
-    if begun_tasks().filter(made_by=maker).count() >= settings.NEW_TASKS_AT_ONCE:
+    if _unopened_tasks(maker).count() >= settings.NEW_TASKS_AT_ONCE:
         said = _(
-            "You have %(number)d tasks in which no round was opened yet. Open or delete one first."
+            "You have %(number)d tasks without an opened round or an approval. Open or delete one "
+            "first."
         )
         raise Refused(said % {"number": settings.NEW_TASKS_AT_ONCE}, code="quota")
+
+
+def _unopened_tasks(maker: User) -> QuerySet[Task]:
+    """Those of the maker that count: without an opened round, or still waiting for approval."""
+    counted = Q(pk__in=begun_tasks().values("pk"))
+    if settings.NEW_TASKS != "everybody":
+        counted |= Q(is_unapproved=True)
+    return Task.objects.filter(counted, made_by=maker)
 
 
 def _bring_files(source: Source | None, task: Task) -> None:
@@ -112,8 +127,9 @@ def _bring_files(source: Source | None, task: Task) -> None:
 def delete_begun_task(*, task: Task, actor: User) -> None:
     """Delete a task in which nobody can have written yet, with all that was prepared in it.
 
-    Locks the task, as planning a round does. Raises Refused.
+    Locks its request for approval, then the task, as planning a round does. Raises Refused.
     """
+    end_waiting(task, actor, TaskProposal.State.WITHDRAWN)
     locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     said = _("Only an owner deletes a task, and only before a round was opened.")
     if not (can_own(actor, locked) and begun_tasks().filter(pk=task.pk).exists()):

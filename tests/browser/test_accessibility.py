@@ -250,13 +250,18 @@ def test_pages_of_a_proposed_task(open_page, alice, settings):
     confirm_address(alice)
     page = open_page(alice)
     visit(page, "/new/template/toxicity/")
-    page.get_by_role("button", name="Propose the task").click()
+    page.get_by_role("button", name="Create task").click()
     expect(page.locator(".error-summary")).to_be_focused()
     audit(page)
-    texts = {"Name": "Mine", "Code": "mine", "Goal": "To learn.", "People": "My class."}
-    for label, text in texts.items():
+    for label, text in {"Name": "Mine", "Code": "mine"}.items():
         page.get_by_label(label, exact=True).fill(text)
-    page.get_by_role("button", name="Propose the task").click()
+    page.get_by_role("button", name="Create task").click()
+    audit(page)
+    visit(page, "/own/mine/access/")
+    audit(page)
+    for label, text in {"Goal": "To learn.", "People": "My class."}.items():
+        page.get_by_label(label, exact=True).fill(text)
+    page.get_by_role("button", name="Request approval").click()
     audit(page)
     page = open_page(UserFactory(is_superuser=True))
     visit(page, "/new/proposals/")

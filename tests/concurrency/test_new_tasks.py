@@ -6,7 +6,7 @@ from dynabench.accounts.models import confirm_address
 from dynabench.lib.errors import Refused
 from tasks.making.draft_services import begin_draft, change_draft
 from tasks.making.outline import data_of
-from tasks.making.proposal_services import decide_proposal, propose_task
+from tasks.making.proposal_services import ask_approval, decide_proposal
 from tasks.making.services import make_task
 from tasks.making.templates import templates
 from tasks.models import Task, TaskDraft, TaskProposal
@@ -26,8 +26,9 @@ def test_a_proposal_is_decided_once(at_once, settings, answers):
         proposer = UserFactory()
         confirm_address(proposer)
         source = templates()["entities"]
-        about = {"name": "Mine", "code": f"mine-{proposer.pk}", "goal": "x", "people": "y"}
-        proposal = propose_task(proposer=proposer, source=source, **about)
+        task = make_task(maker=proposer, code=f"mine-{proposer.pk}", name="Mine", source=source)
+        about = {"goal": "x", "people": "y", "show": False}
+        proposal = ask_approval(task=task, actor=proposer, **about)
 
         def decide(approve, proposal=proposal):
             try:
@@ -36,7 +37,6 @@ def test_a_proposal_is_decided_once(at_once, settings, answers):
                     actor=boss,
                     approve=approve,
                     reason="So.",
-                    code=f"mine-{proposal.pk}",
                 )
             except Refused as error:
                 return error.code
@@ -44,8 +44,8 @@ def test_a_proposal_is_decided_once(at_once, settings, answers):
 
         assert sorted(at_once(decide, answers)) == ["decided", "done"]
         proposal.refresh_from_db()
-        made = Task.objects.filter(made_by=proposer)
-        assert made.count() == (proposal.state == "approved")
+        task.refresh_from_db()
+        assert task.is_unapproved == (proposal.state == "declined")
 
 
 def test_many_tabs_do_not_begin_more_than_a_person_may(at_once, settings):
@@ -69,23 +69,26 @@ def test_many_tabs_do_not_begin_more_than_a_person_may(at_once, settings):
         assert Task.objects.filter(made_by=maker).count() == 2
 
 
-def test_many_tabs_propose_no_more_than_may_wait(at_once, settings):
-    """Lock: the proposer, in `propose_task`."""
-    settings.NEW_TASKS, settings.NEW_TASKS_AT_ONCE = "approval", 2
-    source = templates()["entities"]
-    for _ in REPEATS:
-        proposer = UserFactory()
-        confirm_address(proposer)
+def test_a_task_is_asked_for_once(at_once, settings):
+    """Lock: the request, in `ask_approval`; also one that was declined before."""
+    settings.NEW_TASKS = "approval"
+    source, owner = templates()["entities"], UserFactory()
+    confirm_address(owner)
+    for repeat in REPEATS:
+        settings.NEW_TASKS_AT_ONCE = repeat + 1
+        task = make_task(maker=owner, code=f"mine-{repeat}", name=f"Mine {repeat}", source=source)
+        if repeat % 2:
+            about = {"goal": "x", "people": "y", "proposer": owner, "wanted_code": task.code}
+            TaskProposal.objects.create(task=task, name="Mine", state="declined", **about)
 
-        def propose(number, proposer=proposer):
-            about = {"name": "Mine", "code": f"mine-{number}", "goal": "x", "people": "y"}
+        def ask(number, task=task):
             try:
-                return propose_task(proposer=proposer, source=source, **about)
+                return ask_approval(task=task, actor=owner, goal=str(number), people="y")
             except Refused as error:
                 return error.code
 
-        assert at_once(propose, range(4)).count("quota") == 2
-        assert TaskProposal.objects.filter(proposer=proposer).count() == 2
+        assert at_once(ask, range(3)).count("waiting") == 2
+        assert TaskProposal.objects.get(task=task).state == "waiting"
 
 
 def test_many_tabs_begin_no_more_drafts_than_a_person_may(at_once, settings):

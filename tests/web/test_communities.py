@@ -215,12 +215,15 @@ def test_the_communitys_owners_decide_tasks_that_are_proposed_for_it(
     settings, words, as_owner, as_ada, as_alice, mailoutbox, django_capture_on_commit_callbacks
 ):
     settings.NEW_TASKS = "approval"
-    form = {"name": "Names", "code": "names", "goal": "To find.", "people": "We."}
+    form = {"goal": "To find.", "people": "We."}
+    asking = "/own/{}/access/approval/".format
+    for code in ("names", "more", "last"):
+        assert as_ada.post(NEW, {"name": code, "code": code}).status_code == 302
     with django_capture_on_commit_callbacks(execute=True):
-        assert as_ada.post(NEW, {**form, "community": "words"}).status_code == 302
+        assert as_ada.post(asking("names"), {**form, "community": "words"}).status_code == 302
     made = TaskProposal.objects.get()
     assert [mail.to for mail in mailoutbox] == [["owner@example.com"]]
-    address, yes = f"/new/proposals/{made.pk}/", {"approve": "yes", "code": "names", "reason": ""}
+    address, yes = f"/new/proposals/{made.pk}/", {"approve": "yes", "reason": ""}
     assert as_alice.get(address).status_code == as_ada.get(address).status_code == 404
     assert as_alice.post(address, yes).status_code == 404
     page = as_owner.get(address).text
@@ -229,12 +232,12 @@ def test_the_communitys_owners_decide_tasks_that_are_proposed_for_it(
     assert as_owner.get("/new/proposals/").status_code == 404
     assert as_owner.post(address, yes).url == f"{PAGE}manage/"
     assert words.entries.get(task__code="names").state == "in"
-    as_ada.post(NEW, {**form, "code": "more"})  # for none: administrators decide
+    as_ada.post(asking("more"), form)  # for none: administrators decide
     plain = TaskProposal.objects.get(wanted_code="more")
     assert as_owner.post(f"/new/proposals/{plain.pk}/", yes).status_code == 404
     Community.objects.update(is_listed=False)
     words.entries.all().delete()
-    as_ada.post(NEW, {**form, "code": "last", "community": "words"})  # nothing that they see
+    as_ada.post(asking("last"), {**form, "community": "words"})  # nothing that they see
     assert not ProposedTask.objects.filter(proposal__wanted_code="last").exists()
 
 

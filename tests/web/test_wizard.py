@@ -369,20 +369,14 @@ def test_drafts_are_of_one_person_and_few(as_ada, settings):
     assert not TaskDraft.objects.exists()
 
 
-def test_where_administrators_decide_a_draft_is_proposed(as_ada, ada, settings):
+def test_where_administrators_decide_a_draft_becomes_a_private_task(as_ada, ada, settings):
     settings.NEW_TASKS = "approval"
     steps = begin(as_ada)
     steps.post("yaml/", text=MADE, base=digest(steps.text))
-    said = {"goal": "To know.", "people": "Us."}
-    assert steps.post("finish/", name="Boats", code="boats", **said).url == "/new/"
-    proposal = TaskProposal.objects.get()
-    boss = UserFactory(is_superuser=True)
-    page = signed_in(boss).get(f"/new/proposals/{proposal.pk}/")
-    assert "rather sad" in page.text
-    sent = {"approve": "yes", "code": "boats", "reason": ""}
-    signed_in(boss).post(f"/new/proposals/{proposal.pk}/", sent)
+    assert steps.post("finish/", name="Boats", code="boats").url == "/own/boats/"
     task = Task.objects.get()
     assert (task.name, task.made_by) == ("Boats", ada)
+    assert (task.is_visible, task.is_unapproved) == (False, True)
     assert load_config(MADE).input == task.config.input
 
 
@@ -402,7 +396,7 @@ def test_a_preview_of_any_step_stores_nothing(as_ada, settings):
         "examples/good/new/": {"input-review": "Fine.", "input-mood": "glad", "reason": "So."},
         "judging/": {"mode": "label", "rule": "at-least", "needed": 2, "of": 3},
         "limits/": {"tries": 3},
-        "finish/": {"name": "Boats", "code": "boats", "goal": "To know.", "people": "Us."},
+        "finish/": {"name": "Boats", "code": "boats"},
     }
     addresses = {one.pattern._route for one in urlpatterns if "<int:pk>" in one.pattern._route}
     assert len(typed) == len(addresses - NO_FORMS) + len(FORMS) - 1, "a new step is named here"

@@ -1,5 +1,7 @@
 """The owners' page about who sees a task, and who does what in it."""
 
+from typing import Any
+
 from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -9,11 +11,14 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dynabench.accounts.people import person
+from dynabench.communities.proposal_services import ask_for_task
 from dynabench.lib.addresses import AddressField
 from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.own.access import owned_task
+from dynabench.own.approval import approval_form, approval_of
+from tasks.making.forms import ApprovalForm
 from tasks.models import Task, TaskMember
-from tasks.permissions import can_edit, can_own, can_review
+from tasks.permissions import can_edit, can_own, can_review, needs_approval
 from tasks.services import account_for, change_members, change_task
 
 ROLES = [
@@ -56,14 +61,20 @@ class MemberForm(RoleForm):
     field_order = ("email", "role")
 
 
+def _seen_form(task: Task, data: Any = None) -> SeenForm:
+    """Without the choice that administrators have to allow first."""
+    now = {"is_visible": task.is_visible, "allow_try_out": task.allow_try_out}
+    form = SeenForm(data, initial=now)
+    if needs_approval(task):
+        del form.fields["is_visible"]
+    return form
+
+
 @require_http_methods(["GET", "POST"])
 def access(request: HttpRequest, code: str) -> HttpResponse:
     """Show the task to everybody or to its members alone; who they are."""
     task = owned_task(request, code, can_review if request.method == "GET" else can_own)
-    form = SeenForm(
-        request.POST if request.method == "POST" else None,
-        initial={"is_visible": task.is_visible, "allow_try_out": task.allow_try_out},
-    )
+    form = _seen_form(task, request.POST if request.method == "POST" else None)
     if form.is_valid():
         with as_form_error(form):
             change_task(task=task, actor=person(request), fields=form.cleaned_data)
@@ -84,8 +95,21 @@ def member_add(request: HttpRequest, code: str) -> HttpResponse:
             change_members(task=task, actor=person(request), added=[member])
             messages.success(request, _("%(email)s is a member.") % {"email": member.user.email})
             return redirect("own:access", code)
-    now = {"is_visible": task.is_visible, "allow_try_out": task.allow_try_out}
-    return _page(request, task, SeenForm(initial=now), form, status=422)
+    return _page(request, task, _seen_form(task), form, status=422)
+
+
+@require_POST
+def approval_ask(request: HttpRequest, code: str) -> HttpResponse:
+    """Ask that the task may open to others than its members."""
+    task = owned_task(request, code, can_own)
+    form = approval_form(request, request.POST)
+    if form.is_valid():
+        with as_form_error(form):
+            wanted = {"community": None, **form.cleaned_data}
+            ask_for_task(task=task, actor=person(request), **wanted)
+            messages.success(request, _("Approval requested. We email you the decision."))
+            return redirect("own:access", code)
+    return _page(request, task, _seen_form(task), MemberForm(), asking=form, status=422)
 
 
 @require_POST
@@ -107,9 +131,16 @@ def member_change(request: HttpRequest, code: str, pk: int) -> HttpResponse:
 
 
 def _page(
-    request: HttpRequest, task: Task, form: SeenForm, adding: MemberForm, status: int = 200
+    request: HttpRequest,
+    task: Task,
+    form: SeenForm,
+    adding: MemberForm,
+    *,
+    asking: ApprovalForm | None = None,
+    status: int = 200,
 ) -> HttpResponse:
     values = {
+        **approval_of(request, task),
         "task": task,
         "form": form,
         "adding": adding,
@@ -118,4 +149,6 @@ def _page(
         "can_edit": can_edit(request.user, task),
         "can_own": can_own(request.user, task),
     }
+    if values.get("may_ask"):
+        values["asking"] = asking or approval_form(request)
     return render(request, "own/setup/members.html", values, status=status)

@@ -13,7 +13,6 @@ from dynabench.accounts.people import person
 from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.own.access import owned_task
 from dynabench.own.config import ConfigForm, shown
-from dynabench.own.new import proposal_form, proposed
 from dynabench.own.wizard import examples
 from dynabench.own.wizard.forms import FORMS
 from dynabench.own.wizard.shared import (
@@ -41,9 +40,8 @@ from tasks.making.draft_services import (
 )
 from tasks.making.forms import NewTaskForm
 from tasks.making.outline import data_of, steps_of
-from tasks.making.services import find_source
 from tasks.models import TaskDraft
-from tasks.permissions import can_edit, can_make_tasks, can_propose_tasks
+from tasks.permissions import can_edit, can_make_tasks
 
 
 @require_POST
@@ -101,19 +99,17 @@ def finish(request: HttpRequest, pk: int) -> HttpResponse:
         return look(request, draft)
     text = draft_text(draft)
     mends = problems_of(draft, text)
-    proposes = can_propose_tasks(request.user)
     data = data_of(draft.text)
     initial = {"name": data.get("name", ""), "code": draft.code}
-    asked = proposal_form(request) if proposes else NewTaskForm
-    form = asked(request.POST or None, initial=initial)
+    form = NewTaskForm(request.POST or None, initial=initial)
     if "go" in request.POST:
         return onward(request, _named(draft, form), "finish")
     if not draft.task and form.is_valid():
         with as_form_error(form, ConfigError):
-            return _made(request, draft, form, proposes)
-    values = {"form": form, "mends": mends, "text": text, "proposes": proposes}
+            return _made(request, draft, form)
+    values: dict[str, Any] = {"form": form, "mends": mends, "text": text}
     values["is_stopped"] = any(one.problem.severity == "error" for one in mends)
-    values["may"] = proposes or can_make_tasks(request.user)
+    values["may"] = can_make_tasks(request.user)
     return show(request, draft, "finish", values, status=422 if form.errors else 200)
 
 
@@ -124,20 +120,10 @@ def _named(draft: TaskDraft, form: NewTaskForm) -> TaskDraft:
     return name_draft(draft=draft, name=name or draft.name, code=code or draft.code)
 
 
-def _made(
-    request: HttpRequest, draft: TaskDraft, form: NewTaskForm, proposes: bool
-) -> HttpResponse:
-    """The page after the task was made, or proposed. Raises ConfigError, Refused."""
+def _made(request: HttpRequest, draft: TaskDraft, form: NewTaskForm) -> HttpResponse:
+    """The page after the task was made. Raises ConfigError, Refused."""
     said = form.cleaned_data
     draft = _named(draft, form)
-    if proposes:
-        text, who = draft_text(draft), person(request)
-        if check_config(text)[0] is None:
-            raise ConfigError(check_config(text)[1])
-        source = find_source(draft.kind, draft.source, who)
-        page = proposed(request, source, {**said, "config_text": text})
-        forget_draft(draft)
-        return page
     made = finish_draft(draft=draft, code=said["code"])
     messages.success(request, _("The task is made. You own it, and nobody else sees it yet."))
     return redirect("own:dashboard", made.code)

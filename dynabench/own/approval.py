@@ -1,0 +1,42 @@
+"""What pages of a task show that is not approved: the state of the request, the form that asks."""
+
+from typing import Any
+
+from django import forms
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+
+from dynabench.communities.permissions import listed_communities
+from tasks.making.forms import ApprovalForm
+from tasks.models import Task, TaskProposal
+from tasks.permissions import can_own, needs_approval
+
+
+def approval_form(request: HttpRequest, data: Any = None) -> ApprovalForm:
+    """With the communities among which the person chooses, where there are any."""
+    there = listed_communities(request.user)
+    if not there:
+        return ApprovalForm(data)
+
+    class WithCommunity(ApprovalForm):
+        community = forms.ModelChoiceField(
+            there,
+            to_field_name="slug",
+            required=False,
+            label=_("For a community"),
+            empty_label=_("none: an administrator decides"),
+            help_text=_("Its owners decide. Once approved, the task joins it."),
+        )
+
+    return WithCommunity(data)
+
+
+def approval_of(request: HttpRequest, task: Task) -> dict[str, Any]:
+    """Where the task's request for approval stands; nothing where none is needed.
+
+    One query for a task that is not approved.
+    """
+    if not needs_approval(task):
+        return {}
+    asked = TaskProposal.objects.filter(task=task).first()
+    return {"unapproved": True, "approval": asked, "may_ask": can_own(request.user, task)}

@@ -1,0 +1,16 @@
+"""What waits for administrators to decide: tasks, communities, metrics of owners."""
+
+from dynabench.communities.models import CommunityProposal
+from evaluation.custom_metrics.selectors import waiting_metrics
+from tasks.models import TaskProposal
+
+
+def waiting_decisions() -> int:
+    """How much waits for a decision. One query."""
+    tasks = TaskProposal.objects.filter(state=TaskProposal.State.WAITING)
+    communities = CommunityProposal.objects.filter(state=CommunityProposal.State.WAITING)
+    first, *others = (
+        rows.select_related(None).order_by().values("pk")
+        for rows in (tasks, communities, waiting_metrics())
+    )
+    return first.union(*others, all=True).count()
