@@ -152,6 +152,10 @@ def result(rule: Rule, table: TaskTable) -> tuple[dict[str, Any], list[str]]:
     return {"rates": dict(rates.values), "rows": rows}, notices
 
 
+OPTIONAL = ("note", "least", "most")
+"""What only some rows have."""
+
+
 def _printed(
     rows: Iterable[ScoredModel], intervals: Mapping[str, Interval]
 ) -> list[dict[str, Any]]:
@@ -162,7 +166,7 @@ def _printed(
             "low": interval.low if interval else None,
             "high": interval.high if interval else None,
         }
-        found.append({key: value for key, value in line.items() if key != "note" or value})
+        found.append({k: v for k, v in line.items() if k not in OPTIONAL or v not in ("", None)})
     return found
 
 

@@ -31,7 +31,8 @@ Results = dict[str, Any]
 """Of `get_results`. No TypedDict, as each task has its rounds. Its keys:
 
 - `model`, `name`, `task`; `phase` (one word), `sentence`, `is_over`: how far it is;
-- `dynascore`, `dynascore_low`, `dynascore_high` in percent, `rank`;
+- `dynascore`, `dynascore_low`, `dynascore_high` in percent, `rank`; where a metric was not measured
+  `dynascore` is None, and `dynascore_least` and `dynascore_most` are the worst and the best case;
 - `round1_acc`, `round2_acc` …: accuracy, 0 to 1; None where there is none, and `notes` say why;
 - `scores`: set, metric, and of it `value`, `low`, `high`, `n`; `throughput`, `memory`, `fairness`,
   `robustness`;

@@ -246,15 +246,21 @@ def scatter(dots: Sequence[Dot], *, title: str, axes: tuple[str, str]) -> SafeSt
 def whisker(cell: Any, scale: Place) -> SafeString:
     """A dot with its interval on a scale from left to right: decoration of the numbers.
 
-    cell: has value, low and high; nothing is drawn without a value.
+    cell: has value, low and high; of a value that is a range `least` and `most`, for which a bar
+    stands. Nothing is drawn without any.
     """
-    if cell.value is None:
+    least, most = (getattr(cell, end, None) for end in ("least", "most"))
+    if cell.value is None and (least is None or most is None):
         return SafeString()
-    low, value, high = (
-        along(cell.value if end is None else end, scale)
-        for end in (cell.low, cell.value, cell.high)
-    )
-    return render_to_string("components/whisker.html", {"low": low, "value": value, "high": high})
+    first, last = (cell.value if end is None else end for end in (least, most))
+    ends = {
+        "low": first if cell.low is None else cell.low,
+        "least": first,
+        "most": last,
+        "high": last if cell.high is None else cell.high,
+    }
+    places = {name: along(end, scale) for name, end in ends.items()}
+    return render_to_string("components/whisker.html", {**places, "is_range": first != last})
 
 
 def sparkline(values: Sequence[float | None]) -> SafeString:

@@ -38,6 +38,18 @@ class Failure(Shape):
     log = serializers.CharField(allow_blank=True, help_text="The end of it.")
 
 
+class BoardScore(Interval):
+    """A score; a range where a metric was not measured: from the worst case to the best.
+
+    Then value is null, and low to high is the interval of the whole range.
+    """
+
+    least = serializers.FloatField(
+        required=False, allow_null=True, help_text="The worst case; absent in old snapshots."
+    )
+    most = serializers.FloatField(required=False, allow_null=True, help_text="The best case.")
+
+
 class Results(Shape):
     """One model on its board. Besides `round1_acc` there is such a key for each further round."""
 
@@ -47,10 +59,18 @@ class Results(Shape):
     phase = serializers.CharField(help_text="One word for how far it is, as of the model.")
     sentence = serializers.CharField()
     is_over = serializers.BooleanField(help_text="Nothing is awaited any more.")
-    dynascore = serializers.FloatField(allow_null=True, help_text="In percent, as on the board.")
+    dynascore = serializers.FloatField(
+        allow_null=True, help_text="From 0 to 100, as on the board; null where it is a range."
+    )
     dynascore_low = serializers.FloatField(allow_null=True)
     dynascore_high = serializers.FloatField(allow_null=True)
-    rank = serializers.CharField(allow_null=True, help_text="`2=` is shared.")
+    dynascore_least = serializers.FloatField(
+        allow_null=True, help_text="The worst that metrics allow which were not measured."
+    )
+    dynascore_most = serializers.FloatField(allow_null=True, help_text="The best, likewise.")
+    rank = serializers.CharField(
+        allow_null=True, help_text="`2=` is shared; `2–4` are those open to a range."
+    )
     round1_acc = serializers.FloatField(
         allow_null=True, help_text="The share of right answers, 0-1, on the round's newest set."
     )
@@ -168,21 +188,24 @@ class BoardRow(Shape):
     team = serializers.CharField(
         allow_blank=True, default="", help_text="For which it was submitted; empty: likewise."
     )
-    rank = serializers.CharField(allow_blank=True, help_text="`2=` is shared; empty: not run.")
+    rank = serializers.CharField(
+        allow_blank=True,
+        help_text="`2=` is shared; `2–4` are those open to a range; empty: not run.",
+    )
     first = serializers.IntegerField(allow_null=True, help_text="The best rank left open.")
     last = serializers.IntegerField(allow_null=True)
-    dynascore = Interval()
+    dynascore = BoardScore()
     points = serializers.DictField(
         child=serializers.FloatField(),
         required=False,
-        help_text="What each metric adds to the score, of mode anchored; else empty.",
+        help_text="What each measured metric adds to the score, of mode anchored; else empty.",
     )
     metrics = serializers.DictField(child=Interval())
     sets = serializers.DictField(child=serializers.DictField(child=Interval()))
     in_the_loop = serializers.ListField(child=serializers.CharField())
     missing = serializers.ListField(
         child=serializers.CharField(),
-        help_text="What was not run. With a score: what adds nothing to it.",
+        help_text="What was not measured. Without a score: what it would need.",
     )
 
 

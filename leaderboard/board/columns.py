@@ -15,6 +15,8 @@ LESS_IS_BETTER = frozenset(
 """Columns of which less is better, custom metrics apart."""
 COSTS = ("throughput", "memory")
 """Metrics that are measured once: there is nothing to resample."""
+UPLOADED = "file"
+"""The runner of predictions that were uploaded: nobody saw how fast they were made."""
 OWN = "own-"
 """How the names begin of runners of own workers, whose people tell speed and memory."""
 ELSEWHERE = ("endpoint", OWN)

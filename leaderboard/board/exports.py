@@ -11,9 +11,12 @@ from tasks.config.schema import CUSTOM_PREFIX
 
 Table = Mapping[str, Any]
 PARTS = ("value", "low", "high")
+PASSING = ("date", "code")
+"""What alone makes no board another one."""
 LATEX = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
     "%": r"\%", "_": r"\_", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "–": "--",
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}",
 }  # fmt: skip
 UNITS = {
@@ -22,6 +25,14 @@ UNITS = {
 }  # fmt: skip
 FINE = ("memory", "memory_mean", "latency_p95")
 """Metrics with two digits after the point."""
+
+
+def is_same(before: Table, after: Table) -> bool:
+    """Whether two boards show the same."""
+    left, right = (
+        {k: v for k, v in table.items() if k not in PASSING} for table in (before, after)
+    )
+    return left == right
 
 
 def as_json(table: Table) -> str:
@@ -37,6 +48,7 @@ def as_csv(table: Table) -> str:
         for name in ("dynascore", *names)
         for part in PARTS
     ]
+    numbers[len(PARTS) : len(PARTS)] = ["dynascore_least", "dynascore_most"]
     scales = (table.get("anchors") or {}).get("scales", {})
     parts = [name for name in scales if table["weights"]["metrics"].get(name)]
     judged = [*_judge_cells(table), *_version_cells(table)]
@@ -45,11 +57,13 @@ def as_csv(table: Table) -> str:
     rows = [[*heads, "in_the_loop", "not_run", "provisional"]]
     early = _early_of(table)
     for row in table["rows"]:
-        cells = [row["dynascore"], *(row["metrics"][name] for name in names)]
+        score, cells = row["dynascore"], [row["metrics"][name] for name in names]
         rows.append(
             [
                 row["rank"], row["first"], row["last"], row["model"],
                 row["owner"], row.get("team", ""), row["id"],
+                *(score[part] for part in PARTS),
+                *(score.get(end, score["value"]) for end in ("least", "most")),
                 *(cell[part] for cell in cells for part in PARTS),
                 *(row.get("points", {}).get(name) for name in parts),
                 *(cell for _, cell in judged),
@@ -118,11 +132,12 @@ def _early_of(table: Table) -> str:
 
 
 def as_latex(table: Table, address: str = "") -> str:
-    """A table for a paper (package booktabs); below the mean the half width of the interval."""
-    names = [metric["name"] for metric in table["metrics"]]
-    heads = ["Rank", "Model", "Dynascore", *map(_latex_head, table["metrics"])]
+    """A table for a paper (package booktabs), of the metrics that count; intervals in brackets."""
+    metrics = _counting(table)
+    names = [metric["name"] for metric in metrics]
+    heads = ["Rank", "Model", "Dynascore", *map(_latex_head, metrics)]
     sets = ", ".join(f"{one['name']} v{one['version']}" for one in table["sets"])
-    words, early = formula_of(table), _early_of(table)
+    words, below = formula_of(table), [*filter(None, (_early_of(table), _ranges_of(table)))]
     lines = [
         rf"% {latex(table['task']['code'])} on {table['date']}: {latex(sets)}",
         *([f"% {latex(address)}"] if address else []),
@@ -134,7 +149,7 @@ def as_latex(table: Table, address: str = "") -> str:
         *(
             " & ".join(
                 [
-                    row["rank"] or "--",
+                    latex(row["rank"]) or "--",
                     latex(row["model"]),
                     _latex_cell("dynascore", row["dynascore"]),
                     *(_latex_cell(name, row["metrics"][name]) for name in names),
@@ -144,10 +159,29 @@ def as_latex(table: Table, address: str = "") -> str:
             for row in table["rows"]
         ),
         r"\bottomrule",
-        *([rf"\multicolumn{{{3 + len(names)}}}{{l}}{{{latex(early)}}} \\"] if early else []),
+        *(rf"\multicolumn{{{3 + len(names)}}}{{l}}{{{latex(note)}}} \\" for note in below),
         r"\end{tabular}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _counting(table: Table) -> list[Mapping[str, Any]]:
+    """The metrics with a weight, and the main one."""
+    weights = table.get("weights", {}).get("metrics")
+    return [
+        metric
+        for metric in table["metrics"]
+        if weights is None or weights.get(metric["name"]) or metric["name"] == table.get("main")
+    ]
+
+
+def _ranges_of(table: Table) -> str:
+    """That scores are ranges where something was not measured; empty: none is."""
+    is_range = any(
+        row["dynascore"]["value"] is None and row["dynascore"].get("least") is not None
+        for row in table["rows"]
+    )
+    return "Ranges: not every metric was measured; from the worst case to the best." * is_range
 
 
 def _latex_head(metric: Mapping[str, Any]) -> str:
@@ -175,12 +209,14 @@ def digits_of(name: str, value: float) -> int:
 
 def _latex_cell(name: str, cell: Mapping[str, float | None]) -> str:
     value, low, high = (cell[part] for part in PARTS)
-    if value is None:
+    least, most = (cell.get(end, value) for end in ("least", "most"))
+    if least is None or most is None:
         return "--"
-    digits = digits_of(name, value)
+    digits = digits_of(name, least)
+    shown = f"{least:.{digits}f}" + (f"--{most:.{digits}f}" if value is None else "")
     if low is None or high is None:
-        return f"{value:.{digits}f}"
-    return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+        return shown
+    return f"{shown} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
 def latex(text: str) -> str:

@@ -1,10 +1,16 @@
-"""Intervals of means over sets, and draws that agree with them. It loads numpy."""
+"""Intervals of means over sets, and of scores made of several metrics. It loads numpy."""
+
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leaderboard.board.matrix import Floats, Numbers
-from leaderboard.scoring.ranks import ALPHA
+
+Formula = Callable[[Mapping[str, Floats]], Floats]
+"""A score of each model by its metrics; it rises, or falls, all the way with each of them."""
+Ends = Mapping[str, tuple[Floats, Floats]]
+"""By metric the low and the high end of each model's interval."""
 
 
 def mean_with_ends(
@@ -29,42 +35,54 @@ def mean_with_ends(
     return values, low, high
 
 
-def stretch(draws: NDArray[np.float32], values: Floats, low: Floats, high: Floats) -> Floats:
-    """Draws of one metric, models × draws, so that 95 % of them lie between the ends.
+def correlations(draws: NDArray[np.float32]) -> Floats:
+    """Of metrics over the same resamples, for each model: metrics × metrics × models.
 
-    What lies below the value and what lies above it keeps its shape. Those of a model without an
-    interval stay.
+    draws: metrics × models × draws. What does not vary correlates with itself alone.
     """
-    found = draws.astype(float)
-    ends = _ends(found)
-    gains = found - values[:, None]
-    for side, end, drawn_end in ((gains < 0, low, ends[0]), (gains > 0, high, ends[1])):
-        wide, narrow = end - values, drawn_end - values
-        with np.errstate(divide="ignore", invalid="ignore"):
-            factors = np.where((wide * narrow > 0) & ~np.isnan(wide), wide / narrow, 1.0)
-        gains = np.where(side, gains * factors[:, None], gains)
-    return np.nan_to_num(values)[:, None] + np.nan_to_num(gains)
+    centred = draws - draws.mean(axis=-1, keepdims=True)
+    length = np.sqrt((centred**2).sum(axis=-1, keepdims=True))
+    unit = centred / np.where(length, length, 1)
+    found: Floats = np.einsum("imd,jmd->ijm", unit, unit).astype(float)
+    for metric in range(len(found)):
+        found[metric, metric] = 1.0
+    return found
 
 
-def ends_around(values: Floats, draws: Floats, unsure: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """The 2.5 and 97.5 % quantiles of numbers' draws, which are never on one side of a number.
+def ends_of(
+    formula: Formula, values: Mapping[str, Floats], ends: Ends, correlation: Floats
+) -> tuple[Floats, Floats]:
+    """The ends of the interval of a formula of metrics that have intervals: method MOVER.
 
-    NaN where there is none: of numbers that are unsure, or that were measured once.
+    How far the score goes when one metric goes to an end of its interval is that metric's part of
+    the half-width, and the parts add up as correlated errors do (Zou and Donner 2008, equation 5).
+    So a score of one metric has that metric's interval. No resample is counted, only correlations
+    are read from them, and these hardly move an end. correlation: of the metrics of `ends`.
     """
-    nothing = np.full(len(values), np.nan)
-    if draws.shape[1] == 1:
-        return nothing, nothing
-    ends = _ends(draws)
-    low, high = np.minimum(values, ends[0]), np.maximum(values, ends[1])  # NaN without a value
-    return np.where(unsure, nothing, low), np.where(unsure, nothing, high)
+    score = formula(values)
+    steps = np.array(
+        [[formula({**values, name: end}) - score for end in both] for name, both in ends.items()]
+    )  # metrics × low and high × models
+    signs = np.where(steps[:, 0] > steps[:, 1], -1, 1)  # -1: of which less is better
+    signed = correlation * signs[:, None] * signs
+    low, high = (
+        _length(side, signed) for side in (np.minimum(0, steps.min(1)), np.maximum(0, steps.max(1)))
+    )
+    return score - low, score + high
 
 
-def _ends(draws: Floats) -> list[Floats]:
-    """The 2.5 and the 97.5 % quantile of each model's draws."""
-    ordered = np.sort(draws, axis=-1)
-    ends = []
-    for share in (ALPHA / 2, 1 - ALPHA / 2):
-        at, rest = divmod(share * (draws.shape[1] - 1), 1)
-        one, next_one = ordered[:, int(at)], ordered[:, int(at) + 1]
-        ends.append(one + rest * (next_one - one))
-    return ends
+def _length(parts: Floats, correlation: Floats) -> Floats:
+    """The root of the sum of correlated parts' products, metrics × models."""
+    squared = np.einsum("im,ijm,jm->m", parts, correlation, parts)
+    found: Floats = np.sqrt(np.maximum(squared, 0))
+    return found
+
+
+def difference_ends(
+    values: Sequence[float], ends: Sequence[tuple[float, float]], correlation: float
+) -> tuple[float, float]:
+    """The ends of the interval of a difference of two numbers with intervals: method MOVER."""
+    (one, other), ((one_low, one_high), (other_low, other_high)) = values, ends
+    sides = ((one - one_low, other_high - other), (one_high - one, other - other_low))
+    low, high = (max(0.0, a * a + b * b - 2 * correlation * a * b) ** 0.5 for a, b in sides)
+    return one - other - low, one - other + high

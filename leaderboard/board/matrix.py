@@ -104,7 +104,7 @@ class Numbers:
     runners: NDArray[np.str_]  # models × sets; empty: not run
     runner: str = ""  # the one whose costs are compared
     is_provisional: bool = False  # some runs are not resampled yet
-    memo: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)  # of `board.ranked`
+    memo: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)  # of `means.kept`
 
 
 @dataclass(frozen=True)

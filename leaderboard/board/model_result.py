@@ -12,11 +12,12 @@ from evaluation.models import EvaluationRun, Submission
 from evaluation.submissions.progress import Progress, progress_of, with_wait
 from evaluation.submissions.selectors import latest, runs_of
 from evaluation.submissions.visibility import Viewer, as_seen, may_see_scores, shown_name
+from leaderboard.board.cells import BoardScore, Cell
 from leaderboard.board.columns import ASIDE, COSTS, OF_RUNS
 from leaderboard.board.exports import early_words
 from leaderboard.board.matrix import Matrix, score_matrix
 from leaderboard.board.opening import opening_of
-from leaderboard.board.ranked import Cell, Ranked, RankedModel, ranked
+from leaderboard.board.ranked import Ranked, RankedModel, ranked
 from leaderboard.board.sets import Set
 from leaderboard.board.tables import cell_of
 from tasks.config.schema import LLM_JUDGE
@@ -45,7 +46,7 @@ def results_of(submission: Submission, viewer: Viewer, user: Person) -> dict[str
     row = next((row for row in board.rows if submission.pk in row.model.files), None)
     progress = _settled(with_wait(progress_of(submission, runs), runs), runs, matrix, row)
     rounds = _rounds(matrix, row, seen_rounds([task]))
-    score = row.dynascore if row else NOTHING
+    score = row.dynascore if row else BoardScore(None)
     return {
         "model": str(submission.pk),
         "name": shown_name(submission, viewer),
@@ -56,6 +57,8 @@ def results_of(submission: Submission, viewer: Viewer, user: Person) -> dict[str
         "dynascore": score.value,
         "dynascore_low": score.low,
         "dynascore_high": score.high,
+        "dynascore_least": score.least,
+        "dynascore_most": score.most,
         "rank": row.rank if row and row.rank else None,
         **{f"round{number}_acc": value for number, (value, _) in rounds.items()},
         "scores": _scores(matrix, row),
@@ -187,10 +190,12 @@ def _notes(
         yield "It is not over yet, so numbers may be missing or change."
     if row is None:
         yield f"dynascore: {progress.sentence}"
-    elif row.dynascore.value is None:
+    elif row.dynascore.least is None:
         none = "no set is large enough to rank by" if matrix.sets else "there is no set yet"
         lacks = f"not run: {', '.join(row.missing)}" if row.missing else none
         yield f"dynascore: {lacks}."
+    elif row.dynascore.is_range:
+        yield f"dynascore: a range, as it was not measured on: {', '.join(row.missing)}."
     yield from (f"round{number}_acc: {why}" for number, (_, why) in rounds.items() if why)
     if row:
         measured = row.metrics
@@ -205,7 +210,7 @@ def _notes(
 
 def _has_failed(progress: Progress, row: RankedModel | None) -> bool:
     """Whether it ended without the score that it was submitted for."""
-    return progress.is_over and (row is None or row.dynascore.value is None)
+    return progress.is_over and (row is None or row.dynascore.least is None)
 
 
 def _error(

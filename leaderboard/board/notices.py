@@ -36,6 +36,15 @@ def of_sets(matrix: Matrix) -> Iterator[str]:
         )
 
 
+def of_ranges(*, has_ranges: bool) -> Iterator[str]:
+    """That some scores are ranges, and why."""
+    if has_ranges:
+        yield gettext_noop(
+            "Some models were not measured on every metric. Their scores and ranks are shown as "
+            "ranges, from the worst case to the best."
+        )
+
+
 def of_rates(matrix: Matrix, rule: Rule, rates: Rates) -> Iterator[str]:
     """As `of_sets`, with what the exchange rates rest on."""
     yield from of_sets(matrix)

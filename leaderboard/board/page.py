@@ -5,7 +5,7 @@ It loads numpy (see `leaderboard.board.matrix`).
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from django.core.paginator import Page, Paginator
@@ -30,14 +30,15 @@ from evaluation.models import EvaluationRun
 from evaluation.runs.selectors import counting
 from evaluation.submissions.results import SetResults, results_of
 from evaluation.templatetags.model_words import metric as in_words
+from leaderboard.board.cells import BoardScore, Cell, ScoreColumn
+from leaderboard.board.cells import Column as Measured
 from leaderboard.board.columns import ASIDE, COSTS
 from leaderboard.board.exports import digits_of
 from leaderboard.board.matrix import Matrix, score_matrix
 from leaderboard.board.opening import opening_of
 from leaderboard.board.presets import presets
 from leaderboard.board.query import Asked, sliders
-from leaderboard.board.ranked import Cell, Ranked, RankedModel, moved, ranked
-from leaderboard.board.ranked import Column as Measured
+from leaderboard.board.ranked import Ranked, RankedModel, moved, ranked
 from leaderboard.board.scales import rule_of
 from leaderboard.board.tables import anchors_of, cell_of
 from leaderboard.scoring.formula import formula, priced_formula
@@ -199,8 +200,9 @@ def _formulas(matrix: Matrix, asked: Asked, board: Ranked) -> list[tuple[str, st
 
 
 def parts(rows: Sequence[RankedModel]) -> Mapping[str, Any] | None:
-    """What each metric adds to the first rows' scores, drawn; None where they are not anchored."""
-    first = [row for row in rows if row.parts][:IN_PARTS]
+    """What each metric adds to the first scores that are known, drawn; None: none is anchored."""
+    whole = (row for row in rows if row.parts and len(row.parts) == len(row.points))
+    first = [*islice(whole, IN_PARTS)]
     if not first:
         return None
     names = [*first[0].parts]
@@ -214,7 +216,7 @@ def parts(rows: Sequence[RankedModel]) -> Mapping[str, Any] | None:
     return {"chart": chart, "shown": len(first)}
 
 
-def _reach(column: Measured) -> Place:
+def _reach(column: Measured | ScoreColumn) -> Place:
     """From the least to the greatest number of all models, intervals included."""
     return reach(chain.from_iterable(column))
 
@@ -322,15 +324,24 @@ def top(task: Task) -> dict[str, Any]:
     return {"top": first, "provisional": matrix.provisional}
 
 
-def texts(name: str, cell: Cell) -> tuple[str, str]:
-    """A number and its interval as people read them; empty where there is none."""
+def texts(name: str, cell: Cell | BoardScore) -> tuple[str, str]:
+    """A number, or the range of a score, and its interval as people read them; empty: none."""
+    if isinstance(cell, BoardScore) and cell.is_range:
+        value = _range(name, cell.least, cell.most)
+        return value, _range(name, cell.low, cell.high) or _("too few examples")
     if cell.value is None:
         return "", ""
     if cell.low is None or cell.high is None:
         few = "" if name in COSTS or name in ASIDE else _("too few examples")
         return _text(name, cell.value), few
-    ends = {"low": _text(name, cell.low), "high": _text(name, cell.high)}
-    return _text(name, cell.value), _("%(low)s to %(high)s") % ends
+    return _text(name, cell.value), _range(name, cell.low, cell.high)
+
+
+def _range(name: str, low: float | None, high: float | None) -> str:
+    """From one number to another; empty where one is missing."""
+    if low is None or high is None:
+        return ""
+    return _("%(low)s to %(high)s") % {"low": _text(name, low), "high": _text(name, high)}
 
 
 def _text(name: str, value: float) -> str:

@@ -13,8 +13,8 @@ from evaluation.models import EvaluationRun
 from evaluation.runs.selectors import accepted
 from leaderboard.board.columns import OWN
 from leaderboard.board.matrix import Matrix, score_matrix
+from leaderboard.board.means import Means, errors_of, means_over_sets, table_of
 from leaderboard.board.opening import opening_of
-from leaderboard.board.ranked import Means, errors_of, means_over_sets, table_of
 from leaderboard.board.scales import rule_of
 from leaderboard.scoring.dynascore import Rates, exchange_rates, moved_by
 from leaderboard.scoring.weights import OF_SET

@@ -13,10 +13,11 @@ from django.utils import timezone
 
 from dynabench.lib.versions import version
 from evaluation.scoring.metrics import METRICS
+from leaderboard.board.cells import BoardScore, Cell
 from leaderboard.board.matrix import DRAWS, Matrix, score_matrix
 from leaderboard.board.opening import opening_of
 from leaderboard.board.query import Mode
-from leaderboard.board.ranked import Cell, Ranked, RankedModel, ranked
+from leaderboard.board.ranked import Ranked, RankedModel, ranked
 from leaderboard.scoring.weights import Weighting
 from tasks.config.schema import LLM_JUDGE
 from tasks.models import Task
@@ -126,7 +127,7 @@ def cell_of(matrix: Matrix, model: int, one: int, metric: str) -> Cell:
     return Cell(*(None if number != number else number for number in found))
 
 
-def _cell(cell: Cell) -> dict[str, float | None]:
+def _cell(cell: Cell | BoardScore) -> dict[str, float | None]:
     return {
         name: None if number is None else round(number, DIGITS) + 0.0  # PostgreSQL knows no -0.0
         for name, number in cell._asdict().items()

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from dynabench.lib.downloads import attachment
 from dynabench.lib.htmx import htmx_partial, render_page
 from leaderboard.board import exports
-from leaderboard.board.exports import Table
+from leaderboard.board.exports import Table, is_same
 from leaderboard.board.opening import start_of
 from leaderboard.board.query import Asked, Query, asked, before, typed
 from leaderboard.scoring.weights import METRIC, SET, Weighting, WeightsError
@@ -75,8 +76,17 @@ def _file(request: HttpRequest, task: Task, matrix: "Matrix", found: Asked) -> H
     from leaderboard.board.tables import as_table
 
     table = as_table(task, matrix, ranked(matrix, found.weighting, found.mode))
-    address = request.build_absolute_uri(request.path + found.link())
+    lasting = _lasting(task, table) if found.options["format"] == "latex" else ""
+    address = request.build_absolute_uri(lasting or request.path + found.link())
     return as_file(table, found.options["format"], f"{task.code}-leaderboard", address)
+
+
+def _lasting(task: Task, table: Table) -> str:
+    """The address of the newest snapshot if it shows this table, else nothing."""
+    last = task.snapshots.first()
+    if last is None or not is_same(last.table, table):
+        return ""
+    return reverse("leaderboard:snapshot", args=[task.code, last.number])
 
 
 def as_file(

@@ -27,9 +27,10 @@ from evaluation.scoring.metrics.base import Mean, plain
 from evaluation.sets.selectors import set_rows
 from evaluation.submissions.visibility import Viewer, may_see_wrong
 from leaderboard.board.bootstrap import answers_of, metrics_here
+from leaderboard.board.cells import Cell
 from leaderboard.board.columns import OF_RUNS
 from leaderboard.board.matrix import Matrix
-from leaderboard.board.ranked import Cell, Draws
+from leaderboard.board.means import Draws
 from leaderboard.board.sets import Set
 from leaderboard.board.tables import cell_of, code_version
 from leaderboard.scoring.ranks import (

@@ -15,9 +15,8 @@ from django.views.decorators.http import require_POST, require_safe
 
 from dynabench.accounts.people import person
 from evaluation.submissions.visibility import find_submission
-from leaderboard.board.exports import Table, bibtex, early_words
+from leaderboard.board.exports import Table, bibtex, early_words, is_same
 from leaderboard.following import services
-from leaderboard.snapshots.diff import is_same
 from tasks.access import ANY, find_task
 from tasks.models import Task
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from leaderboard.board.cells import Cell
 from leaderboard.board.matrix import Matrix, Model
-from leaderboard.board.ranked import Cell
 from leaderboard.rounds import training_dates
 from leaderboard.rounds.matrix import minus
 from leaderboard.rounds.training_dates import Side, metric_of, side_of

@@ -17,9 +17,9 @@ from django.utils.translation import gettext_noop, override
 from dynabench.lib.adaptive_cache import Kept
 from dynabench.lib.charts import Point, line_chart
 from dynabench.lib.tables import csv_text
+from leaderboard.board.cells import Cell
 from leaderboard.board.exports import early_words
 from leaderboard.board.matrix import Matrix, Model
-from leaderboard.board.ranked import Cell
 from leaderboard.board.sets import Set
 from leaderboard.board.tables import cell_of
 from leaderboard.rounds.progress import Progress, Step, steps

@@ -15,11 +15,12 @@ from evaluation.custom_metrics.selectors import Column as Custom
 from evaluation.llm_judges.selectors import MetricJudge
 from evaluation.models import Submission
 from evaluation.templatetags.model_words import metric as in_words
+from leaderboard.board.cells import Cell
 from leaderboard.board.columns import ASIDE
 from leaderboard.board.matrix import Matrix, score_matrix
 from leaderboard.board.opening import opening_of
 from leaderboard.board.page import heads, texts
-from leaderboard.board.ranked import Cell, RankedModel, ranked
+from leaderboard.board.ranked import RankedModel, ranked
 from leaderboard.board.sets import Set
 from leaderboard.rounds.matrix import chart, people_of, rounds_of
 from tasks.config.schema import LLM_JUDGE

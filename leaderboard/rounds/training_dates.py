@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.models import Submission
+from leaderboard.board.cells import Cell
 from leaderboard.board.matrix import Matrix, Model
-from leaderboard.board.ranked import Cell
 from leaderboard.board.sets import Set
 from leaderboard.rounds.matrix import NOTHING, minus
 from tasks.models import Round

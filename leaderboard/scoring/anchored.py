@@ -7,7 +7,7 @@ scored. docs/statistics.md tells why the anchors are what they are.
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import inf, isfinite, nan
 from typing import TYPE_CHECKING, Any
 
 from leaderboard.scoring.dynascore import ScoredModel, Table
@@ -118,14 +118,18 @@ def _scale(metric: str, values: Collection[float]) -> Scale | None:
 
 
 def points(
-    anchors: Anchors, weights: Mapping[str, float], values: Mapping[str, "NDArray[Any]"]
+    anchors: Anchors,
+    weights: Mapping[str, float],
+    values: Mapping[str, "NDArray[Any]"],
+    unmeasured: float = nan,
 ) -> dict[str, "NDArray[Any]"]:
     """What each metric with a weight adds to the score, in the shape of the values.
 
     The score is their sum: 100 × q × Σ share × place, where q is the place of the main metric, and
     the share of the main metric itself counts whole. So what a model gains by being fast or robust
-    is in proportion to what it understands. Without the main metric it is NaN; another metric that
-    was not measured adds nothing.
+    is in proportion to what it understands. Without the main metric it is NaN. unmeasured: the
+    place of another metric that was not measured; 0 makes the worst score that it allows, 1 the
+    best.
     """
     import numpy as np
 
@@ -134,11 +138,11 @@ def points(
     quality = anchors.scales[anchors.main].places(values[anchors.main])
     found = {}
     for metric, weight in used.items():
-        place = (
-            np.ones_like(quality)
-            if metric == anchors.main
-            else np.nan_to_num(anchors.scales[metric].places(values[metric]))
-        )
+        if metric == anchors.main:
+            place = np.ones_like(quality)
+        else:
+            place = anchors.scales[metric].places(values[metric])
+            place = np.where(np.isnan(place), unmeasured, place)
         found[metric] = 100 * quality * place * (weight / total)
     return found
 
@@ -151,7 +155,9 @@ def used_weights(anchors: Anchors, weights: Mapping[str, float]) -> dict[str, fl
 def scored(anchors: Anchors, weights: Mapping[str, float], table: Table) -> list[ScoredModel]:
     """The models by score, the best first, then by name; at the end those without the main metric.
 
-    No model's score hangs on another one. A note names what was not measured.
+    No model's score depends on another one. Where another metric was not measured, the score is
+    from `least` to `most`, the note names the metric, and there is a rank only if the order is
+    known. The middle of a range decides where it stands.
     """
     import numpy as np
 
@@ -161,28 +167,42 @@ def scored(anchors: Anchors, weights: Mapping[str, float], table: Table) -> list
         metric: np.array([_number(table[name].get(metric)) for name in names])
         for metric in {*used, anchors.main}
     }
-    sums = sum(points(anchors, weights, columns).values()) if used else np.full(len(names), np.nan)
-    scores = dict(zip(names, np.broadcast_to(sums, len(names)).tolist(), strict=True))
+    nothing = np.full(len(names), nan)
+    ends = [
+        sum(points(anchors, used, columns, unmeasured=place).values()) if used else nothing
+        for place in (0.0, 1.0)
+    ]
+    least, most = (dict(zip(names, np.round(end, ALIKE).tolist(), strict=True)) for end in ends)
+    scores = dict(zip(names, ends[0].tolist(), strict=True))
     wanted = dict.fromkeys([anchors.main, *used])
     missing = {
         name: ", ".join(metric for metric in wanted if table[name].get(metric) is None)
         for name in names
     }
-    return [*_in_order(scores, missing)]
+    return [*_in_order(scores, least, most, missing)]
 
 
 def _number(value: float | None) -> float:
-    return float("nan") if value is None else value
+    return nan if value is None else value
 
 
-def _in_order(scores: Mapping[str, float], missing: Mapping[str, str]) -> Iterator[ScoredModel]:
-    shown = {name: round(score, ALIKE) for name, score in scores.items() if isfinite(score)}
-    ranks: dict[float, int] = {}
-    for number, name in enumerate(sorted(shown, key=lambda one: (-shown[one], one)), 1):
-        rank = ranks.setdefault(shown[name], number)
-        note = f"not run, adds nothing: {missing[name]}" if missing[name] else ""
-        yield ScoredModel(name, scores[name], rank, note)
-    for name in scores:
-        if name not in shown:
+def _in_order(
+    scores: Mapping[str, float],
+    least: Mapping[str, float],
+    most: Mapping[str, float],
+    missing: Mapping[str, str],
+) -> Iterator[ScoredModel]:
+    known = [name for name in least if isfinite(least[name])]
+    for name in sorted(known, key=lambda one: (-least[one] - most[one], one)):
+        first = 1 + sum(least[other] > most[name] for other in known)
+        last = len(known) - sum(most[other] < least[name] for other in known)
+        note = f"not measured: {missing[name]}" if missing[name] else ""
+        if least[name] == most[name]:
+            yield ScoredModel(name, scores[name], first, note)
+        else:
+            rank = first if first == last else None
+            yield ScoredModel(name, None, rank, note, least[name], most[name])
+    for name in least:
+        if name not in known:
             why = f"not run: {missing[name]}" if missing[name] else "no weighted metric has anchors"
             yield ScoredModel(name, None, None, why)

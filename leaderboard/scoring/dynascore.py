@@ -91,12 +91,17 @@ class Rates:
 
 @dataclass(frozen=True)
 class ScoredModel:
-    """A model's score and rank (1 is the best; equal scores share one), or why it has none."""
+    """A model's score and rank (1 is the best; equal scores share one), or why it has none.
+
+    least, most: the worst and the best score that it may have, where not all was measured.
+    """
 
     model: str
     dynascore: float | None
     rank: int | None
     note: str = ""
+    least: float | None = None
+    most: float | None = None
 
 
 @dataclass(frozen=True)

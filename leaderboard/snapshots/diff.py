@@ -6,18 +6,8 @@ from typing import Any
 from dynabench.lib.words import gettext_noop
 
 Table = Mapping[str, Any]
-PASSING = ("date", "code")
-"""What alone makes no new snapshot."""
 MOST_TOLD = 20
 """Models of one kind of change that are named."""
-
-
-def is_same(before: Table, after: Table) -> bool:
-    """Whether two boards show the same."""
-    left, right = (
-        {k: v for k, v in table.items() if k not in PASSING} for table in (before, after)
-    )
-    return left == right
 
 
 def what_changed(before: Table, after: Table) -> list[str]:
@@ -83,9 +73,7 @@ def _models(before: Table, after: Table) -> Iterator[str]:
     both = [(old[key], row) for key, row in new.items() if key in old]
     moved = [(was, row) for was, row in both if was["rank"] != row["rank"]]
     scored = [
-        (was, row)
-        for was, row in both
-        if was["rank"] == row["rank"] and was["dynascore"] != row["dynascore"]
+        (was, row) for was, row in both if was["rank"] == row["rank"] and _score(was) != _score(row)
     ]
     yield from _some([f"{row['model']} is new, {_at(row)}." for row in added], "are new")
     yield from _some([f"{row['model']} is gone; it was {_at(row)}." for row in gone], "are gone")
@@ -95,6 +83,12 @@ def _models(before: Table, after: Table) -> Iterator[str]:
     if scored:
         number = "1 model has" if len(scored) == 1 else f"{len(scored)} models have"
         yield f"{number} another score at the same rank."
+
+
+def _score(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A score with its interval; earlier tables have no range."""
+    value = row["dynascore"]["value"]
+    return {"least": value, "most": value, **row["dynascore"]}
 
 
 def _at(row: Mapping[str, Any]) -> str:

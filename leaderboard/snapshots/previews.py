@@ -16,13 +16,15 @@ SHOWN = 3
 
 
 class Line(NamedTuple):
-    """A model's rank, and its Dynascore with the ends of its interval."""
+    """A model's rank, and its Dynascore with the ends of its interval, or from least to most."""
 
     rank: str
     model: str
     value: float | None
     low: float | None
     high: float | None
+    least: float | None
+    most: float | None
 
 
 @dataclass(frozen=True)
@@ -64,4 +66,5 @@ def tops_of(tasks: Collection[Task]) -> Mapping[int, Top]:
 
 def _line(row: Mapping[str, Any]) -> Line:
     score = row["dynascore"]
-    return Line(row["rank"], row["model"], *(score.get(end) for end in ("value", "low", "high")))
+    numbers = (score.get(part) for part in Line._fields[2:])
+    return Line(row["rank"], row["model"], *numbers)

@@ -83,8 +83,8 @@ def take_daily_snapshot(*, task: Task, day: date) -> Snapshot | None:
     One without ranks is looked at until it has one, from the first score of a public model on. No
     lock: of two workers one marks the day. Then as `take_snapshot`.
     """
+    from leaderboard.board.exports import is_same
     from leaderboard.board.tables import public_table
-    from leaderboard.snapshots.diff import is_same
 
     public = accepted(task).filter(seen_by_all())  # each minute: no table of a board without scores
     if not EvaluationRun.objects.filter(submission__in=public, outcome=Outcome.OK).exists():

@@ -134,9 +134,9 @@ def _cited_by(snapshot: Snapshot) -> tuple[Callable[[Table, str], str], str, str
 
 def _lines(task: Task, table: Mapping[str, Any]) -> Mapping[str, Any]:
     """The rows in words, and the ids of those models that still have a page for everybody."""
+    from leaderboard.board.cells import BoardScore, Cell
     from leaderboard.board.columns import LESS_IS_BETTER
     from leaderboard.board.page import heads, texts
-    from leaderboard.board.ranked import Cell
 
     metrics = table["metrics"]
     names = [metric["name"] for metric in metrics]
@@ -148,7 +148,7 @@ def _lines(task: Task, table: Mapping[str, Any]) -> Mapping[str, Any]:
     lines = [
         (
             row,
-            texts("dynascore", Cell(**row["dynascore"])),
+            texts("dynascore", BoardScore(**row["dynascore"])),
             [(name, *texts(name, Cell(**row["metrics"][name]))) for name in names],
         )
         for row in table["rows"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from evaluation.scoring.bootstrap import LEAST_RESAMPLED, bounded_difference
-from leaderboard.board.ranked import sure_pairs
+from leaderboard.board.pairs import sure_pairs
 from leaderboard.scoring.ranks import difference
 from tests.support.crowds import ALIKE, AUTHORS, shares, sizes
 

@@ -10,8 +10,8 @@ import re
 import pytest
 
 from evaluation.models import EvaluationRun
+from leaderboard.board.cells import Cell
 from leaderboard.board.page import texts
-from leaderboard.board.ranked import Cell
 from tests.support.board_pages import (
     ROLES,
     URL,

@@ -11,7 +11,7 @@ from evaluation.models import Dataset, EvaluationRun, EvaluationSet, Score, Subm
 from evaluation.releases.services import HELD_FOR, ReleaseRefused, release_held
 from evaluation.sets.selectors import set_rows
 from evaluation.sets.source_services import sweep_rounds
-from leaderboard.board.ranked import Cell
+from leaderboard.board.cells import Cell
 from leaderboard.rounds.matrix import minus
 from tasks.models import TaskMember
 from tests.support.releases import (  # noqa: F401

@@ -1,18 +1,25 @@
 """Resamples of runs: as the scores' own bootstrap has them, and the same for all models."""
 
+import csv
+import io
+
 import numpy as np
 import pytest
+from django.contrib.auth.models import AnonymousUser
 
+from dynabench.client.commands.results import shown
 from evaluation.contract import SetRow
 from evaluation.models import EvaluationRun
 from evaluation.runs.execute import execute
 from evaluation.runs.services import claim_next
+from evaluation.templatetags.model_words import metric as in_words
 from leaderboard import jobs
 from leaderboard.board import bootstrap as resampling
 from leaderboard.board.bootstrap import CHUNK, resampled
 from leaderboard.board.matrix import DRAWS
 from leaderboard.jobs import renew_boards, unresampled
 from leaderboard.models import Board, Resample
+from leaderboard.rounds.standing import standing_of
 from tests.support.evaluations import (
     LABELS,
     ScriptedRunner,
@@ -319,6 +326,29 @@ def test_each_door_shows_the_same_interval(two_models, task, client):
         assert of_percent(side["a"]) == found["row"]
         (line,) = (one for one in api_board["rows"] if one["id"] == str(two_models[0]))
         assert of_percent(line["metrics"][metric]) == found["row"]
+    lines = csv.DictReader(io.StringIO(client.get(f"{board}?format=csv").text))
+    (line,) = (line for line in lines if line["id"] == str(one))
+    listed = client.get(f"/t/{task.code}/models/").context["rows"]
+    (mine,) = (row for row in listed if row.submission.pk == one)
+    assert percent(mine.scores[0][1]) == of_percent(row["metrics"]["accuracy"])
+    standing = standing_of(mine.submission, AnonymousUser())
+    paper = client.get(f"{board}?format=latex").text
+    printed = shown(results)
+    for metric in ("accuracy", "fairness", "robustness", "macro_f1"):
+        number = row["metrics"][metric]
+        values = [number[part] for part in ("value", "low", "high")]
+        of_csv = [line[metric], line[f"{metric}_low"], line[f"{metric}_high"]]
+        assert [float(text) for text in of_csv] == values
+        digits = f"{values[0]:.1f} [{values[1]:.1f}, {values[2]:.1f}]"
+        assert digits in paper or metric == "macro_f1"  # which has no weight
+        assert f"{values[1] / 100:.4g} to {values[2] / 100:.4g}" in printed
+        (tile,) = (one for one in standing.metrics if one.title == in_words(metric))
+        assert (tile.value, tile.interval) == (
+            f"{values[0]:.1f}", f"{values[1]:.1f} to {values[2]:.1f}",
+        )  # fmt: skip
+    assert row["dynascore"] == pytest.approx(standing.row.dynascore._asdict(), abs=1e-4)
+    assert row["dynascore"]["low"] == pytest.approx(results["dynascore_low"], abs=1e-4)
+    assert float(line["dynascore_low"]) == row["dynascore"]["low"]
     for mode in ("robust", "classic"):
         query = {"format": "json", "mode": mode, **weights}
         (row,) = (x for x in client.get(board, query).json()["rows"] if x["id"] == str(one))

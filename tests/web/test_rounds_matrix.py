@@ -10,7 +10,7 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from evaluation.models import EvaluationRun
-from leaderboard.board.ranked import Cell
+from leaderboard.board.cells import Cell
 from leaderboard.rounds import standing
 from leaderboard.rounds import views as rounds_views
 from leaderboard.rounds.matrix import minus

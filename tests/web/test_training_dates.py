@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from evaluation.models import EvaluationSetVersion, Submission
-from leaderboard.board.ranked import Cell
+from leaderboard.board.cells import Cell
 from leaderboard.rounds.matrix import minus
 from tests.support.factories import TaskFactory
 from tests.support.training_dates import model_of, round_set

@@ -66,11 +66,14 @@ def results(args: argparse.Namespace) -> int:
 def shown(results: Numbers) -> str:
     """A model's numbers, and why some are missing, in words."""
     lines = [f"{results['name']} ({results['task']}): {results['sentence']}"]
-    if results["dynascore"] is not None:
+    score = {
+        part: results.get(f"dynascore_{part}") for part in ("low", "high", "least", "most")
+    } | {"value": results["dynascore"]}
+    if shown_score := _score(score):
         place = f", rank {results['rank']}" if results["rank"] else ""
-        low, high = results["dynascore_low"], results["dynascore_high"]
+        low, high = score["low"], score["high"]
         sure = f" ({low:.2f} to {high:.2f})" if low is not None else ""
-        lines.append(f"Dynascore {results['dynascore']:.2f}{sure}{place}")
+        lines.append(f"Dynascore {shown_score}{sure}{place}")
     rows = [
         [name, UNITS.get(metric, metric), f"{number['value']:.4g}", _interval(number), number["n"]]
         for name, metrics in results["scores"].items()
@@ -111,7 +114,7 @@ def leaderboard(args: argparse.Namespace) -> int:
         [
             row["rank"] or "not run",
             row["model"],
-            _number(row["dynascore"]),
+            _score(row["dynascore"]),
             *(_number(row["metrics"].get(name)) for name in metrics),
         ]
         for row in board["rows"]
@@ -122,7 +125,8 @@ def leaderboard(args: argparse.Namespace) -> int:
     sealed = _sealed(
         one["name"] for one in board["sets"] if one.get("is_sealed") and one.get("counts", True)
     )
-    tell(args, board, "\n".join([shown, *_early(board["sets"]), *sealed]))
+    notes = [*_ranges(board["rows"]), *_early(board["sets"]), *sealed]
+    tell(args, board, "\n".join([shown, *notes]))
     return 0
 
 
@@ -162,6 +166,22 @@ def compare(args: argparse.Namespace) -> int:
     sealed = dict.fromkeys(row["set"] for row in found["rows"] if row.get("is_rounded"))
     tell(args, found, "\n".join([shown, *_early([*sets.values()]), *_sealed(sealed)]))
     return 0
+
+
+def _ranges(rows: Iterable[Numbers]) -> Iterator[str]:
+    """That some scores are ranges, and by what each of them is."""
+    for row in rows:
+        if row["dynascore"]["value"] is None and _score(row["dynascore"]):
+            lacking = ", ".join(row["missing"])
+            yield f"Note: {row['model']} has a range, as it was not measured on: {lacking}."
+
+
+def _score(cell: Numbers) -> str | None:
+    """A score, or the range from its worst case to its best."""
+    least, most = cell.get("least"), cell.get("most")
+    if cell["value"] is None and least is not None and most is not None:
+        return f"{least:.2f} to {most:.2f}"
+    return _number(cell)
 
 
 def _number(cell: Numbers | None) -> str | None:

@@ -77,12 +77,31 @@ def test_values_beyond_the_anchors_clamp():
     assert scores(best) == {"A": 100, "B": 0}
 
 
-def test_what_was_not_measured_adds_nothing_and_no_main_metric_no_score():
+def test_what_was_not_measured_leaves_a_range_and_no_main_metric_no_score():
     rows = table({"A": (70, None, 2, 90, 100), "B": (None, 100, 2, 90, 100)})
     first, last = scored(ANCHORS, WEIGHTS, rows)
-    assert first.dynascore == pytest.approx(100 * 0.5 * (4 + 0.5 + 0.5 + 1) / 8)
-    assert (first.rank, "throughput" in first.note) == (1, True)
+    assert first.least == pytest.approx(100 * 0.5 * (4 + 0.5 + 0.5 + 1) / 8)
+    assert first.most == pytest.approx(100 * 0.5 * (4 + 1 + 0.5 + 0.5 + 1) / 8)
+    assert (first.dynascore, first.rank, "throughput" in first.note) == (None, 1, True)
     assert (last.dynascore, last.rank, "perf" in last.note) == (None, None, True)
+    assert (last.least, last.most) == (None, None)
+
+
+def test_ranks_are_given_where_the_order_is_known():
+    rows = {
+        "whole": (70, 1000, 2, 90, 100),
+        "open": (70, None, 2, 90, 100),
+        "worse": (45, 10, 4, 80, 60),
+        "nothing": (40, None, None, None, None),  # no better than the baseline: 0 in any case
+    }
+    found = {one.model: one for one in scored(ANCHORS, WEIGHTS, table(rows))}
+    assert {name: one.rank for name, one in found.items()} == {
+        "whole": 1, "open": None, "worse": 3, "nothing": 4,
+    }  # fmt: skip
+    assert (found["nothing"].dynascore, found["nothing"].least) == (0, None)
+    alone = {name: one for name, one in rows.items() if name != "whole"}
+    (first, *_) = scored(ANCHORS, WEIGHTS, table(alone))
+    assert (first.model, first.dynascore, first.rank) == ("open", None, 1)
 
 
 def test_a_metric_in_which_the_pool_does_not_differ_is_left_out():
@@ -168,10 +187,14 @@ def test_a_model_no_better_in_anything_never_ranks_above(above, less, given_weig
 
 
 @given(row, st.sets(st.sampled_from(METRICS[1:])), weights)
-def test_leaving_a_metric_unmeasured_never_pays(line, unmeasured, given_weights):
+def test_the_range_of_what_was_not_measured_holds_the_score(line, unmeasured, given_weights):
     whole = table({"A": line})
     part = {"A": {**whole["A"], **dict.fromkeys(unmeasured)}}
-    assert scores(part, given_weights)["A"] <= scores(whole, given_weights)["A"]
+    (found,), score = scored(ANCHORS, given_weights, part), scores(whole, given_weights)["A"]
+    if found.least is None:
+        assert found.dynascore == pytest.approx(score)
+    else:
+        assert found.least - 1e-8 <= score <= found.most + 1e-8
 
 
 @given(boards, weights, st.floats(1e-6, 1e6), st.floats(1e-6, 1e6))

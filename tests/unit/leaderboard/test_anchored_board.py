@@ -7,31 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leaderboard.board.cells import BoardScore
 from leaderboard.board.query import asked
 from leaderboard.board.ranked import ranked
 from leaderboard.board.tables import anchors_of as page_anchors
 from leaderboard.scoring.anchored import anchors_of, scored
 from leaderboard.scoring.formula import PLACE, SENTENCE, formula
-from leaderboard.scoring.pools import Pool
 from leaderboard.scoring.weights import OF_SET, Weighting, WeightsError
 from tasks.config.schema import FURTHER
-from tests.support.matrices import METRICS, chance_matrix
+from tests.support.matrices import METRICS, POOL, chance_matrix
 
 WEIGHTS = {"accuracy": 4.0, "throughput": 1.0, "memory": 1.0, "fairness": 1.0, "robustness": 1.0}
-
-POOL = Pool(
-    1,
-    "accuracy",
-    "docker",
-    {
-        "majority": {"accuracy": 50.0, "throughput": 900.0, "memory": 0.5, "fairness": 100.0,
-                     "robustness": 100.0},
-        "words": {"accuracy": 60.0, "throughput": 400.0, "memory": 1.0, "fairness": 50.0,
-                  "robustness": 50.0},
-        "encoder": {"accuracy": 80.0, "throughput": 10.0, "memory": 16.0, "fairness": 60.0,
-                    "robustness": 60.0},
-    },
-)  # fmt: skip
 
 
 def weighting(matrix):
@@ -153,13 +139,62 @@ def test_what_only_says_more_of_a_metric_never_counts(seed):
     assert found == expected
 
 
-def test_what_is_not_run_adds_nothing_to_an_anchored_score():
-    matrix = anchored(models=3, missing=[(0, 0, "memory"), (1, 0, "accuracy")])
+def test_what_was_not_measured_leaves_a_range_and_no_main_metric_no_score():
+    matrix = anchored(models=3, spread=0, missing=[(0, 0, "memory"), (1, 0, "accuracy")])
+    board = ranked(matrix, weighting(matrix))
+    found = {row.place: row for row in board.rows}
+    score, share = found[0].dynascore, 0.125
+    quality = found[0].parts["accuracy"] / 0.5
+    assert ("memory" in found[0].parts, found[0].missing[0].partition(" ")[0]) == (False, "memory")
+    assert (score.value, score.is_range, found[0].rank_number) == (None, True, None)
+    assert score.least == pytest.approx(sum(found[0].parts.values()))
+    assert score.most == pytest.approx(score.least + share * quality)
+    assert score.low < score.least < score.most < score.high
+    assert (found[0].first, found[0].last) == (1, 2)
+    assert found[0].rank == "1–2"
+    assert (found[1].rank, found[1].dynascore, found[1].parts) == ("", BoardScore(None), {})
+    assert (found[2].missing, found[2].dynascore.is_range) == ((), False)
+    assert sum("range" in notice for notice in board.notices) == 1
+    whole = anchored(models=3)
+    assert not any("range" in one for one in ranked(whole, weighting(whole)).notices)
+
+
+def test_a_model_that_was_measured_less_never_stands_as_surely_better_or_worse():
+    """Uploaded predictions are not below a model of less accuracy that was measured wholly."""
+    costs = ("throughput", "memory", "robustness")
+    matrix = anchored(models=2, missing=[(0, one, name) for one in (0, 1) for name in costs])
+    accuracy = METRICS.index("accuracy")
+    matrix.numbers.values[..., accuracy] = [[80.8], [79.6]]
+    matrix.numbers.draws[:, 0] += (
+        matrix.numbers.values[..., accuracy].T[..., None]
+        - matrix.numbers.draws[:, 0].mean(axis=-1, keepdims=True)
+    ).astype(np.float32)
     found = {row.place: row for row in ranked(matrix, weighting(matrix)).rows}
-    assert (found[0].parts["memory"], found[0].missing[0].partition(" ")[0]) == (0, "memory")
-    assert found[0].rank
-    assert (found[1].rank, found[1].dynascore.value, found[1].parts) == ("", None, {})
-    assert found[2].missing == ()
+    assert found[0].dynascore.least < found[1].dynascore.value < found[0].dynascore.most
+    assert [(row.first, row.last) for row in found.values()] == [(1, 2), (1, 2)]
+    assert {row.rank for row in found.values()} == {"1–2", "1"}
+
+
+@given(seeds)
+def test_the_range_and_the_ranks_hold_whatever_the_missing_numbers_are(seed):
+    board, chance = by_chance(seed), np.random.default_rng(seed)
+    before = {row.place: row for row in ranked(board, weighting(board)).rows}
+    values, main = board.numbers.values, METRICS.index("accuracy")
+    lacking = np.isnan(values) & ~board.numbers.undefined
+    lacking[..., main] = False
+    places = [COLUMNS.index(name) for name in ("throughput", "memory", "fairness", "robustness")]
+    low, high = np.array([10, 1, 50, 50]), np.array([400, 16, 100, 100])
+    for place, least, most in zip(places, low, high, strict=True):
+        some = lacking[..., place]
+        values[..., place][some] = chance.choice([least, most, (least + most) / 2], some.sum())
+    board.numbers.memo.clear()
+    after = {row.place: row for row in ranked(board, weighting(board)).rows}
+    for place, row in before.items():
+        now = after[place].dynascore
+        if row.dynascore.is_range:
+            assert row.dynascore.least - 1e-6 <= now.value <= row.dynascore.most + 1e-6
+        else:
+            assert row.dynascore.value == now.value
 
 
 def test_a_board_without_a_pool_is_not_anchored():

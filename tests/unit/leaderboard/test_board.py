@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderboard.board.matrix import DRAWS
-from leaderboard.board.ranked import MOST_KEPT, _bar, means_over_sets, moved, ranked, sure_pairs
+from leaderboard.board.means import MOST_KEPT, means_over_sets
+from leaderboard.board.pairs import bar, sure_pairs
+from leaderboard.board.ranked import moved, ranked
 from leaderboard.scoring import dynascore
 from leaderboard.scoring.ranks import ALPHA
 from leaderboard.scoring.weights import OF_SET, Weighting, WeightsError
@@ -172,7 +174,7 @@ def naive(values, draws, examples):
     tests.sort(reverse=True)
     better = set()
     for step, (square, one, other) in enumerate(tests):
-        if min(square, _bar(2.0 ** (1 - examples), freedom)) < _bar(
+        if min(square, bar(2.0 ** (1 - examples), freedom)) < bar(
             ALPHA / (len(tests) - step), freedom
         ):
             break

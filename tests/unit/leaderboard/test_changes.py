@@ -4,7 +4,8 @@ import copy
 
 import pytest
 
-from leaderboard.snapshots.diff import is_same, what_changed
+from leaderboard.board.exports import is_same
+from leaderboard.snapshots.diff import what_changed
 
 
 def row(key, rank, score=80.0):

@@ -50,6 +50,7 @@ def test_csv_has_a_line_for_each_model():
         "rank": "1", "first": "1", "last": "2", "model": "Größer, besser", "owner": "w-abc",
         "team": "", "id": "id-1",
         "dynascore": "81.25", "dynascore_low": "79.5", "dynascore_high": "83.0",
+        "dynascore_least": "81.25", "dynascore_most": "81.25",
         "accuracy": "81.25", "accuracy_low": "79.5", "accuracy_high": "83.0", "memory": "12.0",
         "memory_low": "", "memory_high": "", "in_the_loop": "round-1", "not_run": "",
         "provisional": "",
@@ -109,6 +110,28 @@ def test_latex_is_a_booktabs_table():
     assert "bench.test" not in as_latex(given)
 
 
+def test_a_score_that_is_a_range_is_one_in_each_file():
+    score = {"value": None, "low": 38.06, "high": 60.0, "least": 40.94, "most": 58.25}
+    given = table(row("file", "1–4", score, missing=["memory (unknown of uploaded predictions)"]))
+    (line,) = csv.DictReader(io.StringIO(as_csv(given)))
+    found = [line[f"dynascore{part}"] for part in ("", "_low", "_high", "_least", "_most")]
+    assert found == ["", "38.06", "60.0", "40.94", "58.25"]
+    assert (line["rank"], line["not_run"]) == ("1–4", "memory (unknown of uploaded predictions)")
+    told = as_latex(given)
+    assert "1--4 & file & 40.9--58.2 [38.1, 60.0] &" in told
+    assert told.count("multicolumn") == 1
+    assert "multicolumn" not in as_latex(table(row("whole")))
+
+
+def test_a_paper_has_the_metrics_that_count():
+    given = table(row("ALBERT"))
+    given |= {"main": "memory", "weights": {"metrics": {"accuracy": 4.0, "memory": 0.0}}}
+    assert "accuracy" in as_latex(given)
+    assert "memory" in as_latex(given)
+    given["main"] = "accuracy"
+    assert "memory" not in as_latex(given)
+
+
 def test_no_letter_of_a_name_is_a_command():
     assert latex('{}$#~^<>|"') == (
         r"\{\}\$\#\textasciitilde{}\textasciicircum{}\textless{}\textgreater{}\textbar{}"
@@ -147,7 +170,7 @@ def test_a_judges_metric_never_comes_without_its_agreement_with_people(is_calibr
     judge = {"name": "=grader", "number": 2, "agreement": agreement}
     given = table(row("A", metrics={"accuracy": CELL, "llm_judge": CELL}))
     given["metrics"][1] = {"name": "llm_judge", "version": 2, "judge": judge}
-    given["weights"] = {"metrics": {}}
+    given["weights"] = {"metrics": {"llm_judge": 1.0}}
     (line,) = csv.DictReader(io.StringIO(as_csv(given)))
     assert line["llm_judge_judge"] == "'=grader (2)"
     told = [line[f"llm_judge_{name}"] for name in ("kappa_low", "kappa", "kappa_high")]
