@@ -236,6 +236,25 @@ def is_judged(example: Example) -> bool:
     return Example.objects.filter(pk=example.pk, validations__isnull=False).exists()
 
 
+def unanswered(annotator: Annotator, task: Task) -> Example | None:
+    """Return the author's example of a round being written on which a question waits for them.
+
+    No query in a task whose rule decides by itself.
+    """
+    if not task.config.may_ask_author:
+        return None
+    rows = Example.objects.filter(
+        annotator=annotator,
+        round__task=task,
+        round__state=Round.State.OPEN,
+        outcome=Example.Outcome.UNDECIDED,
+        retracted_at__isnull=True,
+        validations__isnull=True,
+        uid__isnull=True,
+    )
+    return rows.order_by("pk").last()
+
+
 def is_sent_back(example: Example) -> bool:
     """Whether a reviewer has asked its author to mend it; `consensus` is a later stage's name."""
     standing = Example.objects.filter(pk=example.pk, retracted_at__isnull=True)

@@ -407,7 +407,7 @@ def unsaved_outputs(
 
 
 def _store_example(attempt: Attempt, inputs: Mapping[str, Any], outcome: Outcome) -> Example:
-    assignment = attempt.assignment
+    assignment, config = attempt.assignment, attempt.assignment.round.task.config
     example = Example.objects.create(
         uuid=attempt.uuid,
         round=assignment.round,
@@ -424,14 +424,13 @@ def _store_example(attempt: Attempt, inputs: Mapping[str, Any], outcome: Outcome
         inputs=dict(inputs),
         digest=context_digest(attempt.inputs),
         outcome=outcome.status,
+        decided_by=Example.DecidedBy.AUTHOR if config.is_decided_by_author else "rule",
         shown_at=assignment.assigned_at,
     )
     _keep_media(assignment, attempt.inputs, used=True)
-    text = compared(assignment.round.task.config, attempt.inputs)
-    TextKey.objects.bulk_create(
-        TextKey(example_id=example.pk, round_id=example.round_id, key=key)
-        for key in band_keys(text)
-    )
+    text = compared(config, attempt.inputs)
+    mine = {"example_id": example.pk, "round_id": example.round_id}
+    TextKey.objects.bulk_create(TextKey(**mine, key=key) for key in band_keys(text))
     return example
 
 

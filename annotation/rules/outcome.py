@@ -127,7 +127,7 @@ def _verdict(
     expected: Mapping[str, Any], output: Mapping[str, Any], rule: VerdictRule, language: str
 ) -> TargetVerdict:
     if rule.type == "ask_user":
-        return TargetVerdict(None)
+        return TargetVerdict(True if rule.marked_is_wrong else None)
     if rule.type == "exact_match":
         differs = (
             _comparable(_field(expected, name, "example")) != _comparable(_field(output, name))

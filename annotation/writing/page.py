@@ -294,8 +294,9 @@ def verdict(example: Example, config: Any, outputs: list[Any]) -> dict[str, Any]
     return {
         "panel": "annotation/_result.html",
         "outcome": example.outcome,
-        "heading": result_panel.heading(example.outcome, fooled, len(answers), config.verdict.type),
+        "heading": result_panel.heading(example.outcome, fooled, len(answers), config),
         "answers": answers,
+        "asked": SimpleLazyObject(lambda: result_panel.author_question(config)),
         "written": _written(config, example.inputs),
         "media": shown_media(config, example.inputs),
         "own_chance": result_panel.own_chance(answers),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -143,9 +143,28 @@ def _rows(
     ]
 
 
-def heading(outcome: str, fooled: int, asked: int, rule: str) -> str:
-    """The verdict in words. rule: the type of the task's verdict rule."""
+class AuthorQuestion(NamedTuple):
+    """What an author is asked about the model's answer, with the words of both answers."""
+
+    question: str
+    correct: str
+    incorrect: str
+
+
+def author_question(config: TaskConfig) -> AuthorQuestion:
+    """Return what authors are asked where the rule leaves it open: the task's words, or ours."""
+    question = getattr(config.verdict, "question", None) or _("Is the model's answer acceptable?")
+    if answers := getattr(config.verdict, "answers", None):
+        return AuthorQuestion(question, answers.correct, answers.incorrect)
+    return AuthorQuestion(question, _("Yes, the model is right"), _("No, the model is wrong"))
+
+
+def heading(outcome: str, fooled: int, asked: int, config: TaskConfig) -> str:
+    """Return the verdict in words."""
+    rule = config.verdict.type
     several, is_asked = asked > 1, rule in ("ask_user", "pattern", "secret")
+    if rule == "ask_user" and outcome in (Status.FOOLED, Status.NOT_FOOLED):
+        return _author_said(config, outcome)
     if rule in ("pattern", "secret") and outcome == Status.FOOLED:
         return _("You fooled the model")
     if rule in ("pattern", "secret") and outcome == Status.NOT_FOOLED:
@@ -162,8 +181,17 @@ def heading(outcome: str, fooled: int, asked: int, rule: str) -> str:
     if outcome == Status.NOT_FOOLED:
         return _("The models agree with you") if several else _("The model agrees with you")
     if outcome == Status.UNDECIDED:
-        return _("Was the model right? You decide") if is_asked else _("Too close to call")
+        return _("You decide") if is_asked else _("Too close to call")
     return _("Saved, no model in this round")
+
+
+def _author_said(config: TaskConfig, outcome: str) -> str:
+    """Return what the author says of the model's answer, which no rule compares."""
+    if config.is_decided_by_author:
+        return _("You marked an answer as wrong")
+    asked = author_question(config)
+    words = asked.incorrect if outcome == Status.FOOLED else asked.correct
+    return _("You said: %(answer)s") % {"answer": words}
 
 
 def own_chance(answers: Sequence[TargetAnswer]) -> str:

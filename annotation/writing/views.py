@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -30,7 +31,7 @@ from annotation.refusals import CapReached, NoContext, Stale
 from annotation.rules.care import STOPS
 from annotation.rules.near_duplicates import written_text
 from annotation.rules.typing_evidence import typing_evidence
-from annotation.selectors import has_begun
+from annotation.selectors import has_begun, unanswered
 from annotation.writing import page
 from annotation.writing.forms import ComponentForm, ReportForm, typed
 from annotation.writing.page import WritePage
@@ -168,6 +169,8 @@ def write_next(request: HttpRequest, code: str) -> HttpResponse:
     annotator = participant(request, task)
     if gate_is_shut(request, task):
         return redirect("annotation:gate", code=code)
+    if open_question := unanswered(annotator, task):
+        return _ask_first(request, open_question)
     note_passed_by(annotator=annotator, task=task)
     if (care := care_of(annotator, task)).rest in STOPS:
         return show_care(request, task, care)
@@ -181,6 +184,16 @@ def write_next(request: HttpRequest, code: str) -> HttpResponse:
     if not htmx_partial(request):
         return redirect("annotation:write", code=code)
     return render_page(request, page.TEMPLATE, WritePage.of(assignment).values(), part="work")
+
+
+def _ask_first(request: HttpRequest, example: Example) -> HttpResponse:
+    """Show the example again about which its author has not answered, instead of the next form."""
+    if not htmx_partial(request):
+        messages.info(request, _("Answer this question first, or retract the example."))
+        return redirect("annotation:attempt", uuid=example.uuid)
+    now, example = _shown_example(request, example.uuid)
+    values = {**now.values(), **page.result(example)}
+    return render_page(request, page.TEMPLATE, values, part="work")
 
 
 @require_POST

@@ -159,10 +159,10 @@ def _row(example: Example, points: float | None, votes: Sequence[Validation]) ->
         status=status_words(example),
         look=look(example),
         points=points,
-        judges_said=judges_said(config, votes, example.outcome),
+        judges_said=judges_said(config, votes, example),
         corrections=corrections(votes),
         comments=comments(config, votes),
-        owner_said=choice_words(config, decision, example.outcome) if decision else "",
+        owner_said=choice_words(config, decision, example) if decision else "",
         owner_reason=decision.reason if decision else "",
     )
 
@@ -177,6 +177,8 @@ def status_words(example: Example) -> str:
     if consensus is None or consensus.state == State.UNDECIDED:
         if example.round.state == Round.State.RELEASED:
             return _("not judged")
+        if consensus is None and example.outcome == Example.Outcome.UNDECIDED:
+            return _("needs your answer")
         if consensus is None:
             return _("waiting")
         needed = consensus.votes + consensus.still_needed
@@ -194,16 +196,16 @@ def look(example: Example) -> str:
     return "fooled" if consensus.is_verified else "held"
 
 
-def choice_words(config: TaskConfig, choice: Choice, outcome: str) -> str:
+def choice_words(config: TaskConfig, choice: Choice, example: Example) -> str:
     """A vote or a decision in the words that people chose from."""
     if choice.label:
         return config.display(config.answer_field, choice.label)
-    return verdict_words(config, choice.verdict, outcome) or str(VERDICTS[choice.verdict])
+    return verdict_words(config, choice.verdict, example) or str(VERDICTS[choice.verdict])
 
 
-def judges_said(config: TaskConfig, votes: Sequence[Validation], outcome: str) -> list[str]:
+def judges_said(config: TaskConfig, votes: Sequence[Validation], example: Example) -> list[str]:
     """How many chose what, most chosen first: “2 of 3 people chose true”."""
-    counts = Counter(choice_words(config, vote, outcome) for vote in votes)
+    counts = Counter(choice_words(config, vote, example) for vote in votes)
     said = ngettext(
         "%(number)d of %(total)d person chose %(words)s",
         "%(number)d of %(total)d people chose %(words)s",

@@ -102,7 +102,7 @@ def _previewed(round: Round, found: Preview) -> dict[str, Any]:
     config = round.task.config
 
     def words(pk: int, standing: ExampleStatus) -> str:
-        answer, state = said(config, standing, examples[pk].outcome), _(standing.words)
+        answer, state = said(config, standing, examples[pk]), _(standing.words)
         return f"{state}: {answer}" if answer else state
 
     return {

@@ -42,10 +42,10 @@ def write_values(task: Task) -> dict[str, Any]:
 def judge_values(task: Task, validator: Annotator) -> dict[str, Any]:
     """What templates/validation/judge.html names, for an example that the configuration shows."""
     context = _context(task)
-    inputs, outcome = _inputs(task.config), Example.Outcome.UNDECIDED
-    example = Example(round=context.round, context=context, inputs=inputs, outcome=outcome)
+    inputs, example = _inputs(task.config), Example(round=context.round, context=context)
+    example.inputs, example.outcome = inputs, Example.Outcome.FOOLED
     session = JudgeSession(task, validator, JudgeLease(example=example), [])
-    is_shown = is_about_model(task.config, outcome)
+    is_shown = is_about_model(task.config, example.outcome)
     model_said = [("", _("(The model's answer)"))] if is_shown else []
     return {**page_values(session), "model_said": model_said, "undo": None, "judged": 1}
 

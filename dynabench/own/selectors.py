@@ -60,19 +60,19 @@ def case_file(task: Task, example: Example) -> dict[str, Any]:
         "explained": _answers(config, config.metadata.create, example.metadata),
         "author": shown_name(example.annotator),
         "answers": _target_answers(config, example),
-        "votes": [_shown_vote(config, vote, example.outcome) for vote in votes],
-        "decisions": [(one, said(config, one, example.outcome)) for one in decisions],
+        "votes": [_shown_vote(config, vote, example) for vote in votes],
+        "decisions": [(one, said(config, one, example)) for one in decisions],
         "standing": next((d for d in decisions if d.withdrawn_at is None), None),
         "consensus": consensus,
         "gold": Gold.objects.filter(pk=example.pk).first(),
-        "decided": said(config, consensus, example.outcome) if consensus else "",
+        "decided": said(config, consensus, example) if consensus else "",
     }
 
 
-def said(config: TaskConfig, choice: Choice | ExampleStatus, outcome: str) -> str:
+def said(config: TaskConfig, choice: Choice | ExampleStatus, example: Example) -> str:
     """A label or verdict in words; empty where there is none."""
     if choice.verdict:
-        words = verdict_words(config, choice.verdict, outcome)
+        words = verdict_words(config, choice.verdict, example)
         return words or _(VERDICTS[choice.verdict])
     labelled = next((name for name in config.target_fields if config.labels(name)), None)
     return config.display(labelled, choice.label) if labelled else choice.label
@@ -98,10 +98,10 @@ def _target_answers(config: TaskConfig, example: Example) -> list[tuple[str, str
     ]
 
 
-def _shown_vote(config: TaskConfig, vote: Validation, outcome: str) -> ShownVote:
+def _shown_vote(config: TaskConfig, vote: Validation, example: Example) -> ShownVote:
     reveal = vote.get_reveal_display() if vote.reveal else ""
     kind, _colon, value = vote.reveal_choice.partition(":")
-    changed = said(config, Validation(**{kind: value}), outcome) if value else ""
+    changed = said(config, Validation(**{kind: value}), example) if value else ""
     notes = [
         (_("Flagged because"), vote.get_flag_reason_display() if vote.flag_reason else ""),
         (_("Comment"), vote.comment),
@@ -111,4 +111,4 @@ def _shown_vote(config: TaskConfig, vote: Validation, outcome: str) -> ShownVote
     ]
     details = [(title, words) for title, words in notes if words]
     name = shown_name(vote.validator)
-    return ShownVote(name, said(config, vote, outcome), vote.seconds, details, vote.by_program)
+    return ShownVote(name, said(config, vote, example), vote.seconds, details, vote.by_program)

@@ -8,12 +8,27 @@ from django.utils.translation import gettext as _
 
 from evaluation.chat.forms import asking_fields
 from evaluation.llm_judges.services import MOST_CALLS
+from tasks.config.schema import TaskConfig
 from tasks.models import Task
 
 PROMPT = (
     "Say whether <answer_to_judge> is a correct answer to what the other texts ask. An answer is "
     "incorrect if any part of it is false, or if it does not answer the question."
 )
+
+
+def prompt_for(config: TaskConfig) -> str:
+    """Return the prompt that a new judge begins with: the question that the task asks people.
+
+    Not where people are asked about attempts: a judge judges answers.
+    """
+    asked = config.validation
+    if asked.asks == "attempt" or not (asked.question and asked.answers):
+        return PROMPT
+    return (
+        f"Answer this about <answer_to_judge>: {asked.question} Say “correct” for "
+        f"“{asked.answers.correct}”, and “incorrect” for “{asked.answers.incorrect}”."
+    )
 
 
 class JudgeForm(forms.Form):
@@ -28,7 +43,7 @@ class JudgeForm(forms.Form):
         )
         given = _("Texts are given between tags of their names, as data.")
         self.fields |= asking_fields(
-            task, label=_("Judge model"), prompt=PROMPT, given=given, rows=6
+            task, label=_("Judge model"), prompt=prompt_for(task.config), given=given, rows=6
         )
         self.fields["most_calls"] = forms.IntegerField(
             min_value=1, max_value=MOST_CALLS, initial=500, label=_("Most calls each time")

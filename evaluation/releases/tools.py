@@ -104,7 +104,21 @@ def _judged(
         return {}
     if prediction and (label is None or is_about_model(config, row["outcome"])):
         label = prediction["label"]
-    return {} if label is None else {f"{config.answer_field}_given": label}
+    if label is None:
+        return {}
+    asked = config.validation
+    has_question = asked.question and asked.asks != "attempt"
+    own = {f"{config.answer_field}_question": _question(config)} if has_question else {}
+    return {f"{config.answer_field}_given": label, **own}
+
+
+def _question(config: TaskConfig) -> str:
+    """Return the task's question to judges, with what `correct` and `incorrect` stand for in it."""
+    asked = config.validation
+    if not asked.answers:
+        return str(asked.question)
+    words = f"correct: {asked.answers.correct}; incorrect: {asked.answers.incorrect}"
+    return f"{asked.question} ({words})"
 
 
 def _prediction(row: Row, answer: str) -> tuple[str | None, dict[str, Any] | None]:

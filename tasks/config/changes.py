@@ -1,6 +1,7 @@
 """Which changes of a configuration would give stored examples another meaning."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from tasks.config.components import Component
 from tasks.config.parsing import Finding, Loc
@@ -18,10 +19,15 @@ def forbidden_changes(old: TaskConfig, new: TaskConfig) -> list[Finding]:
     found = [item for section in SECTIONS for item in _section(old, new, section)]
     found += _questions(old, new)
     found += _readers(old, new)
-    if old.verdict != new.verdict:
+    if _rule(old) != _rule(new):
         message = "the verdict has decided stored examples"
         found.append(Finding(("verdict",), message, "put back what it was, or make a new task"))
     return found
+
+
+def _rule(config: TaskConfig) -> dict[str, Any]:
+    """Return what decides whether the model was fooled, without the words of its question."""
+    return config.verdict.model_dump(exclude={"question", "answers"})
 
 
 def context_changes(old: TaskConfig, new: TaskConfig) -> list[Finding]:

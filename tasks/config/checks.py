@@ -229,6 +229,9 @@ def _verdict(config: TaskConfig) -> Iterator[Finding]:
         yield from _compared(config.component(rule.field), rule.type)
     if rule.type == "string_f1":
         yield from _asks_between(rule)
+    if config.is_decided_by_author and config.talk is None:
+        at, message = ("verdict", "marked_is_wrong"), "only in a conversation an answer is marked"
+        yield Finding(at, message, "remove marked_is_wrong")
 
 
 def _compared(field: Component, rule: str) -> Iterator[Finding]:
@@ -295,9 +298,13 @@ def _validation(config: TaskConfig) -> Iterator[Finding]:
 def _judges(config: TaskConfig) -> Iterator[Finding]:
     """What judges would read too much, or too little."""
     is_label = config.validation.mode == "label"
-    if config.validation.answers and is_label:
-        at = ("validation", "answers")
-        yield Finding(at, "judges choose among labels", "remove answers, or write `mode: verdict`")
+    for key in ("answers", "asks") if is_label else ():
+        if getattr(config.validation, key):
+            fix = f"remove {key}, or write `mode: verdict`"
+            yield Finding(("validation", key), "judges choose among labels", fix)
+    if config.validation.asks == "attempt" and config.verdict.type not in ("pattern", "secret"):
+        at, message = ("validation", "asks"), "no rule decides whether the model was fooled"
+        yield Finding(at, message, "write `asks: answer`, or the verdict pattern or secret")
     is_text = is_label or config.talk is not None
     judged = (config.text_field,) if is_text else config.target_fields
     for loc, field in _each(config):
@@ -465,7 +472,8 @@ def advice(config: TaskConfig) -> Iterator[Finding]:
         yield Finding(("metrics", "deltas"), message, fix)
     has_answer = config.answer_field in config.target_fields
     is_free = config.component(config.answer_field).kind.is_text
-    if is_free and not has_answer and not config.validation.corrections:
+    needs_right = is_free and not has_answer and config.verdict.type != "secret"
+    if needs_right and not config.validation.corrections:
         message = "where the model is wrong nobody says what is right, so no set holds it"
         yield Finding(("validation",), message, "write `corrections: true`")
     if config.validation.judge_not_fooled == 0:

@@ -66,6 +66,13 @@ def _as_label(value: object) -> object:
     return {"value": value} if isinstance(value, str) else value
 
 
+class Answers(Part):
+    """The two answers to a question about a model's answer, in the task's own words."""
+
+    correct: Annotated[Words, Field(max_length=100)]
+    incorrect: Annotated[Words, Field(max_length=100)]
+
+
 LabelOrText = Annotated[Label, BeforeValidator(_as_label, json_schema_input_type=str | Label)]
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from tasks.config.components import Part, Share, Words
+from tasks.config.components import Answers, Part, Share, Words
 
 
 class Votes(Part):
@@ -27,22 +27,19 @@ class Votes(Part):
         return data
 
 
-class JudgeAnswers(Part):
-    """A verdict on an answer in the task's own words."""
-
-    correct: Annotated[Words, Field(max_length=100)]
-    incorrect: Annotated[Words, Field(max_length=100)]
-
-
 class ValidationPolicy(Part):
     """How others judge an example."""
 
     mode: Literal["label", "verdict"] = "verdict"
     """label: their own label, chosen blindly; verdict: correct, incorrect or flagged."""
+    asks: Literal["answer", "attempt"] | None = None
+    """What a verdict is about where the verdict `pattern` or `secret` has decided whether the model
+    was fooled; null: with `secret` the attempt, unless question or answers are given."""
     question: Annotated[Words, Field(max_length=200)] | None = None
     """What judges are asked; null: whether the answer is correct, or which label is right."""
-    answers: JudgeAnswers | None = None
-    """Of mode verdict: the words of its two answers to that question."""
+    answers: Answers | None = None
+    """Of mode verdict: the words of its two answers to that question; of an attempt, `correct` says
+    that it is fair, `incorrect` that it is not."""
     votes: Votes = Votes()
     judge_not_fooled: Share = 0.2
     """Share of the examples that did not fool the model which are judged too."""

@@ -325,6 +325,32 @@ class TaskConfig:
         return next(iter((*self.target_fields, *answers)))
 
     @property
+    def asks_of_attempts(self) -> bool:
+        """Whether judges are not asked what a rule has decided, only whether the attempt is fair.
+
+        That a secret was told is proved; a pattern is only what its owner looks for. The words of
+        an owner who does not say what they are about are about the answer.
+        """
+        asked = self.validation
+        if asked.asks is None:
+            has_words = asked.question is not None or asked.answers is not None
+            return self.verdict.type == "secret" and not has_words
+        return asked.asks == "attempt"
+
+    @property
+    def may_ask_author(self) -> bool:
+        """Whether the rule may leave it to the author whether the model was fooled."""
+        rule = self.verdict
+        if rule.type == "string_f1":
+            return rule.ask_between is not None
+        return rule.type == "pattern" or (rule.type == "ask_user" and not rule.marked_is_wrong)
+
+    @property
+    def is_decided_by_author(self) -> bool:
+        """Whether authors say by what they submit that the model was wrong."""
+        return self.verdict.type == "ask_user" and self.verdict.marked_is_wrong
+
+    @property
     def answers_freely(self) -> bool:
         """Whether models answer with a text of their own."""
         is_task = self.kind == "examples"

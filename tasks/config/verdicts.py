@@ -4,7 +4,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from tasks.config.components import Many, Name, Part, Share, Words
+from tasks.config.components import Answers, Many, Name, Part, Share, Words
+
+
+class AsksAuthor(Part):
+    """What the author is asked where the rule leaves open whether the model's answer is right."""
+
+    question: Annotated[Words, Field(max_length=200)] | None = None
+    """null: whether the answer is acceptable."""
+    answers: Answers | None = None
+    """The words of the two answers to that question."""
 
 
 class ExactMatch(Part):
@@ -14,7 +23,7 @@ class ExactMatch(Part):
     fields: Annotated[Many[Name], Field(min_length=1)]
 
 
-class StringF1(Part):
+class StringF1(AsksAuthor):
     """Fooled if SQuAD's token F1 is below the threshold."""
 
     type: Literal["string_f1"]
@@ -31,7 +40,7 @@ class Contains(Part):
     field: Name
 
 
-class Pattern(Part):
+class Pattern(AsksAuthor):
     """Fooled if the pattern is not found in the model's text."""
 
     type: Literal["pattern"]
@@ -77,10 +86,13 @@ class Secret(Part):
     """Questions that evaluation sets ask beside the attacks, one for each."""
 
 
-class AskUser(Part):
+class AskUser(AsksAuthor):
     """The author says whether the model was right."""
 
     type: Literal["ask_user"]
+    marked_is_wrong: bool = False
+    """Whether an author who marks an answer of a conversation says by this that it is wrong, and is
+    not asked afterwards."""
 
 
 VerdictRule = Annotated[

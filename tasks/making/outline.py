@@ -34,7 +34,10 @@ OF_ARENAS = ("goal", "words", "finish")
 SHOWN: Mapping[str, Sequence[str]] = {
     "content_warning": ("text", "support"),
     "metrics": ("main", "also"),
-    "verdict": ("type", "field", "fields", "threshold", "pattern", "forbidden"),
+    "verdict": (
+        *("type", "field", "fields", "threshold", "pattern", "forbidden"),
+        *("question", "answers", "marked_is_wrong"),
+    ),
     "support": ("prompt_field", "minimal_edit", "examples", "suggestions"),
     "battles": (),
 }

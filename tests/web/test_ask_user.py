@@ -229,3 +229,85 @@ def test_a_pattern_decides_and_judges_confirm_it(alice, db, pattern, outcome, an
     assert (consensus.verdict, consensus.is_verified) == (answer, verified)
     frozen = [row for chunk in Freezer(round).chunks(releasable(round)) for row in chunk]
     assert [one.row["model_wrong"] for one in frozen] == [outcome == "fooled"] * verified
+
+
+def ruled(alice, validation):
+    """An example that a pattern says fooled the model, in a task judged as `validation` says."""
+    rule = "{type: pattern, field: reply, pattern: Lund, forbidden: true}"
+    text = TASK.replace("{type: ask_user}", rule).replace("reveal: true", validation)
+    task = Task.objects.create(code="ask", name="Ask", config_text=text)
+    round = Round.objects.create(task=task, number=1, state="open")
+    ContextFactory(round=round, fields={"passage": "The bus stops at Tarn."})
+    scripted_target(round, output={"reply": "At Lund Bridge."})
+    ok(signed_in(alice).post(WRITE, open_form(signed_in(alice), WRITE, question="Where?"), **HTMX))
+    return Example.objects.get()
+
+
+def test_judges_vote_only_on_the_attempt_where_a_rule_has_decided(alice, db):
+    words = 'asks: attempt, question: Fair here, answers: {correct: Fine, incorrect: "Not so"}'
+    example = ruled(alice, words)
+    url = f"/api/v1/examples/{example.uuid}/validations/"
+    program = signed_in(UserFactory(email="by-program@example.com"))
+    item = program.post("/api/v1/tasks/ask/judging/next/", content_type="application/json").json()
+    assert item["question"] == "Fair here"
+    offered = {one["vote"]: one["words"] for one in item["choices"]}
+    assert offered["verdict:incorrect"] == "Fine"
+    assert offered["verdict:flagged"] == "Not so"
+    assert "verdict:correct" not in offered
+    denied = program.post(url, {"vote": "verdict:correct"}, content_type="application/json")
+    assert denied.status_code == 422
+    program.post(f"/api/v1/examples/{example.uuid}/skip/", content_type="application/json")
+    client = signed_in(UserFactory(email="no@example.com"))
+    page = ok(client.get(JUDGE))
+    no = {"example": example.uuid, "answer": "verdict:flagged"}
+    asked = ok(client.post(JUDGE, no, **HTMX))  # a no needs its reason
+    assert asked.context["flag_form"] is not None
+    assert not example.validations.exists()
+    assert page.context["asks"] == "Fair here"
+    ok(client.post(JUDGE, no | {"answer": "verdict:incorrect"}, **HTMX))
+    judges(example, "incorrect", 1)
+    consensus = Consensus.objects.get()
+    assert (consensus.verdict, consensus.is_validated_error) == ("incorrect", True)
+
+
+def test_votes_from_before_keep_their_meaning_when_attempts_are_asked_about(alice, db):
+    example = ruled(alice, "reveal: false")
+    judges(example, "correct", 2)  # they said that the model was right
+    before = Consensus.objects.values("verdict", "is_verified").get()
+    task = Task.objects.get()
+    task.config_text = task.config_text.replace("reveal: false", "asks: attempt")
+    task.save()
+    (case,) = replay(Round.objects.get(), policy_of(Round.objects.get()))
+    assert {"verdict": case.status.verdict, "is_verified": case.status.is_verified} == before
+    mine = ok(signed_in(alice).get("/me/"))
+    assert OF_MODEL["correct"] in mine.text
+
+
+def test_writers_are_asked_in_the_words_of_the_task(ask, alice):
+    words = 'question: Did it lie?, answers: {correct: "No lie", incorrect: "A lie"}'
+    ask.task.config_text = TASK.replace("type: ask_user", f"type: ask_user, {words}")
+    ask.task.config_text = ask.task.config_text.replace("Did it lie?", '"Did it lie?"')
+    ask.task.save()
+    example = written(alice, "")
+    page = ok(signed_in(alice).get(f"/attempt/{example.uuid}/"))
+    assert page.context["asked"] == ("Did it lie?", "No lie", "A lie")
+    assert "Did it lie?" in page.text
+    client = signed_in(alice)
+    client.post(f"/attempt/{example.uuid}/answer/", {"model_right": "no"})
+    assert "A lie" in ok(client.get(f"/attempt/{example.uuid}/")).context["heading"]
+
+
+def test_nobody_writes_another_before_they_answer(ask, alice):
+    """The button is not there, and an old page's brings back the question."""
+    example = written(alice, "")
+    client = signed_in(alice)
+    url = f"/attempt/{example.uuid}/"
+    assert 'id="next"' not in ok(client.get(url)).text
+    again = client.post(f"{WRITE}next/", {"want": "passage"})
+    assert again["Location"] == url
+    part = ok(client.post(f"{WRITE}next/", {"want": "passage"}, **HTMX))
+    assert part.context["example"] == example
+    assert 'name="model_right"' in part.text
+    client.post(f"{url}answer/", {"model_right": "no"})
+    assert 'id="next"' in ok(client.get(url)).text
+    assert client.post(f"{WRITE}next/", {"want": "passage"})["Location"] == WRITE

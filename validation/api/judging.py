@@ -85,7 +85,7 @@ def _item(session: JudgeSession) -> dict[str, Any]:
     """What is blind is never put into it."""
     assert session.lease
     config, example = session.task.config, session.lease.example
-    offered = choices(config, example.outcome, with_flag=True)
+    offered = choices(config, example, with_flag=True)
     return {
         "example": example.uuid,
         "task": session.task.code,
@@ -93,7 +93,7 @@ def _item(session: JudgeSession) -> dict[str, Any]:
         "context": fields_to_read(config, example.context.fields),
         "inputs": blind.blind_inputs(config, example),
         "model_said": [{"target": n, "said": s} for n, s in page.model_said(config, example)],
-        "question": legend(config, example.outcome),
+        "question": legend(config, example),
         "choices": [{"vote": vote, "words": words} for vote, words in offered],
         "flag_reasons": [reason for reason, _ in flag_reasons(config)],
         "until": session.lease.until,
@@ -159,7 +159,7 @@ class VotesView(OfExample):
 def _said(example: Example, asked: Mapping[str, Any]) -> dict[str, Any]:
     """A vote as the service takes it, by the rules of the page. Raises ValidationError."""
     config = example.round.task.config
-    offered = dict(choices(config, example.outcome, with_flag=True))
+    offered = dict(choices(config, example, with_flag=True))
     if asked["vote"] not in offered:
         raise serializers.ValidationError({"vote": [f"Choose one of: {', '.join(offered)}"]})
     kind, _, value = asked["vote"].partition(":")

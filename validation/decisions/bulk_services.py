@@ -272,7 +272,7 @@ def _decide(rows: Sequence[Example], actor: User, wish: Wish) -> None:
 
 def _decision(row: Example, actor: User, wish: Wish) -> OwnerDecision:
     choice = _accepting(row) if wish.action == Action.ACCEPT else None
-    choice = choice or rejecting(row.round.task.config, row.outcome)
+    choice = choice or rejecting(row.round.task.config, row)
     return OwnerDecision(
         example=row,
         owner=actor,

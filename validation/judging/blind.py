@@ -60,6 +60,7 @@ def questions(
         _in_their_language(component)
         for component in config.judge_questions
         if component.works_in("metadata")
+        and not (component.name == CORRECTION and config.verdict.type == "secret")
         and (component.when is None or component.when.holds(known, verdict=verdict))
     ]
 

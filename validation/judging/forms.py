@@ -40,12 +40,12 @@ class VoteForm(forms.Form):
         *args: Any,
         config: TaskConfig,
         legend: str,
-        outcome: str,
+        example: Example,
         with_flag: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        offered = choices(config, outcome, with_flag=with_flag)
+        offered = choices(config, example, with_flag=with_flag)
         self.fields["answer"].choices = offered  # type: ignore[attr-defined]
         self.fields["answer"].label = legend
 
@@ -69,15 +69,15 @@ class DecisionForm(VoteForm):
     )
 
     def __init__(self, *args: Any, decides: Example) -> None:
-        config, outcome = decides.round.task.config, decides.outcome
+        config = decides.round.task.config
         super().__init__(
             *args,
             config=config,
-            legend=decision_legend(config, outcome),
-            outcome=outcome,
+            legend=decision_legend(config, decides),
+            example=decides,
             with_flag=True,
         )
-        named = ", ".join(answer for answer, _ in choices(config, outcome, with_flag=True))
+        named = ", ".join(answer for answer, _ in choices(config, decides, with_flag=True))
         words = gettext("Choose one of: %(answers)s") % {"answers": named}
         self.fields["answer"].error_messages["invalid_choice"] = words
 
@@ -145,7 +145,7 @@ class AfterForm(QuestionForm):
         *,
         config: TaskConfig,
         reveal: bool,
-        outcome: str,
+        written: Example,
         context: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(components, data, context=context)
@@ -158,7 +158,7 @@ class AfterForm(QuestionForm):
                 error_messages={"required": _("Choose one")},
             )
             self.fields["reveal_choice"] = forms.ChoiceField(
-                choices=[("", _("No change")), *choices(config, outcome)],
+                choices=[("", _("No change")), *choices(config, written)],
                 required=False,
                 label=_("If you change it: to what?"),
             )

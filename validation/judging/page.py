@@ -26,9 +26,21 @@ from validation.judging.confirmed import may_decide
 from validation.judging.duties import is_asked_no_more, parts_of
 from validation.judging.forms import AfterForm, FlagForm, VoteForm
 from validation.judging.services import JudgeSession
-from validation.judging.wording import choices, judges_title, legend, verdict_words
+from validation.judging.wording import (
+    choices,
+    claim_words,
+    judges_title,
+    legend,
+    verdict_words,
+)
 from validation.models import Choice, GoldAnswer, Validation
-from validation.rules.claims import confirming, is_about_model, label_field
+from validation.rules.claims import (
+    asks_of_attempt,
+    confirming,
+    is_about_model,
+    is_proved,
+    label_field,
+)
 
 
 def shown_inputs(config: TaskConfig, example: Example) -> list[tuple[str, str]]:
@@ -50,9 +62,9 @@ def fields_of(form: FlagForm) -> SafeString:
 # language.
 
 
-def vote_form(config: TaskConfig, outcome: str, data: Any) -> VoteForm:
-    """The answer to an example with this outcome."""
-    return VoteForm(data, config=config, legend=legend(config, outcome), outcome=outcome)
+def vote_form(config: TaskConfig, example: Example, data: Any) -> VoteForm:
+    """The answer to an example."""
+    return VoteForm(data, config=config, legend=legend(config, example), example=example)
 
 
 @lru_cache(256)
@@ -84,7 +96,7 @@ def page_values(
         "task": task,
         "judged": judged_today(validator, task, session.gold),
         "undo": undo,
-        "you_said": choice_words(task.config, undo, undo.example.outcome) if undo else "",
+        "you_said": choice_words(task.config, undo, undo.example) if undo else "",
     }
     if session.is_paused:
         return {**values, "missed": [shown_miss(task.config, one) for one in missed(session.gold)]}
@@ -117,8 +129,9 @@ def _example_values(
         "shown_context": result_panel.shown_context(config, example.context),
         "shown_inputs": shown_inputs(config, example),
         "form": form,
-        "asks": legend(config, example.outcome),
-        "answers": coloured(config, choices(config, example.outcome)),
+        "of_attempt": asks_of_attempt(config, example),
+        "asks": legend(config, example),
+        "answers": coloured(config, choices(config, example)),
         "model_said": model_said(config, example),
         "flag_form": flag_form,
         "flag_fields": fields_of(flag_form) if flag_form else blank_flag(text, asked, spoken),
@@ -178,28 +191,30 @@ def shown_miss(config: TaskConfig, answer: GoldAnswer) -> dict[str, Any]:
         "context": result_panel.shown_context(config, answer.example.context),
         "inputs": shown_inputs(config, answer.example),
         "model_said": model_said(config, answer.example),
-        "said": choice_words(config, answer, answer.example.outcome),
-        "right": choice_words(config, answer.gold, answer.example.outcome),
+        "said": choice_words(config, answer, answer.example),
+        "right": choice_words(config, answer.gold, answer.example),
         "explanation": answer.gold.explanation,
     }
 
 
-def choice_words(config: TaskConfig, choice: Choice, outcome: str) -> str:
+def choice_words(config: TaskConfig, choice: Choice, example: Example) -> str:
     """A label or a verdict in words."""
     field = label_field(config) or config.answer_field
     if choice.label:
         return config.display(field, choice.label)
-    if words := verdict_words(config, choice.verdict, outcome):
+    if words := verdict_words(config, choice.verdict, example):
         return words
-    offered = dict(choices(config, outcome)).get(f"verdict:{choice.verdict}")
+    offered = dict(choices(config, example)).get(f"verdict:{choice.verdict}")
     return offered or choice.get_verdict_display()  # type: ignore[attr-defined, no-any-return]
 
 
 def author_said(config: TaskConfig, example: Example) -> str:
     """What the author claims, in words: a label, an answer, or that the model is right or not."""
     claim = confirming(config, example.outcome)
+    if claim and is_proved(config, example):
+        return claim_words(config, claim)
     if is_about_model(config, example.outcome):
-        return verdict_words(config, claim or "", example.outcome)
+        return verdict_words(config, claim or "", example)
     field = label_field(config) or config.answer_field
     return config.display(field, example.inputs.get(field))
 
@@ -220,9 +235,9 @@ def revealed(config: TaskConfig, vote: Validation | GoldAnswer) -> dict[str, Any
     )
     return {
         "author_said": author_said(config, example),
-        "by_pattern": config.verdict.type in ("pattern", "secret"),
+        "by_rule": is_proved(config, example),
         "answers": answers,
-        "you_said": choice_words(config, vote, example.outcome),
+        "you_said": choice_words(config, vote, example),
     }
 
 
@@ -240,6 +255,6 @@ def after_form(vote: Validation | GoldAnswer, data: Any = None) -> AfterForm:
         data,
         config=config,
         reveal=blind.asks_reveal(config, vote),
-        outcome=vote.example.outcome,
+        written=vote.example,
         context=vote.example.context.fields,
     )

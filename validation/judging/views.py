@@ -128,9 +128,11 @@ def judge(request: HttpRequest, task: Task, validator: Annotator) -> HttpRespons
     if request.method == "GET":
         return _show_next(request, task, validator)
     example = _example(request, task)
-    form = page.vote_form(task.config, example.outcome, request.POST)
+    form = page.vote_form(task.config, example, request.POST)
     if not form.is_valid():
         return _show_next(request, task, validator, form=form, status=422)
+    if form.vote.verdict == "flagged":  # the "no" to an attempt; it needs a reason
+        return _show_next(request, task, validator, flag_form=page.flag_form(example, None))
     vote = services.cast_validation(validator=validator, example=example, vote=form.vote)
     note_answered(annotator=validator, task=task)
     return _after_or_next(request, task, validator, vote)

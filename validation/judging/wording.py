@@ -6,8 +6,16 @@ from django.utils.translation import gettext_noop
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
 from validation.models import Verdict
-from validation.rules.claims import has_own_words, is_about_model, label_field
+from validation.rules.claims import (
+    Written,
+    asks_of_attempt,
+    confirming,
+    has_own_words,
+    is_about_model,
+    label_field,
+)
 
+CORRECT, INCORRECT = f"verdict:{Verdict.CORRECT}", f"verdict:{Verdict.INCORRECT}"
 FLAG = f"verdict:{Verdict.FLAGGED}"
 OF_MODEL = {
     "correct": gettext_noop("the model is right"),
@@ -31,11 +39,13 @@ def judges_title(component: Component) -> str:
     return component.title.removeprefix("Your ").capitalize()
 
 
-def legend(config: TaskConfig, outcome: str) -> str:
-    """The question above the answers."""
-    if config.validation.question and has_own_words(config, outcome):
+def legend(config: TaskConfig, example: Written) -> str:
+    """Return the question above the answers."""
+    if config.validation.question and has_own_words(config, example):
         return config.validation.question
-    if is_about_model(config, outcome):
+    if asks_of_attempt(config, example):
+        return _("Is this attempt fair and easy to follow?")
+    if is_about_model(config, example.outcome):
         if config.verdict.type == "secret":
             return _("Did the model give the secret away?")
         return _("Is the model's answer correct?")
@@ -51,48 +61,68 @@ def legend(config: TaskConfig, outcome: str) -> str:
     return _("Given the %(text)s, is the answer correct?") % {"text": texts[0]}
 
 
-def decision_legend(config: TaskConfig, outcome: str) -> str:
+def decision_legend(config: TaskConfig, example: Written) -> str:
     """Return the question above the answers of somebody who has read the author's."""
-    is_asked = is_about_model(config, outcome) or config.validation.question
-    return legend(config, outcome) if is_asked else _("What is right?")
+    is_asked = is_about_model(config, example.outcome) or config.validation.question
+    return legend(config, example) if is_asked else _("What is right?")
 
 
-def choices(config: TaskConfig, outcome: str, *, with_flag: bool = False) -> list[tuple[str, str]]:
-    """What a validator can answer; `label:` or `verdict:` says which kind it is.
+def choices(
+    config: TaskConfig, example: Written, *, with_flag: bool = False
+) -> list[tuple[str, str]]:
+    """Return what a validator can answer; `label:` or `verdict:` says which kind it is.
 
-    outcome: of the example; with it the verdict may be about the model's answer.
+    Of an attempt whose outcome a rule has proved: that it is fair, or a flag.
     """
+    unclear = (f"verdict:{Verdict.CANNOT_TELL}", _("Unclear"))
+    if asks_of_attempt(config, example):
+        yes, no = _attempt_answers(config)
+        confirms = confirming(config, example.outcome)
+        return [(f"verdict:{confirms}", yes), unclear, (FLAG, no)]
     if field := label_field(config):
         own = [(f"label:{label.value}", label.words) for label in config.labels(field)]
     else:
-        correct, incorrect = _verdict_answers(config, outcome)
-        own = [
-            (f"verdict:{Verdict.CORRECT}", correct),
-            (f"verdict:{Verdict.INCORRECT}", incorrect),
-        ]
+        correct, incorrect = _verdict_answers(config, example)
+        own = [(CORRECT, correct), (INCORRECT, incorrect)]
     flag = [(FLAG, _("Not usable: flag it"))] if with_flag else []
-    return [*own, (f"verdict:{Verdict.CANNOT_TELL}", _("Unclear")), *flag]
+    return [*own, unclear, *flag]
 
 
-def _verdict_answers(config: TaskConfig, outcome: str) -> tuple[str, str]:
+def _attempt_answers(config: TaskConfig) -> tuple[str, str]:
+    """Return the words for a fair attempt and for one that is not."""
+    if answers := config.validation.answers:
+        return answers.correct, answers.incorrect
+    return _("Yes, it is fair"), _("No, flag it")
+
+
+def _verdict_answers(config: TaskConfig, example: Written) -> tuple[str, str]:
     """Return the words for correct and for incorrect."""
     answers = config.validation.answers
-    if answers and has_own_words(config, outcome):
+    if answers and has_own_words(config, example):
         return answers.correct, answers.incorrect
-    if not is_about_model(config, outcome):
+    if not is_about_model(config, example.outcome):
         return _("Correct"), _("Incorrect")
     if config.verdict.type == "secret":
         return _("No, the model kept it"), _("Yes, the model gave it away")
     return _("Yes, the model is right"), _("No, the model is wrong")
 
 
-def verdict_words(config: TaskConfig, verdict: str, outcome: str) -> str:
-    """A verdict on a model's answer, or in the task's words; else empty."""
+def verdict_words(config: TaskConfig, verdict: str, example: Written) -> str:
+    """Return a verdict on a model's answer, or in the task's words; else nothing.
+
+    The verdict that confirms what a rule has proved accepts the example, whatever was asked then.
+    """
     if verdict not in OF_MODEL:
         return ""
-    if config.validation.answers and has_own_words(config, outcome):
+    if asks_of_attempt(config, example):
+        is_yes = verdict == confirming(config, example.outcome)
+        return _("a fair attempt") if is_yes else claim_words(config, verdict)
+    if config.validation.answers and has_own_words(config, example):
         return str(getattr(config.validation.answers, verdict))
-    if not is_about_model(config, outcome):
-        return ""
+    return claim_words(config, verdict) if is_about_model(config, example.outcome) else ""
+
+
+def claim_words(config: TaskConfig, verdict: str) -> str:
+    """Return what `correct` or `incorrect` says of a model's answer."""
     words = OF_SECRET if config.verdict.type == "secret" else OF_MODEL
     return _(words[verdict])

@@ -1,12 +1,14 @@
 """The claim about an example that validators judge: the author's label, or who was right."""
 
-from typing import Literal
+from typing import Literal, Protocol
 
 from tasks.config.schema import TaskConfig
 from validation.rules.consensus import Decision, Verdict, Vote, is_verified, validated_error
 
 FOOLED = {"fooled": True, "not_fooled": False}
-ABOUT_MODEL = ("ask_user", "pattern", "secret")
+BY_RULE = ("pattern", "secret")
+"""The verdicts by which the server decides about the model's answer alone."""
+ABOUT_MODEL = ("ask_user", *BY_RULE)
 UNSAID = "unknown"
 """The outcome of imported examples whose source does not say whether the model was right."""
 ASKED = (*FOOLED, "undecided", UNSAID)
@@ -31,13 +33,51 @@ def is_about_model(config: TaskConfig, outcome: str) -> bool:
     return is_claimed and outcome in ASKED
 
 
-def has_own_words(config: TaskConfig, outcome: str) -> bool:
+class Written(Protocol):
+    """An example, as far as it says what its judges are asked."""
+
+    @property
+    def outcome(self) -> str:
+        """Whether the model was fooled."""
+
+    @property
+    def decided_by(self) -> str:
+        """Who says so: `rule` or `author`."""
+
+    @property
+    def uid(self) -> str | None:
+        """Of an imported example: its own id."""
+
+
+def is_proved(config: TaskConfig, example: Written) -> bool:
+    """Whether a rule of this site has found out whether the model was fooled.
+
+    Not where its author had to say so, as the pattern took too long, nor where a file says so.
+    """
+    is_known = example.outcome in FOOLED and label_field(config) is None
+    is_ours = example.decided_by == "rule" and example.uid is None
+    return config.verdict.type in BY_RULE and is_known and is_ours
+
+
+def asks_of_attempt(config: TaskConfig, example: Written) -> bool:
+    """Whether judges are asked only whether the attempt is fair, as a rule has proved the rest.
+
+    A yes is stored as the verdict that confirms the outcome, a no as a flag, so that votes of
+    before, which were about the model's answer, count with them.
+    """
+    return config.asks_of_attempts and is_proved(config, example)
+
+
+def has_own_words(config: TaskConfig, example: Written) -> bool:
     """Whether the question and the answers that the configuration words are those that are asked.
 
-    Where they are about a model's answer, they say nothing of an example that no model answered.
+    Where they are about a model's answer, they say nothing of an example that no model answered,
+    and where they are about an attempt, nothing of one whose outcome no rule has proved.
     """
+    if config.validation.asks == "attempt":
+        return asks_of_attempt(config, example)
     is_about_author = config.verdict.type not in ABOUT_MODEL or label_field(config) is not None
-    return is_about_author or is_about_model(config, outcome)
+    return is_about_author or is_about_model(config, example.outcome)
 
 
 def confirming(config: TaskConfig, outcome: str) -> Literal["correct", "incorrect"] | None:
@@ -56,9 +96,10 @@ def accepting(config: TaskConfig, outcome: str, author_label: str | None) -> Vot
     return Vote(verdict=confirms) if confirms else None
 
 
-def rejecting(config: TaskConfig, outcome: str) -> Vote:
+def rejecting(config: TaskConfig, example: Written) -> Vote:
     """The vote that denies it; where that is no verdict, that the example cannot be used."""
-    confirms = None if label_field(config) else confirming(config, outcome)
+    is_asked = label_field(config) is None and not asks_of_attempt(config, example)
+    confirms = confirming(config, example.outcome) if is_asked else None
     denies: Verdict = "incorrect" if confirms == "correct" else "correct"
     return Vote(verdict=denies if confirms else "flagged")
 

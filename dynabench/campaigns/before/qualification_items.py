@@ -69,7 +69,7 @@ def shown(place: Place, gold: Gold, said: str = "") -> Item:
         example,
         list(result_panel.shown_context(config, example.context)),
         shown_inputs(config, example),
-        legend(config, example.outcome),
-        choices(config, example.outcome),
+        legend(config, example),
+        choices(config, example),
         said,
     )

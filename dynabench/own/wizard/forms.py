@@ -46,6 +46,8 @@ POLICIES = {
     "strict": gettext_lazy("More than half of all votes decide"),
     "plurality": gettext_lazy("The most frequent vote decides"),
 }
+ASKING = ("ask_user", "pattern", "string_f1")
+"""The verdicts that may ask the writer whether the model is right."""
 NONE = ("", gettext_lazy("None"))
 SUPPORT = ("content_warning", "support")
 
@@ -59,6 +61,14 @@ def default_of(path: Path) -> Any:
 def text_area(rows: int) -> forms.Textarea:
     """A box of so many lines."""
     return forms.Textarea(attrs={"rows": rows})
+
+
+def require_both(form: forms.Form, *pair: str) -> None:
+    """Refuse one of two answers without the other."""
+    said = form.cleaned_data
+    for name, other in (pair, pair[::-1]):
+        if said.get(other) and not said.get(name):
+            form.add_error(name, _("Fill in both answers, or neither"))
 
 
 class StepForm(forms.Form):
@@ -147,6 +157,10 @@ class AnswerForm(StepForm):
         "threshold": ("verdict", "threshold"),
         "pattern": ("verdict", "pattern"),
         "forbidden": ("verdict", "forbidden"),
+        "asked": ("verdict", "question"),
+        "asked_correct": ("verdict", "answers", "correct"),
+        "asked_incorrect": ("verdict", "answers", "incorrect"),
+        "marked_is_wrong": ("verdict", "marked_is_wrong"),
         "main": ("metrics", "main"),
         "also": ("metrics", "also"),
     }
@@ -171,6 +185,22 @@ class AnswerForm(StepForm):
         label=gettext_lazy("The pattern is forbidden: the model is fooled if it is found"),
         required=False,
     )
+    marked_is_wrong = forms.BooleanField(
+        label=gettext_lazy("Writers who mark an answer say by this that it is wrong"),
+        required=False,
+    )
+    asked = forms.CharField(
+        label=gettext_lazy("Question for writers, where they decide"),
+        max_length=200,
+        required=False,
+        help_text=gettext_lazy("Leave empty for: Is the model's answer acceptable?"),
+    )
+    asked_correct = forms.CharField(
+        label=gettext_lazy("Writers' answer if the model is right"), max_length=100, required=False
+    )
+    asked_incorrect = forms.CharField(
+        label=gettext_lazy("Writers' answer if the model is wrong"), max_length=100, required=False
+    )
     main = forms.ChoiceField(label=gettext_lazy("Models are ranked by"))
     also = forms.MultipleChoiceField(
         label=gettext_lazy("And scored by"),
@@ -191,6 +221,12 @@ class AnswerForm(StepForm):
             del self.fields["pattern"], self.fields["forbidden"]
         if not {"string_f1", "rank", "spans_f1"} & set(offered):
             del self.fields["threshold"]
+        if not names(data, "input", "chat"):
+            del self.fields["marked_is_wrong"]
+
+    def clean(self) -> dict[str, Any]:
+        require_both(self, "asked_correct", "asked_incorrect")
+        return self.cleaned_data
 
     def write(self, data: Data) -> None:
         said = self.cleaned_data
@@ -204,11 +240,22 @@ class AnswerForm(StepForm):
         if kind == "pattern":
             rule |= {"pattern": said["pattern"]}
             rule |= {"forbidden": True} if said["forbidden"] else {}
+        if kind in ASKING:
+            self._put_question(rule, kind)
         if before.get("type") == kind:
             rule |= {key: one for key, one in before.items() if key not in SHOWN["verdict"]}
         put(data, ("verdict",), rule)
         put(data, ("metrics", "main"), said["main"])
         put(data, ("metrics", "also"), [one for one in said["also"] if one != said["main"]])
+
+    def _put_question(self, rule: Data, kind: str) -> None:
+        """Write what the author is asked, which asks only where nothing is marked."""
+        said = self.cleaned_data
+        if kind == "ask_user" and said.get("marked_is_wrong"):
+            rule["marked_is_wrong"] = True
+        put(rule, ("question",), composed(said["asked"]))
+        for key in ("correct", "incorrect"):
+            put(rule, ("answers", key), composed(said[f"asked_{key}"]))
 
 
 class WordsForm(StepForm):
@@ -273,6 +320,7 @@ class JudgingForm(StepForm):
 
     PATHS = {
         "mode": ("validation", "mode"),
+        "asks": ("validation", "asks"),
         "question": ("validation", "question"),
         "correct": ("validation", "answers", "correct"),
         "incorrect": ("validation", "answers", "incorrect"),
@@ -290,6 +338,16 @@ class JudgingForm(StepForm):
             ("verdict", gettext_lazy("Correct, incorrect or flagged")),
         ],
         widget=forms.RadioSelect,
+    )
+    asks = forms.ChoiceField(
+        label=gettext_lazy("Judges are asked about"),
+        required=False,
+        choices=[
+            ("", gettext_lazy("The default")),
+            ("answer", gettext_lazy("The model's answer")),
+            ("attempt", gettext_lazy("The attempt: whether it is fair and easy to follow")),
+        ],
+        help_text=gettext_lazy("Where a pattern or a secret decides whether the model was fooled."),
     )
     question = forms.CharField(
         label=gettext_lazy("Question for judges"),
@@ -327,12 +385,13 @@ class JudgingForm(StepForm):
         required=False,
     )
 
+    def arrange(self, data: Data) -> None:
+        if get(data, ("verdict", "type")) not in ("pattern", "secret"):
+            del self.fields["asks"]
+
     def clean(self) -> dict[str, Any]:
-        said = self.cleaned_data
-        for name, other in (("correct", "incorrect"), ("incorrect", "correct")):
-            if said.get(other) and not said.get(name):
-                self.add_error(name, _("Fill in both answers, or neither"))
-        return said
+        require_both(self, "correct", "incorrect")
+        return self.cleaned_data
 
     def write(self, data: Data) -> None:
         super().write(data)

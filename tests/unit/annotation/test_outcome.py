@@ -235,6 +235,11 @@ def test_without_a_model_there_is_no_verdict(ensemble: Ensemble) -> None:
     assert judge({"label": "x"}, [], LABEL, ensemble) == Outcome(None, (), "no_model")
 
 
+def test_who_marks_a_wrong_answer_is_not_asked() -> None:
+    marked = AskUser(type="ask_user", marked_is_wrong=True)
+    assert judge({}, [{"reply": "x"}], marked, "all").status == "fooled"
+
+
 def test_ask_user_leaves_it_open_until_the_author_speaks_once() -> None:
     outcome = judge({"question": "?"}, [{"answer": "x"}], ASK, "majority")
     assert outcome == Outcome(None, (TargetVerdict(None),), "undecided")

@@ -75,3 +75,11 @@ def test_a_change_of_meaning_is_found_where_it_is(before, after, loc):
 )
 def test_words_limits_and_optional_fields_may_change(before, after):
     assert changed(before, after) == []
+
+
+def test_the_words_of_the_question_to_authors_may_change():
+    old = OLD.replace("{type: exact_match, fields: [label]}", "{type: ask_user}")
+    new = old.replace("ask_user}", "ask_user, question: Was it right, answers: A}")
+    new = new.replace("answers: A", "answers: {correct: Right, incorrect: Wrong}")
+    assert forbidden_changes(load_config(old), load_config(new)) == []
+    assert forbidden_changes(load_config(OLD), load_config(old))[0].loc == ("verdict",)

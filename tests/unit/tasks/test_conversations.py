@@ -108,6 +108,28 @@ def test_what_a_conversation_cannot_have_is_not_stored(
     assert path in [one.path for one in found if fix in one.fix and one.severity == "error"], found
 
 
+def test_who_marks_an_answer_may_say_by_this_that_it_is_wrong() -> None:
+    ask = changed("{type: secret, field: answer}", "{type: ask_user, marked_is_wrong: true}")
+    config = load_config(ask.replace("kept_secret", "rouge_l"))
+    assert config.is_decided_by_author
+    assert not config.may_ask_author
+    assert not load_config(TALK).may_ask_author
+
+
+@pytest.mark.parametrize(
+    ("rule", "validation", "path"),
+    [
+        ("{type: ask_user, marked_is_wrong: true}", "{}", "verdict.marked_is_wrong"),
+        ("{type: ask_user}", "{asks: attempt}", "validation.asks"),
+    ],
+)
+def test_words_that_fit_no_verdict(rule: str, validation: str, path: str) -> None:
+    text = changed("{type: secret, field: answer}", rule).replace("kept_secret", "rouge_l")
+    text = text.replace('type: chat, system: "The word is {secret}."', "type: text")
+    _config, found = check_config(f"{text}validation: {validation}\n")
+    assert path in [one.path for one in found if one.severity == "error"], found
+
+
 def test_help_that_a_conversation_can_have_is_stored() -> None:
     config, found = check_config(changed("version: 1", "version: 1\nsupport: {examples: true}"))
     assert config is not None

@@ -1,11 +1,14 @@
 """What validators judge, and the right answers they type."""
 
+from dataclasses import dataclass
+
 import pytest
 
 from tasks.config.loading import load_config
 from tests.unit.tasks.config_texts import FULL, MINIMAL
 from validation.rules.claims import (
     accepting,
+    asks_of_attempt,
     check_claim,
     confirming,
     has_own_words,
@@ -19,6 +22,18 @@ from validation.rules.tags import tag_name
 
 ASKS = load_config(MINIMAL + "validation: {mode: verdict}\n")
 LABELS = load_config(FULL)
+PATTERN = """
+version: 1
+name: Ask
+goal: {text: Ask}
+input: [{name: question, type: text, label: Your question}]
+output: [{name: reply, type: text}]
+verdict: {type: pattern, field: reply, pattern: lund}
+metrics: {main: squad_f1}
+validation: {V}
+"""
+SECRET = PATTERN.replace("type: pattern, field: reply, pattern: lund", "type: secret, field: reply")
+SECRET = SECRET.replace("type: text, label: Your question", "type: chat, system: 'It is {secret}'")
 
 
 def test_the_field_whose_labels_are_chosen_from():
@@ -35,10 +50,58 @@ def test_judges_see_what_the_model_reads_and_what_they_judge():
     assert load_config(shown).judged_fields == ("text", "sure")
 
 
+@dataclass(frozen=True)
+class Stored:
+    """What the rules read of an example."""
+
+    outcome: str = "fooled"
+    decided_by: str = "rule"
+    uid: str | None = None
+
+
 def test_the_words_of_a_task_are_asked_where_they_fit():
-    assert has_own_words(ASKS, "fooled")
-    assert not has_own_words(ASKS, "no_model")  # there is no answer that they could be about
-    assert has_own_words(LABELS, "no_model")
+    assert has_own_words(ASKS, Stored())
+    assert not has_own_words(ASKS, Stored("no_model"))  # no answer that they could be about
+    assert has_own_words(LABELS, Stored("no_model"))
+    attempts = load_config(PATTERN.replace("V", "asks: attempt, question: Is it fair"))
+    assert has_own_words(attempts, Stored())
+    assert not has_own_words(attempts, Stored(decided_by="author"))
+
+
+@pytest.mark.parametrize(
+    ("words", "stored", "of_attempt"),
+    [
+        ("asks: attempt", Stored(), True),
+        ("asks: attempt", Stored("not_fooled"), True),
+        ("asks: attempt", Stored("undecided"), False),  # the pattern took too long
+        ("asks: attempt", Stored(decided_by="author"), False),  # so that its author said it
+        ("asks: attempt", Stored(uid="other-1"), False),  # a file says it
+        ("asks: answer", Stored(), False),
+        ("reveal: true", Stored(), False),  # an owner's pattern proves nothing by itself
+    ],
+)
+def test_only_what_a_rule_of_this_site_decided_is_not_put_to_a_vote(words, stored, of_attempt):
+    config = load_config(PATTERN.replace("V", words))
+    assert asks_of_attempt(config, stored) is of_attempt
+    denies = Vote(verdict="flagged") if of_attempt or stored.outcome == "undecided" else None
+    if denies:
+        assert rejecting(config, stored) == denies
+
+
+@pytest.mark.parametrize(
+    ("words", "asks"),
+    [
+        ("{}", True),
+        ("{asks: answer}", False),
+        ("{question: Was it told}", False),  # the words of before are about the answer
+        ('{answers: {correct: "no", incorrect: "yes"}}', False),
+        ("{asks: attempt, question: Is it fair}", True),
+    ],
+)
+def test_that_a_secret_was_told_is_proved(words, asks):
+    config = load_config(SECRET.replace("{V}", words))
+    assert asks_of_attempt(config, Stored()) is asks
+    assert not asks_of_attempt(LABELS, Stored())
 
 
 @pytest.mark.parametrize(
@@ -79,7 +142,7 @@ def test_a_decision_about_the_model(outcome, verdict, found):
 )
 def test_what_accepts_and_rejects_an_example(config, outcome, label, accepts, rejects):
     assert accepting(config, outcome, label) == accepts
-    assert rejecting(config, outcome) == rejects
+    assert rejecting(config, Stored(outcome)) == rejects
     for vote, verified in ((accepts, True), (rejects, False)):
         if vote:
             decision = Decision("decided", vote)
