@@ -13,7 +13,8 @@ from tasks.budgets import Line, Used, lines
 from tasks.config.schema import TaskConfig
 from tasks.models import Round, Task
 from tasks.selectors import seen_rounds
-from validation.judging.queue import JUDGED_STATES, queued_examples
+from validation.decisions.awaited import JUDGED_STATES
+from validation.judging.queue import queued_examples
 from validation.statistics.cache import headline_numbers
 from validation.statistics.report import Number
 

@@ -20,9 +20,9 @@ from leaderboard.jobs import renew_boards
 from tasks.models import Round
 from tasks.rounds.states import close_if_due
 from tasks.targets.probes import probe_paused_targets
+from validation.decisions.awaited import JUDGED_STATES
 from validation.decisions.second_opinion import is_stale
 from validation.decisions.services import derive_round
-from validation.judging.queue import JUDGED_STATES
 from validation.models import RoundPolicy
 
 MINUTE = timedelta(seconds=50)  # who calls each minute may be early

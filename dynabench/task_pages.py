@@ -24,7 +24,7 @@ from tasks.models import Round, Task
 from tasks.permissions import can_edit, can_review, can_take
 from tasks.selectors import seen_rounds
 from tasks.targets.failures import failing
-from validation.judging.queue import JUDGED_STATES
+from validation.decisions.awaited import JUDGED_STATES
 from validation.rules.rates import Rate
 from validation.statistics.cache import all_numbers
 from validation.statistics.report import as_json, flat

@@ -303,6 +303,11 @@ def verdict(example: Example, config: Any, outputs: list[Any]) -> dict[str, Any]
         "you_said": _said(config, example),
         "threshold": getattr(config.verdict, "threshold", None),
         "needed": config.validation.votes.needed,
+        "kept_words": (
+            result_panel.kept_words(config)[1]
+            if example.outcome == Example.Outcome.NOT_FOOLED
+            else ""
+        ),
     }
 
 

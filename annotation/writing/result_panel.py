@@ -50,6 +50,26 @@ class TargetAnswer:
     pieces: Sequence[Piece]
 
 
+def kept_words(config: TaskConfig) -> tuple[str, str]:
+    """Say what becomes of an example that fooled no model, in a word or two and in a sentence.
+
+    Both are empty where all such examples are judged.
+    """
+    share = config.validation.judge_not_fooled
+    if share == 1:
+        return "", ""
+    if share == 0:
+        return _("kept"), _("Kept. Only examples that fool the model are judged.")
+    number = round(1 / share)
+    if abs(number * share - 1) < 0.01:
+        values: Mapping[str, Any] = {"number": number}
+        long = _("Kept. Of the examples that do not fool the model, 1 in %(number)d is judged.")
+        return _("kept, 1 in %(number)d judged") % values, long % values
+    values = {"percent": f"{share * 100:.3g}%"}
+    long = _("Kept. Of the examples that do not fool the model, %(percent)s are judged.")
+    return _("kept, %(percent)s judged") % values, long % values
+
+
 def confidence(probability: float, shown: str) -> str:
     """The chance in words: full, rounded to ten percent, or hidden (exact ones invite small edits).
 

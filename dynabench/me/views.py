@@ -27,6 +27,7 @@ from dynabench.me.work import (
     own_examples,
     rows_of,
     status_counts,
+    statuses_of,
     summed,
     today_of,
     trend,
@@ -76,9 +77,10 @@ def _mine(request: HttpRequest, me: Annotator, tasks: Sequence[Task]) -> dict[st
     form = FilterForm(request.GET, tasks)
     form.is_valid()
     asked = {name: form.cleaned_data.get(name, "") for name in ("task", "status")}
-    before, totals = form.cleaned_data.get("before"), status_counts(me)
+    before, statuses = form.cleaned_data.get("before"), statuses_of(me)
+    totals = status_counts(me, statuses)
     chips = chips_of(totals, **asked)
-    found = own_examples(me, **asked)
+    found = own_examples(me, statuses, **asked)
     rows = rows_of(me, (found.filter(pk__lt=before) if before else found)[: PAGE + 1])
     return {
         "filters": form,

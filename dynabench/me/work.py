@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
-from django.db.models import Count, Prefetch, Q, QuerySet
+from django.db.models import BooleanField, Count, ExpressionWrapper, Prefetch, Q, QuerySet
 from django.utils.dateformat import format as date_words
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -21,6 +22,7 @@ from leaderboard.people.goals import WEEK, active_seconds, monday
 from tasks.config.schema import CORRECTION, TaskConfig
 from tasks.media.markup import shown_media
 from tasks.models import Round
+from validation.decisions.awaited import waits_for_judges
 from validation.judging.page import author_said
 from validation.judging.wording import verdict_words
 from validation.models import Choice, Consensus, GoldAnswer, OwnerDecision, Validation
@@ -33,9 +35,8 @@ TREND_WEEKS = 12
 COMMENTS = 10
 State = Consensus.State
 KEPT = Q(retracted_at__isnull=True)
-STATUSES = {
-    "sent-back": KEPT & Q(consensus__is_sent_back=True),
-    "waiting": KEPT & (Q(consensus__isnull=True) | Q(consensus__state=State.UNDECIDED)),
+OPEN = KEPT & (Q(consensus__isnull=True) | Q(consensus__state=State.UNDECIDED))
+DECIDED = {
     "valid": KEPT & Q(consensus__is_verified=True),
     "not-agreed": KEPT
     & Q(
@@ -48,6 +49,7 @@ STATUSES = {
 STATUS_WORDS = {
     "sent-back": gettext_lazy("Sent back to you"),
     "waiting": gettext_lazy("Waiting for judges"),
+    "kept": gettext_lazy("Kept without judging"),
     "valid": gettext_lazy("Valid"),
     "not-agreed": gettext_lazy("Not agreed"),
     "removed": gettext_lazy("Removed"),
@@ -79,19 +81,33 @@ class Row:
     owner_reason: str
 
 
-def status_counts(me: Annotator) -> Mapping[str, Mapping[str, int]]:
+def statuses_of(me: Annotator) -> Mapping[str, Q]:
+    """Return the condition of each status for the person's examples, in the order of the chips.
+
+    One query, one more where examples have come since somebody judged last.
+    """
+    waits = waits_for_judges(Example.objects.filter(annotator=me))
+    return {
+        "sent-back": KEPT & Q(consensus__is_sent_back=True),
+        "waiting": OPEN & waits,
+        "kept": OPEN & ~waits,
+        **DECIDED,
+    }
+
+
+def status_counts(me: Annotator, statuses: Mapping[str, Q]) -> Mapping[str, Mapping[str, int]]:
     """By the code of a task how many of the person's examples have which status. One query."""
-    counts = {name: Count("pk", filter=wanted) for name, wanted in STATUSES.items()}
+    counts = {name: Count("pk", filter=wanted) for name, wanted in statuses.items()}
     rows = Example.objects.filter(annotator=me).order_by().values_list("round__task__code")
     return {
-        code: dict(zip(STATUSES, found, strict=True)) for code, *found in rows.annotate(**counts)
+        code: dict(zip(statuses, found, strict=True)) for code, *found in rows.annotate(**counts)
     }
 
 
 def summed(counts: Mapping[str, Mapping[str, int]], task: str = "") -> dict[str, int]:
     """The person's examples by status, in all tasks or in one, and `all` of them."""
     of_tasks = [found for code, found in counts.items() if task in ("", code)]
-    by_status = {name: sum(found[name] for found in of_tasks) for name in STATUSES}
+    by_status = {name: sum(found[name] for found in of_tasks) for name in STATUS_WORDS}
     return {"all": sum(by_status.values()), **by_status}
 
 
@@ -117,14 +133,21 @@ def chips_of(counts: Mapping[str, Mapping[str, int]], task: str, status: str) ->
     ]
 
 
-def own_examples(me: Annotator, *, task: str = "", status: str = "") -> QuerySet[Example]:
-    """The person's examples, newest first, by the code of a task and by status."""
-    wanted = Example.objects.filter(STATUSES.get(status, Q()), annotator=me).order_by("-pk")
+def own_examples(
+    me: Annotator, statuses: Mapping[str, Q], *, task: str = "", status: str = ""
+) -> QuerySet[Example]:
+    """The person's examples, newest first, by the code of a task and by status.
+
+    Each says whether it `waits` for judges.
+    """
+    waits = ExpressionWrapper(statuses["waiting"], BooleanField())
+    examples = Example.objects.filter(annotator=me).annotate(waits=waits).order_by("-pk")
+    wanted = examples.filter(statuses[status]) if status else examples
     return wanted.filter(round__task__code=task) if task else wanted
 
 
 def rows_of(me: Annotator, examples: QuerySet[Example]) -> list[Row]:
-    """The examples as rows; seven queries, whatever their number."""
+    """The examples of `own_examples` as rows; seven queries, whatever their number."""
     outputs = TargetOutput.objects.select_related("target")
     standing = OwnerDecision.objects.filter(withdrawn_at__isnull=True)
     found = list(
@@ -167,23 +190,30 @@ def _row(example: Example, points: float | None, votes: Sequence[Validation]) ->
     )
 
 
-def status_words(example: Example) -> str:
-    """Where an example stands: waiting, 1 of 3; valid; not agreed; removed."""
+def status_words(example: Any) -> str:
+    """Where an example of `own_examples` stands: waiting, 1 of 3; kept; valid; not agreed."""
     consensus = getattr(example, "consensus", None)
     if example.retracted_at:
         return _("removed")
     if consensus and consensus.is_sent_back:
         return _("sent back to you")
-    if consensus is None or consensus.state == State.UNDECIDED:
-        if example.round.state == Round.State.RELEASED:
-            return _("not judged")
-        if consensus is None and example.outcome == Example.Outcome.UNDECIDED:
-            return _("needs your answer")
-        if consensus is None:
-            return _("waiting")
-        needed = consensus.votes + consensus.still_needed
-        return _("waiting, %(votes)d of %(needed)d") % {"votes": consensus.votes, "needed": needed}
-    return _("valid") if consensus.is_verified else _("not agreed")
+    if consensus and consensus.state != State.UNDECIDED:
+        return _("valid") if consensus.is_verified else _("not agreed")
+    if not example.waits:
+        return _kept_words(example)
+    if consensus is None and example.outcome == Example.Outcome.UNDECIDED:
+        return _("needs your answer")
+    if consensus is None:
+        return _("waiting")
+    needed = consensus.votes + consensus.still_needed
+    return _("waiting, %(votes)d of %(needed)d") % {"votes": consensus.votes, "needed": needed}
+
+
+def _kept_words(example: Example) -> str:
+    """Why nobody is asked to judge an example: not drawn, or its round is over."""
+    if example.round.state == Round.State.RELEASED:
+        return _("not judged")
+    return result_panel.kept_words(example.round.task.config)[0] or _("kept")
 
 
 def look(example: Example) -> str:

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import messages
+from django.db.models import BooleanField, ExpressionWrapper
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -139,6 +140,7 @@ def _page(
 def _found(task: Task, filters: FilterForm, after: int) -> dict[str, Any]:
     found = filters.examples()
     rows = found.filter(pk__gt=after).select_related("round", "annotator", "consensus")
+    rows = rows.annotate(waits=ExpressionWrapper(filters.waits, BooleanField()))
     page = list(rows.prefetch_related("tags", with_outputs())[: PAGE + 1])
     return {
         "matched": matched(found),
@@ -164,12 +166,12 @@ def _row(task: Task, example: Example) -> Row:
     )
 
 
-def state_words(example: Example, consensus: Consensus | None) -> str:
-    """Where an example stands, in the words of the filter."""
+def state_words(example: Any, consensus: Consensus | None) -> str:
+    """Where an example stands, in the words of the filter; `waits`: for judges."""
     if example.retracted_at:
         state = "withdrawn"
     elif consensus is None or consensus.state == State.UNDECIDED:
-        state = "waiting"
+        state = "waiting" if example.waits else "kept"
     elif consensus.is_sent_back:
         state = "sent-back"
     elif consensus.state == State.NO_CONSENSUS:

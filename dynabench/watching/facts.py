@@ -17,7 +17,7 @@ from evaluation.operations.health import check_model_server
 from evaluation.queue.leases import kinds, ready
 from tasks.models import Round, TargetModel
 from tasks.targets.endpoints.live import open_breakers
-from validation.judging.queue import JUDGED_STATES
+from validation.decisions.awaited import JUDGED_STATES
 from validation.models import QueueItem
 
 RECENT = timedelta(hours=1)

@@ -4,21 +4,27 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.conf import settings
+from django.template.loader import render_to_string
 from django.utils import timezone
 
 from annotation.assignments.services import pass_gate
 from annotation.attempts.services import retract_example
 from annotation.models import Example
+from annotation.writing.page import result
 from dynabench.accounts.services import annotator_of
 from leaderboard.models import WeeklyGoal
 from leaderboard.people.goals import WEEK, monday
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory
 from tests.support.judging import answered, decide_many, judge, write, write_many
 from tests.web.conftest import HTMX
+from validation.decisions.filter_forms import FilterForm
 from validation.decisions.services import override_consensus
 from validation.judging.queue import UNDO_TIME
+from validation.judging.services import fill_queue
 from validation.models import Validation
 from validation.rules.consensus import Vote
+from validation.rules.sampling import is_judged
 
 URL = "/me/"
 
@@ -331,3 +337,30 @@ def test_today_counts_time_between_what_was_sent(as_alice, alice, nli):
 def test_signed_out_people_sign_in_first(client, db):
     for path in ("", "goal/", "data/", "data/download/", "data/delete/"):
         assert "/accounts/login/" in client.get(URL + path).url
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.2, "1 in 5"), (0.3, "30%"), (0, ""), (1, "")])
+def test_only_what_is_or_will_be_in_the_queue_waits_for_judges(as_alice, alice, nli, share, said):
+    task, config = nli.task, nli.task.config_text
+    task.config_text = re.sub(r"judge_not_fooled: [\d.]+", f"judge_not_fooled: {share}", config)
+    task.save()
+    made = write_many(nli, alice, ["fooled"] * 2 + ["not_fooled"] * 30)
+    kept = [one for one in made if not is_judged(one.uuid, one.outcome, share, settings.SECRET_KEY)]
+    for _ in range(2):  # before anybody judged, and after
+        counts = dict(re.findall(r"\?status=([\w-]+)#[^>]*>[^<]* (\d+)</a>", row(as_alice)))
+        assert counts["waiting"] == str(32 - len(kept))
+        assert counts.get("kept", "0") == str(len(kept))
+        filters = {state: FilterForm(task, {"state": state}) for state in ("waiting", "kept")}
+        assert all(one.is_valid() for one in filters.values())
+        assert [*filters["kept"].examples()] == kept
+        assert filters["waiting"].examples().count() == 32 - len(kept)
+        shown = row(as_alice, f"{URL}?status=kept")
+        assert shown.count(f">kept, {said} judged<" if said else ">kept<") == min(20, len(kept))
+        fill_queue(round=nli)
+    for one in (made[0], *kept[:1]):
+        panel = result(one)
+        assert ('class="dots' in render_to_string("annotation/result/_votes.html", panel)) == (
+            one == made[0]
+        )
+        assert bool(panel["kept_words"]) == (one != made[0])
+        assert one == made[0] or said in panel["kept_words"]

@@ -6,6 +6,7 @@ from itertools import product
 
 import pytest
 from django.db import connection
+from django.db.models import BooleanField, ExpressionWrapper
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -134,7 +135,8 @@ def test_the_words_of_a_row_are_those_of_the_one_filter_that_finds_it(nli, bob):
                 is_verified=is_verified, is_sent_back=is_sent_back,
             )  # fmt: skip
         Example.objects.filter(pk=example.pk).update(retracted_at=retracted)
-        row = Example.objects.select_related("consensus").get()
+        waits = ExpressionWrapper(FilterForm(nli.task, {}).waits, BooleanField())
+        row = Example.objects.select_related("consensus").annotate(waits=waits).get()
         words = state_words(row, getattr(row, "consensus", None))
         [name] = [one for one in apart if found(nli.task, state=one)]
         assert words.startswith(str(named[name])), (standing, retracted, by)

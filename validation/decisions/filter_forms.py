@@ -10,6 +10,7 @@ from django import forms
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, TextField, Value
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Concat
+from django.utils.functional import cached_property
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -18,14 +19,15 @@ from dynabench.accounts.models import Annotator
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
 from tasks.models import Task
+from validation.decisions.awaited import waits_for_judges
 from validation.models import Consensus, ExampleTag, OwnerDecision, Validation
 
 STANDS = Q(retracted_at__isnull=True)
 DECIDED = Q(consensus__state=Consensus.State.DECIDED)
 BY_OWNER = Q(consensus__decided_by=Consensus.DecidedBy.OWNER)
 SENT_BACK = OwnerDecision.objects.filter(is_sent_back=True, example=OuterRef("parent"))
+OPEN = STANDS & (Q(consensus__isnull=True) | Q(consensus__state=Consensus.State.UNDECIDED))
 STATES = {
-    "waiting": STANDS & (Q(consensus__isnull=True) | Q(consensus__state=Consensus.State.UNDECIDED)),
     "valid": STANDS & Q(consensus__is_verified=True),
     "not-valid": STANDS & DECIDED & Q(consensus__is_verified=False, consensus__is_sent_back=False),
     "no-consensus": STANDS & Q(consensus__state=Consensus.State.NO_CONSENSUS),
@@ -36,6 +38,7 @@ STATES = {
 }
 STATE_WORDS = [
     ("waiting", _("Waiting for votes")),
+    ("kept", _("Kept without judging")),
     ("valid", _("Valid")),
     ("not-valid", _("Decided, not valid")),
     ("no-consensus", _("No consensus")),
@@ -143,6 +146,11 @@ class FilterForm(forms.Form):
             raise forms.ValidationError(gettext("Nobody of this name has done so in the task."))
         return name
 
+    @cached_property
+    def waits(self) -> Q:
+        """The condition that an open example of the task waits for judges; up to two queries."""
+        return waits_for_judges(Example.objects.filter(round__task=self.task))
+
     @property
     def chosen(self) -> dict[str, Any]:
         """The filters that are set, as an address says them."""
@@ -154,7 +162,8 @@ class FilterForm(forms.Form):
         asked = {
             name: value for name, value in self.cleaned_data.items() if value not in (None, "")
         }
-        wanted = [STATES[asked["state"]] if "state" in asked else STANDS, Q(round__task=self.task)]
+        states = {**STATES, "waiting": OPEN & self.waits, "kept": OPEN & ~self.waits}
+        wanted = [states[asked["state"]] if "state" in asked else STANDS, Q(round__task=self.task)]
         wanted += [Q(**{path: asked[name]}) for name, path in PATHS.items() if name in asked]
         wanted += [
             _has(one, place, asked[one.name])

@@ -21,8 +21,9 @@ from dynabench.accounts.services import log
 from dynabench.lib.errors import Refused
 from dynabench.lib.words import composed
 from tasks.models import Task
+from validation.decisions.awaited import JUDGED_STATES
 from validation.decisions.consensus_rows import derive_all, lock_example
-from validation.judging.queue import JUDGED_STATES, Held
+from validation.judging.queue import Held
 from validation.models import Consensus, Gold, GoldAnswer, JudgeLease, QueueItem, Verdict
 from validation.rules.gold_check import Check, gold_check
 from validation.rules.sampling import draw

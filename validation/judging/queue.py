@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.conf import settings
 from django.db import connection
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
@@ -20,14 +19,13 @@ from tasks.duties.rules import EVERY, Span
 from tasks.models import Round, Task, TaskMember
 from tasks.permissions import JUDGES, READERS
 from tasks.selectors import listed_tasks
+from validation.decisions.awaited import JUDGED_STATES, drawn
 from validation.models import Consensus, JudgeLease, QueueItem, Skip, Validation
-from validation.rules.sampling import is_judged
 
 PASSES = "passes"
 UNDO_TIME = timedelta(minutes=10)
 AUTHOR_TIME = timedelta(hours=1)
 """So long an author who is asked whether the model was fooled may answer before others judge."""
-JUDGED_STATES = [Round.State.OPEN, Round.State.PAUSED, Round.State.CLOSED]
 
 
 def rounds_to_fill(task: Task) -> Sequence[Round]:
@@ -309,19 +307,7 @@ def judged_examples(round: Round) -> tuple[int, int]:
 
 def waiting_examples(rounds: Sequence[Round]) -> Counter[int]:
     """How many examples of each round need votes: queued, and not yet looked at. Two queries."""
-    live = [round.pk for round in rounds if round.state in JUDGED_STATES]
-    share = {r.pk: r.task.config.validation.judge_not_fooled for r in rounds if r.pk in live}
-    waiting = queued_examples(live)
-    unseen = Example.objects.filter(
-        Q(round__round_policy__isnull=True) | Q(pk__gt=F("round__round_policy__filled_to")),
-        Q(consensus__isnull=True) | Q(consensus__still_needed__gt=0),
-        ~Exists(QueueItem.objects.filter(pk=OuterRef("pk"))),
-        round__in=live,
-        retracted_at__isnull=True,
-    ).values_list("round", "uuid", "outcome")
-    waiting.update(
-        r
-        for r, uuid, outcome in unseen.iterator()
-        if is_judged(uuid, outcome, share[r], settings.SECRET_KEY)
-    )
+    live = [round for round in rounds if round.state in JUDGED_STATES]
+    waiting = queued_examples([round.pk for round in live])
+    waiting.update(round for round, _pk in drawn(Example.objects.filter(round__in=live), live))
     return waiting

@@ -22,6 +22,7 @@ from dynabench.lib.errors import Refused
 from dynabench.lib.words import composed
 from tasks.models import Round, Task
 from tasks.rounds.states import close_if_due
+from validation.decisions.awaited import JUDGED_STATES
 from validation.decisions.consensus_rows import (
     derive_one,
     is_decided_since,
@@ -112,7 +113,7 @@ def _go_on(part: Part, task: Task, latest: Held) -> JudgeLease | None:
 
     Sometimes none, by chance, so that places that returned to the front are found.
     """
-    if latest.round_state not in queue.JUDGED_STATES or latest.uuid.int % WALKS == 0:
+    if latest.round_state not in JUDGED_STATES or latest.uuid.int % WALKS == 0:
         return None
     if not vote_caps.may_go_on(part.validator, task, latest):
         return None
@@ -427,7 +428,7 @@ def _check_may_vote(
         )
     if example.retracted_at is not None:
         raise TooLate(_("The author has taken this example back. Nothing is lost for you."))
-    if example.round.state not in queue.JUDGED_STATES:
+    if example.round.state not in JUDGED_STATES:
         raise TooLate(_("The round was released while you judged. Nothing is lost for you."))
     if any(vote.validator_id == validator.pk for vote in votes):
         raise TooLate(_("You have judged this example already. Your first answer counts."))

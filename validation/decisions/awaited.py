@@ -1,0 +1,45 @@
+"""Which examples others are asked to judge: those in the queue, and those that will enter it."""
+
+from collections.abc import Iterable, Iterator
+
+from django.conf import settings
+from django.db.models import F, Q, QuerySet
+
+from annotation.models import Example
+from tasks.models import Round
+from validation.rules.sampling import is_judged
+
+JUDGED_STATES = [Round.State.OPEN, Round.State.PAUSED, Round.State.CLOSED]
+_NOT_LOOKED_AT = (
+    (Q(round__round_policy__isnull=True) | Q(pk__gt=F("round__round_policy__filled_to")))
+    & (Q(consensus__isnull=True) | Q(consensus__still_needed__gt=0))
+    & Q(queue_item__isnull=True, retracted_at__isnull=True)
+)
+"""What `fill_queue` will look at and may take."""
+
+
+def waits_for_judges(examples: QuerySet[Example]) -> Q:
+    """Return the condition that one of these examples is in the queue, or will be.
+
+    Of the examples that have not been looked at for the queue, those that fooled no model are drawn
+    here: one query for their rounds, and one more if there are any.
+    """
+    unseen = examples.filter(_NOT_LOOKED_AT, round__state__in=JUDGED_STATES)
+    safe = unseen.filter(outcome=Example.Outcome.NOT_FOOLED)
+    rounds = list(Round.objects.filter(pk__in=safe.values("round")).select_related("task"))
+    found = [pk for _round, pk in drawn(safe, rounds)] if rounds else []
+    waits = (
+        Q(queue_item__still_needed__gt=0)
+        | _NOT_LOOKED_AT & ~Q(outcome=Example.Outcome.NOT_FOOLED)
+        | Q(pk__in=found)
+    )
+    return waits & Q(round__state__in=JUDGED_STATES)
+
+
+def drawn(examples: QuerySet[Example], rounds: Iterable[Round]) -> Iterator[tuple[int, int]]:
+    """The round and the id of each example not yet looked at that others shall judge."""
+    share = {round.pk: round.task.config.validation.judge_not_fooled for round in rounds}
+    rows = examples.filter(_NOT_LOOKED_AT).values_list("round", "pk", "uuid", "outcome")
+    for round, pk, uuid, outcome in rows.iterator():
+        if is_judged(uuid, outcome, share[round], settings.SECRET_KEY):
+            yield round, pk
