@@ -141,6 +141,8 @@ def _row(row: "ComparedMetric") -> dict[str, Any]:
         "b": row.values[1]._asdict(),
         "difference": row.cell._asdict(),
         "p": row.adjusted,
+        "p_uncorrected": row.found.p if row.found else None,
+        "correction": row.correction if row.found else "",
         "n": row.found.n if row.found else None,
         "better": BETTER.get(row.better, row.better),
         "method": row.method,

@@ -286,6 +286,14 @@ class ComparedRow(Shape):
     b = Interval()
     difference = Interval()
     p = serializers.FloatField(allow_null=True, help_text="Corrected for all tests; null: no test.")
+    p_uncorrected = serializers.FloatField(
+        allow_null=True, help_text="Of the test alone, as `method` names it."
+    )
+    correction = serializers.ChoiceField(
+        ["holm", "benjamini-hochberg"],
+        allow_blank=True,
+        help_text="Of p: Holm's over all rows, Benjamini and Hochberg's over slices.",
+    )
     n = serializers.IntegerField(allow_null=True)
     better = serializers.CharField(allow_blank=True, help_text="a, b, untested; empty: not clear")
     method = serializers.CharField(allow_blank=True)

@@ -79,7 +79,7 @@ def _length(parts: Floats, correlation: Floats) -> Floats:
 
 
 def difference_ends(
-    values: Sequence[float], ends: Sequence[tuple[float, float]], correlation: float
+    values: Sequence[float], ends: Sequence[Sequence[float]], correlation: float
 ) -> tuple[float, float]:
     """The ends of the interval of a difference of two numbers with intervals: method MOVER."""
     (one, other), ((one_low, one_high), (other_low, other_high)) = values, ends

@@ -29,12 +29,14 @@ from evaluation.submissions.visibility import Viewer, may_see_wrong
 from leaderboard.board.bootstrap import answers_of, metrics_here
 from leaderboard.board.cells import Cell
 from leaderboard.board.columns import OF_RUNS
+from leaderboard.board.intervals import correlations, difference_ends
 from leaderboard.board.matrix import Matrix
 from leaderboard.board.means import Draws
 from leaderboard.board.sets import Set
 from leaderboard.board.tables import cell_of, code_version
 from leaderboard.scoring.ranks import (
     ALPHA,
+    EXTREME,
     NORMAL,
     Difference,
     benjamini_hochberg,
@@ -53,7 +55,10 @@ SLICES = 50
 """Slices that are listed."""
 EXAMPLES = 20
 """On a page."""
+SLICES_BY = "benjamini-hochberg"
 SECONDS = 24 * 3600
+LEAST_P = 1e-4
+"""Below it a p is not written out."""
 METHODS: Mapping[str, str] = {
     "mcnemar": gettext_noop("McNemar's exact test"),
     "student": gettext_noop("paired t test"),
@@ -67,7 +72,7 @@ Pair = tuple[EvaluationRun, EvaluationRun]
 class ComparedMetric:
     """A metric on a set: both values, and first − second with an interval, in percent.
 
-    found: the test on a scale of 0 to 1. adjusted: its p after correction; None: not tested.
+    found: the test on a scale of 0 to 1. adjusted: its p after `correction`; None: not tested.
     """
 
     set: Set
@@ -77,6 +82,14 @@ class ComparedMetric:
     adjusted: float | None = None
     slice: str = ""
     is_less_better: bool = False
+    correction: str = "holm"
+
+    @property
+    def ps(self) -> tuple[str, str]:
+        """The p of the test alone and the corrected one, as people read them; empty: not tested."""
+        if self.found is None or self.adjusted is None:
+            return "", ""
+        return p_text(self.found.p), p_text(self.adjusted)
 
     @property
     def cell(self) -> Cell:
@@ -150,6 +163,15 @@ class Example:
     grades: tuple[float, float] | None
 
 
+def p_text(p: float) -> str:
+    """A p with two digits that count.
+
+    >>> p_text(0.0412), p_text(0.5), p_text(1.0), p_text(1e-9)
+    ('0.041', '0.5', '1', '< 0.0001')
+    """
+    return f"{p:.2g}" if p >= LEAST_P else f"< {LEAST_P:.4f}"
+
+
 def runs_of(matrix: Matrix, first: int, second: int) -> dict[int, Pair]:
     """The runs of two models (by their places) on the sets that both were run on, by version."""
     sides = {pk: side for side in (first, second) for pk in matrix.models[side].files}
@@ -208,7 +230,9 @@ def compared(
         if found or any(cell.value is not None for cell in values)
     ]
     slices = [
-        ComparedMetric(one, matrix.main, (Cell(None), Cell(None)), found, slice=name)
+        ComparedMetric(
+            one, matrix.main, (Cell(None), Cell(None)), found, slice=name, correction=SLICES_BY
+        )
         for one in matrix.sets
         if one.version_id in read
         for name, found in read[one.version_id].slices.items()
@@ -257,24 +281,34 @@ def _difference(
     if read and metric in read.metrics:
         return read.metrics[metric]
     numbers, column = matrix.numbers, matrix.metrics.index(metric)
-    values = [float(numbers.values[at, place, column]) for at in models]
-    if place >= len(numbers.draws) or np.isnan(values).any():
+    if place >= len(numbers.draws):
         return None
     draws = numbers.draws[place, matrix.drawn.index(metric)]
     n = min(int(numbers.n[at, place, column]) for at in models)
     return on_resamples(
-        (values[0] - values[1]) / 100, (draws[models[0]] - draws[models[1]]) / 100, n
+        _cells(matrix, models, place, metric), (draws[models[0]], draws[models[1]]), n
     )
 
 
-def on_resamples(value: float, gains: Draws, n: int) -> Difference:
-    """A difference with the interval and the standard error of its draws. n: examples."""
-    error = float(gains.std(ddof=1))
-    low, high = (float(end) for end in np.quantile(gains, (ALPHA / 2, 1 - ALPHA / 2)))
+def on_resamples(
+    values: tuple[Cell, Cell], draws: tuple[Draws, Draws], n: int
+) -> Difference | None:
+    """A difference of two numbers in percent, with the interval that theirs and the draws make.
+
+    None where one has no interval. n: examples. The p is that of an error for which the interval
+    ends where it does on the side of zero.
+    """
+    if any(None in cell for cell in values):
+        return None
+    (one, *one_ends), (other, *other_ends) = (np.array(values, dtype=float) / 100).tolist()
+    shared = float(correlations(np.stack(draws)[:, None])[0, 1, 0])
+    low, high = difference_ends((one, other), (one_ends, other_ends), shared)
+    value = one - other
+    error = (value - low if value > 0 else high - value) / EXTREME
     tail = NORMAL.cdf(-abs(value) / error) if error else 0.5 * (value == 0)
     # No flip of signs is rarer than this, however small the error looks.
     p = max(2 * tail, 2.0 ** (1 - max(1, n)))
-    return Difference(value, min(value, low), max(value, high), p, n, n, "resamples")
+    return Difference(value, low, high, p, n, n, "resamples")
 
 
 def _read(task: Task, matrix: Matrix, pairs: Mapping[int, Pair]) -> dict[int, Measured]:

@@ -175,7 +175,8 @@ def test_two_models_are_compared(anybody, pair):
     assert (row["set"], row["metric"], row["better"]) == ("round-1", "accuracy", "a")
     assert (row["a"]["value"], row["b"]["value"]) == (87.5, 50)
     assert row["difference"]["value"] == pytest.approx(37.5)
-    assert row["p"] < 0.05
+    assert row["p_uncorrected"] <= row["p"] < 0.05
+    assert row["correction"] == "holm"
     assert {one["slice"] for one in found["slices"]} == {"tag=early", "tag=late"}
     assert found["readable"] == ["round-1"]
     assert found["examples"] == []

@@ -16,6 +16,7 @@ from dynabench.client.commands.shared import (
 from dynabench.client.errors import Invalid
 
 Numbers = Mapping[str, Any]
+CORRECTED = "Note: a difference is clear if its p, corrected by Holm's method, is at most 0.05."
 UNITS = {"throughput": "throughput (examples/s)", "memory": "memory (GiB)"}
 
 
@@ -157,15 +158,24 @@ def compare(args: argparse.Namespace) -> int:
         [
             *(row["set"], _metric(row["metric"], judge), _number(row["a"]), _number(row["b"])),
             *(_number(row["difference"]), _interval(row["difference"]), better[row["better"]]),
+            *(_p(row.get("p_uncorrected")), _p(row.get("p")), row.get("method")),
         ]
         for row in found["rows"]
     ]
     heads = ["set", "metric", *names.values(), "difference", "95 % interval", "better"]
+    heads += ["p", "corrected p", "test"]
     shown = table(heads, rows) if rows else "They have no set in common."
     sets = {row["set"]: {**row, "name": row["set"]} for row in found["rows"]}
     sealed = dict.fromkeys(row["set"] for row in found["rows"] if row.get("is_rounded"))
-    tell(args, found, "\n".join([shown, *_early([*sets.values()]), *_sealed(sealed)]))
+    notes = [*_early([*sets.values()]), *_sealed(sealed)]
+    if any(row.get("p") is not None for row in found["rows"]):
+        notes.insert(0, CORRECTED)
+    tell(args, found, "\n".join([shown, *notes]))
     return 0
+
+
+def _p(value: float | None) -> str | None:
+    return None if value is None else f"{value:.2g}"
 
 
 def _ranges(rows: Iterable[Numbers]) -> Iterator[str]:

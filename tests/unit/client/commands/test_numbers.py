@@ -1,5 +1,6 @@
 """`dynabench leaderboard`, `compare` and `data`."""
 
+import re
 from pathlib import Path
 
 import httpx
@@ -33,6 +34,23 @@ def test_a_leaderboard_by_ones_own_weights(server, capsys):
     assert "round-1 v2 is provisional, 3 of 9 judged" in note
     assert first.split() == ["1", "a", "61.50", "61.50", "-"]
     assert second.split() == ["not", "run", "b", "-", "-", "-"]
+
+
+def test_a_score_that_is_a_range_is_shown_from_its_worst_case_to_its_best(server, capsys):
+    score = {"value": None, "low": 38.1, "high": 60.0, "least": 40.9, "most": 58.25}
+    row = {"rank": "1–4", "model": "file", "dynascore": score, "metrics": {}}
+    server.answers["GET /tasks/nli/leaderboard/"] = {
+        "metrics": [], "sets": [], "rows": [{**row, "missing": ["memory (uploaded)"]}],
+    }  # fmt: skip
+    assert main(["leaderboard", "nli"]) == 0
+    _, line, note = capsys.readouterr().out.splitlines()
+    assert re.split("  +", line.strip()) == ["1–4", "file", "40.90 to 58.25"]
+    assert "memory (uploaded)" in note
+    found = {**RESULTS, "dynascore": None, "rank": "1–4", "notes": []}
+    found |= {f"dynascore_{part}": score[part] for part in ("low", "high", "least", "most")}
+    server.answers[f"GET /models/{ID}/results/"] = found
+    assert main(["results", ID]) == 0
+    assert "Dynascore 40.90 to 58.25 (38.10 to 60.00), rank 1–4" in capsys.readouterr().out
 
 
 def test_what_is_rounded_is_said_to_be(server, capsys):
@@ -98,7 +116,14 @@ def test_two_models_beside_each_other(server, capsys):
             "a": {"model": "one"},
             "b": {"model": "two"},
             "rows": [
-                {**row, "difference": number(20, 15.5, 24.5), "better": "a"},
+                {
+                    **row,
+                    "difference": number(20, 15.5, 24.5),
+                    "better": "a",
+                    "p": 0.0123456,
+                    "p_uncorrected": 0.00411522,
+                    "method": "McNemar's exact test",
+                },
                 {**row, "metric": "memory", "difference": number(None), "better": "untested"},
                 {**row, "metric": "fairness", "difference": number(-1, -2, 1), "better": ""},
                 {
@@ -113,17 +138,24 @@ def test_two_models_beside_each_other(server, capsys):
         },
     }
     assert main(["compare", ID, "b" + ID[1:]]) == 0
-    *lines, note = capsys.readouterr().out.splitlines()
+    *lines, method, note = capsys.readouterr().out.splitlines()
+    assert "Holm" in method
     assert note.endswith("control v2 is provisional, 132 of 400 judged.")
-    heads, *rows = (line.split("  ") for line in lines)
+    heads, *rows = (re.split("  +", line.strip()) for line in lines)
     cells = [[cell.strip() for cell in row if cell] for row in [heads, *rows]]
     judged = "llm_judge (careful: not calibrated)"
     assert cells == [
-        ["set", "metric", "one", "two", "difference", "95 % interval", "better"],
-        ["control", "accuracy", "70.00", "50.00", "20.00", "15.5 to 24.5", "one"],
-        ["control", "memory (GiB)", "70.00", "50.00", "-", "-", "not tested"],
-        ["control", "fairness", "70.00", "50.00", "-1.00", "-2 to 1", "not clear"],
-        ["control", judged, "70.00", "50.00", "-", "-", "not tested"],
+        [
+            *("set", "metric", "one", "two", "difference", "95 % interval", "better"),
+            *("p", "corrected p", "test"),
+        ],
+        [
+            *("control", "accuracy", "70.00", "50.00", "20.00", "15.5 to 24.5", "one"),
+            *("0.0041", "0.012", "McNemar's exact test"),
+        ],
+        ["control", "memory (GiB)", "70.00", "50.00", "-", "-", "not tested", "-", "-", "-"],
+        ["control", "fairness", "70.00", "50.00", "-1.00", "-2 to 1", "not clear", "-", "-", "-"],
+        ["control", judged, "70.00", "50.00", "-", "-", "not tested", "-", "-", "-"],
     ]
     server.answers["GET /tasks/nli/leaderboard/compare/"] |= {"rows": []}
     assert main(["compare", ID, "b" + ID[1:]]) == 0
