@@ -9,8 +9,12 @@ find_python() {
   for found in ${PYTHON:-python3 python3.13 python3.12 python3.11 python3.14}; do
     ! supported "$found" || { echo "$found"; return; }
   done
-  echo "Dynabench runs on Python 3.11 to 3.14; ${PYTHON:-python3} is" \
-    "$("${PYTHON:-python3}" --version 2>&1 || true). Set PYTHON=/path/to/python." >&2
+  if command -v "${PYTHON:-python3}" >/dev/null; then
+    echo "Dynabench runs on Python 3.11 to 3.14; ${PYTHON:-python3} is" \
+      "$("${PYTHON:-python3}" --version 2>&1 || true). Set PYTHON=/path/to/python." >&2
+  else
+    echo "There is no program ${PYTHON:-python3}. Set PYTHON=/path/to/python, of version 3.11 to 3.14." >&2
+  fi
   return 1
 }
 

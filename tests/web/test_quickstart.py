@@ -1,5 +1,6 @@
 """The run script's processes, and what it does before it starts them."""
 
+import errno
 import gc
 import json
 import os
@@ -7,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from functools import partial
 from http import HTTPStatus
 from http.client import IncompleteRead
 from io import BytesIO, StringIO
@@ -19,6 +21,7 @@ import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.core.management.commands import migrate
+from django.db import OperationalError
 
 from dynabench.accounts.models import User
 from dynabench.lib.versions import version
@@ -77,6 +80,14 @@ def test_the_run_script_holds_nothing_back_from_a_file(tmp_path, monkeypatch):
     assert subprocess.check_output([tmp_path / "run"], text=True) == "quickstart\n"
 
 
+@pytest.mark.parametrize("program", ["run", "test"])
+def test_help_installs_nothing(program, tmp_path):
+    shutil.copy2(settings.BASE_DIR / program, tmp_path)
+    said = subprocess.check_output([tmp_path / program, "--help"], text=True)
+    assert "--demo" in said or "--quick" in said
+    assert [path.name for path in tmp_path.iterdir()] == [program]
+
+
 def test_setting_up_does_not_mind_what_runs(monkeypatch, settings, db):
     """An upgrade sets up while web and model server answer; only starting them needs the ports."""
     monkeypatch.setattr(quickstart, "install", lambda tell: None)
@@ -86,6 +97,33 @@ def test_setting_up_does_not_mind_what_runs(monkeypatch, settings, db):
         call_command("quickstart", setup_only=True, stdout=StringIO())
         with pytest.raises(CommandError, match="PORT"):
             call_command("quickstart", stdout=StringIO())
+
+
+def test_what_keeps_a_site_from_starting_is_said_in_a_sentence(monkeypatch, settings, tmp_path):
+    """Each ends before anything is set up, or as soon as there is no room."""
+    settings.HOME = tmp_path
+    run = partial(call_command, "quickstart", stdout=StringIO())
+    with quickstart.one_run(), pytest.raises(CommandError, match=str(os.getpid())):
+        run()
+    monkeypatch.setattr(quickstart, "refuse_taken", lambda *address: None)
+    for error in (
+        OSError(errno.ENOSPC, "No space left on device"),
+        OperationalError("database or disk is full"),
+        Exception("Error while serializing: No space left on device (os error 28)"),
+    ):
+        monkeypatch.setattr(quickstart, "install", Mock(side_effect=error))
+        with pytest.raises(CommandError, match=str(tmp_path)):
+            run()
+    monkeypatch.setattr(quickstart, "install", Mock(side_effect=ValueError("another")))
+    with pytest.raises(ValueError, match="another"):
+        run()
+
+
+def test_a_port_of_root_alone_is_refused_before_the_setup(monkeypatch):
+    port = free_port()
+    monkeypatch.setattr(quickstart.socket.socket, "bind", Mock(side_effect=PermissionError))
+    with pytest.raises(CommandError, match="PORT"):
+        quickstart.refuse_taken("PORT", "127.0.0.1", port)
 
 
 @pytest.fixture

@@ -1,15 +1,18 @@
 """The whole loop on one machine with one command: set up what is missing, then run everything."""
 
+import fcntl
 import logging
 import os
 import secrets
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 from argparse import ArgumentParser
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
@@ -23,6 +26,7 @@ from django.core.management.base import BaseCommand, CommandError
 from dynabench.accounts.models import User, confirm_address
 from dynabench.demo.server import is_taken
 from dynabench.demo.services import request_demo
+from dynabench.lib.outages import FULL, outage_of
 from dynabench.management.installing import LANGUAGE_MODEL, first_rounds, install, open_round
 from evaluation.training.starters import CODES
 from tasks.models import SIMULATED, Round, Task, TaskMember
@@ -53,9 +57,17 @@ class Command(BaseCommand):
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, stop)
         try:
-            self._run(setup_only=options["setup_only"], demo=options["demo"])
+            with nullcontext() if options["setup_only"] else one_run():
+                self._run(setup_only=options["setup_only"], demo=options["demo"])
         except KeyboardInterrupt:
             self.stdout.write("\nStopped.")
+        except CommandError:
+            raise
+        except Exception as error:
+            if not is_disk_full(error):
+                raise
+            room = f"The disk of {settings.HOME} is full. Free some space and start again."
+            raise CommandError(room) from None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -257,12 +269,50 @@ def rotate(log: Path) -> None:
         os.truncate(log, 0)
 
 
+@contextmanager
+def one_run() -> Iterator[None]:
+    """Be the only `./run` of this home folder. Raises CommandError.
+
+    The system gives the lock back however the command ends.
+    """
+    with (settings.HOME / "run.lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise CommandError(
+                f"Another ./run (process {file.read().strip()}) uses {settings.HOME}. "
+                "Stop it, or set DYNABENCH_HOME to another folder."
+            ) from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Return whether a full disk is behind an error; libraries of Rust put it into words only."""
+    outage = outage_of(error)
+    is_ours = outage is not None and outage.status == HTTPStatus.INSUFFICIENT_STORAGE
+    return is_ours or FULL.search(str(error)) is not None
+
+
 def refuse_taken(variable: str, host: str, port: int) -> None:
-    """Raise CommandError when another program answers at the address."""
+    """Raise CommandError when another program answers at the address, or only root may do it."""
     if is_taken(host, port):
         raise CommandError(
             f"Something runs at {host}:{port} already. Stop it, or set {variable} to another."
         )
+    try:
+        with socket.socket() as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            trial.bind((host, port))
+    except PermissionError:
+        raise CommandError(
+            f"Only root may open port {port}. Set {variable} to another, such as 8000."
+        ) from None
+    except OSError:  # an address of another machine, whose server is asked there
+        return
 
 
 def free_port(host: str, port: int) -> int:
