@@ -330,7 +330,11 @@ REST_FRAMEWORK = {
         "dynabench.accounts.authentication.TokenAuthentication",  # the first one says "Bearer"
         "rest_framework.authentication.SessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["dynabench.accounts.authentication.HasScope"],
+    "DEFAULT_PERMISSION_CLASSES": [
+        "dynabench.accounts.authentication.HasScope",
+        "dynabench.lib.api.KnownQuery",
+    ],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "dynabench.lib.api.Negotiation",
     "DEFAULT_THROTTLE_CLASSES": ["dynabench.lib.throttles.ScopeThrottle"],
     # Of one token, person or address in one web process; a shared cache counts all processes.
     "DEFAULT_THROTTLE_RATES": {

@@ -203,7 +203,6 @@ class CommunityView(APIView):
     @extend_schema(operation_id="communities_get", responses=WholeCommunitySerializer)
     def get(self, request: Request, slug: str) -> Response:
         """A community with its tasks and news, and what an archive for all of them must hold."""
-        check_query(request)
         return self._whole(find(request, slug))
 
     @write("communities_change", CommunityChangeSerializer, WholeCommunitySerializer)
@@ -242,6 +241,7 @@ class CommunityView(APIView):
 
 class CommunityBoardView(APIView):
     is_public = True
+    reads_query = ("GET",)
 
     @extend_schema(operation_id="communities_board", responses=CommunityBoardSerializer)
     def get(self, request: Request, slug: str) -> Response:

@@ -12,19 +12,24 @@ from django.utils.http import parse_etags, quote_etag
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse
 from rest_framework import exceptions, status
+from rest_framework.mixins import ListModelMixin
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.pagination import CursorPagination
 from rest_framework.parsers import JSONParser
+from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.serializers import ListSerializer, Serializer
+from rest_framework.serializers import IntegerField, ListSerializer, Serializer
 
 from dynabench.lib.errors import Refused
 from dynabench.lib.outages import note_reason, outage_of
 
 JSON_LINES = {(200, "application/jsonl"): OpenApiResponse(OpenApiTypes.STR)}
 """Of an operation in the schema that answers with lines."""
-PAGING = ("cursor", "page_size", "format")
-"""What any query may say; the last is read by the framework."""
+FORMAT = "format"
+"""What any query may say; the framework reads it."""
+PAGING = ("cursor", "page_size", FORMAT)
+"""What the query of a list may say."""
 
 
 class Problem(exceptions.APIException):
@@ -153,28 +158,102 @@ def check_query(request: Request, *known: str, prefixes: tuple[str, ...] = ()) -
         raise exceptions.ValidationError(unknown)
 
 
+class KnownQuery(BasePermission):
+    """Refuses, before anything is done, what the query says and the view does not read.
+
+    A list, and the methods that a view names in `reads_query`, check it themselves.
+    """
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        """Return True. Raises ValidationError, by field."""
+        is_list = request.method in SAFE_METHODS and isinstance(view, ListModelMixin)
+        unread = {*request.query_params} - {FORMAT}
+        if unread and not is_list and request.method not in getattr(view, "reads_query", ()):
+            raise exceptions.ValidationError({name: [no_such([FORMAT])] for name in unread})
+        return True
+
+
+class Negotiation(DefaultContentNegotiation):
+    """Names the field where the query asks for a format that is not there."""
+
+    def filter_renderers(self, renderers: Any, format: str) -> Any:
+        """Return the renderers of a format. Raises ValidationError."""
+        try:
+            return super().filter_renderers(renderers, format)
+        except Http404:
+            known = ", ".join(sorted({one.format for one in renderers}))
+            message = f"There is no such format. Choose among: {known}."
+            raise exceptions.ValidationError({FORMAT: [message]}) from None
+
+
 def check_form(form: BaseForm) -> None:
     """Raises ValidationError with what a page's form finds wrong, by field."""
     if not form.is_valid():
         raise exceptions.ValidationError(form.errors)  # type: ignore[arg-type]
 
 
+class PageQuery(Serializer[Any]):
+    """How many rows a page has."""
+
+    page_size = IntegerField(min_value=1, max_value=1000, default=100)
+
+
 class Pages(CursorPagination):
     """Pages that neither skip nor repeat a row while others are added; by id unless told else."""
 
-    page_size = 100
-    max_page_size = 1000
     page_size_query_param = "page_size"
     ordering = "pk"
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> Any:
+        """Return a page. Raises ValidationError, by field, for a query that asks for none."""
         check_query(request)
+        asked = PageQuery(data=request.query_params)
+        asked.is_valid(raise_exception=True)
+        self.page_size = asked.validated_data["page_size"]
         try:
             return super().paginate_queryset(queryset, request, view)
         except (ValueError, ValidationError):  # its position is no value of what is ordered by
             if self.cursor is None:
                 raise
-            raise exceptions.NotFound(self.invalid_cursor_message) from None
+            raise _bad_cursor() from None
+
+    def get_page_size(self, request: Request) -> int:
+        """Return what was asked for."""
+        return self.page_size
+
+    def decode_cursor(self, request: Request) -> Any:
+        """Return the place that a cursor names. Raises ValidationError for what is no cursor."""
+        try:
+            cursor = super().decode_cursor(request)
+        except exceptions.NotFound:
+            raise _bad_cursor() from None
+        if cursor == (0, False, None):  # it says nothing, as no link of ours does
+            raise _bad_cursor()
+        return cursor
+
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return the shape of a page, whose links are null at both ends."""
+        link = {"type": ["string", "null"], "format": "uri"}
+        return {
+            "type": "object",
+            "required": ["next", "previous", "results"],
+            "properties": {"next": link, "previous": link, "results": schema},
+        }
+
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
+        """Return the parameters of a page, with their limits."""
+        cursor = {"name": "cursor", "schema": {"type": "string"}, "description": _CURSOR}
+        limits = {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}
+        size = {"name": "page_size", "schema": limits, "description": "Rows of a page."}
+        return [{"in": "query", "required": False, **one} for one in (cursor, size)]
+
+
+_CURSOR = "From `next` or `previous` of a page."
+
+
+def _bad_cursor() -> exceptions.ValidationError:
+    message = "This is no place in the list. Follow `next` from its first page."
+    return exceptions.ValidationError({"cursor": [message]})
 
 
 class NewestFirst(Pages):

@@ -91,6 +91,7 @@ class ValidatorSerializer(PersonSerializer):
 class OfPeople(APIView):
     """A table of people."""
 
+    reads_query = ("GET",)
     throttle, throttles_reads = "export", True  # every example or vote is passed over
 
     def rounds(self, code: str) -> Sequence[Round]:

@@ -130,6 +130,8 @@ class ConfigVersionView(OfConfig):
 
 
 class ComparedConfigsView(OfConfig):
+    reads_query = ("GET",)
+
     @extend_schema(
         operation_id="config_versions_compare",
         parameters=[ComparedQuery],

@@ -309,6 +309,8 @@ class QuotaQuery(serializers.Serializer[Any]):
 
 
 class QuotaView(APIView):
+    reads_query = ("GET",)
+
     @extend_schema(operation_id="quota_get", parameters=[QuotaQuery], responses=QuotaSerializer)
     def get(self, request: Request, code: str) -> Response:
         """How many models you may still submit to a task."""

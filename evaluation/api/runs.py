@@ -206,6 +206,7 @@ class WrongPageSerializer(serializers.Serializer[Any]):
 
 class WrongView(APIView):
     is_public = True
+    reads_query = ("GET",)
     throttle, throttles_reads = "export", True
 
     @extend_schema(

@@ -18,7 +18,7 @@ from rest_framework.views import APIView
 from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken
 from dynabench.accounts.people import person
-from dynabench.lib.api import read
+from dynabench.lib.api import read, wanted
 from dynabench.lib.bodies import takes
 from evaluation.models import Upload
 from evaluation.uploads.chunked import (
@@ -100,6 +100,7 @@ class PieceSerializer(serializers.Serializer[Any]):
 
 @takes(PIECE_BYTES)
 class UploadView(APIView):
+    reads_query = ("PUT",)
     write_scope = ApiToken.Scope.SUBMIT
     parser_classes = [Octets]
 
@@ -124,10 +125,9 @@ class UploadView(APIView):
         be sent again as it is, so no Idempotency-Key is looked at.
         """
         one = self._found(request, pk)
-        asked = PieceSerializer(data=request.query_params)
-        asked.is_valid(raise_exception=True)
+        offset = wanted(PieceSerializer, request)["offset"]
         stream = request.data if hasattr(request.data, "read") else BytesIO()
-        add_piece(one, asked.validated_data["offset"], stream, announced_bytes(request))
+        add_piece(one, offset, stream, announced_bytes(request))
         return Response(upload_body(one.pk))
 
     @write("uploads_delete", None, {204: None})

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.lib.api import check_query, versioned
+from dynabench.lib.api import versioned
 from dynabench.lib.errors import Unavailable
 from leaderboard.api.schemas import Named, Shape
 from leaderboard.arena.board import kept_table, report_body
@@ -80,7 +80,6 @@ class ArenaView(APIView):
 
         503 while many comparisons are ranked for the first time.
         """
-        check_query(request)
         task = find_task(request, code, kinds=("arena",))
         kept = kept_table(task)
         if kept is None:

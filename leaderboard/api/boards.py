@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # it loads numpy
 
 class LeaderboardView(APIView):
     is_public = True
+    reads_query = ("GET",)
 
     @extend_schema(
         operation_id="leaderboard_get",
@@ -76,6 +77,7 @@ class TrainingDatesView(APIView):
 
 class RoundsMatrixView(APIView):
     is_public = True
+    reads_query = ("GET",)
 
     @extend_schema(operation_id="leaderboard_rounds", parameters=[MINE], responses=RoundsMatrix)
     def get(self, request: Request, code: str) -> Response:

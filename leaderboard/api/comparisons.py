@@ -27,6 +27,7 @@ BETTER: Mapping[str, str] = {"first": "a", "second": "b"}
 
 class CompareView(APIView):
     is_public = True
+    reads_query = ("GET",)
 
     @extend_schema(
         operation_id="leaderboard_compare",

@@ -134,6 +134,8 @@ class DynabenchQuery(serializers.Serializer[Any]):
 class DynabenchConfigView(APIView):
     """A task's configuration in the words of Dynabench 1.0 or 2.0."""
 
+    reads_query = ("GET",)
+
     @extend_schema(
         operation_id="config_dynabench_get",
         parameters=[DynabenchQuery],

@@ -76,8 +76,8 @@ def test_a_cursor_that_nobody_gave(anybody, nli, cursor):
     told = b64encode(cursor.encode()).decode()
     for text in (told, cursor):
         response = anybody.get(URL, {"cursor": text})
-        assert response.status_code == 404
-        assert response.json()["error"]["message"] == "Invalid cursor"
+        assert response.status_code == 422
+        assert [*response.json()["error"]["fields"]] == ["cursor"]
     far = b64encode(b"p=99999999999999999999").decode()
     assert listed(anybody, cursor=far) == []
 

@@ -138,6 +138,7 @@ class ReviewedExamples(generics.ListAPIView[Example]):
 
 
 class MatchedView(APIView):
+    reads_query = ("GET",)
     throttle, throttles_reads = "export", True
 
     @extend_schema(

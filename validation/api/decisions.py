@@ -63,6 +63,8 @@ class ReviewSerializer(serializers.Serializer[Any]):
 
 
 class ReviewView(APIView):
+    reads_query = ("GET",)
+
     @extend_schema(operation_id="review_list", parameters=[ReviewQuery], responses=ReviewSerializer)
     def get(self, request: Request, code: str) -> Response:
         """A twentieth of what is judged, and all disagreements, oldest first; for reviewers."""

@@ -14,7 +14,7 @@ from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken, User
 from dynabench.accounts.people import account_address, person, public_name
 from dynabench.lib.addresses import AddressInRequest
-from dynabench.lib.api import check_query, read
+from dynabench.lib.api import read
 from dynabench.lib.errors import Invalid
 from tasks.access import ANY, find_task
 from tasks.duties.selectors import may_be_asked
@@ -22,6 +22,8 @@ from tasks.duties.services import change_duty, end_duty, set_duties
 from tasks.models import Duty, Round, Task
 from tasks.permissions import can_edit, can_own
 from validation.judging.duties import Progress, duties_of, progress_of
+
+STATES = ["over", "done", "late", "open"]
 
 
 class OwnDutySerializer(serializers.Serializer[Any]):
@@ -50,7 +52,7 @@ class OwnDutySerializer(serializers.Serializer[Any]):
         source="duty.due_on", allow_null=True, help_text="The last day (UTC)."
     )
     done = serializers.IntegerField(source="standing.done")
-    state = serializers.ChoiceField(["over", "done", "late", "open"])
+    state = serializers.ChoiceField(STATES)
 
 
 class DutySerializer(OwnDutySerializer):
@@ -100,7 +102,6 @@ class OwnDuties(APIView):
     @extend_schema(operation_id="own_duties", responses=OwnDutySerializer(many=True))
     def get(self, request: Request) -> Response:
         """What owners of all tasks ask of oneself, the next day first."""
-        check_query(request)
         return Response(OwnDutySerializer(duties_of(person(request)), many=True).data)
 
 
@@ -122,7 +123,6 @@ class Duties(_OfTask):
     @extend_schema(operation_id="duties_list", responses=DutySerializer(many=True))
     def get(self, request: Request, code: str) -> Response:
         """All that members are asked for now; for owners and editors."""
-        check_query(request)
         return self.answer(self.task(code))
 
     @write("duties_set", NewDutySerializer, {201: DutySerializer(many=True)})
