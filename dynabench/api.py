@@ -66,6 +66,7 @@ def with_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
         "4XX": {"description": "It cannot be done as asked.", "content": content},
         "429": {"description": "Too many requests.", "content": content, "headers": retry},
         "503": {"description": "Busy.", "content": content, "headers": retry},
+        "5XX": {"description": "The site failed, or has no room.", "content": content},
     }
     for operations in result["paths"].values():
         for operation in operations.values():

@@ -349,7 +349,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PARSER_CLASSES": ["dynabench.lib.api.Json"],
     "DEFAULT_PAGINATION_CLASS": "dynabench.lib.api.Pages",
     "DEFAULT_VERSIONING_CLASS": "rest_framework.versioning.NamespaceVersioning",
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "dynabench.lib.schema.Operation",
     "EXCEPTION_HANDLER": "dynabench.lib.api.answer_error",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
@@ -379,6 +379,9 @@ SPECTACULAR_SETTINGS = {
         "CheckEnum": "dynabench.own.api.CHECKS",
         "OutcomeEnum": "annotation.models.Example.Outcome",
         "EndingEnum": "evaluation.api.own_workers.ENDINGS",
+        "TaskRoleEnum": "tasks.models.TaskMember.Role",
+        "DutyStateEnum": "validation.api.duties.STATES",
+        "DutyKindEnum": "tasks.models.Duty.Kind",
     },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import settings
 
 from dynabench.lib.frames import with_room
-from tests.support import buckets, migrated, other_servers, parts
+from tests.support import buckets, migrated, other_servers, parts, schema_watch
 from tests.support.own_process import Loaded
 from validation.rules import reading
 
@@ -84,6 +84,20 @@ COMPONENTS = {
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     config.option.hypothesis_seed = str(SEED)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _answers_are_watched() -> Iterator[None]:
+    with schema_watch.watching():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _answers_are_as_published(_answers_are_watched: None) -> Iterator[None]:
+    """Every answer of the API in a test is what docs/openapi-v1.yaml says."""
+    schema_watch.found.clear()
+    yield
+    assert not schema_watch.found, "\n".join(schema_watch.found)
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,8 @@ Results = dict[str, Any]
 """Of `get_results`. No TypedDict, as each task has its rounds. Its keys:
 
 - `model`, `name`, `task`; `phase` (one word), `sentence`, `is_over`: how far it is;
-- `dynascore`, `dynascore_low`, `dynascore_high` in percent, `rank`;
+- `dynascore`, `dynascore_low`, `dynascore_high` in percent, `rank`; where a metric was not measured
+  `dynascore` is None, and `dynascore_least` and `dynascore_most` are the worst and the best case;
 - `round1_acc`, `round2_acc` …: accuracy, 0 to 1; None where there is none, and `notes` say why;
 - `scores`: set, metric, and of it `value`, `low`, `high`, `n`; `throughput`, `memory`, `fairness`,
   `robustness`;
@@ -102,6 +103,38 @@ class Anchors(TypedDict):
     scales: dict[str, Scale]
 
 
+class ArenaEffect(TypedDict):
+    """What the side with one unit more of a covariate has more of a lead."""
+
+    name: str
+    effect: float | None
+    low: float | None
+    high: float | None
+
+
+class ArenaModel(TypedDict):
+    """A model's line; low, high: of the 95 % interval."""
+
+    name: str
+    strength: float | None
+    low: float | None
+    high: float | None
+    rank: int | None
+    battles: int
+    wins: int
+    ties: int
+
+
+class ArenaStyle(TypedDict):
+    """The ranking over battles alone, with the style of answers held constant."""
+
+    models: list[ArenaModel]
+    battles: int
+    voters: int
+    is_bounded: bool
+    effects: list[ArenaEffect]
+
+
 class Asked(TypedDict):
     """What a model of a task reads and may answer."""
 
@@ -188,7 +221,7 @@ class BoardRow(TypedDict):
     rank: str
     first: int | None
     last: int | None
-    dynascore: Interval
+    dynascore: BoardScore
     points: NotRequired[dict[str, float]]
     metrics: dict[str, Interval]
     sets: dict[str, dict[str, Interval]]
@@ -200,6 +233,16 @@ class SeenRow(BoardRow):
     """A line of the board as it is now."""
 
     is_published: bool
+
+
+class BoardScore(TypedDict):
+    """A score; a range where a metric was not measured: from the worst case to the best."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    least: NotRequired[float | None]
+    most: NotRequired[float | None]
 
 
 class BoardSet(TypedDict):
@@ -557,7 +600,7 @@ class Consensus(TypedDict):
 
     state: Literal["undecided", "decided", "no_consensus"]
     label: str
-    verdict: Literal["correct", "incorrect", "flagged", "cannot_tell"]
+    verdict: Literal["correct", "incorrect", "flagged", "cannot_tell"] | Literal[""]
     votes: int
     still_needed: int
     is_verified: bool
@@ -947,6 +990,21 @@ class Kept(TypedDict):
     rows: list[BoardRow]
 
 
+class KeptArena(TypedDict):
+    """The models of an arena as snapshots keep them."""
+
+    task: Named
+    date: str
+    models: list[ArenaModel]
+    battles: int
+    voters: int
+    is_bounded: bool
+    unconnected: list[str]
+    wins: list[list[float | None]]
+    style: ArenaStyle | None
+    code: str
+
+
 class LabelCounts(TypedDict):
     """What was written with a label."""
 
@@ -1018,7 +1076,7 @@ class OneSnapshot(ListedSnapshot):
 
     bibtex: str
     changes: list[str]
-    table: Kept
+    table: Kept | KeptArena
 
 
 class LiveFailure(TypedDict):

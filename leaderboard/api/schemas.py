@@ -5,6 +5,7 @@ Of a board only the shape stands here: its values come from `leaderboard.board.t
 
 from typing import Any
 
+from drf_spectacular.extensions import OpenApiSerializerExtension
 from rest_framework import serializers
 
 from evaluation.api.llm_judges import AgreementSerializer
@@ -51,7 +52,7 @@ class BoardScore(Interval):
 
 
 class Results(Shape):
-    """One model on its board. Besides `round1_acc` there is such a key for each further round."""
+    """One model on its board. Each further round has such a key as `round1_acc`."""
 
     model = serializers.UUIDField()
     name = serializers.CharField()
@@ -103,6 +104,18 @@ class Results(Shape):
     )
     notes = serializers.ListField(child=serializers.CharField())
     error = Failure(allow_null=True, help_text="Only for its owner and the task's owners.")
+
+
+class ResultsShape(OpenApiSerializerExtension):
+    """Declares the keys of further rounds, which a serializer cannot name."""
+
+    target_class = Results
+
+    def map_serializer(self, auto_schema: Any, direction: Any) -> Any:
+        """Return the shape with a pattern for them."""
+        shape = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
+        shape["patternProperties"] = {r"^round[0-9]+_acc$": {"type": ["number", "null"]}}
+        return shape
 
 
 class Named(Shape):

@@ -3,7 +3,12 @@
 from typing import Any
 
 from django.urls import reverse
-from drf_spectacular.utils import extend_schema, extend_schema_view
+from drf_spectacular.utils import (
+    PolymorphicProxySerializer,
+    extend_schema,
+    extend_schema_field,
+    extend_schema_view,
+)
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -12,6 +17,7 @@ from rest_framework.views import APIView
 from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken
 from dynabench.lib.api import Pages, read, versioned
+from leaderboard.api.arenas import ArenaTable
 from leaderboard.api.schemas import Kept
 from leaderboard.board.exports import bibtex
 from leaderboard.models import Snapshot
@@ -28,12 +34,23 @@ class ListedSnapshot(serializers.ModelSerializer[Snapshot]):
         fields = ("number", "title", "description", "sha256", "made_at")
 
 
+class KeptArena(ArenaTable):
+    """The models of an arena as snapshots keep them."""
+
+    code = serializers.CharField(help_text="The version of the code, with a digest of it.")
+
+
+@extend_schema_field(PolymorphicProxySerializer("KeptTable", [Kept, KeptArena], None))
+class TableField(serializers.Field[Any, Any, Any, Any]):
+    """What a snapshot keeps: a board, or the models of an arena."""
+
+
 class OneSnapshot(ListedSnapshot):
     """A snapshot; `table` is what the digest is of, with sorted keys and without spaces."""
 
     bibtex = serializers.CharField()
     changes = serializers.ListField(child=serializers.CharField(), help_text="Since the last one.")
-    table = Kept()  # type: ignore[assignment]
+    table = TableField()
 
     class Meta(ListedSnapshot.Meta):
         fields = (*ListedSnapshot.Meta.fields, "bibtex", "changes", "table")  # type: ignore[assignment]

@@ -17,6 +17,8 @@ from rest_framework.test import APIClient
 from dynabench.accounts.tokens import create_token
 from tasks.models import Task
 from tests.api.world import SCOPES
+from tests.support.api_answers import api as published
+from tests.support.api_answers import template_of
 from tests.support.api_routes import (
     address_of,
     routes,
@@ -66,6 +68,17 @@ def test_every_address_answers_everybody_as_the_table_says(world, clients):
     if os.environ.get("UPDATE_ACCESS"):
         KNOWN.write_text("\n".join(found) + "\n")
     assert found == KNOWN.read_text().splitlines()
+
+
+def test_the_schema_asks_for_a_token_where_one_is_needed(world):
+    """An empty way to sign in means that everybody may read."""
+    asked = APIClient()
+    for method, route in routes():
+        address = address_of(world, route) if not route.startswith("^") else ""
+        operation = published()["paths"].get(template_of(address), {}).get(method.lower())
+        if operation:
+            status = ask(asked, method, address)
+            assert ({} in operation["security"]) == (status != 401), (method, route, status)
 
 
 def test_every_address_answers_each_role_of_a_hidden_task_as_the_table_says(world):
