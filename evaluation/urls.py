@@ -17,6 +17,11 @@ app_name = "evaluation"
 A_SET = "own/<slug:code>/evaluation-sets/<slug:name>/"
 urlpatterns = [
     path("own/<slug:code>/rounds/<int:number>/release/", release_views.release, name="release"),
+    path(
+        "own/<slug:code>/rounds/<int:number>/release/undo/",
+        release_views.undo,
+        name="release-undo",
+    ),
     path("own/<slug:code>/rounds/<int:number>/export.jsonl", release_views.export, name="export"),
     path(
         "own/<slug:code>/rounds/<int:number>/export/<slug:tool>/",

@@ -31,8 +31,8 @@ class Releasing(Uploading, Following):
     ) -> Flow[types.Release]:
         """Release a closed round, or its next version, such as with `license="cc-by-4.0"`.
 
-        It is not called back. wait: until its files are there, at most `timeout` seconds. Raises
-        Invalid, Refused (also where making them failed), TimedOut.
+        `undo_release` takes it back until somebody has used it. wait: until its files are there, at
+        most `timeout` seconds. Raises Invalid, Refused (also where making them failed), TimedOut.
         """
         address = f"/tasks/{task}/rounds/{round}/datasets/"
         made: types.Release = yield from self._write("POST", address, options)
@@ -42,6 +42,14 @@ class Releasing(Uploading, Following):
             return next(one for one in every if one["version"] == made["version"])
 
         return _done((yield from self._follow(ask, _stands, timeout))) if wait else made
+
+    @method
+    def undo_release(self, task: str, round: int, version: int = 1) -> Flow[None]:
+        """Undo the release of a round that nobody has used; the round is closed again.
+
+        Raises Refused, which names what prevents it.
+        """
+        return self._write("DELETE", f"/tasks/{task}/rounds/{round}/datasets/{version}/")
 
     @method
     def llm_judges(self, task: str) -> Flow[list[types.LlmJudge]]:

@@ -1,7 +1,7 @@
 """Released data, file by file, and a round as it stands now."""
 
 from django.db.models import Prefetch, QuerySet
-from django.http import HttpResponseBase
+from django.http import Http404, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
@@ -20,6 +20,7 @@ from dynabench.lib.downloads import file_part, lines
 from evaluation.models import Dataset, DatasetFile
 from evaluation.operations.stored_files import opened
 from evaluation.releases.reading import find_dataset_file, standing_lines
+from evaluation.releases.undo_services import note_download
 from tasks.access import find_task, require
 from tasks.api.tasks import OfTask
 from tasks.permissions import can_read, can_take
@@ -98,7 +99,10 @@ class DatasetFileView(APIView):
     ) -> HttpResponseBase:
         """Download a file, or the rest of it; its SHA-256 is its ETag and `X-Content-SHA256`."""
         file = find_dataset_file(request, code, number, version, name)
-        return file_part(request, opened(file), file.size, name, file.sha256)
+        stored = opened(file)
+        if request.method == "GET" and not note_download(file.dataset):
+            raise Http404
+        return file_part(request, stored, file.size, name, file.sha256)
 
 
 class RoundExport(APIView):

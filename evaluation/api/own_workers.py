@@ -30,7 +30,7 @@ from evaluation.own_workers import services
 from evaluation.own_workers.selectors import asked_of, leased_to, workers_of
 from evaluation.queue.attempt_keys import sent_to
 from evaluation.sets.selectors import input_rows
-from evaluation.sets.services import note_exposed
+from evaluation.sets.services import note_taken
 from evaluation.task_shape import text_for_models
 from tasks.access import find_task, require
 from tasks.media.selectors import for_models
@@ -217,7 +217,8 @@ class LeaseInputs(_OfLease):
     def get(self, request: Request, token: UUID) -> HttpResponseBase:
         """The examples, a line each: `{"id", "inputs"}`, with new ids and in random order."""
         run = self.leased(token)
-        note_exposed(run.version, person(request))
+        if not note_taken(run.version, person(request)):
+            raise Http404
         return lines(_inputs(run), "examples.jsonl")
 
 

@@ -9,6 +9,7 @@ from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
 
 from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken
@@ -20,6 +21,7 @@ from evaluation.releases.cards import LICENSES
 from evaluation.releases.forms import ReleaseForm
 from evaluation.releases.rows import counts_of
 from evaluation.releases.services import request_release, suggested_sizes
+from evaluation.releases.undo_services import undo_release
 from tasks.access import find_task
 from tasks.models import Round
 from tasks.permissions import can_own
@@ -86,7 +88,10 @@ class Releases(generics.ListAPIView[Dataset]):
 
     @write("releases_create", NewReleaseSerializer, {202: ReleaseSerializer})
     def post(self, request: Request, code: str, number: int) -> Response:
-        """Release a closed round, or make its next version; what is released is not called back."""
+        """Release a closed round, or make its next version.
+
+        A release that nobody has used can be undone.
+        """
         round = self.round()
         asked = read(NewReleaseSerializer, request)
         page = request.build_absolute_uri(reverse("evaluation:datasets", args=[code, number]))
@@ -94,6 +99,25 @@ class Releases(generics.ListAPIView[Dataset]):
         made = request_release(round=round, options=options, actor=person(request))
         made.refresh_from_db()
         return Response(ReleaseSerializer(made).data, status.HTTP_202_ACCEPTED)
+
+
+class Release(APIView):
+    """The release of a round."""
+
+    write_scope = ApiToken.Scope.OWN
+
+    @write("releases_undo", gives={204: None})
+    def delete(self, request: Request, code: str, number: int, version: int) -> Response:
+        """Undo the first version, where nobody has used it: the round is closed again.
+
+        409 names what prevents it: a later version, a download, a training, an evaluation, or a
+        later round that was opened. For owners.
+        """
+        task = find_task(request, code, can_own)
+        round = get_object_or_404(task.rounds.select_related("task"), number=number)
+        get_object_or_404(round.datasets, version=version, state=Dataset.State.DONE)
+        undo_release(round=round, actor=person(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)
 
 
 def _options(round: Round, asked: dict[str, Any], page: str) -> Options:

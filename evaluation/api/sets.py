@@ -34,8 +34,8 @@ from evaluation.sets.services import (
     change_set,
     create_set_of,
     make_version,
-    note_exposed,
     note_shown,
+    note_taken,
 )
 from evaluation.sets.source_services import take_round
 from evaluation.submissions.selectors import shown_inputs
@@ -248,7 +248,8 @@ class Inputs(APIView):
         leaving = newest_versions(task).filter(evaluation_set__may_leave=True)
         versions = leaving if is_editor else open_versions(task)
         version = get_object_or_404(versions, evaluation_set__name=name)
-        note_exposed(version)
+        if not note_taken(version):
+            raise Http404
         return lines(input_lines(version), f"{code}-{name}-v{version.version}.jsonl")
 
 

@@ -4,6 +4,7 @@ import secrets
 from datetime import date
 
 from django.db import models
+from django.db.models.functions import Now
 
 from annotation.models import Example
 from evaluation.models.jobs import Job
@@ -22,6 +23,9 @@ class Dataset(Job):
     version = models.PositiveIntegerField()
     options = models.JSONField(default=dict)  # the fields of `evaluation.releases.build.Options`
     numbers = models.JSONField(default=dict)  # counted when it was made: rows, labels, rates …
+    # When one of its files was first downloaded. Those of before the column count as downloaded,
+    # and so do those that the former release makes while this one is installed.
+    downloaded_at = models.DateTimeField(null=True, default=None, db_default=Now(), editable=False)
 
     class Meta(Job.Meta):
         ordering = ["round", "version"]

@@ -16,7 +16,7 @@ from evaluation.runs.elsewhere import own_model
 from evaluation.sandbox.choose import NoEngine
 from evaluation.scoring.paraphrase import paraphrased
 from evaluation.sets.selectors import latest_version
-from evaluation.sets.services import note_exposed
+from evaluation.sets.services import note_taken
 from tasks.targets.connect import writer_endpoint
 from tasks.targets.endpoints.base import Endpoint
 from tasks.targets.endpoints.transport import Transport
@@ -48,7 +48,7 @@ def _write(job: Paraphrasing, heartbeat: leases.Heartbeat, asker: Asker) -> None
         check_may_ask(one, job.target)
         assert version is not None  # `check_may_ask` sees to it
         if job.target.url:
-            note_exposed(version, job.requested_by)
+            note_taken(version, job.requested_by)
         rows = rows_to_say(job, version)
         reading = replace(reading_of(config), fields=words_of(config))
         for number, row in enumerate(rows):

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -14,18 +14,21 @@ from django.core.files import File
 from django.core.files.storage import default_storage
 from django.db import transaction
 from django.db.models import Count, F
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext, gettext_noop
 
 from dynabench.accounts.services import log
 from dynabench.lib.days import today
+from dynabench.lib.errors import Refused
 from dynabench.lib.storage.stored import files_in
 from evaluation.models import Dataset, DatasetFile, DatasetItem
 from evaluation.queue import leases
 from evaluation.releases.cards import write_cards
+from evaluation.releases.census import census_of
 from evaluation.releases.columns import FEATURES
 from evaluation.releases.files import SplitFiles, digest_of
+from evaluation.releases.forecast import Forecast, forecast
 from evaluation.releases.media_files import MediaFiles
-from evaluation.releases.rows import CHUNK, Freezer, counts_of, releasable, to_json
+from evaluation.releases.rows import CHUNK, Freezer, releasable, to_json
 from evaluation.releases.splits import (
     DEV,
     HELD,
@@ -36,7 +39,6 @@ from evaluation.releases.splits import (
     Counts,
     Dealer,
     Sizes,
-    make_plan,
 )
 from tasks.config.schema import TaskConfig
 from tasks.models import Round
@@ -60,6 +62,7 @@ class Options:
 
     url: of the public page, where it is known. canary: finds the data in training corpora.
     held_until: the day (ISO) from which on new versions publish the rows that are held back.
+    confirmed: the rows of each split of which the owner was told; None: of none.
     """
 
     train: int | None = None
@@ -73,11 +76,30 @@ class Options:
     held_until: str = ""
     url: str = ""
     canary: str = ""
+    confirmed: Mapping[str, int] | None = None
 
     def sizes(self, counts: Counts) -> Sizes:
         """The wanted rows of each split; of the verified ones a fifth is held back."""
         held = counts.labels(True).total() // 5 if self.hold_back else 0
         return Sizes(self.train, self.dev, self.test, held)
+
+
+class RoundChanged(Refused):
+    """A release would not hold what its owner has confirmed."""
+
+    code = "changed"
+
+
+def check_confirmed(planned: Forecast, options: Options) -> None:
+    """Raises RoundChanged unless the release would hold the rows that its owner has confirmed."""
+    if options.confirmed is not None and dict(options.confirmed) != dict(planned.rows):
+        raise RoundChanged(
+            gettext(
+                "The round has changed: the release would now hold %(now)d rows, or others than "
+                "the %(before)d that you confirmed. Check the numbers and release again."
+            )
+            % {"now": planned.total, "before": sum(options.confirmed.values())}
+        )
 
 
 class Build:
@@ -96,9 +118,12 @@ class Build:
         self.table = Table(DatasetItem, COLUMNS)
         until = self.options.held_until
         self.holds = bool(until) and date.fromisoformat(until) > today()
+        self.planned: Forecast | None = None  # of a first version, once it is dealt
 
     def run(self) -> None:
-        """Make the version and release the round. Raises RoundError when it is open again."""
+        """Make the version and release the round. Raises RoundError when it is open again, and
+        RoundChanged.
+        """
         self._clear()
         if self.previous:
             self._copy(self.previous)
@@ -135,9 +160,14 @@ class Build:
             self.table.insert(rows)
 
     def _freeze(self) -> None:
-        """The first version: examples of people are dealt to the splits."""
-        counts, seed = counts_of(self.round), self.options.seed
-        dealer = Dealer(make_plan(counts, self.options.sizes(counts), seed=seed), seed=seed)
+        """The first version: examples of people are dealt to the splits, as it was forecast.
+
+        Raises RoundChanged where votes or withdrawals have changed what the owner confirmed.
+        """
+        census, seed = census_of(self.round), self.options.seed
+        self.planned = forecast(census, self.options.sizes(census.counts), seed=seed)
+        check_confirmed(self.planned, self.options)
+        dealer = Dealer(self.planned.plan, seed=seed)
         examples = releasable(self.round)
         total, position = examples.count(), 0
         for number, chunk in enumerate(Freezer(self.round).chunks(examples)):
@@ -215,6 +245,7 @@ class Build:
             "withdrawn": dict.fromkeys(splits, 0) | dict(withdrawn.annotate(n=Count("pk"))),
             "held": held_rows,
             "left_out": max(0, people.count() - sum(rows[s] for s in theirs) - held_rows),
+            "reasons": dict(self.planned.left_out) if self.planned else {},
             "shared_authors": sum(by_split[s] for s in theirs) - everybody,
             "shared_contexts": shared_contexts,
             "parted_edits": parted,
@@ -269,7 +300,7 @@ def make(dataset: Dataset, show: Show | None = None) -> None:
     try:
         try:
             Build(dataset, show).run()
-        except RoundError as error:
+        except (RoundError, RoundChanged) as error:
             leases.fail(dataset, str(error))
         except leases.LeaseLost:
             raise

@@ -22,7 +22,9 @@ class ReleaseForm(forms.Form):
     """
 
     train = _size(
-        _("Train"), required=False, help_text=_("Rows. Empty: all that dev and test leave.")
+        _("Train"),
+        required=False,
+        help_text=_("Number of rows. Leave empty to use all rows not in dev or test."),
     )
     dev, test = _size(_("Dev")), _size(_("Test"))
     seed = _size(_("Random seed"), initial=0, help_text=_("The same seed gives the same splits."))

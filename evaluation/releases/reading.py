@@ -107,7 +107,7 @@ def find_dataset_file(
 ) -> DatasetFile:
     """A file of a released version; refuses those who may not have the task's files or this one."""
     task = find_task(request, code, can_take)
-    files = DatasetFile.objects.filter(
+    files = DatasetFile.objects.select_related("dataset").filter(
         dataset__round__task=task,
         dataset__round__number=number,
         dataset__version=version,

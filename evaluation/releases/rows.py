@@ -42,6 +42,7 @@ class Said(NamedTuple):
 VERIFIED = Q(consensus__is_verified=True)
 UNJUDGED = Q(consensus__isnull=True, outcome=Example.Outcome.NOT_FOOLED)
 """Nobody judged it, and the model agreed with its author: for train only."""
+RELEASABLE = VERIFIED | UNJUDGED
 COLUMNS = (
     *("pk", "uuid", "uid", "annotator_id", "by_program", "context_id", "outcome"),
     *("shown_at", "created_at", "parent__uuid", "parent__uid", "challenge"),
@@ -52,13 +53,23 @@ MODEL_WRONG = {Example.Outcome.FOOLED.value: True, Example.Outcome.NOT_FOOLED.va
 
 def releasable(round: Round) -> QuerySet[Example]:
     """What a dataset of the round takes: nothing retracted, undecided, refuted or flagged."""
-    return Example.objects.filter(VERIFIED | UNJUDGED, round=round, retracted_at__isnull=True)
+    return Example.objects.filter(RELEASABLE, round=round, retracted_at__isnull=True)
 
 
 def balanced_field(config: TaskConfig) -> str | None:
     """The field by whose labels splits are balanced; None where answers are no choice."""
     field = config.answer_field
     return field if config.component(field).type == "multiclass" else None
+
+
+def balanced_label(agreed: str | None, own: Any) -> str:
+    """Return the label that a row counts for in the splits: the consensus, else its author's.
+
+    Empty where neither names one; `counts_of` says the same in SQL.
+    """
+    if agreed or own is None:
+        return agreed or ""
+    return as_text(own)
 
 
 def counts_of(round: Round) -> Counts:
@@ -205,7 +216,9 @@ class Freezer:
             "parent_uid": parent and (example.parent__uid or str(parent)),
             "withdrawn": False,
         }
-        to_balance = label if self._balanced else ""
+        to_balance = ""
+        if self._balanced:
+            to_balance = balanced_label(example.consensus__label, inputs.get(self._balanced))
         return Frozen(example.pk, uid, example.annotator_id, to_balance, row["validated"], row)
 
     def _metadata(self, metadata: Row, *, is_imported: bool) -> Row:

@@ -14,9 +14,10 @@ from dynabench.lib.days import today
 from dynabench.lib.errors import Refused
 from dynabench.lib.queue import enqueue
 from evaluation.models import Dataset
-from evaluation.releases.build import Options
-from evaluation.releases.rows import counts_of
-from evaluation.releases.splits import SPLITS, Counts, Sizes, make_plan
+from evaluation.releases.build import Options, check_confirmed
+from evaluation.releases.census import REASONS, census_of
+from evaluation.releases.forecast import Census, Forecast, forecast, proposals
+from evaluation.releases.splits import SPLITS, Counts, Sizes
 from tasks.models import Round
 
 State = Dataset.State
@@ -31,32 +32,31 @@ class ReleaseRefused(Refused):
 
 
 def suggested_sizes(counts: Counts) -> Sizes:
-    """A tenth of the rows for dev and for test, as far as the authors allow it."""
-    rows = (counts.labels(True) + counts.labels(False)).total()
-    wanted = Sizes(None, max(1, rows // 10), max(1, rows // 10))
-    found = make_plan(counts, wanted, seed=0).sizes
-    return Sizes(None, found.dev, found.test) if found.train else Sizes(None, 0, 0)
+    """The first of the proposals; none for dev and test where there are no rows."""
+    return next(iter(proposals(counts)), Sizes(None, 0, 0))
 
 
-def check_sizes(counts: Counts, options: Options) -> None:
-    """Raises ReleaseRefused with the sizes that are possible, unless the wanted ones are."""
+def check_sizes(census: Census, options: Options) -> Forecast:
+    """What a release by these options holds.
+
+    Raises ReleaseRefused where it cannot be, with the true reason and the sizes that are possible.
+    """
+    counts = census.counts
     wanted = options.sizes(counts)
-    found = make_plan(counts, wanted, seed=options.seed).sizes
-    if not any(found):
-        raise ReleaseRefused(
-            gettext(
-                "Nothing in this round can be released. Examples count once others have confirmed "
-                "them, or when the model was right and nobody has judged them."
-            )
-        )
-    if wanted.held and not (found.held and any(found[:3])):
+    found = forecast(census, wanted, seed=options.seed)
+    sizes = found.plan.sizes
+    if not counts.total:
+        _check_without_people(census, wanted)
+    elif not found.total:
+        raise ReleaseRefused(gettext("These sizes leave every row out. Leave Train empty."))
+    if wanted.held and not (sizes.held and any(sizes[:3])):
         raise ReleaseRefused(
             gettext(
                 "What is held back needs authors of its own, and too few people wrote confirmed "
                 "examples. Release the round without holding any back."
             )
         )
-    short = [s for s in SPLITS if (getattr(found, s) or 0) < (getattr(wanted, s) or 0)]
+    short = [s for s in SPLITS if (getattr(sizes, s) or 0) < (getattr(wanted, s) or 0)]
     if short:
         possible = suggested_sizes(counts)
         raise ReleaseRefused(
@@ -71,11 +71,32 @@ def check_sizes(counts: Counts, options: Options) -> None:
                 "splits": gettext(" and ").join(short),
                 "rows": counts.labels(True).total(),
                 "authors": counts.authors,
-                **found._asdict(),
+                **sizes._asdict(),
                 "possible_dev": possible.dev,
                 "possible_test": possible.test,
             }
         )
+    return found
+
+
+def _check_without_people(census: Census, wanted: Sizes) -> None:
+    """Of a round without rows by people: rows of programs only, or none at all."""
+    if census.programs:
+        if wanted.train or wanted.dev or wanted.test:
+            raise ReleaseRefused(
+                gettext(
+                    "All %(rows)d rows of this round are by programs and go to the split program. "
+                    "Enter 0 for dev and test, and leave train empty."
+                )
+                % {"rows": census.programs}
+            )
+        return
+    reasons = "; ".join(f"{gettext(REASONS[name])}: {n}" for name, n in census.left_out.items())
+    raise ReleaseRefused(
+        gettext("Nothing in this round can be released. %(reasons)s.") % {"reasons": reasons}
+        if reasons
+        else gettext("This round has no examples, so nothing can be released.")
+    )
 
 
 def request_release(*, round: Round, options: Options, actor: User | None) -> Dataset:
@@ -83,7 +104,8 @@ def request_release(*, round: Round, options: Options, actor: User | None) -> Da
 
     The first version is dealt out by `options`; a later one keeps every row and split, puts
     tombstones where examples were withdrawn, and ignores the sizes of `options`.
-    A version that failed is tried again under its number. Raises ReleaseRefused.
+    A version that failed is tried again under its number. Raises ReleaseRefused, and RoundChanged
+    where the first version would not hold what `options` confirms.
     """
     done = round.datasets.filter(state=State.DONE).order_by("version").first()
     if done:
@@ -91,7 +113,7 @@ def request_release(*, round: Round, options: Options, actor: User | None) -> Da
         kept = [name for name in names if name in done.options]
         options = replace(options, **{name: done.options[name] for name in kept})
     else:
-        check_sizes(counts_of(round), options)
+        check_confirmed(check_sizes(census_of(round), options), options)
         until = today() + HELD_FOR if options.hold_back else ""
         canary = f"dynabench:{uuid.uuid4()}"
         options = replace(options, held_until=str(until), canary=canary)

@@ -22,6 +22,8 @@ LARGEST_PART = 3
 """For the balance of a split no label gives more than this part (a third) of its rows."""
 WASTE = 0.5
 """For its balance no author is taken of whom so much of the verified rows would be left out."""
+AUTHOR, SIZE = "author", "size"
+"""Why a plan leaves a row out: its author is in a split that has no place for it; train is full."""
 
 Author = int | None
 """An id. None: unknown; each such row counts as by an author of its own."""
@@ -57,6 +59,11 @@ class Counts:
         """How many known people wrote them."""
         return len((self.verified.keys() | self.others.keys()) - {None})
 
+    @property
+    def total(self) -> int:
+        """All rows."""
+        return (self.labels(True) + self.labels(False)).total()
+
     def labels(self, is_verified: bool) -> Labels:
         """The rows of all authors by label."""
         return _sum((self.verified if is_verified else self.others).values())
@@ -79,6 +86,12 @@ class Plan:
     def sizes(self) -> Sizes:
         """Rows that each split gets; fewer than wanted where the authors do not suffice."""
         return Sizes(*(self.labels[split].total() for split in (*SPLITS, HELD)))
+
+    def left_out(self, counts: Counts) -> dict[str, int]:
+        """How many of the counted rows get no place, by reason; `counts`: those it was made of."""
+        beyond = sum(parts[None] for parts in self.train.values())
+        placed = sum(self.labels[split].total() for split in (*SPLITS, HELD))
+        return {AUTHOR: counts.total - placed - beyond, SIZE: beyond}
 
 
 def fill(total: int, available: Mapping[str, int]) -> Labels:

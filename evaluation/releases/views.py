@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.http import (
     FileResponse,
@@ -15,6 +16,7 @@ from django.http import (
 )
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
 from dynabench.accounts.people import person
@@ -25,15 +27,16 @@ from dynabench.lib.refusals import as_form_error, as_message
 from evaluation.models import Dataset
 from evaluation.operations.stored_files import opened
 from evaluation.releases.cards import bibtex
-from evaluation.releases.forms import ReleaseForm
+from evaluation.releases.page import ReleasePage
 from evaluation.releases.reading import find_dataset_file, standing_lines
-from evaluation.releases.rows import counts_of, releasable
-from evaluation.releases.services import (
-    request_release,
-    suggested_sizes,
-    withdrawn_since,
-)
+from evaluation.releases.services import request_release
 from evaluation.releases.tools import tool_file
+from evaluation.releases.undo_services import (
+    PREVENTS,
+    note_download,
+    preventing,
+    undo_release,
+)
 from tasks.access import find_task
 from tasks.formats import TOOLS, file_name
 from tasks.models import Round
@@ -45,54 +48,51 @@ KINDS = {"csv": "text/csv", "json": "application/json", "jsonl": "application/js
 
 @require_http_methods(["GET", "POST"])
 def release(request: HttpRequest, code: str, number: int) -> HttpResponse:
-    """What a release would hold, the form that asks for it, and how far it is.
+    """What a release would hold, the form that asks for it, and how far it is; for owners.
 
-    For owners: what is released cannot be called back.
+    Of its buttons only the one that says how many rows it releases does so.
     """
     task = find_task(request, code, can_own)
     round = get_object_or_404(Round.objects.select_related("task"), task=task, number=number)
-    values = _state(round)
-    if "form" in values and request.method == "POST":
-        form = values["form"] = ReleaseForm(values["sizes"], request.POST)
-        if form.is_valid() and _asked(request, round, form):
+    datasets = list(round.datasets.order_by("version"))
+    last = datasets[-1] if datasets else None
+    values: dict[str, Any] = {"task": task, "round": round, "last": last}
+    if last is None or last.is_over:
+        versions = [dataset for dataset in datasets if dataset.state == Done]
+        page = ReleasePage(round, versions, request.POST if request.method == "POST" else None)
+        if page.is_confirmed and _is_asked(request, round, page):
             return redirect("evaluation:release", code=code, number=number)
+        values |= page.values
     status = 422 if "form" in values and values["form"].errors else 200
-    values |= {"task": task, "round": round}
     return render_page(request, "evaluation/release.html", values, part="release", status=status)
 
 
-def _state(round: Round) -> dict[str, Any]:
-    """The round's versions, and a form unless one is being made."""
-    datasets = list(round.datasets.order_by("version"))
-    last = datasets[-1] if datasets else None
-    values: dict[str, Any] = {"last": last, "versions": [d for d in datasets if d.state == Done]}
-    if last and not last.is_over:
-        return values
-    if values["versions"]:
-        return values | {
-            "sizes": None,
-            "form": ReleaseForm(None),
-            "withdrawn": withdrawn_since(values["versions"][-1]),
-        }
-    counts = counts_of(round)
-    verified, others = counts.labels(True), counts.labels(False)
-    labels = sorted((verified + others).items())
-    sizes = suggested_sizes(counts)
-    return values | {
-        "sizes": sizes,
-        "form": ReleaseForm(sizes),
-        "authors": counts.authors,
-        "labels": [(label, verified[label], others[label]) for label, _ in labels],
-        "programs": releasable(round).filter(by_program=True).count(),
-    }
-
-
-def _asked(request: HttpRequest, round: Round, form: ReleaseForm) -> bool:
+def _is_asked(request: HttpRequest, round: Round, page: ReleasePage) -> bool:
+    """Ask for the release; False: it was refused, and the form says why."""
     url = reverse("evaluation:datasets", args=[round.task.code, round.number])
-    options = form.options(request.build_absolute_uri(url))
-    with as_form_error(form):
+    options = page.options(request.build_absolute_uri(url))
+    with as_form_error(page.form):
         request_release(round=round, options=options, actor=person(request))
-    return not form.errors
+    return not page.form.errors
+
+
+@require_http_methods(["GET", "POST"])
+def undo(request: HttpRequest, code: str, number: int) -> HttpResponse:
+    """Ask whether a release that nobody has used shall be undone, then do it; for owners."""
+    task = find_task(request, code, can_own)
+    round = get_object_or_404(Round.objects.select_related("task"), task=task, number=number)
+    if request.method == "POST":
+        with as_message(request):
+            undo_release(round=round, actor=person(request))
+            said = _("The release of round %(number)d was undone. The round is closed.")
+            messages.success(request, said % {"number": number})
+        return redirect("evaluation:release", code=code, number=number)
+    first = round.datasets.filter(state=Done).order_by("version").first()
+    if first is None:
+        return redirect("evaluation:release", code=code, number=number)
+    reasons = [_(PREVENTS[reason]) for reason in preventing(first)]
+    values = {"task": task, "round": round, "dataset": first, "reasons": reasons}
+    return render(request, "evaluation/release_undo.html", values)
 
 
 @login_not_required
@@ -155,7 +155,10 @@ def dataset_file(
 ) -> FileResponse:
     """One file of a version, as it was written."""
     file = find_dataset_file(request, code, number, version, name)
-    return FileResponse(opened(file), as_attachment=True, filename=name)
+    stored = opened(file)
+    if request.method == "GET" and not note_download(file.dataset):
+        raise Http404
+    return FileResponse(stored, as_attachment=True, filename=name)
 
 
 @require_safe

@@ -18,6 +18,7 @@ from dynabench.lib.errors import Refused
 from dynabench.lib.storage.disk import scratch
 from evaluation.contract import SetRow
 from evaluation.models import Dataset, EvaluationSet, EvaluationSetVersion
+from evaluation.releases.undo_services import note_download
 from evaluation.sets.selectors import latest_version, open_versions
 from evaluation.sets.writing import Written, write_set
 from tasks.models import Task
@@ -100,12 +101,21 @@ def note_exposed(version: EvaluationSetVersion, actor: User | None = None) -> No
             log(actor, "evaluation_set.exposed", version)
 
 
+def note_taken(version: EvaluationSetVersion, actor: User | None = None) -> bool:
+    """Note that somebody takes inputs of a version, and so a part of the release that it is of.
+
+    False where that release was undone since the version was read.
+    """
+    note_exposed(version, actor)
+    return version.dataset is None or note_download(version.dataset)
+
+
 def note_shown(task: Task, count: int) -> None:
     """Note that so many of the first examples that may leave did: see `note_exposed`."""
     for version in open_versions(task):
         if count <= 0:
             return
-        note_exposed(version)
+        note_taken(version)
         count -= version.size
 
 

@@ -23,7 +23,7 @@ from dynabench.lib.refusals import as_message
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.sets.forms import LARGEST, AboutForm, FileForm, NewSetForm, VersionForm
 from evaluation.sets.selectors import input_lines, open_versions
-from evaluation.sets.services import ABOUT, change_set, note_exposed
+from evaluation.sets.services import ABOUT, change_set, note_taken
 from evaluation.sets.shown_scores import shown_of
 from evaluation.sets.source_services import take_round
 from tasks.access import find_edited, find_task
@@ -135,7 +135,8 @@ def version_inputs(request: HttpRequest, code: str, name: str, version: int) -> 
     if not one.may_leave:
         raise Http404
     found = get_object_or_404(one.versions.select_related("dataset"), version=version)
-    note_exposed(found, user)
+    if not note_taken(found, user):
+        raise Http404
     name = f"{code}-{name}-v{version}-inputs.jsonl.gz"
     return FileResponse(found.inputs.open("rb"), as_attachment=True, filename=name)
 
@@ -146,7 +147,8 @@ def open_inputs(request: HttpRequest, code: str, pk: int) -> StreamingHttpRespon
     """The inputs that a predictions file answers, as models read them."""
     task = find_task(request, code, can_take)
     version = get_object_or_404(open_versions(task), pk=pk)
-    note_exposed(version)
+    if not note_taken(version):
+        raise Http404
     name = f"{code}-{version.evaluation_set.name}-v{version.version}.jsonl"
     return lines(input_lines(version), name)
 

@@ -107,6 +107,14 @@ def _move(
     return locked
 
 
+def take_back_release(*, round: Round, actor: User | None) -> Round:
+    """Move a released round back to closed. Its caller holds the round and deletes the release."""
+    round.state = State.CLOSED
+    round.save(update_fields=["state"])
+    log(actor, "round.release_undone", round)
+    return round
+
+
 def close_if_due(*, round: Round) -> Round:
     """Close an open round whose end has come or whose budget is reached; returns it as it is then.
 

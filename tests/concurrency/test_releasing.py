@@ -12,6 +12,8 @@ from evaluation.jobs import build_dataset
 from evaluation.models import Dataset
 from evaluation.releases.build import Options
 from evaluation.releases.services import ReleaseRefused, request_release
+from evaluation.releases.undo_services import UndoRefused, note_download, undo_release
+from evaluation.training.services import TrainingRefused, request_training
 from tasks.models import Round
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from tests.support.races import races, wait_for
@@ -88,3 +90,68 @@ def test_nothing_is_decided_in_a_round_that_is_released_meanwhile(example):
             wait_for(1)
         assert [left.code for left in done.result().left] == ["released"]
     assert not OwnerDecision.objects.exists()
+
+
+def test_a_release_is_downloaded_or_undone_and_never_both(example, at_once):
+    """Lock: the dataset; without it an undone release has been downloaded."""
+
+    def act(n):
+        try:
+            if n:
+                return note_download(Dataset.objects.get())
+            undo_release(round=example.round, actor=None)
+        except (UndoRefused, Dataset.DoesNotExist):
+            return False
+        return True
+
+    for _ in REPEATS:
+        Round.objects.update(state="closed")
+        dataset = asked_release(example.round, rung=False)
+        build_dataset(dataset.pk)
+        is_undone, *were_downloaded = at_once(act, range(4))
+        assert is_undone is not any(were_downloaded)
+        assert Dataset.objects.exists() is not is_undone
+        assert Round.objects.get().state == ("closed" if is_undone else "released")
+        Dataset.objects.all().delete()
+
+
+def test_a_download_waits_for_an_undoing_and_finds_nothing(example):
+    """Lock: the dataset; a download that has read the row before must not send its file."""
+    Round.objects.update(state="closed")
+    build_dataset(asked_release(example.round, rung=False).pk)
+    known = Dataset.objects.get()
+
+    def download():
+        try:
+            return note_download(known)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            undo_release(round=example.round, actor=None)
+            noted = pool.submit(download)
+            wait_for(1)
+        assert not noted.result()
+
+
+def test_no_training_is_asked_for_of_a_release_that_is_undone(example):
+    """Lock: the task; without it a training takes the release that goes."""
+    Round.objects.update(state="closed")
+    build_dataset(asked_release(example.round, rung=False).pk)
+
+    def train():
+        try:
+            weights = {"round1": 1.0}
+            return request_training(task=example.round.task, actor=None, weights=weights)
+        except TrainingRefused:
+            return None
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            undo_release(round=example.round, actor=None)
+            asked = pool.submit(train)
+            wait_for(1)
+        assert asked.result() is None

@@ -10,9 +10,10 @@ from dynabench.lib.refusals import as_command_error
 from evaluation.models import Dataset
 from evaluation.queue.leases import claim
 from evaluation.releases.build import Options, make
-from evaluation.releases.rows import counts_of
-from evaluation.releases.services import request_release, suggested_sizes
+from evaluation.releases.census import REASONS, census_of
+from evaluation.releases.services import check_sizes, request_release, suggested_sizes
 from evaluation.releases.splits import HELD, PROGRAM, SPLITS
+from evaluation.releases.undo_services import undo_release
 from tasks.management.named import round_of, task_of
 
 
@@ -34,16 +35,36 @@ class Command(BaseCommand):
         parser.add_argument(
             "--hold-back", action="store_true", help="publish a fifth of what is confirmed later"
         )
+        instead = parser.add_mutually_exclusive_group()
+        instead.add_argument(
+            "--preview", action="store_true", help="only say what it would hold and leave out"
+        )
+        instead.add_argument(
+            "--undo", action="store_true", help="undo the release, if nobody has used it"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         round = round_of(task_of(options["code"]), options["number"])
+        if options["undo"]:
+            with as_command_error():
+                undo_release(round=round, actor=None)
+            self.stdout.write(f"The release of {round} was undone.")
+            return
         names = ("train", "seed", "license", "description", "private_test", "hold_back")
-        sizes = suggested_sizes(counts_of(round))
+        census = census_of(round)
+        sizes = suggested_sizes(census.counts)
         wanted = Options(
             dev=sizes.dev if options["dev"] is None else options["dev"],
             test=sizes.test if options["test"] is None else options["test"],
             **{name: options[name] for name in names},
         )
+        if options["preview"]:
+            with as_command_error():
+                shown = check_sizes(census, wanted)
+            self.stdout.write(", ".join(f"{split} {n}" for split, n in shown.rows.items()))
+            for name, n in shown.left_out.items():
+                self.stdout.write(f"left out, {n}: {REASONS[name]}")
+            return
         with as_command_error(), transaction.atomic():  # claimed before a worker can see it
             asked = request_release(round=round, options=wanted, actor=None)
             dataset = claim(Dataset, asked.pk)

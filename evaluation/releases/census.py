@@ -1,0 +1,57 @@
+"""Counts the examples of a round for a release: those that it takes, and why it takes no others."""
+
+from django.db.models import Case, CharField, Count, Q, Value, When
+from django.utils.translation import gettext_noop
+
+from annotation.models import Example
+from evaluation.releases.forecast import Census
+from evaluation.releases.rows import RELEASABLE, counts_of, releasable
+from evaluation.releases.splits import AUTHOR, SIZE
+from tasks.models import Round
+from validation.models import Consensus, Verdict
+
+State = Consensus.State
+WITHDRAWN, SENT_BACK, FLAGGED, UNCLEAR, REFUTED, NO_CONSENSUS, UNDECIDED, ASKED = (
+    *("withdrawn", "sent_back", "flagged", "unclear", "refuted"),
+    *("no_consensus", "undecided", "asked"),
+)
+REASONS = {
+    AUTHOR: gettext_noop("Same author: no room in the split that their author is in"),
+    SIZE: gettext_noop("Above the number of rows chosen for train"),
+    UNDECIDED: gettext_noop("Undecided: they need more votes"),
+    NO_CONSENSUS: gettext_noop("No agreement among the judges"),
+    REFUTED: gettext_noop("Refuted: judges disagree with the author"),
+    FLAGGED: gettext_noop("Flagged"),
+    UNCLEAR: gettext_noop("Judges could not tell"),
+    SENT_BACK: gettext_noop("Sent back to their authors"),
+    ASKED: gettext_noop("Their authors have not said whether the model was wrong"),
+    WITHDRAWN: gettext_noop("Withdrawn"),
+}
+"""Why an example is in no split, in words, in the order in which pages list them."""
+_DECIDED = Q(consensus__state=State.DECIDED)
+REASON = Case(
+    When(retracted_at__isnull=False, then=Value(WITHDRAWN)),
+    When(RELEASABLE, then=Value("")),
+    When(consensus__is_sent_back=True, then=Value(SENT_BACK)),
+    When(_DECIDED, consensus__verdict=Verdict.FLAGGED, then=Value(FLAGGED)),
+    When(_DECIDED, consensus__verdict=Verdict.CANNOT_TELL, then=Value(UNCLEAR)),
+    When(_DECIDED, then=Value(REFUTED)),
+    When(consensus__state=State.NO_CONSENSUS, then=Value(NO_CONSENSUS)),
+    When(consensus__isnull=True, outcome=Example.Outcome.UNDECIDED, then=Value(ASKED)),
+    default=Value(UNDECIDED),
+    output_field=CharField(),
+)
+
+
+def census_of(round: Round) -> Census:
+    """Count every example of a round once: as a row by its author, or by why it is none.
+
+    Three queries.
+    """
+    rows = Example.objects.filter(round=round).annotate(reason=REASON).exclude(reason="")
+    reasons = dict(rows.order_by().values_list("reason").annotate(Count("pk")))
+    return Census(
+        counts_of(round),
+        releasable(round).filter(by_program=True).count(),
+        {reason: reasons[reason] for reason in REASONS if reason in reasons},
+    )

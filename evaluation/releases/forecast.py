@@ -1,0 +1,121 @@
+"""What a release holds and leaves out, by split and reason; pure.
+
+The owner's page shows it before the release, and the release itself goes by it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, product
+from typing import NamedTuple
+
+from evaluation.releases.splits import HELD, PROGRAM, SPLITS, Counts, Plan, Sizes, make_plan
+
+FEW_AUTHORS = 30
+"""Of so few the rows of one or two together are tried as sizes, as nothing else fits them."""
+TRIED = 6
+"""So many sizes of a split are tried."""
+TOLERATED = 0.1
+"""For dev and test a round may lose this share (0-1) of its rows."""
+
+
+@dataclass(frozen=True)
+class Census:
+    """The examples of a round: those that a release takes, and why it takes no others."""
+
+    counts: Counts
+    """Rows by people."""
+    programs: int = 0
+    """Rows by programs."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """Examples that no release takes, by reason."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a release of certain sizes holds and leaves out."""
+
+    plan: Plan
+    rows: Mapping[str, int]
+    """By split; program and held only where they have rows."""
+    lost: Mapping[str, int]
+    """Rows without a place in these splits, by reason; other sizes might keep them."""
+    left_out: Mapping[str, int]
+    """Every example that is not in the release, by reason."""
+
+    @property
+    def total(self) -> int:
+        """The rows of all splits."""
+        return sum(self.rows.values())
+
+
+def forecast(census: Census, sizes: Sizes, *, seed: int) -> Forecast:
+    """Return what a release of these sizes is; the same census, sizes and seed give the same."""
+    plan = make_plan(census.counts, sizes, seed=seed)
+    got = plan.sizes
+    rows = {split: getattr(got, split) or 0 for split in SPLITS}
+    others = {PROGRAM: census.programs, HELD: got.held}
+    rows |= {split: n for split, n in others.items() if n}
+    lost = {reason: n for reason, n in plan.left_out(census.counts).items() if n}
+    return Forecast(plan, rows, lost, {**lost, **census.left_out})
+
+
+def proposals(counts: Counts, *, seed: int = 0) -> list[Sizes]:
+    """Return sizes that lose few rows: with dev and test, with test only, with train only.
+
+    The first is the most complete of them that loses no more than TOLERATED; the others follow,
+    those that lose the fewest first. Empty without rows.
+    """
+    rows = counts.total
+    if not rows:
+        return []
+    tenth = max(1, rows // 10)
+    tried = _sizes_to_try(counts, tenth)
+    pairs = product(tried, tried) if _has_few_authors(counts) else zip(tried, tried, strict=True)
+    choices = [
+        [Sizes(None, dev, test) for dev, test in pairs],
+        [Sizes(None, 0, test) for test in tried],
+        [Sizes(None, 0, 0)],
+    ]
+    found = [one for sizes in choices if (one := _best(counts, sizes, tenth, seed))]
+    first = next(one for one in found if one.lost <= TOLERATED * rows)
+    others = sorted((one for one in found if one is not first), key=lambda one: one.lost)
+    return [first.sizes, *(one.sizes for one in others)]
+
+
+class _Tried(NamedTuple):
+    lost: int
+    sizes: Sizes
+
+
+def _has_few_authors(counts: Counts) -> bool:
+    return len(counts.verified) <= FEW_AUTHORS
+
+
+def _sizes_to_try(counts: Counts, tenth: int) -> Sequence[int]:
+    """A tenth of the rows and less; of few authors also what one or two of them have confirmed."""
+    if not _has_few_authors(counts):
+        return sorted({max(1, tenth // part) for part in (1, 2, 4, 8, 16)}, reverse=True)
+    of_author = [rows.total() for author, rows in counts.verified.items() if author is not None]
+    pairs = (one + other for one, other in combinations(of_author, 2))
+    sizes = sorted({tenth, *of_author, *pairs}, key=lambda size: (abs(size - tenth), size))
+    return sizes[:TRIED]
+
+
+def _best(counts: Counts, tried: Iterable[Sizes], tenth: int, seed: int) -> _Tried | None:
+    """The sizes that lose the fewest rows; of many authors the first ones that are tolerated.
+
+    None where none of them can be had with enough rows left for train.
+    """
+    possible = []
+    for sizes in tried:
+        plan = make_plan(counts, sizes, seed=seed)
+        is_met = (plan.sizes.dev, plan.sizes.test) == (sizes.dev, sizes.test)
+        if not is_met or (plan.sizes.train or 0) < max(sizes.dev, sizes.test):
+            continue
+        lost = sum(plan.left_out(counts).values())
+        is_tolerated = lost <= TOLERATED * counts.total
+        if is_tolerated and not _has_few_authors(counts):
+            return _Tried(lost, sizes)
+        distance = abs(sizes.dev - tenth) + abs(sizes.test - tenth)
+        possible.append((not is_tolerated, lost, distance, _Tried(lost, sizes)))
+    return min(possible)[-1] if possible else None

@@ -1,0 +1,137 @@
+"""What the page on which an owner releases a round shows: versions, or a form and a preview."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from dynabench.lib.refusals import as_form_error
+from evaluation.models import Dataset
+from evaluation.releases.build import Options
+from evaluation.releases.census import REASONS, census_of
+from evaluation.releases.forecast import Census, Forecast, forecast, proposals
+from evaluation.releases.forms import ReleaseForm
+from evaluation.releases.services import check_sizes, withdrawn_since
+from evaluation.releases.splits import HELD, PROGRAM, SPLITS, Sizes
+from tasks.models import Round
+
+ROWS = "rows"
+"""The name of the button that releases; its value says how many rows of which split it said."""
+SIZES = "sizes"
+"""The name of the buttons that take a proposal; their value is dev and test."""
+
+
+class ReleasePage:
+    """The form of a round that is not being released now, and what was sent to it.
+
+    versions: the finished ones, oldest first. data: what was posted. The button that releases says
+    how many rows, and confirms them.
+    """
+
+    def __init__(
+        self, round: Round, versions: Sequence[Dataset], data: Mapping[str, Any] | None = None
+    ) -> None:
+        self._round, self._versions = round, versions
+        self._sent = dict(data.items()) if data is not None else None
+        if self._sent and SIZES in self._sent:
+            dev, _dash, test = self._sent[SIZES].partition("-")
+            self._sent |= {"train": "", "dev": dev, "test": test}
+        self.form = ReleaseForm(self._suggested, self._sent)
+        if self._sent is not None and self.form.is_valid() and not self._versions:
+            with as_form_error(self.form):
+                check_sizes(self._census, self.form.options(""))
+
+    @cached_property
+    def _census(self) -> Census:
+        return census_of(self._round)
+
+    @cached_property
+    def _proposals(self) -> list[Sizes]:
+        return proposals(self._census.counts)
+
+    @property
+    def _suggested(self) -> Sizes | None:
+        if self._versions:
+            return None
+        return next(iter(self._proposals), Sizes(None, 0, 0))
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether a release was asked for, by a form without errors."""
+        is_sent = self._sent is not None and not self._sent.keys() & {SIZES, "preview"}
+        return is_sent and not self.form.errors
+
+    def options(self, url: str) -> Options:
+        """What the release is to be. url: of the public page."""
+        options, said = self.form.options(url), (self._sent or {}).get(ROWS)
+        return replace(options, confirmed=_read_rows(said)) if said else options
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What the template shows."""
+        values: dict[str, Any] = {"form": self.form, "versions": self._versions}
+        if not self._versions:
+            return values | self._preview()
+        newest = self._versions[-1]
+        return values | {
+            "withdrawn": withdrawn_since(newest),
+            "may_be_undone": len(self._versions) == 1 and newest.downloaded_at is None,
+            "left_out": in_words(newest.numbers.get("reasons", {})),
+        }
+
+    def _preview(self) -> dict[str, Any]:
+        census = self._census
+        shown = forecast(census, self._sizes_now(), seed=self._seed_now())
+        choices = [(sizes, forecast(census, sizes, seed=0)) for sizes in self._proposals]
+        verified, others = census.counts.labels(True), census.counts.labels(False)
+        labels = sorted((verified + others).items())
+        return {
+            "preview": shown,
+            "rows": rows_in_words(shown),
+            "confirms": _write_rows(shown.rows),
+            "left_out": in_words(shown.left_out),
+            "choices": [
+                {"sizes": sizes, "rows": one.rows, "lost": sum(one.lost.values())}
+                for sizes, one in choices
+            ],
+            "authors": census.counts.authors,
+            "is_over": self._round.state in (Round.State.CLOSED, Round.State.RELEASED),
+            "labels": [(label, verified[label], others[label]) for label, _ in labels],
+        }
+
+    def _sizes_now(self) -> Sizes:
+        """The sizes in the form, if they are numbers; else the suggested ones."""
+        is_read = not {"train", "dev", "test", "seed"} & self.form.errors.keys()
+        if self._sent is not None and is_read:
+            return self.form.options("").sizes(self._census.counts)
+        return self._suggested or Sizes(None, 0, 0)
+
+    def _seed_now(self) -> int:
+        return self.form.cleaned_data.get("seed", 0) if self._sent is not None else 0
+
+
+def in_words(left_out: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Why examples are left out, in words, with how many."""
+    return [(_(words), left_out[name]) for name, words in REASONS.items() if left_out.get(name)]
+
+
+def rows_in_words(shown: Forecast) -> list[tuple[str, int]]:
+    """The splits of a release by their names, with their rows."""
+    names = {HELD: _("held back"), PROGRAM: _("program (written by programs)")}
+    return [
+        (names.get(split, split), shown.rows[split])
+        for split in (*SPLITS, PROGRAM, HELD)
+        if split in shown.rows
+    ]
+
+
+def _write_rows(rows: Mapping[str, int]) -> str:
+    return ",".join(f"{split}:{n}" for split, n in rows.items())
+
+
+def _read_rows(text: str) -> dict[str, int]:
+    """What `_write_rows` wrote; anything else confirms nothing that there is."""
+    pairs = (part.partition(":") for part in text.split(","))
+    return {split: int(n) for split, _, n in pairs if n.isdecimal()}

@@ -1,0 +1,158 @@
+"""Undoing a release that nobody has used yet, and noting its first download."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from functools import partial
+
+from django.core.files.storage import default_storage
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
+
+from dynabench.accounts.models import User
+from dynabench.accounts.services import log
+from dynabench.lib.errors import Refused
+from evaluation.models import (
+    Dataset,
+    EvaluationRun,
+    EvaluationSet,
+    EvaluationSetVersion,
+    Submission,
+    TrainingRun,
+)
+from tasks.models import Round, Task
+from tasks.rounds.states import take_back_release
+
+State = Dataset.State
+PREVENTS = {
+    "version": gettext_noop("A later version was made. It replaces withdrawn examples."),
+    "downloaded": gettext_noop("A file of it was downloaded."),
+    "trained": gettext_noop("A model was trained on it, or shows its rows in a prompt."),
+    "evaluated": gettext_noop("A submitted model was evaluated on it."),
+    "opened": gettext_noop("A later round was opened after it."),
+}
+"""What makes a release final, in words."""
+
+
+class UndoRefused(Refused):
+    """A release is final; the message says what prevents its undoing."""
+
+    code = "final"
+
+
+def note_download(dataset: Dataset) -> bool:
+    """Note that a part of a release leaves; False: the release was undone since it was read.
+
+    Call it before the first byte is sent. No lock: an update of the row, which waits for
+    `undo_release` and then finds none.
+    """
+    if dataset.downloaded_at is not None:
+        return True
+    rows = Dataset.objects.filter(pk=dataset.pk, state=State.DONE)
+    noted = rows.filter(downloaded_at=None).update(downloaded_at=timezone.now())
+    return bool(noted) or rows.exists()
+
+
+def preventing(dataset: Dataset) -> list[str]:
+    """What makes the release of this version final, as keys of PREVENTS; empty: it can be undone.
+
+    Seven queries at most.
+    """
+    return list(_preventing(dataset))
+
+
+def _preventing(dataset: Dataset) -> Iterator[str]:
+    round, released_at = dataset.round, dataset.finished_at
+    failed = (State.FAILED, State.LOST, State.CANCELLED)
+    if round.datasets.exclude(pk=dataset.pk).exclude(state__in=failed).exists():
+        yield "version"
+    if dataset.downloaded_at is not None:
+        yield "downloaded"
+    if _is_trained_on(dataset) or _is_submitted(dataset, released_at):
+        yield "trained"
+    if _is_evaluated(dataset):
+        yield "evaluated"
+    later = Round.objects.filter(task=round.task_id, number__gt=round.number)
+    if later.filter(opened_at__gte=released_at).exists():
+        yield "opened"
+
+
+def _is_trained_on(dataset: Dataset) -> bool:
+    used = (State.QUEUED, State.RUNNING, State.DONE)
+    runs = TrainingRun.objects.filter(task=dataset.round.task_id, state__in=used)
+    wanted = runs.values_list("options", flat=True)
+    return any(dataset.pk in options["datasets"] for options in wanted)
+
+
+def _is_submitted(dataset: Dataset, released_at: datetime | None) -> bool:
+    """Whether somebody has submitted rows, or a prompt with rows, of the release."""
+    since = Submission.objects.filter(task=dataset.round.task_id, queued_at__gte=released_at)
+    if since.filter(kind=Submission.Kind.ROWS).exists():
+        return True
+    shots = since.exclude(chat={}).values_list("chat", flat=True)
+    items = [item for chat in shots for item in chat.get("shot_items", ())]
+    return dataset.items.filter(pk__in=items).exists()
+
+
+def _versions(dataset: Dataset) -> QuerySet[EvaluationSetVersion]:
+    """The versions of evaluation sets that its test split and what it holds back became."""
+    held = Q(evaluation_set__held_of=dataset.round_id)
+    return EvaluationSetVersion.objects.filter(Q(dataset=dataset) | held)
+
+
+def _is_evaluated(dataset: Dataset) -> bool:
+    """Whether a model that somebody submitted has been run on it, or answers to it were sent.
+
+    The site's own runs of targets, and runs that have not begun, can be taken back.
+    """
+    versions = _versions(dataset).values("pk")
+    theirs = EvaluationRun.objects.filter(version__in=versions)
+    theirs = theirs.exclude(state=State.QUEUED).exclude(submission__kind=Submission.Kind.TARGET)
+    return theirs.exists() or Submission.objects.filter(evaluation_set__in=versions).exists()
+
+
+@transaction.atomic
+def undo_release(*, round: Round, actor: User | None) -> Round:
+    """Take back the release of a round that nobody has used: it is closed again, and judged.
+
+    Its rows and files go, and so do the sets that were made of them. Locks the task, so that no
+    training begins, its rounds, so that none opens, and the dataset, so that nobody downloads it.
+    Raises UndoRefused, which names all that prevents it.
+    """
+    Task.objects.select_for_update(of=("self",), no_key=True).get(pk=round.task_id)
+    rounds = Round.objects.filter(task=round.task_id).order_by("pk")
+    locked = {one.pk: one for one in rounds.select_for_update(of=("self",))}[round.pk]
+    versions = locked.datasets.order_by("version").select_related("round__task")
+    dataset = versions.select_for_update(of=("self",)).filter(state=State.DONE).first()
+    if dataset is None:
+        raise UndoRefused(gettext("This round has no release that could be undone."))
+    if reasons := preventing(dataset):
+        words = " ".join(gettext(PREVENTS[reason]) for reason in reasons)
+        raise UndoRefused(gettext("This release is final. %(reasons)s") % {"reasons": words})
+    names = [str(file.file.name) for file in dataset.files.all()] + _delete_sets(dataset)
+    log(actor, "dataset.undone", dataset, rows=dataset.numbers.get("rows"))
+    locked.datasets.all().delete()
+    transaction.on_commit(partial(_delete_files, names))
+    return take_back_release(round=locked, actor=actor)
+
+
+def _delete_sets(dataset: Dataset) -> list[str]:
+    """Delete the sets' versions with the site's own runs; returns the names of their files.
+
+    The round's set is secret again, as it was before.
+    """
+    versions = list(_versions(dataset))
+    EvaluationRun.objects.filter(version__in=versions).delete()
+    names = [str(file.name) for one in versions for file in (one.inputs, one.gold)]
+    EvaluationSetVersion.objects.filter(pk__in=[one.pk for one in versions]).delete()
+    EvaluationSet.objects.filter(held_of=dataset.round_id).delete()
+    EvaluationSet.objects.filter(round=dataset.round_id).update(
+        may_leave=False, answers_public=False
+    )
+    return names
+
+
+def _delete_files(names: list[str]) -> None:
+    for name in names:
+        default_storage.delete(name)
