@@ -7,6 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
+from django.contrib.staticfiles.storage import ManifestFilesMixin, staticfiles_storage
 from django.core.handlers.wsgi import WSGIRequest
 from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -15,7 +16,7 @@ from django.utils.translation import gettext as _
 from dynabench.lib.errors import Unavailable
 from dynabench.lib.outages import unavailable
 from dynabench.lib.versions import version
-from evaluation.operations.health import check_schema, parts
+from evaluation.operations.health import check_schema, check_static_files, parts
 
 KEPT_SECONDS = 1.0
 _asking = threading.Lock()
@@ -31,20 +32,30 @@ def healthz(request: HttpRequest) -> HttpResponse:
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
-def once_migrated(application: Application) -> Application:
-    """The application, which answers nobody before `manage.py migrate` has run for its version.
+def once_ready(make: Callable[[], Application]) -> Application:
+    """Return the application that `make` builds, closed until its version is set up.
 
-    Until then it would fail, or store what is half there: everything gets 503 at once, `/healthz/`
-    with the reason, so that a proxy goes on sending people to the former version beside it. It
-    opens by itself, and never asks again.
+    Before `manage.py migrate` it would fail, or store what is half there, and each page would fail
+    before `collectstatic`. Everything gets 503 at once, `/healthz/` with the reason, so that a
+    proxy goes on sending people to the former version beside it. It opens by itself, and never asks
+    again. What it built while it was closed knows no static files, so it is built once more.
     """
-    is_open = False
+    application, is_open, was_closed = make(), False, False
+    opening = threading.Lock()
 
     def served(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        nonlocal is_open
+        nonlocal application, is_open, was_closed
         reason = "" if is_open else _what_lacks()
-        is_open = is_open or reason == ""
-        if not reason or environ["PATH_INFO"].startswith(settings.STATIC_URL):
+        if reason == "" and not is_open:
+            with opening:
+                if was_closed and not is_open:
+                    _read_static_names()
+                    application = make()
+                is_open = True
+        if not reason:
+            return application(environ, start_response)
+        was_closed = True
+        if environ["PATH_INFO"].startswith(settings.STATIC_URL):
             return application(environ, start_response)
         response = _closed(WSGIRequest(environ), reason)
         start_response(f"503 {response.reason_phrase}", list(response.items()))
@@ -53,13 +64,20 @@ def once_migrated(application: Application) -> Application:
     return served
 
 
+def _read_static_names() -> None:
+    """Have this process name static files as they are collected now."""
+    storage: Any = staticfiles_storage
+    if isinstance(storage, ManifestFilesMixin):
+        storage.hashed_files, storage.manifest_hash = storage.load_manifest()
+
+
 def _what_lacks() -> str | None:
     """A sentence; empty: nothing; None: the database does not answer, which is told elsewhere."""
     try:
-        found = check_schema()
+        found = [check_schema(), check_static_files()]
     except (DatabaseError, InterfaceError):
         return None
-    return "" if found.state == "ok" else found.message
+    return " ".join(one.message for one in found if one.state != "ok")
 
 
 def _closed(request: HttpRequest, reason: str) -> HttpResponse:

@@ -3,8 +3,9 @@
 import gc
 import os
 
+import django
 from django.conf import settings
-from django.core.wsgi import get_wsgi_application
+from django.core.handlers.wsgi import WSGIHandler
 from gunicorn.errors import AppImportError
 
 from dynabench.env import EnvError
@@ -24,10 +25,10 @@ if has_metrics:
     count_together(settings.HOME / "metrics")
 if settings.HAS_TRACES:
     start_tracing()
-served = get_wsgi_application()  # the apps first: what follows reads models
-from dynabench.health import once_migrated  # noqa: E402
+django.setup(set_prefix=False)  # the apps first: what follows reads models
+from dynabench.health import once_ready  # noqa: E402
 
-application = with_room(once_migrated(served))
+application = with_room(once_ready(WSGIHandler))
 # What is loaded stays, and a request makes some ten thousand objects that go with it: look for
 # cycles rarely, and not among what stays.
 gc.freeze()

@@ -63,6 +63,7 @@ def findings() -> Iterator[Finding]:
         database = check_migrations()
     yield database
     yield health.check_cache()
+    yield check_static_files()
     yield from outside.asked_by_settings()
     if database.state != "bad":
         yield from check_connections()
@@ -103,6 +104,14 @@ def newer_migrations(executor: MigrationExecutor) -> list[str]:
         for app, name in executor.loader.applied_migrations
         if (app, name) not in known and app in newest and name > newest[app]
     )
+
+
+def check_static_files() -> Finding:
+    """As before each page is served; a machine without web processes collects none."""
+    found = health.check_static_files()
+    if found.state == "bad" and not Path(settings.STATIC_ROOT).exists():
+        return found._replace(state="note", message=f"{found.message} Only web processes need it.")
+    return found
 
 
 def check_connections() -> Iterator[Finding]:

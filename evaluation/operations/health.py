@@ -8,8 +8,9 @@ from typing import Any, Literal, NamedTuple
 
 from django.apps import apps
 from django.conf import settings
+from django.contrib.staticfiles.storage import ManifestFilesMixin
 from django.core.cache import cache
-from django.core.files.storage import default_storage
+from django.core.files.storage import default_storage, storages
 from django.db import DatabaseError, InterfaceError, connection
 from django.db.migrations.recorder import MigrationRecorder
 
@@ -24,6 +25,7 @@ State = Literal["ok", "note", "bad"]  # note: nothing is broken, but somebody sh
 STUCK = timedelta(minutes=5)
 MODEL_SERVER_SECONDS = 2.0
 TRIAL_BYTES = 2**20
+SHOWN = 3
 
 
 class Finding(NamedTuple):
@@ -56,6 +58,25 @@ def check_schema() -> Finding:
         names = ", ".join(" ".join(one) for one in missing)
         return Finding("schema", "bad", f"Run manage.py migrate: {names}.")
     return Finding("schema", "ok", "all migrations applied")
+
+
+def check_static_files() -> Finding:
+    """The collected static files are those of this version or a later one: each of ours has a name.
+
+    A page that names a missing one fails. With DEBUG they are served from their sources.
+    """
+    # A storage of its own, which reads the list as it is now and not as this process read it.
+    storage = storages.create_storage(settings.STORAGES["staticfiles"])
+    if not isinstance(storage, ManifestFilesMixin):
+        return Finding("static files", "ok", "served from their sources")
+    collected = storage.hashed_files
+    sources = settings.BASE_DIR / "static"
+    names = (path.relative_to(sources) for path in sources.glob("**/*") if path.is_file())
+    missing = sorted(name.as_posix() for name in names if name.as_posix() not in collected)
+    if missing:
+        shown = ", ".join(missing[:SHOWN])
+        return Finding("static files", "bad", f"Run manage.py collectstatic: {shown} is missing.")
+    return Finding("static files", "ok", f"{len(collected)} are collected")
 
 
 def check_cache() -> Finding:

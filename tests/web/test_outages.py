@@ -9,6 +9,7 @@ from threading import Thread
 
 import pytest
 from django.contrib.sessions.backends.db import SessionStore
+from django.contrib.staticfiles.storage import ManifestStaticFilesStorage, staticfiles_storage
 from django.db import InterfaceError, OperationalError, ProgrammingError, connection
 from django.db.migrations.recorder import MigrationRecorder
 
@@ -23,7 +24,7 @@ from dynabench.lib.outages import (
     outage_of,
     unavailable,
 )
-from evaluation.operations import health
+from evaluation.operations import doctor, health
 from tests.support.factories import RoundFactory, scripted_target
 from tests.web.conftest import HTMX
 
@@ -151,7 +152,7 @@ def test_new_code_answers_nobody_before_its_migrations_and_then_opens_by_itself(
         body = served(rf.get(path, **headers).environ, lambda status, _: told.append(status))
         return (told or ["passed"])[0][:3], b"".join(body).decode()
 
-    served = views.once_migrated(lambda environ, _: [b"the site"])
+    served = views.once_ready(lambda: lambda environ, _: [b"the site"])
     with monkeypatch.context() as away:
         away.setattr(views, "check_schema", fails)
         assert get("/")[1] == "the site"  # which names the database
@@ -171,6 +172,43 @@ def test_new_code_answers_nobody_before_its_migrations_and_then_opens_by_itself(
     assert get("/")[1] == "the site"
     with django_assert_num_queries(0):
         assert get("/")[1] == "the site"
+
+
+def test_new_code_answers_nobody_before_its_static_files_are_collected(settings, tmp_path, rf):
+    """It then knows their names, although it began with the list of the former version."""
+    font, made = "fonts/inter-latin.woff2", []
+    settings.STATIC_ROOT = tmp_path
+    settings.STORAGES = settings.STORAGES | {
+        "staticfiles": {
+            "BACKEND": f"{ManifestStaticFilesStorage.__module__}.ManifestStaticFilesStorage"
+        }
+    }
+
+    def collect(names):
+        paths = {name: f"{name}.0123" for name in names}
+        text = json.dumps({"paths": paths, "version": "1.1", "hash": ""})
+        (tmp_path / "staticfiles.json").write_text(text)
+
+    def get(path):
+        told = []
+        body = served(rf.get(path).environ, lambda status, _: told.append(status))
+        return (told or ["passed"])[0][:3], b"".join(body).decode()
+
+    sources = settings.BASE_DIR / "static"
+    names = [str(path.relative_to(sources)) for path in sources.glob("**/*") if path.is_file()]
+    assert doctor.check_static_files().state == "bad"
+    collect(set(names) - {font})
+    served = views.once_ready(lambda: made.append(1) or (lambda environ, _: [b"the site"]))
+    with pytest.raises(ValueError, match=font):
+        staticfiles_storage.url(font)
+    status, body = get("/healthz/")
+    assert (status, font in json.loads(body)["reason"]) == ("503", True)
+    collect(names)
+    assert get("/") == ("pas", "the site")
+    assert len(made) == 2
+    assert staticfiles_storage.url(font).endswith(".0123")
+    (tmp_path / "staticfiles.json").unlink()
+    assert get("/") == ("pas", "the site")  # it never asks again
 
 
 def test_without_a_database_the_others_are_told(client, settings, monkeypatch):
