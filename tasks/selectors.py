@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Prefetch, Q, QuerySet, Sum, prefetch_related_objects
+from django.utils import timezone
 
 from dynabench.accounts.models import User
 from tasks.budgets import Used
@@ -15,16 +16,41 @@ WRITING_TIME = timedelta(minutes=15)
 PLANNED = (Round.State.DRAFT, Round.State.READY)
 
 
-def writers(round: Round, at: datetime) -> QuerySet[Any]:
+def writers(round: Round, at: datetime, since: datetime | None = None) -> QuerySet[Any]:
     """The assignments on which somebody was writing at that time, one for each person.
 
-    They are current, and were handed out, saved or sent within the 15 minutes before.
+    They are current, and were handed out, saved or sent within the 15 minutes before, and after
+    `since` where it is given.
     """
-    since = at - WRITING_TIME
+    since = max(at - WRITING_TIME, since or at - WRITING_TIME)
     active = (
         Q(assigned_at__gte=since) | Q(draft_saved_at__gte=since) | Q(attempt__asked_at__gte=since)
     )
     return round.assignment_set.filter(active, left_at__isnull=True).distinct()
+
+
+def grace_end(round: Round, now: datetime) -> datetime | None:
+    """Until when people may finish what they write, if the round closes now; None: nobody writes.
+
+    A round that was opened again gives those who have not written since no more time than the
+    earlier closing gave them. Two queries at most.
+    """
+    if writers(round, now, since=round.closed_at).exists():
+        return now + WRITING_TIME
+    if round.closed_at is not None and writers(round, now).exists():
+        return round.closed_at + WRITING_TIME
+    return None
+
+
+def still_writing(round: Round) -> int:
+    """How many people may still finish what they were writing when the round closed.
+
+    No query unless it has closed within the last minutes.
+    """
+    if not round.is_being_written:
+        return 0
+    at = round.closed_at or timezone.now()
+    return writers(round, at).count()
 
 
 def used(round: Round) -> Used:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import NamedTuple
 
 from django.db.models import Count, Sum
@@ -12,7 +13,7 @@ from django.utils.translation import gettext_noop, ngettext
 from tasks.budgets import Line, Used, lines
 from tasks.models import Context, Round, Task
 from tasks.rounds.states import NEXT_STATES
-from tasks.selectors import writers
+from tasks.selectors import grace_end, still_writing, writers
 from validation.judging.queue import round_numbers, waiting_examples
 from validation.models import Consensus
 
@@ -71,6 +72,8 @@ class Card:
     waiting: int
     contexts: int
     budget: Sequence[Line]
+    writing: int
+    """People who may still finish what they were writing when it closed."""
 
     @property
     def steps(self) -> list[Step]:
@@ -96,7 +99,10 @@ class Card:
 
 
 def cards(task: Task, number: int | None = None) -> list[Card]:
-    """The rounds of a task, the newest first, or the one with this number. Eight queries."""
+    """The rounds of a task, the newest first, or the one with this number.
+
+    Eight queries, and one for each round that has just closed.
+    """
     found = task.rounds.prefetch_related("round_targets__target", "parents").order_by("-number")
     rounds = list(found if number is None else found.filter(number=number))
     numbers, votes, waiting = round_numbers(*rounds), _votes(rounds), waiting_examples(rounds)
@@ -109,6 +115,7 @@ def cards(task: Task, number: int | None = None) -> list[Card]:
             waiting[round.pk],
             contexts.get(round.pk, 0),
             lines(round.budget, _used(numbers[round.pk], votes.get(round.pk, 0))),
+            still_writing(round),
         )
         for round in rounds
     ]
@@ -125,15 +132,19 @@ def _votes(rounds: Sequence[Round]) -> dict[int, int]:
 
 def closing(round: Round) -> str:
     """What closing the round now means, in words."""
-    people = writers(round, timezone.now()).count()
+    now = timezone.now()
+    until = grace_end(round, now)
     waiting = waiting_examples([round])[round.pk]
-    who = _("Nobody is writing now; it closes at once.")
-    if people:
+    who = _("Nobody is writing now. The round closes at once and can be released.")
+    if until:
+        people = writers(round, now).count()
         who = ngettext(
-            "%(number)d person is writing and keeps 15 minutes.",
-            "%(number)d people are writing; they keep 15 minutes.",
+            "%(number)d person is writing and may finish within %(minutes)d minutes. You can "
+            "release the round after that, or as soon as they have finished.",
+            "%(number)d people are writing and may finish within %(minutes)d minutes. You can "
+            "release the round after that, or as soon as they have finished.",
             people,
-        ) % {"number": people}
+        ) % {"number": people, "minutes": ceil((until - now).total_seconds() / 60)}
     judging = _("No item waits to be judged.")
     if waiting:
         judging = ngettext(

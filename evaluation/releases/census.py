@@ -1,11 +1,13 @@
 """Counts the examples of a round for a release: those that it takes, and why it takes no others."""
 
+from collections import Counter
+
 from django.db.models import Case, CharField, Count, Q, Value, When
 from django.utils.translation import gettext_noop
 
 from annotation.models import Example
 from evaluation.releases.forecast import Census
-from evaluation.releases.rows import RELEASABLE, counts_of, releasable
+from evaluation.releases.rows import RELEASABLE, counts_of
 from evaluation.releases.splits import AUTHOR, SIZE
 from tasks.models import Round
 from validation.models import Consensus, Verdict
@@ -46,12 +48,15 @@ REASON = Case(
 def census_of(round: Round) -> Census:
     """Count every example of a round once: as a row by its author, or by why it is none.
 
-    Three queries.
+    Two queries.
     """
-    rows = Example.objects.filter(round=round).annotate(reason=REASON).exclude(reason="")
-    reasons = dict(rows.order_by().values_list("reason").annotate(Count("pk")))
-    return Census(
-        counts_of(round),
-        releasable(round).filter(by_program=True).count(),
-        {reason: reasons[reason] for reason in REASONS if reason in reasons},
-    )
+    rows = Example.objects.filter(round=round).annotate(reason=REASON).order_by()
+    left_out: Counter[str] = Counter()
+    programs = 0
+    for reason, by_program, n in rows.values_list("reason", "by_program").annotate(Count("pk")):
+        if reason:
+            left_out[reason] += n
+        elif by_program:
+            programs = n
+    by_reason = {reason: left_out[reason] for reason in REASONS if reason in left_out}
+    return Census(counts_of(round), programs, by_reason)

@@ -16,6 +16,8 @@ from evaluation.releases.forms import ReleaseForm
 from evaluation.releases.services import check_sizes, withdrawn_since
 from evaluation.releases.splits import HELD, PROGRAM, SPLITS, Sizes
 from tasks.models import Round
+from tasks.rounds.states import wait_for_writers
+from tasks.selectors import still_writing
 
 ROWS = "rows"
 """The name of the button that releases; its value says how many rows of which split it said."""
@@ -97,9 +99,15 @@ class ReleasePage:
                 for sizes, one in choices
             ],
             "authors": census.counts.authors,
+            "waits": self._waits(),
             "is_over": self._round.state in (Round.State.CLOSED, Round.State.RELEASED),
             "labels": [(label, verified[label], others[label]) for label, _ in labels],
         }
+
+    def _waits(self) -> str:
+        """For whom the release waits; empty: for nobody."""
+        people = still_writing(self._round)
+        return wait_for_writers(self._round, people) if people else ""
 
     def _sizes_now(self) -> Sizes:
         """The sizes in the form, if they are numbers; else the suggested ones."""

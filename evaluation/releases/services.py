@@ -19,6 +19,8 @@ from evaluation.releases.census import REASONS, census_of
 from evaluation.releases.forecast import Census, Forecast, forecast, proposals
 from evaluation.releases.splits import SPLITS, Counts, Sizes
 from tasks.models import Round
+from tasks.rounds.states import wait_for_writers
+from tasks.selectors import still_writing
 
 State = Dataset.State
 HELD_FOR = timedelta(days=183)
@@ -147,11 +149,8 @@ def _check_may_release(round: Round, last: Dataset | None) -> None:
         raise ReleaseRefused(
             gettext("The round is %(state)s. Close it first.") % {"state": gettext(round.state)}
         )
-    if round.is_being_written:
-        time = f"{round.writing_until:%H:%M}"
-        raise ReleaseRefused(
-            gettext("People may finish writing until %(time)s UTC.") % {"time": time}
-        )
+    if people := still_writing(round):
+        raise ReleaseRefused(wait_for_writers(round, people))
     if last and last.state == State.DONE and not (withdrawn_since(last) or is_due(last)):
         raise ReleaseRefused(
             gettext(

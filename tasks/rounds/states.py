@@ -5,7 +5,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext_noop, ngettext
 
 from dynabench.accounts.models import User
 from dynabench.accounts.services import log
@@ -14,7 +14,7 @@ from tasks.contexts.files import context_digest
 from tasks.contexts.services import store_contexts
 from tasks.models import Round, TargetModel
 from tasks.rounds.loop import RoundError, check_asked, loop_of
-from tasks.selectors import WRITING_TIME, used, writers
+from tasks.selectors import grace_end, still_writing, used, writers
 from tasks.targets.ask_before_opening import Silent, ask_targets
 
 State = Round.State
@@ -38,10 +38,12 @@ def set_round_state(*, round: Round, state: str, actor: User | None, reason: str
     """Move a round along NEXT_STATES. Locks the round.
 
     A round to open asks its targets first, before any lock: call it outside transactions. People
-    who are writing when it closes may finish for 15 minutes (`writing_until`). `reason` is kept in
-    the log. Raises RoundError when the step does not exist, when a round to open has no context,
-    has reached its budget or has a target that does not answer, when another round of the task is
-    live, or when a round to release is still being written.
+    who are writing when it closes may finish for 15 minutes (`writing_until`), counted from an
+    earlier closing for those who have not written since. `reason` is kept in the log.
+
+    Raises RoundError when the step does not exist, when a round to open has no context, has reached
+    its budget or has a target that does not answer, when another round of the task is live, or when
+    somebody still writes in a round to release.
     """
     noted: dict[str, Any] = {"reason": reason} if reason else {}
     asked: list[TargetModel] = []
@@ -90,12 +92,9 @@ def _move(
     elif state == State.CLOSED:
         now = timezone.now()
         noted["writing"] = writers(locked, now).count()
-        changes |= {"closed_at": now, "writing_until": now + WRITING_TIME}
-        if not noted["writing"]:
-            changes["writing_until"] = None
-    elif state == State.RELEASED and locked.is_being_written:
-        until = {"time": f"{locked.writing_until:%H:%M}"}
-        raise RoundError(_("People may finish writing until %(time)s UTC.") % until)
+        changes |= {"closed_at": now, "writing_until": grace_end(locked, now)}
+    elif state == State.RELEASED and (people := still_writing(locked)):
+        raise RoundError(wait_for_writers(locked, people))
     for name, value in changes.items():
         setattr(locked, name, value)
     try:
@@ -105,6 +104,17 @@ def _move(
         raise RoundError(_("Another round was opened at the same moment.")) from None
     log(actor, f"round.{state}", locked, **noted)
     return locked
+
+
+def wait_for_writers(round: Round, people: int) -> str:
+    """Say how long a closed round waits for the people who are still writing."""
+    return ngettext(
+        "%(people)d person is still writing and may finish until %(time)s UTC. You can release "
+        "the round after that, or as soon as they have finished.",
+        "%(people)d people are still writing and may finish until %(time)s UTC. You can release "
+        "the round after that, or as soon as they have finished.",
+        people,
+    ) % {"people": people, "time": f"{round.writing_until:%H:%M}"}
 
 
 def take_back_release(*, round: Round, actor: User | None) -> Round:

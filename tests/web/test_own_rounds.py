@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from annotation.assignments.services import assign
-from annotation.models import Example
+from annotation.models import Assignment, Example
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.services import annotator_of
 from tasks.models import Round, TargetModel, TaskMember
@@ -151,7 +151,7 @@ def test_a_change_that_cannot_be_says_why(editor, nli):
         assert "Round 1 is open." in response.text
 
 
-def test_release_is_no_bare_button(editor, nli):
+def test_release_is_no_bare_button(editor, nli, bob):
     for action in ("release", "released", "reopen"):
         assert editor.post(URL + f"1/{action}/").status_code in (302, 403, 404, 409, 422)
     assert Round.objects.get().state == "open"
@@ -159,7 +159,12 @@ def test_release_is_no_bare_button(editor, nli):
     assert 'href="/own/nli/rounds/1/release/"' not in editor.get(URL).text
     TaskMember.objects.update(role="owner")  # an editor cannot release
     assert 'href="/own/nli/rounds/1/release/"' in editor.get(URL).text
-    Round.objects.update(writing_until=timezone.now() + timedelta(minutes=3))
+    now = timezone.now()
+    Round.objects.update(closed_at=now, writing_until=now + timedelta(minutes=3))
+    assert 'href="/own/nli/rounds/1/release/"' in editor.get(URL).text  # nobody is writing
+    Assignment.objects.create(
+        annotator=annotator_of(bob), round=nli, context=nli.contexts.first(), assigned_at=now
+    )
     page = editor.get(URL).text
     assert 'href="/own/nli/rounds/1/release/"' not in page
     assert f"{Round.objects.get().writing_until:%H:%M}" in page

@@ -17,7 +17,7 @@ from dynabench.lib.errors import Refused
 from dynabench.schedule import close_due_rounds
 from tasks.models import Round
 from tasks.rounds.states import close_if_due, set_round_state
-from tasks.selectors import used, writers
+from tasks.selectors import still_writing, used, writers
 from tests.support.factories import RoundFactory, scripted_target
 from tests.support.writing import open_form
 from validation.judging.services import cast_validation, lease_next
@@ -157,6 +157,48 @@ def test_release_waits_for_those_who_write(nli, alice):
     assert set_round_state(round=closed, state="released", actor=alice).state == "released"
     with pytest.raises(Refused):
         set_round_state(round=closed, state="open", actor=None)
+
+
+def test_a_release_waits_no_longer_than_people_write(as_alice, nli, target, alice):
+    form = open_form(as_alice, text="I was at it.")
+    closed = close(nli)
+    assert still_writing(closed) == 1
+    as_alice.post(URL, form, **HTMX)
+    closed.refresh_from_db()
+    assert (closed.is_being_written, still_writing(closed)) == (True, 0)
+    assert set_round_state(round=closed, state="released", actor=alice).state == "released"
+
+
+def test_closing_again_gives_no_more_time_where_nobody_has_written_since(nli, alice, bob):
+    assign(annotator=annotator_of(alice), round=nli)
+    first = close(nli)
+    earlier = timezone.now() - timedelta(minutes=4)
+    Assignment.objects.update(assigned_at=earlier - timedelta(minutes=1))
+    Round.objects.update(closed_at=earlier)
+    set_round_state(round=nli, state="open", actor=alice)
+    again = close(nli)
+    assert again.writing_until == earlier + timedelta(minutes=15) < first.writing_until
+    set_round_state(round=nli, state="open", actor=alice)
+    assign(annotator=annotator_of(bob), round=nli)
+    assert close(nli).writing_until > first.writing_until
+    Assignment.objects.update(left_at=timezone.now())
+    set_round_state(round=nli, state="open", actor=alice)
+    assert close(nli).writing_until is None
+
+
+def test_the_pages_say_who_is_writing_before_anything_is_clicked(client, nli, alice, bob):
+    nli.task.members.create(user=alice, role="owner")
+    client.force_login(alice)
+    assign(annotator=annotator_of(bob), round=nli)
+    asked = client.get("/own/nli/rounds/1/close/").context["effect"]
+    assert "15" in asked
+    closed = close(nli)
+    page = "/own/nli/rounds/1/release/"
+    assert f"{closed.writing_until:%H:%M}" in client.get(page).context["waits"]
+    (card,) = client.get("/own/nli/rounds/").context["cards"]
+    assert card.writing == 1
+    Assignment.objects.update(left_at=timezone.now())
+    assert client.get(page).context["waits"] == ""
 
 
 def test_opening_again_forgets_the_time(nli, alice):
