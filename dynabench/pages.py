@@ -22,6 +22,7 @@ from dynabench.lib.markdown import render_markdown
 from leaderboard.people.next_steps import next_steps
 from tasks.permissions import can_judge, can_write, is_offered_new_tasks, look_up_roles
 from tasks.selectors import listed_tasks
+from validation.rules.terms import TERMS
 from validation.statistics.definitions import DEFINITIONS
 
 
@@ -90,4 +91,4 @@ def _is_short(card: Card) -> bool:
 @login_not_required
 def numbers(request: HttpRequest) -> HttpResponse:
     """What each share means."""
-    return render(request, "numbers.html", {"definitions": DEFINITIONS})
+    return render(request, "numbers.html", {"definitions": DEFINITIONS, "terms": TERMS})

@@ -69,7 +69,7 @@ class CampaignNumbersSerializer(serializers.Serializer[Any]):
     people_paid = serializers.IntegerField(
         allow_null=True, help_text="Whom it pays in all, if each earns the most; null: no limit."
     )
-    fooling = serializers.IntegerField(help_text="Verified fooling examples.")
+    fooling = serializers.IntegerField(help_text="Catches: confirmed tries that fooled the model.")
     parts = CampaignPartsSerializer()
     cost_each = serializers.IntegerField(
         allow_null=True, help_text="Of one of them, by all parts that are known."

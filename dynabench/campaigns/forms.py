@@ -35,7 +35,7 @@ LABELS = {
     "currency": _("Currency"),
     "pay_task": _("Pay for the task"),
     "pay_accepted": _("Pay for an accepted example"),
-    "pay_bonus": _("Bonus for a verified fooling example"),
+    "pay_bonus": _("Bonus for a catch"),
     "novel_bonus": _("A bonus shrinks for what was found before"),
     "hourly": _("Least pay for an hour"),
     "fee_percent": _("The panel's fee, in percent"),

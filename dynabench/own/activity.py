@@ -17,6 +17,8 @@ from annotation.models import Example
 from dynabench.lib.adaptive_cache import kept
 from dynabench.lib.days import midnight
 from tasks.models import Round
+from validation.decisions.counted import counts_of, is_counted, is_try
+from validation.judging.queue import waiting_examples
 from validation.models import Consensus, QueueItem, Validation
 
 DAYS = 30
@@ -27,21 +29,17 @@ THIN = 20
 TAG, CHALLENGE = gettext_noop("Tag"), gettext_noop("Challenge")
 """What two slices are called; the others are called as the task calls them."""
 
-HAS_FOOLED = Q(outcome=Example.Outcome.FOOLED)
-VERIFIED = Count("pk", filter=Q(consensus__is_verified=True))
-COUNTS = {"tries": Count("pk"), "verified": VERIFIED}
-
 
 @dataclass(frozen=True)
 class Activity:
     """waiting: examples that need votes; oldest: when the first of them was written.
 
     people: who wrote or judged since 00:00 UTC. writing, judging: median seconds of the latest,
-    None where none was measured. days: (day, tries, fooled, verified), without empty days.
-    labels: (the author's label, tries, verified); empty where authors choose none.
-    slices: (which slice, its value, tries, verified), those with the fewest verified first.
+    None where none was measured. days: (day, tries, fooled, catches), without empty days.
+    labels: (the author's label, tries, confirmed); empty where authors choose none.
+    slices: (which slice, its value, tries, confirmed), those with the fewest confirmed first.
     agreement: (day, votes on examples with a consensus, those that say the same as it).
-    fooled_judged: examples that fooled and have a vote.
+    fooled_judged: tries that fooled and have a vote.
     """
 
     waiting: int
@@ -68,7 +66,7 @@ def count_activity(round: Round) -> Activity:
     votes = Validation.objects.filter(example__round=round, is_imported=False, by_program=False)
     queue = QueueItem.objects.filter(
         round=round, still_needed__gt=0, example__retracted_at__isnull=True
-    ).aggregate(waiting=Count("pk"), oldest=Min("example__created_at"))
+    ).aggregate(oldest=Min("example__created_at"))
     now = timezone.now()
     began = midnight()
     today = Q(created_at__gte=began)
@@ -82,11 +80,11 @@ def count_activity(round: Round) -> Activity:
         examples.filter(created_at__gte=since)
         .annotate(day=TruncDate("created_at"))
         .values_list("day")
-        .annotate(tries=Count("pk"), fooled=Count("pk", filter=HAS_FOOLED), verified=VERIFIED)
+        .annotate(**counts_of("fooled", "catches"))
         .order_by("day")
     )
     return Activity(
-        queue["waiting"],
+        waiting_examples([round])[round.pk],
         queue["oldest"],
         len(people - {None}),
         _median(
@@ -99,13 +97,13 @@ def count_activity(round: Round) -> Activity:
         _slices(round),
         now,
         _agreement(votes.filter(created_at__gte=since)),
-        _written(round).filter(HAS_FOOLED, consensus__votes__gt=0).count(),
+        _written(round).filter(is_counted("fooled"), is_counted("judged")).count(),
     )
 
 
 def _written(round: Round) -> QuerySet[Example]:
     """What people wrote and did not retract."""
-    return Example.objects.filter(round=round, retracted_at__isnull=True, by_program=False)
+    return Example.objects.filter(is_try(), round=round)
 
 
 def _median(seconds: Iterable[Any]) -> float | None:
@@ -129,7 +127,10 @@ def _labels(round: Round) -> Sequence[tuple[str, int, int]]:
     if name is None:
         return []
     rows = (
-        _written(round).values_list(KeyTextTransform(name, "inputs")).annotate(**COUNTS).order_by()
+        _written(round)
+        .values_list(KeyTextTransform(name, "inputs"))
+        .annotate(**counts_of("confirmed"))
+        .order_by()
     )
     counts = {label: numbers for label, *numbers in rows}
     return [(label.words, *counts.get(label.value, (0, 0))) for label in config.labels(name)]
@@ -158,7 +159,7 @@ def _challenges(round: Round) -> list[Any]:
         _written(round)
         .filter(challenge__isnull=False)
         .values_list("challenge")
-        .annotate(**COUNTS)
+        .annotate(**counts_of("confirmed"))
         .order_by()
     )
     counts = {name: numbers for name, *numbers in taken}
@@ -167,16 +168,13 @@ def _challenges(round: Round) -> list[Any]:
 
 
 def _thinnest(round: Round, name: str) -> Iterable[Any]:
-    """(value, tries, verified); of the contexts also what nobody has written about yet."""
+    """(value, tries, confirmed); of the contexts also what nobody has written about yet."""
     of_context = name == "tag" or name in {one.name for one in round.task.config.context}
     path = "examples__" if of_context else ""
-    kept = Q(**{f"{path}retracted_at__isnull": True, f"{path}by_program": False})
-    verified = kept & Q(**{f"{path}consensus__is_verified": True})
     which: Any = (
         F("tag") if name == "tag" else KeyTextTransform(name, "fields" if of_context else "inputs")
     )
     rows: Any = round.contexts.all() if of_context else round.examples.all()
-    counted = f"{path}pk" if of_context else "pk"
-    numbers = {"tries": Count(counted, filter=kept), "verified": Count(counted, filter=verified)}
-    thinnest = rows.values_list(which).annotate(**numbers).order_by("verified", "tries")
+    numbers = counts_of("confirmed", path=path)
+    thinnest = rows.values_list(which).annotate(**numbers).order_by("confirmed", "tries")
     return cast(Iterable[Any], thinnest[:THIN])

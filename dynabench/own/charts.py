@@ -15,27 +15,27 @@ from validation.statistics.report import Number
 
 
 def funnel(now: Activity, numbers: Numbers) -> SafeString:
-    """From tries to valid examples; a round without models goes without the fooling."""
+    """From tries to catches; a round without models goes to confirmed tries, without fooling."""
     found: dict[str, Number] = {_("Tries"): numbers["collected"]}
     if isinstance(numbers["fooled"], int):
         found |= {
             _("Fooled"): numbers["fooled"],
-            _("Judged"): now.fooled_judged,
-            _("Valid"): numbers["verified_fooled"],
+            _("Fooled and judged"): now.fooled_judged,
+            _("Catches"): numbers["verified_fooled"],
         }
     else:
-        found |= {_("Judged"): numbers["judged"], _("Valid"): numbers["verified"]}
+        found |= {_("Judged"): numbers["judged"], _("Confirmed"): numbers["verified"]}
     counts = {name: count if isinstance(count, int) else None for name, count in found.items()}
     return bars(counts, title=_("Each step, and its share of the step before"), is_funnel=True)
 
 
 def by_day(now: Activity) -> SafeString:
-    """Tries, fooling and valid ones by day, from the first to the last."""
+    """Tries, those that fooled and catches by day, from the first to the last."""
     found = {day: numbers for day, *numbers in now.days}
     days = _days(found)
     lines = {
         name: [Point(_words(day), found.get(day, (0, 0, 0))[n]) for day in days]
-        for n, name in enumerate((_("Tries"), _("Fooled"), _("Valid")))
+        for n, name in enumerate((_("Tries"), _("Fooled"), _("Catches")))
     }
     return line_chart(lines, title=_("Examples by day"), shown=plain) if days else SafeString()
 
@@ -50,11 +50,11 @@ def agreement(now: Activity) -> SafeString:
 
 
 def labels(now: Activity) -> SafeString:
-    """How tries and valid examples share the labels."""
+    """How tries and confirmed ones share the labels."""
     if not now.labels:
         return SafeString()
-    names, tries, valid = zip(*now.labels, strict=True)
-    return stacked_bars({_("Tries"): tries, _("Valid"): valid}, names, title=_("Labels"))
+    names, tries, confirmed = zip(*now.labels, strict=True)
+    return stacked_bars({_("Tries"): tries, _("Confirmed"): confirmed}, names, title=_("Labels"))
 
 
 def slices(found: Sequence[tuple[str, str, int, int]]) -> SafeString:
@@ -65,14 +65,14 @@ def slices(found: Sequence[tuple[str, str, int, int]]) -> SafeString:
         (f"{name}: {value}", [Heat(str(count), count / most) for count in counts])
         for name, value, *counts in tried
     ]
-    names = [_("Tries"), _("Valid")]
+    names = [_("Tries"), _("Confirmed")]
     return matrix(names, rows, title=_("Slices"), corner=_("Slice")) if rows else SafeString()
 
 
 def costs(by_round: Mapping[int, float | None]) -> SafeString:
-    """What a valid fooling example costs in each round, in whole money."""
+    """What a catch costs in each round, in whole money."""
     rounds = {_("Round %(number)d") % {"number": n}: cost for n, cost in by_round.items()}
-    return bars(rounds, title=_("Cost of a valid fool by round"), shown="{:,.2f}".format)
+    return bars(rounds, title=_("Cost of a catch by round"), shown="{:,.2f}".format)
 
 
 def _days(known: Collection[date]) -> list[date]:

@@ -96,7 +96,7 @@ def _former(round: Round) -> list[tuple[LogEntry, str, str]]:
 def _previewed(round: Round, found: Preview) -> dict[str, Any]:
     """The preview with words for the template."""
     names = {"vmer": "vMER", "fooled_of_decided": _("Share over decided")}
-    names["verified_of_judged"] = _("Verified share")
+    names["verified_of_judged"] = _("Confirmed share")
     examples = Example.objects.in_bulk(found.first)
     texts = shown_texts(round.task, found.first)
     config = round.task.config

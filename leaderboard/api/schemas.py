@@ -462,7 +462,9 @@ class PersonLine(Shape):
     low = serializers.FloatField(source="standing.low")
     high = serializers.FloatField(source="standing.high")
     fooled = serializers.IntegerField(source="standing.fooled")
-    tries = serializers.IntegerField(source="standing.tries")
+    tries = serializers.IntegerField(
+        source="standing.tries", help_text="Everything submitted, also what was withdrawn."
+    )
 
 
 class TeamWeek(Shape):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import Any
 
-from django.db.models import Count, Q
+from django.db.models import Count
 from django.db.models.functions import TruncWeek
 from django.utils import timezone
 
@@ -14,6 +14,7 @@ from dynabench.accounts.models import Annotator
 from leaderboard.models import WeeklyGoal
 from leaderboard.people.goals import WEEK, monday, team_goal
 from tasks.models import Task
+from validation.decisions.counted import counts_of, is_try
 from validation.models import Consensus, GoldAnswer, Validation
 
 WEEKS = 26
@@ -61,11 +62,8 @@ class Week:
 def weeks_of(annotator: Annotator) -> Mapping[tuple[date, int], Week]:
     """By Monday and task: the person's last 26 weeks, retracted tries left out. Three queries."""
     weeks: dict[tuple[date, int], Week] = {}
-    wrote = Example.objects.filter(annotator=annotator, retracted_at__isnull=True, by_program=False)
-    verified = Count("pk", filter=Q(consensus__is_verified=True))
-    for week, task, tried, valid in _by_week(
-        wrote, "round__task", tried=Count("pk"), valid=verified
-    ):
+    wrote = Example.objects.filter(is_try(), annotator=annotator)
+    for week, task, tried, valid in _by_week(wrote, "round__task", **counts_of("confirmed")):
         weeks[week.date(), task] = Week(tried, valid)
     for answers in (Validation, GoldAnswer):  # people cannot tell one from the other
         rows = answers.objects.filter(validator=annotator, by_program=False)

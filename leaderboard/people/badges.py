@@ -80,22 +80,22 @@ class Work:
 BADGES: tuple[tuple[str, str, Callable[[Work], tuple[int, int]]], ...] = (
     (
         gettext_noop("First one"),
-        gettext_noop("a valid example"),
+        gettext_noop("a confirmed example"),
         lambda work: (len(work.goals), 1),
     ),
     (
         gettext_noop("Every label"),
-        gettext_noop("a valid example for each label of a task"),
+        gettext_noop("a confirmed example for each label of a task"),
         lambda work: work.labels,
     ),
     (
         gettext_noop("Three tasks"),
-        gettext_noop("valid examples in three tasks"),
+        gettext_noop("confirmed examples in three tasks"),
         lambda work: (len(work.goals), 3),
     ),
     (
         gettext_noop("Two models"),
-        gettext_noop("valid examples that fooled two different models"),
+        gettext_noop("confirmed examples that fooled two different models"),
         lambda work: (work.models_fooled, 2),
     ),
     (

@@ -18,11 +18,11 @@ LABELS = {
     "show_target_name": _("Show target names"),
     "ends_at": _("Ends at"),
     "max_collected": _("Most examples"),
-    "max_fooling": _("Most verified fooling examples"),
+    "max_fooling": _("Maximum catches"),
     "max_spent": _("Money"),
     "pay_example": _("Pay for an example, in cents"),
     "pay_validation": _("Pay for a validation, in cents"),
-    "pay_bonus": _("Bonus for a verified fooling example, in cents"),
+    "pay_bonus": _("Bonus for a catch, in cents"),
 }
 TEXTS = {
     "description": _("Markdown; people read it on the task's page."),

@@ -65,8 +65,8 @@ def test_a_preview_says_how_many_are_open_again(judged):
     found = preview(judged, Policy("at-least", 3, 5))
     assert found.reopened == 3
     assert found.transitions == {
-        ("verified", "undecided"): 1,
-        ("decided, not verified", "undecided"): 1,
+        ("confirmed", "undecided"): 1,
+        ("decided, not confirmed", "undecided"): 1,
         ("no consensus", "undecided"): 1,
     }
 

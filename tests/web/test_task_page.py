@@ -41,7 +41,7 @@ def test_numbers_by_round_with_their_intervals(client, rounds):
     assert "1 50.0% (95% interval " in text
     assert "4 tries ; only 2 authors)" in text
     assert "100.0% (95% interval" in text  # people on round 1
-    assert [name in text for name in ("Verified", "Judged", "Counted at")] == [True] * 3
+    assert [name in text for name in ("Confirmed", "Judged", "Counted at")] == [True] * 3
     charts = page.text.split('<svg class="chart"')[1:]
     assert [chart.count("<title>") - 1 for chart in charts] == [2 * 3, 3]
 
@@ -159,7 +159,7 @@ def test_a_table_of_no_rounds(client, db):
 def test_cards_say_how_far_a_round_is(client, rounds):
     text = text_of(client.get("/"))
     assert "Round 3 closed" in text
-    assert "2 collected, 2 judged Waiting for judges: 2 of 20" in text
+    assert "2 tries, 2 judged Waiting for judges: 2 of 20" in text
     assert "wanted" not in text
     Round.objects.update(max_collected=400, max_fooling=5, max_spent=1000, pay_example=10)
     page = client.get("/")
@@ -239,7 +239,7 @@ def test_a_card_of_a_large_round_waits_too(client, large):
     assert "Round 3 closed" in text
     assert "collected" not in text
     Later.run()
-    assert "2 collected, 2 judged" in text_of(client.get("/"))
+    assert "2 tries, 2 judged" in text_of(client.get("/"))
 
 
 def test_old_numbers_are_shown_while_new_ones_are_counted(large):

@@ -17,6 +17,7 @@ from dynabench.lib.api import versioned
 from tasks.access import find_task
 from tasks.models import Round, Task
 from tasks.selectors import known_rounds
+from validation.rules.terms import TERMS
 from validation.statistics.cache import kept_report
 
 
@@ -43,16 +44,22 @@ def _rate() -> RateSerializer:
     return RateSerializer(allow_null=True)
 
 
+def _count(word: str, *, allow_null: bool = False) -> Any:
+    """A number of what pages call so, described as there."""
+    title, meaning = TERMS[word]
+    return serializers.IntegerField(allow_null=allow_null, help_text=f"{title}: {meaning}")
+
+
 class NumbersSerializer(serializers.Serializer[Any]):
     """Every number of a round; docs/statistics.md defines them. `notes` says why one is null."""
 
     round = serializers.IntegerField(allow_null=True, help_text="null: all rounds together.")
-    collected = serializers.IntegerField()
-    fooled = serializers.IntegerField(allow_null=True)
-    judged = serializers.IntegerField()
-    decided = serializers.IntegerField()
-    verified = serializers.IntegerField()
-    verified_fooled = serializers.IntegerField(allow_null=True)
+    collected = _count("tries")
+    fooled = _count("fooled", allow_null=True)
+    judged = _count("judged")
+    decided = _count("decided")
+    verified = _count("confirmed")
+    verified_fooled = _count("catches", allow_null=True)
     mer = _rate()
     vmer = _rate()
     fooled_of_decided = _rate()

@@ -39,8 +39,8 @@ class ExampleStatus(NamedTuple):
         if self.state != Consensus.State.DECIDED:
             return UNDECIDED
         if self.is_verified:
-            return gettext_noop("verified")
-        return gettext_noop("decided, not verified")
+            return gettext_noop("confirmed")
+        return gettext_noop("decided, not confirmed")
 
 
 @dataclass(frozen=True, slots=True)

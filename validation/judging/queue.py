@@ -20,6 +20,7 @@ from tasks.models import Round, Task, TaskMember
 from tasks.permissions import JUDGES, READERS
 from tasks.selectors import listed_tasks
 from validation.decisions.awaited import JUDGED_STATES, drawn
+from validation.decisions.counted import is_counted
 from validation.models import Consensus, JudgeLease, QueueItem, Skip, Validation
 
 PASSES = "passes"
@@ -249,14 +250,13 @@ def round_numbers(*rounds: Round) -> Mapping[int, Mapping[str, int]]:
     by_programs: how many were written by programs. Without retracted examples. One query, whatever
     the number of rounds.
     """
-    wanted = {
-        "collected": Count("pk"),
-        "fooled": Count("pk", filter=Q(outcome=Example.Outcome.FOOLED)),
-        "judged": Count("pk", filter=Q(consensus__votes__gt=0)),
-        "decided": Count("pk", filter=Q(consensus__state=Consensus.State.DECIDED)),
-        "verified": Count("pk", filter=Q(consensus__is_verified=True)),
-        "validated_errors": Count("pk", filter=Q(consensus__is_validated_error=True)),
+    words = {
+        **{word: word for word in ("fooled", "judged", "decided")},
+        "verified": "confirmed",
+        "validated_errors": "catches",
     }
+    counts = {name: Count("pk", filter=is_counted(word)) for name, word in words.items()}
+    wanted = {"collected": Count("pk"), **counts}
     found = {round.pk: dict.fromkeys((*wanted, "by_programs"), 0) for round in rounds}
     examples = Example.objects.filter(round__in=rounds, retracted_at__isnull=True).order_by()
     counted = examples.values("round", "by_program").annotate(**wanted)

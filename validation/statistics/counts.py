@@ -28,6 +28,7 @@ from django.db.models.functions import Cast, Left, TruncDay, TruncWeek
 from annotation.models import Example
 from tasks.config.schema import TaskConfig
 from tasks.models import Round
+from validation.decisions.counted import is_counted
 from validation.models import Consensus, Validation, Verdict
 from validation.rules.agreement import MOST_CHOICES
 from validation.rules.claims import ASKED, FOOLED, is_about_model, label_field
@@ -165,7 +166,7 @@ def _count_cells(counted: Counted, examples: Examples, by: str | None) -> None:
     names = ("in_round", "value", "by_program", "author", "result")
     consensus = [f"consensus__{name}" for name in ("state", "label", "verdict", "is_verified")]
     rows = (
-        examples.annotate(judged=Q(consensus__votes__gt=0), wrong=_validated_error(by))
+        examples.annotate(judged=is_counted("judged"), wrong=_validated_error(by))
         .values_list(*names, "judged", *consensus, "wrong")
         .annotate(times=Count("pk"))
     )

@@ -22,32 +22,32 @@ class Definition:
 DEFINITIONS: Mapping[str, Definition] = {
     "mer": Definition(
         gettext_noop("MER, model error rate"),
-        gettext_noop("examples that fooled the target ÷ all examples"),
+        gettext_noop("tries that fooled the model ÷ all tries"),
         gettext_noop("tries"),
     ),
     "vmer": Definition(
         gettext_noop("vMER, validated model error rate"),
-        gettext_noop("validated model errors ÷ all examples"),
+        gettext_noop("catches ÷ all tries"),
         gettext_noop("tries"),
     ),
     "fooled_of_decided": Definition(
         gettext_noop("share over decided"),
-        gettext_noop("validated model errors ÷ examples with a consensus"),
+        gettext_noop("catches ÷ decided tries"),
         gettext_noop("decided"),
     ),
     "verified_of_judged": Definition(
-        gettext_noop("verified share"),
-        gettext_noop("verified examples ÷ examples with a vote"),
+        gettext_noop("confirmed share"),
+        gettext_noop("confirmed tries ÷ judged tries"),
         gettext_noop("judged"),
     ),
     "majority_share": Definition(
         gettext_noop("majority share"),
-        gettext_noop("examples with a consensus, by the policy ÷ examples with a vote"),
+        gettext_noop("tries with a consensus, by the policy ÷ judged tries"),
         gettext_noop("judged"),
     ),
     "unanimous_share": Definition(
         gettext_noop("unanimous share"),
-        gettext_noop("examples whose votes are all equal (one vote is) ÷ examples with a vote"),
+        gettext_noop("tries whose votes are all equal (one vote is) ÷ judged tries"),
         gettext_noop("judged"),
     ),
     "human_accuracy": Definition(

@@ -17,7 +17,8 @@ from django.db.models.functions import Cast
 from annotation.models import Example
 from dynabench.accounts.models import Annotator
 from tasks.models import Round
-from validation.models import Consensus, GoldAnswer, Skip, Validation, Verdict
+from validation.decisions.counted import counts_of, is_counted, is_try
+from validation.models import GoldAnswer, Skip, Validation, Verdict
 from validation.rules.agreement import MOST_CHOICES, Reliability, code_votes, reliabilities
 from validation.rules.gold_check import Check, gold_check
 from validation.rules.rates import Rate, Undefined, rate
@@ -83,9 +84,7 @@ def author_statistics(rounds: Sequence[Round]) -> list[AuthorStatistics]:
 
     Memory: the people, and one number for each example.
     """
-    examples = Example.objects.filter(
-        round__in=rounds, retracted_at__isnull=True, annotator__isnull=False, by_program=False
-    )
+    examples = Example.objects.filter(is_try(), round__in=rounds, annotator__isnull=False)
     people = _people(examples.values("annotator"))
     writing = _writing(examples)
     found = [
@@ -127,21 +126,15 @@ def _writing(examples: QuerySet[Example]) -> Mapping[int, _Writing]:
 
 
 def _author_counts(examples: QuerySet[Example]) -> Any:
-    decided = Q(consensus__state=Consensus.State.DECIDED)
-    flipped = decided & Q(consensus__is_verified=False)
+    flipped = is_counted("decided") & Q(consensus__is_verified=False)
     opposed = (Verdict.CORRECT, Verdict.INCORRECT)  # of a model's answer the author said either
     says_otherwise = ~Q(consensus__label="") | Q(consensus__verdict__in=opposed)
     return (
         examples.order_by()
         .values("annotator")
         .annotate(
-            tries=Count("pk"),
-            fooled=Count("pk", filter=Q(outcome=Example.Outcome.FOOLED)),
+            **counts_of("fooled", "judged", "decided", "confirmed", "catches"),
             duplicates=Count("resembles"),
-            judged=Count("pk", filter=Q(consensus__votes__gt=0)),
-            decided=Count("pk", filter=decided),
-            verified=Count("pk", filter=Q(consensus__is_verified=True)),
-            errors=Count("pk", filter=Q(consensus__is_validated_error=True)),
             flipped=Count("pk", filter=flipped & says_otherwise),
         )
     )
@@ -156,8 +149,8 @@ def _author(annotator: Annotator, writing: _Writing, counts: Mapping[str, int]) 
         counts["fooled"],
         len(writing.won),
         judged,
-        validity=rate(counts["verified"], counts["decided"], undecided),
-        vmer=rate(counts["errors"], counts["tries"])
+        validity=rate(counts["confirmed"], counts["decided"], undecided),
+        vmer=rate(counts["catches"], counts["tries"])
         if counts["decided"]
         else Undefined(undecided if judged else "no example has been judged"),
         duplicates=counts["duplicates"],

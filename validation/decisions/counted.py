@@ -1,0 +1,49 @@
+"""What is counted of examples, under one word each: tries, fooled, judged, decided, confirmed.
+
+Pages, charts, files and the API count by these conditions alone; the words are defined in
+`validation.rules.terms`.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db.models import Count, Q
+
+from annotation.models import Example
+from validation.models import Consensus
+
+CONDITIONS: Mapping[str, Mapping[str, Any]] = {
+    "fooled": {"outcome": Example.Outcome.FOOLED},
+    "judged": {"consensus__votes__gt": 0},
+    "decided": {"consensus__state": Consensus.State.DECIDED},
+    "confirmed": {"consensus__is_verified": True},
+    "catches": {"consensus__is_validated_error": True},
+}
+"""What makes a try one of these, by the word for them."""
+STANDS = {"retracted_at__isnull": True}
+TRIES = {**STANDS, "by_program": False}
+
+
+def is_try(path: str = "") -> Q:
+    """Return the condition of a try: people submitted it, and it was not retracted.
+
+    path: from the rows that are counted to the examples, such as `examples__`.
+    """
+    return _at(path, TRIES)
+
+
+def is_counted(word: str, path: str = "") -> Q:
+    """Return the condition under which a try is counted under one of the words of CONDITIONS."""
+    return _at(path, CONDITIONS[word])
+
+
+def counts_of(*words: str, path: str = "") -> dict[str, Count]:
+    """Return what counts the tries of a query, and those among them under each of these words."""
+    counts = {"tries": Count(f"{path}pk", filter=is_try(path))}
+    for word in words:
+        counts[word] = Count(f"{path}pk", filter=is_try(path) & is_counted(word, path))
+    return counts
+
+
+def _at(path: str, conditions: Mapping[str, Any]) -> Q:
+    return Q(**{f"{path}{name}": value for name, value in conditions.items()})
