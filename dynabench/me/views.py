@@ -28,7 +28,7 @@ from dynabench.me.work import (
     rows_of,
     status_counts,
     statuses_of,
-    summed,
+    tiles_of,
     today_of,
     trend,
 )
@@ -86,7 +86,7 @@ def _mine(request: HttpRequest, me: Annotator, tasks: Sequence[Task]) -> dict[st
         "filters": form,
         "status": asked["status"],
         "chips": chips,
-        "counts": summed(totals),
+        "counts": tiles_of(totals),
         "rows": rows[:PAGE],
         "older": rows[PAGE - 1].example.pk if len(rows) > PAGE else None,
         "count": next(chip.count for chip in chips if chip.is_shown),

@@ -23,6 +23,7 @@ from tasks.config.schema import CORRECTION, TaskConfig
 from tasks.media.markup import shown_media
 from tasks.models import Round
 from validation.decisions.awaited import waits_for_judges
+from validation.decisions.counted import counts_of
 from validation.judging.page import author_said
 from validation.judging.wording import verdict_words
 from validation.models import Choice, Consensus, GoldAnswer, OwnerDecision, Validation
@@ -50,7 +51,7 @@ STATUS_WORDS = {
     "sent-back": gettext_lazy("Sent back to you"),
     "waiting": gettext_lazy("Waiting for judges"),
     "kept": gettext_lazy("Kept without judging"),
-    "valid": gettext_lazy("Valid"),
+    "valid": gettext_lazy("Confirmed"),
     "not-agreed": gettext_lazy("Not agreed"),
     "removed": gettext_lazy("Removed"),
 }
@@ -96,12 +97,14 @@ def statuses_of(me: Annotator) -> Mapping[str, Q]:
 
 
 def status_counts(me: Annotator, statuses: Mapping[str, Q]) -> Mapping[str, Mapping[str, int]]:
-    """By the code of a task how many of the person's examples have which status. One query."""
+    """By the code of a task how many of the person's examples have which status. One query.
+
+    With `tries` and `confirmed`, which leave out what their programs wrote.
+    """
     counts = {name: Count("pk", filter=wanted) for name, wanted in statuses.items()}
+    counts |= counts_of("confirmed")
     rows = Example.objects.filter(annotator=me).order_by().values_list("round__task__code")
-    return {
-        code: dict(zip(statuses, found, strict=True)) for code, *found in rows.annotate(**counts)
-    }
+    return {code: dict(zip(counts, found, strict=True)) for code, *found in rows.annotate(**counts)}
 
 
 def summed(counts: Mapping[str, Mapping[str, int]], task: str = "") -> dict[str, int]:
@@ -109,6 +112,12 @@ def summed(counts: Mapping[str, Mapping[str, int]], task: str = "") -> dict[str,
     of_tasks = [found for code, found in counts.items() if task in ("", code)]
     by_status = {name: sum(found[name] for found in of_tasks) for name in STATUS_WORDS}
     return {"all": sum(by_status.values()), **by_status}
+
+
+def tiles_of(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    """The person's tries, and those confirmed and waiting, in all tasks."""
+    names = ("tries", "confirmed", "waiting")
+    return {name: sum(found[name] for found in counts.values()) for name in names}
 
 
 @dataclass(frozen=True)
@@ -191,14 +200,14 @@ def _row(example: Example, points: float | None, votes: Sequence[Validation]) ->
 
 
 def status_words(example: Any) -> str:
-    """Where an example of `own_examples` stands: waiting, 1 of 3; kept; valid; not agreed."""
+    """Where an example of `own_examples` stands: waiting, 1 of 3; kept; confirmed; not agreed."""
     consensus = getattr(example, "consensus", None)
     if example.retracted_at:
         return _("removed")
     if consensus and consensus.is_sent_back:
         return _("sent back to you")
     if consensus and consensus.state != State.UNDECIDED:
-        return _("valid") if consensus.is_verified else _("not agreed")
+        return _("confirmed") if consensus.is_verified else _("not agreed")
     if not example.waits:
         return _kept_words(example)
     if consensus is None and example.outcome == Example.Outcome.UNDECIDED:
@@ -296,11 +305,12 @@ def today_of(me: Annotator, points_a_vote: Mapping[int, float]) -> Today:
         moments += [created_at, created_at - timedelta(seconds=seconds or 0)]
     points = [*points_of(me, examples).values(), *(points_a_vote.get(v[2], 1) for v in votes)]
     minutes = round(active_seconds(moments) / 60)
-    return Today(len(examples), len(votes), minutes, day_total(points))
+    tries = sum(example.retracted_at is None for example in examples)
+    return Today(tries, len(votes), minutes, day_total(points))
 
 
 def trend(weeks: Mapping[tuple[date, int], Week]) -> SafeString:
-    """Twelve weeks of tries and of the valid ones among them; empty without a try."""
+    """Twelve weeks of tries and of the confirmed ones among them; empty without a try."""
     this_week = monday(datetime.now(UTC).date())
     mondays = [this_week - n * WEEK for n in range(TREND_WEEKS)][::-1]
     found = {begins: [w for (day, _), w in weeks.items() if day == begins] for begins in mondays}
@@ -309,6 +319,6 @@ def trend(weeks: Mapping[tuple[date, int], Week]) -> SafeString:
     labels = {begins: date_words(begins, "j M") for begins in mondays}
     parts = {
         _("Tries"): [Point(labels[day], sum(w.tried for w in found[day])) for day in mondays],
-        _("Valid"): [Point(labels[day], sum(w.valid for w in found[day])) for day in mondays],
+        _("Confirmed"): [Point(labels[day], sum(w.valid for w in found[day])) for day in mondays],
     }
-    return column_chart(parts, title=_("Your tries by week, and those found valid"))
+    return column_chart(parts, title=_("Your tries by week, and those that people confirmed"))

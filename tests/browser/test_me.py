@@ -49,7 +49,7 @@ def test_my_work_in_its_states(page, alice, work):
     page.get_by_text("Statement 0.").click()
     expect(page.get_by_text("2 of 3 people chose neither")).to_be_visible()
     expect(page.get_by_text("Well done.")).to_be_visible()
-    page.get_by_role("link", name="Valid 1").click()
+    page.get_by_role("link", name="Confirmed 1").click()
     expect(page.get_by_role("status")).to_have_text("1 example")
     expect(page.get_by_text("Statement 1.")).to_have_count(0)
     expect(page).to_have_url(re.compile("status=valid$"))

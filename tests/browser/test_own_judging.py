@@ -123,7 +123,7 @@ def test_many_are_reviewed_by_keys(page, alice, judged):
     assert not decided.exists()
     page.keyboard.press("j")
     page.keyboard.press("a")
-    expect(page.get_by_text("Valid, by an owner")).to_have_count(1)
+    expect(page.get_by_text("Confirmed, by an owner")).to_have_count(1)
     assert [one.example for one in decided] == [Example.objects.earliest("pk")]
 
 

@@ -57,7 +57,7 @@ def test_an_example_waits_and_then_is_valid(client, alice, nli):
     decide(client, "neutral", "neutral")
     client.force_login(alice)
     done = row(client)
-    assert ">valid</span>" in done
+    assert ">confirmed</span>" in done
     assert "3 of 4 people chose neither" in done
     assert re.search("1 of 4 .* definitely true", done)
     assert points(client) == ["4"]
@@ -331,7 +331,7 @@ def test_today_counts_time_between_what_was_sent(as_alice, alice, nli):
         example.created_at = now - timedelta(minutes=minutes)
         example.save()
     pass_gate(annotator=annotator_of(alice), task=nli.task)
-    assert "2 tries, 0 judged, about 12 minutes" in as_alice.get(URL).text
+    assert "2 tries, 0 judgements, about 12 minutes" in as_alice.get(URL).text
 
 
 def test_signed_out_people_sign_in_first(client, db):

@@ -39,8 +39,8 @@ STATES = {
 STATE_WORDS = [
     ("waiting", _("Waiting for votes")),
     ("kept", _("Kept without judging")),
-    ("valid", _("Valid")),
-    ("not-valid", _("Decided, not valid")),
+    ("valid", _("Confirmed")),
+    ("not-valid", _("Decided, not confirmed")),
     ("no-consensus", _("No consensus")),
     ("by-owner", _("Decided by owners")),
     ("sent-back", _("Sent back to the author")),
