@@ -14,6 +14,7 @@ urlpatterns = [
     path("talk/<int:pk>/stream/", talk_views.talk_stream, name="talk-stream"),
     path("t/<slug:code>/write/support/", aid_views.support, name="support"),
     path("t/<slug:code>/try/", practice.try_out, name="try-out"),
+    path("t/<slug:code>/try/keep/", practice.keep, name="keep"),
     path("draft/<int:pk>/", views.draft, name="draft"),
     path("attempt/<uuid:uuid>/", views.attempt_detail, name="attempt"),
     path("attempt/<uuid:uuid>/answer/", views.attempt_answer, name="attempt-answer"),

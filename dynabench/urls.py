@@ -76,6 +76,7 @@ urlpatterns = [
     path("readyz/", health.readyz, name="readyz"),
     path("i18n/", login_not_required(set_language), name="set_language"),
     path("api/v1/", include(("dynabench.api", "v1"), namespace="v1")),
+    path("accounts/logout/", views.sign_out, name="account_logout"),
     path("accounts/email/", views.addresses, name="account_email"),
     path("accounts/password/set/", views.password_set, name="account_set_password"),
     path("accounts/", include("allauth.urls")),

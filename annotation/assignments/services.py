@@ -168,6 +168,21 @@ def change_goal(*, assignment: Assignment) -> Assignment:
     return assignment
 
 
+def begin_kept(*, assignment: Assignment, goal: str, inputs: Mapping[str, Any]) -> Assignment:
+    """Make a text that was kept in practice the draft, with the goal that it was written for.
+
+    A goal that the task no longer has stays the drawn one. Locks the round, as `assign` does.
+    Raises RoundClosed.
+    """
+    with transaction.atomic():
+        round = _open_round(assignment.round_id)
+        if goal in round.task.config.goal_choices:
+            assignment.goal = goal
+            assignment.save(update_fields=["goal"])
+        save_draft(assignment=assignment, inputs=inputs)
+    return assignment
+
+
 def save_draft(*, assignment: Assignment, inputs: Mapping[str, Any]) -> None:
     """Keep the text typed so far; the last save wins.
 

@@ -1,6 +1,7 @@
 """Trying the model without an account: nothing is stored.
 
-The passages are those of the task's own examples. Nobody is assigned these, so no text that was
+Where a text needs no passage, its writer may keep one that fooled the model: by their browser alone,
+until they have an account and it is filled into the form (`dynabench/lib/kept_text.py`). The passages are those of the task's own examples. Nobody is assigned these, so no text that was
 tried out in practice counts.
 """
 
@@ -16,7 +17,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_POST
 
 from annotation.access import gate_is_shut
 from annotation.assignments.services import check_can_be_asked
@@ -38,14 +39,17 @@ from annotation.writing.views import refusal
 from dynabench.lib.bodies import takes
 from dynabench.lib.errors import Refused
 from dynabench.lib.htmx import htmx_partial, render_page
+from dynabench.lib.kept_text import KeptText, keep_text, seal, unseal
 from dynabench.lib.throttles import AN_HOUR, is_used_up
 from dynabench.lib.words import composed
 from tasks.access import find_task
+from tasks.config.schema import TaskConfig
 from tasks.models import Context, Round, RoundTarget, TargetModel, Task
 from tasks.permissions import can_try_out
 from tasks.selectors import targets_of
 from tasks.targets.endpoints.base import EndpointError, Prediction
 
+Status = Example.Outcome
 Answered = tuple[Sequence[RoundTarget], Sequence[Prediction]]
 """Models, and what each of them says."""
 Answers = Callable[[Mapping[str, Any]], Sequence[Prediction]]
@@ -215,7 +219,35 @@ def _judge(request: HttpRequest, opponent: Opponent, begun: Talk) -> HttpRespons
     example, outputs = _unsaved(now, inputs, *answered)
     if config.talk:
         Talk(opponent.url, begun.place, begun.goal).keep(request)  # the next is another one
-    return page.show(request, now, page.verdict(example, config, outputs), form=form)
+    panel = {**page.verdict(example, config, outputs), "kept": _sealed(config, example)}
+    return page.show(request, now, panel, form=form)
+
+
+def _sealed(config: TaskConfig, example: Example) -> str:
+    """The text for its writer to keep; empty where it did not fool the model or needs its passage.
+
+    Files of guests are not stored, and what a model said in a conversation counts only live.
+    """
+    is_apart = config.gives == "passage" or config.talk or any(c.is_media for c in config.input)
+    if is_apart or example.outcome not in (Status.FOOLED, Status.UNDECIDED):
+        return ""
+    return seal(KeptText(example.round.task.code, example.goal, example.inputs))
+
+
+@login_not_required
+@require_POST
+def keep(request: HttpRequest, code: str) -> HttpResponse:
+    """Let the browser keep a text of practice, and go on to the account with which it counts."""
+    task = find_task(request, code)
+    text = unseal(sealed := request.POST.get("kept", ""))
+    if text is None or text.task != task.code:
+        raise Http404
+    write_url = reverse("annotation:write", args=[task.code])
+    signed_in = request.user.is_authenticated
+    place = write_url if signed_in else reverse("account_signup", query={"next": write_url})
+    response = redirect(place)
+    keep_text(response, sealed)
+    return response
 
 
 def _answered(

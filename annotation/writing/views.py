@@ -11,7 +11,13 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from annotation.access import find_given, gate_is_shut, participant
 from annotation.aids.saliency import saliency
-from annotation.assignments.services import assign, assign_next, pass_gate, save_draft
+from annotation.assignments.services import (
+    assign,
+    assign_next,
+    begin_kept,
+    pass_gate,
+    save_draft,
+)
 from annotation.attempts import services
 from annotation.attempts.conversation_services import keep_said
 from annotation.attempts.failures import FAILURES, NO_ANSWER
@@ -42,6 +48,7 @@ from dynabench.accounts.services import annotator_of
 from dynabench.lib.bodies import takes
 from dynabench.lib.errors import Refused
 from dynabench.lib.htmx import htmx_partial, render_page
+from dynabench.lib.kept_text import KeptText, forget_text, kept_text
 from tasks.access import ANY, find_task
 from tasks.models import Round, Task
 from tasks.permissions import can_see
@@ -103,8 +110,26 @@ def write(request: HttpRequest, code: str) -> HttpResponse:
         assignment = assign(annotator=annotator, round=round)
     except Refused as error:
         return refusal(request, error, task)
+    text = kept_text(request)
+    is_used = bool(text and text.task == task.code and _take_kept(request, assignment, text))
     opened = request.GET.get("support", "")
-    return page.show(request, WritePage.of(assignment, _retried(request, assignment), opened))
+    now = WritePage.of(assignment, _retried(request, assignment), opened)
+    response = page.show(request, now)
+    if is_used:
+        forget_text(response)
+    return response
+
+
+def _take_kept(request: HttpRequest, assignment: Assignment, text: KeptText) -> bool:
+    """Fill the form with a text that the person wrote in practice, unless they began another."""
+    if assignment.draft or assignment.parent_id or assignment.mends_id:
+        return False
+    try:
+        begin_kept(assignment=assignment, goal=text.goal, inputs=text.inputs)
+    except Refused:
+        return False  # the page says why nobody writes now; the browser keeps the text
+    messages.success(request, _("Your text is filled in. Submit it to make it count."))
+    return True
 
 
 def _retried(request: HttpRequest, assignment: Assignment) -> Example | None:

@@ -23,6 +23,7 @@ from dynabench.accounts.reauthentication import did_recently, other_ways
 from dynabench.accounts.undo_services import offer_undo
 from dynabench.env import sends_mail
 from dynabench.lib.addresses import check_address
+from dynabench.lib.kept_text import kept_text
 
 logger = logging.getLogger(__name__)
 
@@ -93,9 +94,19 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
         return _at_home(super().get_email_confirmation_url(request, emailconfirmation))
 
     def get_login_redirect_url(self, request: HttpRequest) -> str:
-        """Home; or the invitation by which the person came, also once a mail was confirmed."""
-        key = request.get_signed_cookie(INVITATION, default="")
-        return reverse("join", args=[key]) if key else str(super().get_login_redirect_url(request))
+        """Home; or the invitation by which the person came, also once a mail was confirmed.
+
+        Or the task in which they wrote a text before they had an account.
+        """
+        if key := request.get_signed_cookie(INVITATION, default=""):
+            return reverse("join", args=[key])
+        if text := kept_text(request):
+            return reverse("annotation:write", args=[text.task])
+        return str(super().get_login_redirect_url(request))
+
+    def get_signup_redirect_url(self, request: HttpRequest) -> str:
+        """Return where a sign-in leads: who signs up may have lost the address to go on with."""
+        return self.get_login_redirect_url(request)
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
         """Send one, or tell the person that it could not be sent; notices are only logged."""

@@ -24,7 +24,16 @@ from dynabench.accounts.reauthentication import ask_provider, other_ways
 from dynabench.accounts.services import annotator_of, set_in_ranking, set_keyboard_mode
 from dynabench.accounts.tokens import create_token, revoke_token
 from dynabench.accounts.undo_services import find_undo, undo
+from dynabench.lib.kept_text import forget_text
 from dynabench.lib.refusals import as_form_error, as_message
+
+
+@login_not_required
+def sign_out(request: HttpRequest) -> HttpResponse:
+    """allauth's; the next person at this browser finds no text that was kept in it."""
+    response: HttpResponse = account_views.logout(request)
+    forget_text(response)
+    return response
 
 
 @login_not_required
