@@ -1,8 +1,8 @@
 """Trying the model without an account: nothing is stored.
 
-Where a text needs no passage, its writer may keep one that fooled the model: by their browser alone,
-until they have an account and it is filled into the form (`dynabench/lib/kept_text.py`). The passages are those of the task's own examples. Nobody is assigned these, so no text that was
-tried out in practice counts.
+The passages are those of the task's own examples. Nobody is assigned these, so no text that was
+tried out in practice counts. Where a text needs no passage, its writer may keep one that fooled the
+model: by their browser alone, until they have an account (`dynabench/lib/kept_text.py`).
 """
 
 import random
