@@ -67,6 +67,7 @@ COMPONENTS = {
     ),
     "gettext": ("GNU gettext", lambda: shutil.which("xgettext") is not None),
     "bucket": ("Swift (Debian: apt-get install python3-swift)", buckets.are_installed),
+    "curl": ("curl", lambda: shutil.which("curl") is not None),
     "promtool": ("promtool (Debian: prometheus)", lambda: shutil.which("promtool") is not None),
     "proxies": (
         "Caddy and nginx (Debian: caddy, nginx-light)",

@@ -94,6 +94,11 @@ class EvaluationFailed(DynabenchError):
         super().__init__(f"{sentence}{numbers}{tail}", code=outcome)
 
 
+TOO_LARGE = (
+    "A proxy in front of the site takes no request of this size (413), so it never arrived. Ask "
+    "who runs the site to let the proxy take 32 MiB, as deploy/nginx.conf does. Pieces of uploads "
+    "have up to 16 MiB."
+)
 BY_CODE: Mapping[str, type[DynabenchError]] = {"quota": QuotaReached}
 BY_STATUS: Mapping[int, type[DynabenchError]] = {
     400: Invalid,
@@ -117,6 +122,8 @@ def error_of(response: httpx.Response) -> DynabenchError:
     if problem is None:
         name = HTTPStatus(status).phrase if status in set(HTTPStatus) else "unknown"
         message = f"{response.url} answered {status} ({name}) and nothing that we understand."
+        if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+            message = TOO_LARGE
         problem = {"message": message, "code": "", "fields": {}}
     default = ServerError if status >= 500 else Refused
     kind = BY_CODE.get(problem["code"]) or BY_STATUS.get(status, default)

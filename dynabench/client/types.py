@@ -547,6 +547,8 @@ class ComparedRow(TypedDict):
     b: Interval
     difference: Interval
     p: float | None
+    p_uncorrected: float | None
+    correction: Literal["holm", "benjamini-hochberg"] | Literal[""]
     n: int | None
     better: str
     method: str

@@ -1,5 +1,7 @@
 """Files that come in pieces."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from typing import IO, Any
 from uuid import UUID
@@ -10,6 +12,7 @@ from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import generics, serializers, status
+from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -23,6 +26,8 @@ from dynabench.lib.bodies import takes
 from evaluation.models import Upload
 from evaluation.uploads.chunked import (
     PIECE_BYTES,
+    UploadRefused,
+    WrongOffset,
     add_piece,
     are_handed_in,
     begin_upload,
@@ -32,15 +37,25 @@ from evaluation.uploads.chunked import (
 from evaluation.uploads.views import announced_bytes
 
 LARGEST = 2**63 - 1
+A_FORM = (
+    "A form around a file is no piece of it. Send only its bytes: `curl -X PUT --data-binary @FILE`"
+    ", or `data=` of requests, not `-F` or `files=`."
+)
 
 
 class Octets(BaseParser):
-    """Bytes as they come; the view reads the stream, which memory never holds whole."""
+    """Bytes as they come; the view reads the stream, which memory never holds whole.
 
-    media_type = "application/octet-stream"
+    Programs call them what they like: curl says `application/x-www-form-urlencoded` of every body,
+    others say nothing.
+    """
 
-    def parse(self, stream: IO[Any], *_: Any, **__: Any) -> Any:
-        """The stream itself."""
+    media_type = "*/*"
+
+    def parse(self, stream: IO[Any], media_type: str | None = None, *_: Any, **__: Any) -> Any:
+        """Return the stream itself. Raises UnsupportedMediaType for a form around a file."""
+        if (media_type or "").lower().startswith("multipart/"):
+            raise UnsupportedMediaType(media_type or "", A_FORM)
         return stream
 
 
@@ -83,8 +98,20 @@ class Uploads(generics.ListAPIView[Upload]):
     def post(self, request: Request) -> Response:
         """Begin a file of so many bytes. Then PUT its pieces."""
         asked = read(NewUploadSerializer, request)
-        made = begin_upload(person(request), **asked)
+        with _blaming("size"):
+            made = begin_upload(person(request), **asked)
         return Response(upload_body(made.pk), status.HTTP_201_CREATED)
+
+
+@contextmanager
+def _blaming(field: str) -> Iterator[None]:
+    """Name the field of this request that a refusal is about; "": its body."""
+    try:
+        yield
+    except UploadRefused as error:
+        if not isinstance(error, WrongOffset):
+            error.field = field
+        raise
 
 
 def upload_body(pk: UUID) -> Any:
@@ -121,13 +148,15 @@ class UploadView(APIView):
     def put(self, request: Request, pk: UUID) -> Response:
         """Add the piece that begins at `offset`; one that is here already changes nothing.
 
+        The body is the bytes, whatever its Content-Type says, but for a form (multipart).
         409 with the code `offset` when another piece comes next: `received` says which. A piece may
         be sent again as it is, so no Idempotency-Key is looked at.
         """
         one = self._found(request, pk)
         offset = wanted(PieceSerializer, request)["offset"]
         stream = request.data if hasattr(request.data, "read") else BytesIO()
-        add_piece(one, offset, stream, announced_bytes(request))
+        with _blaming(""):
+            add_piece(one, offset, stream, announced_bytes(request))
         return Response(upload_body(one.pk))
 
     @write("uploads_delete", None, {204: None})

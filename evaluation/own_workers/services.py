@@ -38,7 +38,7 @@ from evaluation.own_workers.selectors import (
 )
 from evaluation.queue import leases
 from evaluation.runs.services import OVERHEAD
-from evaluation.uploads.chunked import open_uploads, received
+from evaluation.uploads.chunked import check_complete, open_uploads
 from tasks.models import Task
 
 GONE = "lease"
@@ -189,12 +189,13 @@ def hand_in(
 
 
 def _answers(user: User, upload: UUID | None, ending: dict[str, Any]) -> Upload | None:
-    """The file of answers, which only a model has that ended well. Raises Invalid."""
+    """Return the file of answers, which only a model has that ended well. Raises Refused."""
     if ending["outcome"] != Outcome.OK:
         return None
     file = open_uploads(user).filter(pk=upload).first() if upload else None
-    if file is None or received(file) != file.size:
+    if file is None:
         raise Invalid("You have no such file here. Upload it.", field="upload")
+    check_complete(file)
     return file
 
 

@@ -42,7 +42,7 @@ from evaluation.submissions.looks import check_looks
 from evaluation.submissions.quota import WINDOW, Caps, Charge, Entry, Quota, charge_of, quota_of
 from evaluation.teams.selectors import place_of
 from evaluation.uploads.allowances import most_a_day
-from evaluation.uploads.chunked import are_handed_in, discard
+from evaluation.uploads.chunked import are_handed_in, check_complete, discard
 from tasks.models import Task
 
 State = Submission.State
@@ -130,12 +130,16 @@ def _check(submission: Submission, owner: User) -> None:
 
 
 def _of_upload(upload: Upload, task: Task, owner: User) -> Submission | None:
-    """What the same file was submitted as already. Raises Invalid where it is not theirs to use."""
+    """What the same file was submitted as already.
+
+    Raises Invalid where it is not theirs to use, UploadRefused where it has not arrived.
+    """
     if known := Submission.objects.filter(upload=upload, owner=owner, task=task).first():
         return known
     is_free = Upload.objects.exclude(are_handed_in()).filter(pk=upload.pk, owner=owner).exists()
     if not is_free or Submission.objects.filter(upload=upload).exists():
         raise Invalid(_("Upload the file again."), field="upload")
+    check_complete(upload)
     return None
 
 
@@ -288,7 +292,7 @@ def set_publish_on(*, submission: Submission, actor: User, day: date | None) -> 
     """
     if day and submission.is_published:
         raise Refused(_("This model is published already."))
-    _check_ahead(day, "publish_on")
+    _check_ahead(day, "day")
     if day:
         check_looks(submission)
     _change(submission, actor, "embargo", publish_on=day)
@@ -315,7 +319,7 @@ def set_anonymous_until(*, submission: Submission, actor: User, until: date | No
 
     Raises Refused.
     """
-    _check_ahead(until, "anonymous_until")
+    _check_ahead(until, "until")
     _change(submission, actor, "anonymous", anonymous_until=until)
 
 

@@ -167,6 +167,13 @@ def received(upload: Upload) -> int:
     return upload.pieces.aggregate(n=Sum("size"))["n"] or 0
 
 
+def check_complete(upload: Upload) -> None:
+    """Raises UploadRefused unless all its bytes are here."""
+    if (here := received(upload)) != upload.size:
+        message = _("%(here)d of %(size)d bytes are here. Send the rest.")
+        raise UploadRefused(message % {"here": here, "size": upload.size})
+
+
 def add_piece(upload: Upload, offset: int, stream: Source, size: int | None = None) -> int:
     """Store the bytes of a stream that begin at `offset`; returns the offset of the next piece.
 
@@ -266,6 +273,7 @@ def assemble(upload: Upload, beat: Beat = lambda: None) -> Iterator[Path]:
 
     Raises UploadRefused, and Unavailable where there is no room for it.
     """
+    check_complete(upload)
     check_room(upload.size)
     with scratch() as folder:
         path = folder / "upload"
@@ -274,9 +282,6 @@ def assemble(upload: Upload, beat: Beat = lambda: None) -> Iterator[Path]:
                 beat()
                 with piece.file.open("rb") as source:
                     shutil.copyfileobj(source, target, BLOCK)
-        here = path.stat().st_size
-        if here != upload.size:
-            raise UploadRefused(f"{here} of {upload.size} bytes are here. Send the rest.")
         yield path
 
 

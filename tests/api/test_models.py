@@ -13,7 +13,7 @@ from evaluation.inference.precheck import check_predictions
 from evaluation.models import EvaluationRun, Score, Submission
 from evaluation.queue import leases
 from evaluation.runs.services import claim_next
-from evaluation.uploads.chunked import add_file
+from evaluation.uploads.chunked import add_file, add_piece, begin_upload
 from tests.support.api_errors import error
 from tests.support.api_models import (
     COMMIT,
@@ -68,6 +68,16 @@ def test_a_file_that_was_uploaded_is_handed_in_once(api, alice, bob, task):
     first = api.post(URL, told).json()
     assert api.post(URL, {**told, "name": "Again"}).json()["id"] == first["id"]
     assert Submission.objects.get().upload == mine
+
+
+def test_a_file_of_which_bytes_lack_is_not_submitted(api, alice, task):
+    upload = begin_upload(alice, "m.zip", 3)
+    told = {"kind": "directory", "name": "Mine", "upload": str(upload.pk)}
+    refused = api.post(URL, told)
+    assert (refused.status_code, [*error(refused)["fields"]]) == (422, ["upload"])
+    assert not Submission.objects.exists()
+    add_piece(upload, 0, ContentFile(b"abc"))
+    assert api.post(URL, told).status_code == 201
 
 
 def test_predictions_name_their_set(api, alice, task):
@@ -284,7 +294,7 @@ def test_names_are_hidden_until_a_day(api, model):
     reply = api.post(url_of(model, "anonymous/"), {"until": str(day)})
     assert reply.json()["anonymous_until"] == str(day)
     late = api.post(url_of(model, "anonymous/"), {"until": str(day + timedelta(days=400))})
-    assert [*error(late)["fields"]] == ["anonymous_until"]
+    assert [*error(late)["fields"]] == ["until"]
     assert api.post(url_of(model, "anonymous/"), {}).status_code == 422
     shown = api.post(url_of(model, "anonymous/"), {"until": None}).json()
     assert shown["anonymous_until"] is None

@@ -83,10 +83,30 @@ def test_pieces_that_are_refused(api, offset, data, status, code, words):
     assert api.get(f"{URL}{pk}/").json()["received"] == 0
 
 
-def test_json_is_no_piece(api):
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "",
+        BYTES,
+        "application/x-www-form-urlencoded",
+        "application/json",
+        "text/plain; charset=x",
+        "?",
+    ],
+)
+def test_bytes_are_a_piece_whatever_they_are_called(api, settings, kind):
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 1  # nothing reads them as a form
+    pk = Upload.objects.create(owner=_alice(), file_name="a", size=10).pk
+    reply = api.generic("PUT", f"{URL}{pk}/?offset=0", b"a=%&", content_type=kind)
+    assert reply.json()["received"] == 4
+    assert Upload.objects.get().pieces.get().file.read() == b"a=%&"
+
+
+def test_a_form_around_a_file_is_no_piece(api):
     pk = begin(api).json()["id"]
-    reply = put(api, pk, 0, b"0123", content_type="application/json")
+    reply = put(api, pk, 0, b"0123", content_type="multipart/form-data; boundary=a")
     assert (reply.status_code, error(reply)["code"]) == (415, "unsupported_media_type")
+    assert api.get(f"{URL}{pk}/").json()["received"] == 0
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ PUBLISHED = ROOT / "docs" / "openapi-v1.yaml"
 BEFORE = "/api/v1/"
 NAME = "urn:api"  # of the whole schema, to which each validator refers
 UNLISTED = {f"{BEFORE}schema/", f"{BEFORE}docs/"}  # the schema itself and its page
+UNKNOWN = "There is no such field."
 METHODS = ("get", "post", "put", "patch", "delete")
 Json = Mapping[str, Any]
 
@@ -43,8 +44,32 @@ def problems_of(method: str, path: str, status: int, kind: str, body: bytes | No
         return [f"{said} is {kind or 'of no type'}, not {' or '.join(shapes)}"]
     if kind != "application/json" or body is None:
         return []
-    errors = _validator(template, method.lower(), status).iter_errors(json.loads(body))
-    return [f"{said}: {'.'.join(map(str, one.instance_path))}: {one.message}" for one in errors]
+    answer = json.loads(body)
+    errors = _validator(template, method.lower(), status).iter_errors(answer)
+    wrong = [f"{said}: {'.'.join(map(str, one.instance_path))}: {one.message}" for one in errors]
+    if status == 422 and not wrong and template:
+        named = _named(answer["error"]["fields"]) - _taken(template, method.lower())
+        wrong += [f"{said} blames {name!r}, which may not be sent" for name in sorted(named)]
+    return wrong
+
+
+def _named(fields: Mapping[str, list[str]]) -> set[str]:
+    """The fields that an error is about, but for those that it calls unknown."""
+    known = (name for name, said in fields.items() if not said[0].startswith(UNKNOWN))
+    return {name.partition(".")[0] for name in known} - {""}
+
+
+@lru_cache(maxsize=1024)
+def _taken(template: str, method: str) -> frozenset[str]:
+    """The names that a request may have, in its query, its address and its body."""
+    operation = api()["paths"].get(template, {}).get(method, {})
+    names = {one["name"] for one in operation.get("parameters", ())} | {"format"}
+    for body in operation.get("requestBody", {}).get("content", {}).values():
+        shape = body["schema"]
+        if "$ref" in shape:
+            shape = api()["components"]["schemas"][shape["$ref"].rpartition("/")[2]]
+        names |= shape.get("properties", {}).keys()
+    return frozenset(names)
 
 
 @cache

@@ -184,7 +184,7 @@ def _meant(task: Task, asked: dict[str, Any]) -> list[int]:
 class ActView(APIView):
     write_scope = ApiToken.Scope.OWN
 
-    @write("review_undo", None, ActSerializer)
+    @write("review_undo", None, {200: ActSerializer})
     def delete(self, request: Request, code: str, run: str) -> Response:
         """Take back what one did, but for what was decided since; for reviewers."""
         task = find_task(request, code, can_review)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from dynabench import DynabenchClient
 from dynabench import client as errors
 from dynabench.client.credentials import forget_key, keep_key, keys_file
+from dynabench.client.errors import TOO_LARGE
 from dynabench.client.http import LONGEST_PAUSE, back_off
 from tests.unit.client.conftest import bad, good
 
@@ -62,6 +63,13 @@ def test_what_is_no_answer_of_ours(server, client):
         with pytest.raises(errors.DynabenchError, match=words):
             client.task("nli")
     assert len(server.asked) == 4
+
+
+def test_a_proxy_that_takes_no_large_bodies_is_named(server, client):
+    server.answers.append(httpx.Response(413, text="<html>"))
+    with pytest.raises(errors.Invalid) as caught:
+        client.request("POST", "/uploads/")
+    assert (caught.value.status, caught.value.message) == (413, TOO_LARGE)
 
 
 def test_what_is_over_soon_is_tried_again(server, client, pauses):
