@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leaderboard.board.matrix import Floats, Numbers
+from leaderboard.scoring.anchored import ALIKE
 
 Formula = Callable[[Mapping[str, Floats]], Floats]
 """A score of each model by its metrics; it rises, or falls, all the way with each of them."""
@@ -68,7 +69,10 @@ def ends_of(
     low, high = (
         _length(side, signed) for side in (np.minimum(0, steps.min(1)), np.maximum(0, steps.max(1)))
     )
-    return score - low, score + high
+    # Rounded: the last digits depend on how many models are summed at once.
+    return np.minimum(score, np.round(score - low, ALIKE)), np.maximum(
+        score, np.round(score + high, ALIKE)
+    )
 
 
 def _length(parts: Floats, correlation: Floats) -> Floats:

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
 COSTS: Mapping[str, bool] = {"throughput": True, "memory": False}
 """Metrics that are no shares, and whether more of them is better."""
+SPANS: Mapping[str, float] = {"throughput": 1000.0, "memory": 40.0}
+"""How many times as much as the best model of a pool the worst anchor of a cost is, at least.
+
+Reference models are all small. So wide a scale tells a distilled encoder, a BERT-base and a
+language model of a thousand million parameters apart; docs/statistics.md has their places.
+"""
 BASELINES = ("majority", "random", "constant", "echo")
 """Names of the models of a pool that answer without having learned anything."""
 PERFECT = 100.0
@@ -62,7 +68,8 @@ def anchors_of(pool: Table, main: str, metrics: Collection[str]) -> Anchors:
     """The anchors that a pool gives. Values in percent; costs in any unit. Raises AnchorsError.
 
     Main metric: from the best baseline to the perfect 100. Other shares: from the worst model that
-    is better than the baselines to 100. Costs: from the worst such model to the best.
+    is better than the baselines to 100. Costs: from the worst such model, or SPANS times the best,
+    to the best.
     """
     known = {model: value for model, row in pool.items() if (value := row.get(main)) is not None}
     if not known:
@@ -106,15 +113,16 @@ def plain_anchors(main: str, low: float, metrics: Collection[str]) -> Anchors:
 
 def _scale(metric: str, values: Collection[float]) -> Scale | None:
     """The scale of a metric other than the main one; None where the models do not span any."""
-    is_more_better = COSTS.get(metric, True)
     if metric not in COSTS:
         low, high = min(values, default=PERFECT), PERFECT
-    else:
-        values = [value for value in values if value > 0]
-        low, high = min(values, default=0.0), max(values, default=0.0)
-    if not low < high:
+        return Scale(low, high) if low < high else None
+    values = [value for value in values if value > 0]
+    least, most = min(values, default=0.0), max(values, default=0.0)
+    if not least < most:
         return None
-    return Scale(*((low, high) if is_more_better else (high, low)), is_ratio=metric in COSTS)
+    if COSTS[metric]:
+        return Scale(min(least, most / SPANS[metric]), most, is_ratio=True)
+    return Scale(max(most, least * SPANS[metric]), least, is_ratio=True)
 
 
 def points(

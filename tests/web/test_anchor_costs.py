@@ -44,8 +44,8 @@ def test_costs_measured_here_are_versions_and_change_the_scale(task):
         matrix = score_matrix(task)
         found = as_table(task, matrix, ranked(matrix, SPEED))["anchors"]
         assert (found["version"], found["costs"]) == (shipped_scale["version"], version)
-        assert found["scales"]["throughput"] == {"low": 2.0, "high": 200.0}
-        assert found["scales"]["memory"] == {"low": 4.0, "high": 1.0}
+        assert found["scales"]["throughput"] == {"low": 0.2, "high": 200.0}
+        assert found["scales"]["memory"] == {"low": 40.0, "high": 1.0}
         assert found["scales"]["accuracy"] == shipped_scale["scales"]["accuracy"]
     assert LogEntry.objects.filter(action="board.anchors_measured").count() == 2
 

@@ -67,7 +67,7 @@ def test_an_anchored_board_tells_its_formula_and_what_each_metric_adds(client, m
 
 def test_files_of_an_anchored_board_have_its_scale(client, models):
     table = client.get(f"{URL}?format=json").json()
-    assert (table["mode"], table["anchors"]["version"]) == ("anchored", 2)
+    assert (table["mode"], table["anchors"]["version"]) == ("anchored", 3)
     for row in table["rows"]:
         assert sum(row["points"].values()) == pytest.approx(row["dynascore"]["value"], abs=1e-3)
     rows = csv.DictReader(io.StringIO(client.get(f"{URL}?format=csv").text))

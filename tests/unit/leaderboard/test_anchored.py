@@ -56,8 +56,8 @@ def test_anchors_are_the_best_baseline_and_what_is_better_than_it():
             "perf",
             {
                 "perf": Scale(40, 100),
-                "throughput": Scale(10, 1000, is_ratio=True),
-                "memory": Scale(4, 1, is_ratio=True),
+                "throughput": Scale(1, 1000, is_ratio=True),
+                "memory": Scale(40, 1, is_ratio=True),
                 "fairness": Scale(80, 100),
                 "robustness": Scale(60, 100),
             },
@@ -67,9 +67,9 @@ def test_anchors_are_the_best_baseline_and_what_is_better_than_it():
 
 
 def test_a_score_by_hand():
-    """q = 1/2; places 1/2 (100 of 10 to 1000), 1/2 (2 of 4 to 1), 1/2 (90), 1 (100)."""
-    found = scores(table({"A": (70, 100, 2, 90, 100)}))
-    assert found == {"A": pytest.approx(100 * 0.5 * (4 + 0.5 + 0.5 + 0.5 + 1) / 8)}
+    """q = 1/2; places 2/3 (100 of 1 to 1000), 1/2 (√40 of 40 to 1), 1/2 (90), 1 (100)."""
+    found = scores(table({"A": (70, 100, 40**0.5, 90, 100)}))
+    assert found == {"A": pytest.approx(100 * 0.5 * (4 + 2 / 3 + 0.5 + 0.5 + 1) / 8)}
 
 
 def test_values_beyond_the_anchors_clamp():
@@ -78,7 +78,7 @@ def test_values_beyond_the_anchors_clamp():
 
 
 def test_what_was_not_measured_leaves_a_range_and_no_main_metric_no_score():
-    rows = table({"A": (70, None, 2, 90, 100), "B": (None, 100, 2, 90, 100)})
+    rows = table({"A": (70, None, 40**0.5, 90, 100), "B": (None, 100, 2, 90, 100)})
     first, last = scored(ANCHORS, WEIGHTS, rows)
     assert first.least == pytest.approx(100 * 0.5 * (4 + 0.5 + 0.5 + 1) / 8)
     assert first.most == pytest.approx(100 * 0.5 * (4 + 1 + 0.5 + 0.5 + 1) / 8)
@@ -241,6 +241,30 @@ def test_a_shipped_pool_has_its_models_and_spans_every_scale(code):
     assert [one.partition(" ")[0] for one in anchors.notices] == LEFT_OUT.get(code, [])
 
 
+REAL = {
+    "DistilBERT": (0.21, 0.66),
+    "BERT-base": (0.12, 0.83),
+    "BERT-large": (0.052, 1.69),
+    "Llama with a thousand million parameters": (0.0086, 4.56),
+}
+"""Speed as a share of that of two layers of MiniLM, and GiB: measured with weights by chance."""
+
+
+@pytest.mark.parametrize("code", [code for code in POOLED if code not in ("secret", "grounded")])
+def test_speed_and_memory_tell_real_models_apart(code):
+    pool = shipped(code)
+    scales = anchors_of(pool.rows, pool.main, POOLED[code].metrics.names).scales
+    smallest = {
+        cost: next(row[cost] for name, row in pool.rows.items() if name == "two-layers")
+        for cost in COSTLESS
+    }
+    speeds = np.array([smallest["throughput"] * speed for speed, _ in REAL.values()])
+    sizes = np.array([memory for _, memory in REAL.values()])
+    for found in (scales["throughput"].places(speeds), scales["memory"].places(sizes)):
+        assert (np.diff(found) < -0.01).all()
+        assert found[-1] > 0.05
+
+
 @pytest.mark.parametrize("code", POOLED)
 @pytest.mark.parametrize("preset", PRESET_WEIGHTS)
 @given(costs=st.tuples(st.floats(1e-3, 1e9), st.floats(1e-6, 1e3)), better=shares)
@@ -321,12 +345,12 @@ def test_the_command_takes_anchors_from_a_file_in_either_unit(run, unit):
             name: {**line, **{m: line[m] * unit for m in shares}} for name, line in rows.items()
         }
 
-    rows = lines_of("other", in_unit(table({"A": (70, 100, 2, 90, 100)})))
+    rows = lines_of("other", in_unit(table({"A": (70, 100, 40**0.5, 90, 100)})))
     found, _ = run(rows, anchors=lines_of("other", POOL))
     other, _ = run(rows, anchors=lines_of("other", in_unit(POOL)))
     assert found == other
     (only,) = found["tasks"]["other"]["rows"]
-    assert only["dynascore"] == pytest.approx(100 * 0.5 * (4 + 0.5 + 0.5 + 0.5 + 1) / 8)
+    assert only["dynascore"] == pytest.approx(100 * 0.5 * (4 + 2 / 3 + 0.5 + 0.5 + 1) / 8)
 
 
 def test_the_command_gives_intervals_within_the_scale(run):

@@ -209,7 +209,7 @@ def test_the_formula_names_each_share_and_anchor():
     matrix = anchored()
     board = ranked(matrix, weighting(matrix))
     told = formula(WEIGHTS, "accuracy", page_anchors(matrix, board))
-    for part in ("0.5 +", "0.125 × memory", "accuracy from 50 to 100", "memory from 16 to 1"):
+    for part in ("0.5 +", "0.125 × memory", "accuracy from 50 to 100", "memory from 40 to 1"):
         assert part in told
     assert formula(WEIGHTS, "accuracy", None) == ""
 
