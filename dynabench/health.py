@@ -66,8 +66,8 @@ def once_ready(make: Callable[[], Application]) -> Application:
 
 def _read_static_names() -> None:
     """Have this process name static files as they are collected now."""
-    storage: Any = staticfiles_storage
-    if isinstance(storage, ManifestFilesMixin):
+    if isinstance(staticfiles_storage, ManifestFilesMixin):
+        storage: Any = staticfiles_storage
         storage.hashed_files, storage.manifest_hash = storage.load_manifest()
 
 

@@ -231,7 +231,8 @@ SOCIALACCOUNT_PROVIDERS = {
 }
 
 EMAIL_BACKEND = env_class("EMAIL_BACKEND", "django.core.mail.backends.console.EmailBackend")
-if EMAIL_BACKEND == "django.core.mail.backends.smtp.EmailBackend":
+MAIL_TRANSPORT = EMAIL_BACKEND
+if sends_mail(EMAIL_BACKEND):
     EMAIL_BACKEND = "dynabench.lib.mail.LimitedBackend"  # a server that hangs takes few threads
 # Where addresses need not be confirmed, sign-up must tell that there is an account with an address.
 VERIFICATIONS = ("mandatory", "optional", "none")  # the first is taken where none is named
@@ -247,12 +248,13 @@ EMAIL_HOST_USER = os.environ.get("EMAIL_HOST_USER", "")
 EMAIL_HOST_PASSWORD = env_secret("EMAIL_HOST_PASSWORD")
 EMAIL_USE_TLS = env_bool("EMAIL_USE_TLS")
 # Of django-anymail's backends: ANYMAIL_MAILGUN_API_KEY becomes MAILGUN_API_KEY.
-ANYMAIL = {
+ANYMAIL: dict[str, Any] = {
     name.removeprefix("ANYMAIL_").removesuffix("_FILE"): env_secret(name.removesuffix("_FILE"))
     for name in os.environ
     if name.startswith("ANYMAIL_")
 }
 EMAIL_TIMEOUT = 5  # seconds; somebody waits for the page meanwhile
+ANYMAIL.setdefault("REQUESTS_TIMEOUT", EMAIL_TIMEOUT)
 # Where people reach the site; for links in mails that no request asks for.
 WEB_CONCURRENCY = env_int("WEB_CONCURRENCY", 1, least=1, most=1000)  # gunicorn reads it itself
 PORT = env_int("PORT", 8000, least=1, most=65535)  # of `./run`

@@ -1,22 +1,38 @@
-"""Mail by SMTP, for which only some threads of a web process wait at once."""
+"""Mail by any backend, for which only some threads of a web process wait at once."""
 
 from collections.abc import Sequence
+from typing import Any
 
+from django.conf import settings
 from django.core.mail import EmailMessage
-from django.core.mail.backends.smtp import EmailBackend
+from django.core.mail.backends.base import BaseEmailBackend
+from django.utils.module_loading import import_string
 
 from dynabench.lib.outside import Hanging, Places
 
 _places = Places()
 
 
-class LimitedBackend(EmailBackend):
-    """Django's, which tells a server that hangs as one that does not answer."""
+class LimitedBackend(BaseEmailBackend):
+    """The backend that the operator named, which tells a server that hangs as one that is away."""
+
+    def __init__(self, fail_silently: bool = False, **options: Any) -> None:
+        super().__init__(fail_silently=fail_silently)
+        transport = import_string(settings.MAIL_TRANSPORT)
+        self.transport: BaseEmailBackend = transport(fail_silently=fail_silently, **options)
+
+    def open(self) -> bool | None:
+        """Connect as the transport does."""
+        return self.transport.open()
+
+    def close(self) -> None:
+        """Disconnect as the transport does."""
+        self.transport.close()
 
     def send_messages(self, email_messages: Sequence[EmailMessage]) -> int:
-        """Send them and return how many were sent. Raises OSError, as smtplib does."""
+        """Send them and return how many were sent. Raises OSError, as transports do."""
         try:
             with _places.take():
-                return super().send_messages(email_messages) or 0
+                return self.transport.send_messages(email_messages) or 0
         except Hanging:
             raise TimeoutError("The mail server does not answer others that wait for it.") from None

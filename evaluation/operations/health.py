@@ -15,6 +15,7 @@ from django.db import DatabaseError, InterfaceError, connection
 from django.db.migrations.recorder import MigrationRecorder
 
 from dynabench.lib.errors import Unavailable
+from dynabench.lib.outside import Hanging, Places
 from evaluation.queue.leases import stuck
 from tasks.models import Round, TargetModel
 from tasks.targets.endpoints.base import EndpointError
@@ -26,6 +27,7 @@ STUCK = timedelta(minutes=5)
 MODEL_SERVER_SECONDS = 2.0
 TRIAL_BYTES = 2**20
 SHOWN = 3
+_places = Places()  # of threads that wait for the model server
 
 
 class Finding(NamedTuple):
@@ -120,13 +122,16 @@ def check_model_server() -> Finding:
     """It answers, or no round that is open needs it."""
     url = parse_url(f"{settings.MODEL_SERVER_URL}/health")
     try:
-        reply = SHARED.request(
-            "GET", url, seconds=MODEL_SERVER_SECONDS, max_bytes=2**16, allowed=(url.host,),
-            secret=None, payload=None, retry=IDEMPOTENT,
-        )  # fmt: skip
+        with _places.take():
+            reply = SHARED.request(
+                "GET", url, seconds=MODEL_SERVER_SECONDS, max_bytes=2**16, allowed=(url.host,),
+                secret=None, payload=None, retry=IDEMPOTENT,
+            )  # fmt: skip
         trouble = "" if reply.status == 200 else f"It answers {reply.status}."
     except EndpointError as error:
         trouble = str(error)
+    except Hanging:
+        trouble = "It answers none of those who wait for it."
     if not trouble:
         return Finding("model server", "ok", settings.MODEL_SERVER_URL)
     open_ones = TargetModel.objects.filter(rounds__state=Round.State.OPEN)

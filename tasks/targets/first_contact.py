@@ -15,7 +15,7 @@ from tasks.targets.connect import (
 )
 from tasks.targets.contact_services import Contact, answer_contact, note_contact, note_lasting
 from tasks.targets.endpoints.base import Endpoint, EndpointError
-from tasks.targets.send_test import NoAnswer, paid_answer, without_secret
+from tasks.targets.send_test import NoAnswer, asking, paid_answer, without_secret
 from tasks.targets.spending_services import Metered, Payer
 
 CONTACT_SECONDS = 10.0
@@ -50,9 +50,12 @@ def contact_chat(
         return None
     try:
         endpoint = Metered(build(), Payer(target))
-        [answer] = endpoint.predict([inputs], deadline_seconds=CONTACT_SECONDS)
+        with asking():
+            [answer] = endpoint.predict([inputs], deadline_seconds=CONTACT_SECONDS)
         words = without_secret(secret_of(target), answer_contact(answer).words)
         contact = Contact("", words)
+    except NoAnswer:  # others wait for models that hang
+        return None
     except EndpointError as error:
         contact = failed_contact(target, error)
     note_lasting(target, contact)
@@ -75,7 +78,8 @@ def _ask_target(target: TargetModel) -> Contact:
     try:
         if inputs is not None:
             return answer_contact(paid_answer(target, inputs, seconds=CONTACT_SECONDS))
-        name = endpoint_of(target).info(deadline_seconds=CONTACT_SECONDS).name
+        with asking():
+            name = endpoint_of(target).info(deadline_seconds=CONTACT_SECONDS).name
     except NoAnswer as error:
         return Contact(error.reason, error.detail)
     except EndpointError as error:
@@ -89,8 +93,13 @@ def _ask_generator(generator: Generator) -> Contact:
     inputs = {name: known.get(name, PLAIN_TEXT) for name in generator_fields(task.config)}
     try:
         endpoint = generator_endpoint(generator)
-        [answer] = endpoint.predict([{**inputs, "goal": GOAL}], deadline_seconds=CONTACT_SECONDS)
+        with asking():
+            [answer] = endpoint.predict(
+                [{**inputs, "goal": GOAL}], deadline_seconds=CONTACT_SECONDS
+            )
         contact = answer_contact(answer)
+    except NoAnswer as error:
+        return Contact(error.reason, error.detail)
     except EndpointError as error:
         return failed_contact(generator, error)
     return Contact("", without_secret(secret_of(generator), contact.words))

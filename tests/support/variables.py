@@ -7,9 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 APPS = ("dynabench", "tasks", "annotation", "validation", "evaluation", "leaderboard")
-READERS = re.compile(
-    r"env_\w+|os\.(environ|environ\.get|getenv)"
-)
+READERS = re.compile(r"env_\w+|os\.(environ|environ\.get|getenv)")
 
 
 @cache

@@ -17,6 +17,7 @@ from tests.support.parts import free_port
 from tests.support.submissions import submission_of
 
 pytestmark = pytest.mark.django_db
+LIMITED = "dynabench.lib.mail.LimitedBackend"
 NEW = {"email": "new@example.com", "password1": "correct horse battery"}
 
 
@@ -95,15 +96,17 @@ def test_owners_of_models_are_told_later(alice, mail_server):
 
 
 def test_a_mail_server_that_hangs_is_away(client, alice, settings, monkeypatch):
-    settings.EMAIL_BACKEND = "dynabench.lib.mail.LimitedBackend"
+    settings.EMAIL_BACKEND, settings.MAIL_TRANSPORT = LIMITED, settings.EMAIL_BACKEND
     with held(monkeypatch, limited_mail):
         response = client.post("/accounts/password/reset/", {"email": alice.email})
     assert response.status_code == 503
 
 
-def test_the_limited_backend_sends(settings, monkeypatch):
+@pytest.mark.parametrize("transport", ["locmem", "smtp"])
+def test_the_limited_backend_sends_by_the_one_that_was_named(settings, monkeypatch, transport):
     sent = []
-    monkeypatch.setattr(limited_mail.EmailBackend, "send_messages", lambda _, all: sent.extend(all))
-    settings.EMAIL_BACKEND = "dynabench.lib.mail.LimitedBackend"
+    transport = f"django.core.mail.backends.{transport}.EmailBackend"
+    monkeypatch.setattr(f"{transport}.send_messages", lambda _, all: sent.extend(all))
+    settings.EMAIL_BACKEND, settings.MAIL_TRANSPORT = LIMITED, transport
     mail.send_mail("Subject", "Text", None, ["alice@example.com"])
     assert [one.to for one in sent] == [["alice@example.com"]]
