@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 def mail_members(task: Task, roles: Collection[str], subject: str, text: str) -> None:
     """Mail each member of the task with one of the roles that counts, after the commit."""
-    members = task.members.standing().filter(role__in=roles, user__is_active=True)
+    members = task.members.colleagues().standing().filter(role__in=roles, user__is_active=True)
     for address in members.values_list("user__email", flat=True):
         transaction.on_commit(partial(_send, subject, text, address))
 

@@ -13,7 +13,7 @@ from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
-from dynabench.accounts.models import Annotator
+from dynabench.accounts.models import PANEL_PEOPLE, Annotator
 from dynabench.accounts.people import public_name
 from tasks.at_address import AtAddress
 from tasks.budgets import Budget
@@ -109,6 +109,13 @@ class MemberQuerySet(models.QuerySet["TaskMember"]):
     def standing(self) -> Self:
         """Those whose role counts."""
         return self.with_standing().filter(stands=True)
+
+    def colleagues(self) -> Self:
+        """Those who belong to the task, whom pages, mails and the API name as its members.
+
+        People of a panel have a row too, which lets them work in their study, and belong to none.
+        """
+        return self.exclude(user__email__endswith=PANEL_PEOPLE)
 
 
 class TaskMember(models.Model):

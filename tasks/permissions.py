@@ -170,7 +170,7 @@ def check_colleagues(task: Task, more: int) -> None:
         return
     is_open = Q(revoked_at=None, ends_at__gt=timezone.now(), uses__lt=F("most"))
     places = task.invitations.filter(is_open).aggregate(n=Sum(F("most") - F("uses")))["n"] or 0
-    if task.members.count() + places + more > MOST_COLLEAGUES:
+    if task.members.colleagues().count() + places + more > MOST_COLLEAGUES:
         said = _("Until it is approved a task has at most %(most)d members and open invitations.")
         raise Refused(said % {"most": MOST_COLLEAGUES}, code="approval")
 

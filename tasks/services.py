@@ -252,7 +252,7 @@ def change_members(
         check_owns(actor, locked)
         if added and not actor.is_superuser:
             check_colleagues(locked, len(added))
-    there = {member.pk: member for member in task.members.all()}
+    there = {member.pk: member for member in task.members.colleagues()}
     if not there.keys() >= {member.pk for member in (*changed, *removed)}:
         raise Refused(
             _("Somebody removed a member meanwhile. Look at the members again."), code="members"

@@ -116,8 +116,10 @@ def _untold() -> dict[User, list[Told]]:
     notices = defaultdict(list)
     for one in Notice.objects.filter(ended_at=None).exclude(kind__in=TOLD_APART).order_by("pk"):
         notices[one.task_id].append(one)
-    members = TaskMember.objects.standing().filter(
-        task__in=notices, role__in=REVIEWERS, user__is_active=True
+    members = (
+        TaskMember.objects.colleagues()
+        .standing()
+        .filter(task__in=notices, role__in=REVIEWERS, user__is_active=True)
     )
     found: dict[User, list[Told]] = defaultdict(list)
     for member in members.select_related("user", "task").order_by("task__name"):

@@ -151,7 +151,7 @@ class MemberInline(ByRole, admin.StackedInline):
 
     def get_queryset(self, request: HttpRequest) -> Any:
         rows: Any = super().get_queryset(request)
-        return rows.with_standing().select_related("user__annotator", "task")
+        return rows.colleagues().with_standing().select_related("user__annotator", "task")
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         """By address for owners, who alone change members."""

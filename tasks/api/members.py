@@ -25,9 +25,7 @@ class MemberSerializer(serializers.ModelSerializer[TaskMember]):
     """A person's role in a task."""
 
     name = serializers.SerializerMethodField(help_text="A pseudonym; empty: none yet.")
-    email = serializers.SerializerMethodField(
-        help_text="null: you do not own the task, or they came by a panel without an address."
-    )
+    email = serializers.SerializerMethodField(help_text="null: you do not own the task.")
     counts = serializers.BooleanField(
         source="stands", help_text="false: its person has yet to confirm this address."
     )
@@ -57,7 +55,7 @@ class NewMemberSerializer(RoleSerializer):
 
 def task_members(task: Task) -> QuerySet[TaskMember]:
     """The members with their names, and whether their roles count."""
-    return task.members.with_standing().select_related("user__annotator")
+    return task.members.colleagues().with_standing().select_related("user__annotator")
 
 
 def _to_owner(member: TaskMember) -> Any:
@@ -122,6 +120,6 @@ class MemberView(_OfMembers):
     def delete(self, request: Request, code: str, pk: int) -> Response:
         """Take a member out. The last owner stays."""
         task = self.owned(code)
-        member = get_object_or_404(task.members.select_related("user"), pk=pk)
+        member = get_object_or_404(task_members(task), pk=pk)
         self.change(task, removed=[member])
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -44,10 +44,10 @@ def within(duty: Duty, path: str) -> Q:
 
 def may_be_asked(task: Task, kind: str) -> list[User]:
     """The members whose role lets them do this, by address. One query."""
-    members = task.members.standing().filter(user__is_active=True).select_related("user__annotator")
+    members = task.members.colleagues().standing().filter(user__is_active=True)
     return [
         member.user
-        for member in members.order_by("user__email")
+        for member in members.select_related("user__annotator").order_by("user__email")
         if MAY[Duty.Kind(kind)] in allowed(member.role, is_visible=task.is_visible)
     ]
 

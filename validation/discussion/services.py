@@ -45,7 +45,7 @@ class Shown:
 
 def readers_of(task: Task) -> Mapping[str, Annotator]:
     """Who may be mentioned: the members who may read the task, by pseudonym; no lock."""
-    members = TaskMember.objects.standing().filter(task=task, role__in=READERS)
+    members = TaskMember.objects.colleagues().standing().filter(task=task, role__in=READERS)
     rows = members.filter(user__is_active=True).select_related("user__annotator").order_by("pk")
     people = (annotator_of(member.user) for member in rows)
     return {person.pseudonym.casefold(): person for person in people}

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotation.models import Example
-from dynabench.accounts.models import User
+from dynabench.accounts.models import PANEL_PEOPLE, User
 from dynabench.campaigns.models import Place
 from dynabench.campaigns.rules.own_rules import MEASURES
 from dynabench.campaigns.rules.pay import units
@@ -104,3 +104,26 @@ def broken_rule(one: Mapping[str, Any]) -> str:
         said = _("%(what)s: %(value)s of %(n)d. The study allows %(limit)s.")
     what = MEASURE_WORDS[one["measure"]]
     return said % {"what": what, "value": value, "n": one["n"], "limit": limit}
+
+
+MOST_PARTICIPANTS = 50
+"""Places that the page of a task's members shows; the page of a campaign has all of its own."""
+
+
+@dataclass(frozen=True)
+class Participants:
+    """The latest people of panels in a task's studies, and whether there are more."""
+
+    places: list[Place]
+    has_more: bool
+
+
+@register.simple_tag
+def participants_of(task: Task) -> Participants:
+    """Return who came from a panel, by pseudonym, with their study. One query."""
+    of_panels = Place.objects.filter(
+        campaign__task=task, annotator__user__email__endswith=PANEL_PEOPLE
+    )
+    rows = of_panels.select_related("annotator", "campaign").order_by("-pk")
+    found = list(rows[: MOST_PARTICIPANTS + 1])
+    return Participants(found[:MOST_PARTICIPANTS], len(found) > MOST_PARTICIPANTS)

@@ -49,7 +49,7 @@ def launch_list(request: HttpRequest, task: Task, rounds: list[Round]) -> dict[s
 def _prepared(task: Task, round: Round) -> Prepared:
     judges = None
     if not task.is_visible:
-        judges = task.members.standing().filter(role__in=JUDGES).count()
+        judges = task.members.colleagues().standing().filter(role__in=JUDGES).count()
     contexts = Context.objects.filter(round=round, is_retired=False).count()
     return Prepared(contexts, round.round_targets.count(), judges)
 

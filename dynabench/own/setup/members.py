@@ -116,7 +116,7 @@ def approval_ask(request: HttpRequest, code: str) -> HttpResponse:
 def member_change(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     """Give a member another role, or take the member out. The last owner stays one."""
     task = owned_task(request, code, can_own)
-    member = get_object_or_404(task.members.select_related("user"), pk=pk)
+    member = get_object_or_404(task.members.colleagues().select_related("user"), pk=pk)
     form = RoleForm(request.POST)
     with as_message(request):
         if "remove" in request.POST:
@@ -145,7 +145,7 @@ def _page(
         "form": form,
         "adding": adding,
         "roles": ROLES,
-        "members": task.members.with_standing().select_related("user").order_by("pk"),
+        "members": task.members.colleagues().with_standing().select_related("user").order_by("pk"),
         "can_edit": can_edit(request.user, task),
         "can_own": can_own(request.user, task),
     }
