@@ -18,6 +18,7 @@ from dynabench.upkeep.services import noted
 from dynabench.webhooks.jobs import deliver_due
 from leaderboard.jobs import renew_boards
 from tasks.models import Round
+from tasks.rounds.opening_services import open_waiting_rounds
 from tasks.rounds.states import close_if_due
 from tasks.targets.probes import probe_paused_targets
 from validation.decisions.awaited import JUDGED_STATES
@@ -54,6 +55,7 @@ def refit_second_opinions() -> int:
 
 MINUTELY: Mapping[str, Callable[[], int]] = {
     "rounds closed": close_due_rounds,
+    "rounds opened": open_waiting_rounds,
     "runs resampled": renew_boards,
     "ledger rows added": renew_campaigns,
     "tasks whose texts are compared": ask_for_vectors,

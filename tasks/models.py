@@ -324,6 +324,11 @@ class Round(models.Model):
     writing_until = models.DateTimeField(
         null=True, blank=True, help_text="Of a closed round: who was writing may finish until then."
     )
+    # Since when it waits for its targets to be loaded, to be opened then; and why it was not.
+    opening_since = models.DateTimeField(null=True, editable=False)
+    opening_note = models.CharField(
+        max_length=500, blank=True, default="", db_default="", editable=False
+    )
     # Budgets: the one that is reached first closes the round. Money is in cents or the like.
     max_collected = models.PositiveIntegerField("most examples", null=True, blank=True)
     max_fooling = models.PositiveIntegerField(

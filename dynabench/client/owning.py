@@ -208,7 +208,10 @@ class Owning(Asking):
     def set_round_state(
         self, task: str, round: int, state: Literal["draft", "ready", "open", "paused", "closed"]
     ) -> Flow[types.Round]:
-        """Open, pause or close a round, or take it back. Raises Refused with what it lacks."""
+        """Open, pause or close a round, or take it back. Raises Refused with what it lacks.
+
+        A round whose targets are being loaded has `opening_since`, and opens when they are ready.
+        """
         return self._write("POST", f"/tasks/{task}/rounds/{round}/state/", {"state": state})
 
     @method

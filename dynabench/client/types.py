@@ -1330,6 +1330,7 @@ class Round(OpenedRound):
     targets: list[str]
     parents: list[int]
     writing_until: str | None
+    opening_since: str | None
     max_collected: int | None
     max_fooling: int | None
     max_spent: int | None

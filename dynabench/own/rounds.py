@@ -7,7 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dynabench.accounts.people import person
 from dynabench.lib.errors import Refused
@@ -20,8 +20,9 @@ from tasks.models import Round, Task
 from tasks.permissions import can_edit, can_own, can_read
 from tasks.rounds.forms import ReplaceForm, RoundForm
 from tasks.rounds.loop import replace_target
+from tasks.rounds.opening_services import cancel_opening, change_state
 from tasks.rounds.services import change_round, delete_round, plan_round
-from tasks.rounds.states import close_if_due, set_round_state
+from tasks.rounds.states import close_if_due
 
 PAGE = "own/rounds.html"
 
@@ -116,7 +117,7 @@ def round_change(request: HttpRequest, code: str, number: int, action: str) -> H
     error = ""
     if request.method == "POST":
         try:
-            set_round_state(round=round, state=state, actor=person(request))
+            change_state(round=round, state=state, actor=person(request))
             return _changed(request, round)
         except Refused as refused:
             error = str(refused)
@@ -127,11 +128,21 @@ def round_change(request: HttpRequest, code: str, number: int, action: str) -> H
     return render_page(request, "own/round_change.html", values, part="ask", status=status)
 
 
+@require_POST
+def round_stay(request: HttpRequest, code: str, number: int) -> HttpResponse:
+    """Cancel the opening of a round that waits for its targets."""
+    round = owned_round(request, code, number, can_edit)
+    cancel_opening(round=round, actor=person(request))
+    return _changed(request, round)
+
+
 def _changed(request: HttpRequest, round: Round) -> HttpResponse:
     """The round's card as it is now; without htmx the page with it."""
     (card,) = cards(round.task, round.number)
     words = {"number": round.number, "state": _(card.round.state)}
     said = _("Round %(number)d is %(state)s now.") % words
+    if card.round.opening_since:
+        said = _("Round %(number)d opens when its target is ready.") % words
     if not htmx_partial(request):
         messages.success(request, said)
         return redirect(_place(round))

@@ -76,6 +76,7 @@ urlpatterns = [
     *desk("labelled"),
     path("rounds/<int:number>/delete/", rounds.round_delete, name="round-delete"),
     path("rounds/<int:number>/replace/", rounds.round_replace, name="round-replace"),
+    path("rounds/<int:number>/stay/", rounds.round_stay, name="round-stay"),
     path("rounds/<int:number>/<slug:action>/", rounds.round_change, name="round-change"),
     path("reports/", reports.reports, name="reports"),
     path("reports/<int:pk>/", reports.report_resolve, name="report-resolve"),

@@ -23,8 +23,9 @@ from tasks.contexts.uploads import UploadGone, keep_upload, kept_upload
 from tasks.line_files import FileError
 from tasks.models import Round, RoundTarget, TargetModel, Task
 from tasks.rounds.forms import EndsAhead
+from tasks.rounds.opening_services import change_state
 from tasks.rounds.services import change_round, delete_round, plan_round
-from tasks.rounds.states import NEXT_STATES, set_round_state
+from tasks.rounds.states import NEXT_STATES
 from tasks.selectors import writers
 
 State = Round.State
@@ -171,8 +172,11 @@ class RoundAdmin(RoleAdmin):
         state = request.POST.get("state", "")
         if state in STEPS:
             with as_message(request):
-                moved = set_round_state(round=round, state=state, actor=person(request))
-                messages.success(request, f"{moved} is {moved.state} now.")
+                moved = change_state(round=round, state=state, actor=person(request))
+                said = f"{moved} is {moved.state} now."
+                if moved.opening_since:
+                    said = f"{moved} opens when its targets are ready."
+                messages.success(request, said)
         return redirect("admin:tasks_round_change", pk)
 
     @takes(MAX_ARCHIVE_BYTES + FORM_BYTES)

@@ -20,8 +20,8 @@ from tasks.api.tasks import OfTask
 from tasks.models import Round, Task
 from tasks.rounds.forms import ReplaceForm, RoundForm
 from tasks.rounds.loop import replace_target
+from tasks.rounds.opening_services import cancel_opening, change_state
 from tasks.rounds.services import change_round, plan_round
-from tasks.rounds.states import set_round_state
 from tasks.selectors import known_rounds
 
 WANTED_STATES = [one for one in Round.State.choices if one[0] != Round.State.RELEASED]
@@ -141,11 +141,18 @@ class RoundStateView(_Rounds):
 
     @write("rounds_set_state", WantedStateSerializer, RoundSerializer)
     def post(self, request: Request, code: str, number: int) -> Response:
-        """Open, pause or close it, or take it back. Who is writing when it closes may finish."""
+        """Open, pause or close it, or take it back. Who is writing when it closes may finish.
+
+        A round whose targets are being loaded keeps its state, has `opening_since`, and opens by
+        itself when they are ready. Its present state, sent again, cancels that.
+        """
         task, editor = find_edited(request, code)
         round = get_object_or_404(task.rounds, number=number)
         asked = read(WantedStateSerializer, request)
-        set_round_state(round=round, state=asked["state"], actor=editor)
+        if round.opening_since and asked["state"] == round.state:
+            cancel_opening(round=round, actor=editor)
+        else:
+            change_state(round=round, state=asked["state"], actor=editor)
         return self.planned(task, number)
 
 

@@ -197,6 +197,7 @@ class RoundSerializer(serializers.ModelSerializer[Round]):
         fields = read_only_fields = (
             *("number", "state", "rule", "description", "show_target_name", "targets", "parents"),
             *("opened_at", "closed_at", "ends_at", "writing_until"),
+            "opening_since",
             *("max_collected", "max_fooling", *MONEY),
         )
 

@@ -1,5 +1,6 @@
 """A round's states: opening, pausing, closing and releasing it."""
 
+from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -34,22 +35,37 @@ REACHED = {
 }
 
 
-def set_round_state(*, round: Round, state: str, actor: User | None, reason: str = "") -> Round:
+class TargetsLoading(RoundError):
+    """The targets of a round to open are only being loaded, and will answer in a moment."""
+
+    code = "loading"
+
+
+def set_round_state(
+    *,
+    round: Round,
+    state: str,
+    actor: User | None,
+    reason: str = "",
+    waiting_since: datetime | None = None,
+) -> Round:
     """Move a round along NEXT_STATES. Locks the round.
 
     A round to open asks its targets first, before any lock: call it outside transactions. People
     who are writing when it closes may finish for 15 minutes (`writing_until`), counted from an
     earlier closing for those who have not written since. `reason` is kept in the log.
+    waiting_since: only open a round that has waited for its targets since then.
 
     Raises RoundError when the step does not exist, when a round to open has no context, has reached
-    its budget or has a target that does not answer, when another round of the task is live, or when
-    somebody still writes in a round to release.
+    its budget or has a target that does not answer (TargetsLoading where they are only being
+    loaded), when another round of the task is live, or when somebody still writes in a round to
+    release.
     """
     noted: dict[str, Any] = {"reason": reason} if reason else {}
     asked: list[TargetModel] = []
     if state == State.OPEN:
         asked, noted["targets"] = _asked_targets(round)
-    return _move(round, state, actor, noted, asked)
+    return _move(round, state, actor, noted, asked, waiting_since)
 
 
 def _check_step(round: Round, state: str) -> None:
@@ -68,7 +84,7 @@ def _asked_targets(round: Round) -> tuple[list[TargetModel], dict[str, str]]:
     try:
         return targets, ask_targets(targets, now)
     except Silent as error:
-        raise RoundError(str(error)) from None
+        raise (TargetsLoading if error.is_loading else RoundError)(str(error)) from None
 
 
 @transaction.atomic
@@ -78,11 +94,14 @@ def _move(
     actor: User | None,
     noted: dict[str, Any],
     asked: list[TargetModel],
+    waiting_since: datetime | None,
 ) -> Round:
     """The step itself; `asked`: the targets as they were when they answered."""
     locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
     _check_step(locked, state)
-    changes: dict[str, Any] = {"state": state}
+    if waiting_since not in (None, locked.opening_since):
+        raise RoundError(_("Its opening was cancelled."))
+    changes: dict[str, Any] = {"state": state, "opening_since": None, "opening_note": ""}
     if state == State.OPEN:
         _check_can_open(locked)
         if {target.pk for target in asked} != {target.pk for target in loop_of(locked)}:

@@ -27,7 +27,14 @@ def sample_of(task: Task, round: Round | None = None) -> dict[str, Any]:
 
 
 class Silent(Exception):
-    """Targets gave no usable answer; the message says which and why."""
+    """Targets gave no usable answer; the message says which and why.
+
+    is_loading: all of them are only busy, as while a model is being loaded.
+    """
+
+    def __init__(self, message: str, *, is_loading: bool = False) -> None:
+        super().__init__(message)
+        self.is_loading = is_loading
 
 
 def ask_targets(targets: Sequence[TargetModel], round: Round) -> dict[str, str]:
@@ -62,9 +69,10 @@ def ask_targets(targets: Sequence[TargetModel], round: Round) -> dict[str, str]:
     note_uses(payers, [one.usage for _, one in found])
     for target, result in found:
         note_test(target, result)
-    silent = [_words(target, one) for target, one in found if isinstance(one, NoAnswer)]
+    silent = [(target, one) for target, one in found if isinstance(one, NoAnswer)]
     if silent:
-        raise Silent(" ".join(silent))
+        words = " ".join(_words(target, one) for target, one in silent)
+        raise Silent(words, is_loading=all(one.reason == "busy" for _target, one in silent))
     return {t.name: str(one.fingerprint.get("digest", "")) for t, one in found}  # type: ignore[union-attr]
 
 

@@ -3,9 +3,11 @@
 import contextlib
 import uuid
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+from django.db import connections, transaction
 from django.db.models import F
 from django.utils import timezone
 
@@ -17,11 +19,18 @@ from dynabench.lib.errors import Refused
 from tasks.config_changes import ConfigStale, digest
 from tasks.models import Round, Task
 from tasks.rounds.loop import RoundError
+from tasks.rounds.opening_services import change_state
 from tasks.rounds.services import plan_round
 from tasks.rounds.states import close_if_due, set_round_state
 from tasks.services import save_config
-from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
-from tests.support.races import races
+from tests.support.factories import (
+    ContextFactory,
+    RoundFactory,
+    TaskFactory,
+    UserFactory,
+    scripted_target,
+)
+from tests.support.races import races, wait_for
 from validation.judging.services import cast_validation, lease_next
 from validation.models import Consensus, RoundPolicy, Validation
 from validation.rules.consensus import Vote
@@ -215,3 +224,23 @@ def test_nothing_is_stored_after_the_release(round, annotators, at_once):
 
         at_once(step, [*attempts, None])
         assert Example.objects.count() == counted[0]
+
+
+def test_a_round_that_opens_meanwhile_waits_for_nothing(round):
+    """Lock: the round, in `change_state`; without it an open round waits to be opened."""
+    scripted_target(round, fail="busy")
+    Round.objects.update(state="draft", opened_at=None)
+
+    def ask():
+        try:
+            change_state(round=round, state="open", actor=None)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            Round.objects.update(state="open")
+            asked = pool.submit(ask)
+            wait_for(1)
+        asked.result()
+    assert Round.objects.get().opening_since is None

@@ -83,7 +83,9 @@ def change(args: argparse.Namespace) -> int:
     client = client_for(args)
     if args.state:
         now = client.set_round_state(args.task, args.round, args.state)
-        tell(args, now, f"Round {now['number']} of {args.task} is {now['state']}.")
+        words = f"Round {now['number']} of {args.task} is {now['state']}"
+        waits = ", and opens when its targets are ready" if now.get("opening_since") else ""
+        tell(args, now, f"{words}{waits}.")
         return 0
     if not args.license:
         raise CommandError("Name the licence with --license, such as cc-by-4.0.", USAGE)

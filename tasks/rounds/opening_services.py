@@ -1,0 +1,80 @@
+"""Opening a round as soon as its targets, which are still being loaded, can answer."""
+
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from dynabench.accounts.models import User
+from dynabench.accounts.services import log
+from dynabench.lib.errors import Refused
+from dynabench.lib.keeper import is_at_work
+from tasks.models import Round
+from tasks.rounds.states import NEXT_STATES, TargetsLoading, set_round_state
+
+State = Round.State
+LONGEST = timedelta(hours=1)
+"""So long a round waits for its targets."""
+
+
+def change_state(*, round: Round, state: str, actor: User | None) -> Round:
+    """As `set_round_state`; a round whose targets are being loaded opens when they are ready.
+
+    It waits in its row, so it is opened whichever process of the site runs then. Call it outside
+    transactions. Raises RoundError.
+    """
+    try:
+        return set_round_state(round=round, state=state, actor=actor)
+    except TargetsLoading:
+        return _wait(round, actor)
+
+
+@transaction.atomic
+def _wait(round: Round, actor: User | None) -> Round:
+    """Note that the round is to be opened. Locks the round; another state meanwhile wins."""
+    locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
+    if State.OPEN in NEXT_STATES[locked.state]:
+        locked.opening_since = locked.opening_since or timezone.now()
+        locked.opening_note = ""
+        locked.save(update_fields=["opening_since", "opening_note"])
+        log(actor, "round.opening_requested", locked)
+    return locked
+
+
+def cancel_opening(*, round: Round, actor: User | None) -> None:
+    """Do not open a round that waits for its targets. Locks the round."""
+    _end(round, None, "", actor)
+
+
+@transaction.atomic
+def _end(round: Round, since: datetime | None, note: str, actor: User | None) -> None:
+    """End the waiting that began at `since`, or any; note: why it was not opened."""
+    locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
+    if locked.opening_since is None or since not in (None, locked.opening_since):
+        return
+    locked.opening_since, locked.opening_note = None, note[:500]
+    locked.save(update_fields=["opening_since", "opening_note"])
+    log(actor, "round.opening_ended", locked, reason=note)
+
+
+def open_waiting_rounds() -> int:
+    """Open the rounds whose targets have been loaded; returns how many.
+
+    Those that cannot be opened for another reason, or that have waited for LONGEST, wait no more,
+    and their page says why.
+    """
+    opened = 0
+    for round in Round.objects.filter(opening_since__isnull=False).select_related("task"):
+        since = round.opening_since
+        assert since is not None
+        is_at_work()
+        try:
+            set_round_state(round=round, state=State.OPEN, actor=None, waiting_since=since)
+            opened += 1
+        except TargetsLoading:
+            if timezone.now() - since > LONGEST:
+                _end(round, since, _("Its targets were still being loaded after an hour."), None)
+        except Refused as error:
+            _end(round, since, str(error), None)
+    return opened
