@@ -29,7 +29,7 @@ READERS = roles_that(May.READ)
 REVIEWERS = roles_that(May.REVIEW)
 EDITORS = roles_that(May.EDIT)
 OWNERS = roles_that(May.OWN)
-ROLE = ("task", "role", "stands")
+HELD = ("task", "role", "address")
 
 
 def role_of(user: Person, task: Task) -> str | None:
@@ -45,13 +45,20 @@ def role_of(user: Person, task: Task) -> str | None:
 
 
 def look_up_roles(user: Person, tasks: Collection[Task]) -> None:
-    """Ask the user's roles in many tasks at once, for `role_of`; one query."""
+    """Ask the user's roles in many tasks at once, for `role_of`.
+
+    One query, and another one for who was given a role by an address.
+    """
     if not user.is_authenticated:
         return
-    members = TaskMember.objects.with_standing().filter(task__in=tasks, user=user)
-    found = {task: (role, stands) for task, role, stands in members.values_list(*ROLE)}
+    members = TaskMember.objects.filter(task__in=tasks, user=user)
+    found = {task: (role, address) for task, role, address in members.values_list(*HELD)}
+    standing: set[int] = set()
+    if any(address for _role, address in found.values()):
+        standing.update(members.standing().values_list("task", flat=True))
     for task in tasks:
-        role, stands = found.get(task.pk, (None, False))
+        role, address = found.get(task.pk, (None, ""))
+        stands = not address or task.pk in standing
         task.roles[user.pk] = role if stands else None
         if role in READERS and not stands:
             task.idle_readers.add(user.pk)

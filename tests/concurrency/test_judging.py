@@ -315,7 +315,9 @@ def test_what_is_shown_during_voting_is_leased_to_nobody_afterwards(round, peopl
         assert lease_next(validator=people[0], task=round.task) is None
         assert ShownExample.objects.count() == 12
         work(round.task, people[1], repeat, cast)  # may have gone while the last was in other hands
-        judged = set(Validation.objects.filter(validator=people[1]).values_list("example", flat=True))
+        judged = set(
+            Validation.objects.filter(validator=people[1]).values_list("example", flat=True)
+        )
         decided = set(Consensus.objects.filter(still_needed=0).values_list("example", flat=True))
         assert judged | decided == {example.pk for example in made}
         check_all()

@@ -27,7 +27,8 @@ from tests.support.judging import URL, write
 from tests.support.writing import signed_in
 from tests.web.conftest import HTMX
 from validation.judging import queue
-from validation.judging.services import fill_queue, lease_next
+from validation.judging.queue_services import fill_queue
+from validation.judging.services import lease_next
 from validation.models import GoldAnswer, JudgeLease, Validation
 
 WAYS = ShownExample.Way.values

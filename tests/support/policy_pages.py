@@ -7,7 +7,7 @@ from tasks.models import TaskMember
 from tests.support.factories import UserFactory
 from tests.support.judging import write
 from tests.support.policies import rederive
-from validation.judging.services import fill_queue
+from validation.judging.queue_services import fill_queue
 from validation.models import Consensus, Validation
 from validation.rules.consensus import Policy
 

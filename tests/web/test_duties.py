@@ -19,7 +19,8 @@ from tests.support.writing import open_form
 from validation.decisions.services import override_consensus
 from validation.judging import gold
 from validation.judging.duties import progress_of
-from validation.judging.services import cast_validation, fill_queue, lease_next, skip_example
+from validation.judging.queue_services import fill_queue
+from validation.judging.services import cast_validation, lease_next, skip_example
 from validation.models import JudgeLease, QueueItem, Validation
 from validation.rules.consensus import Vote
 

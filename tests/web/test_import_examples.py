@@ -30,7 +30,7 @@ from tests.support.factories import UserFactory, importing
 from tests.support.judging import judge
 from tests.support.policies import rederive
 from validation.decisions.services import override_consensus, withdraw_override
-from validation.judging.services import fill_queue
+from validation.judging.queue_services import fill_queue
 from validation.models import Consensus, QueueItem, RoundPolicy, Validation
 from validation.rules.consensus import Policy, Vote
 from validation.statistics.report import task_report

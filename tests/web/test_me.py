@@ -21,7 +21,7 @@ from tests.web.conftest import HTMX
 from validation.decisions.filter_forms import FilterForm
 from validation.decisions.services import override_consensus
 from validation.judging.queue import UNDO_TIME
-from validation.judging.services import fill_queue
+from validation.judging.queue_services import fill_queue
 from validation.models import Validation
 from validation.rules.consensus import Vote
 from validation.rules.sampling import is_judged

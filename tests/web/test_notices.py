@@ -29,7 +29,7 @@ from tests.support.factories import ContextFactory, UserFactory
 from tests.support.submissions import submission_of
 from tests.support.writing_aids import worked_example
 from validation.decisions.consensus_rows import derive_all
-from validation.judging.services import fill_queue
+from validation.judging.queue_services import fill_queue
 from validation.models import Consensus, Validation
 
 PAGE = "/own/nli/"

@@ -30,7 +30,7 @@ from validation.imports.lines import BATCH, LineReader, OnBad, ParsedLine
 from validation.imports.rows import HistoryRow, ImportedVote, spelled_row
 from validation.imports.summary import LATER_VOTES, NO_FIELD, Summary
 from validation.imports.task import ImportedTask, ImportRefused, Options
-from validation.judging.services import queue_all
+from validation.judging.queue_services import queue_all
 from validation.models import Consensus, QueueItem, RoundPolicy, Validation
 from validation.rules.claims import check_claim, is_about_model
 from validation.rules.consensus import Decision, Policy, Vote, decide, votes_still_needed

@@ -69,10 +69,11 @@ Parts = Callable[[int], Part]
 
 
 def parts_of(validator: Annotator, task: Task) -> Parts:
-    """By a round's id, what the validator may be given of it. One query for all rounds."""
-    duties = list(_judging(task))
+    """By a round's id, what the validator may be given of it. One query, for all rounds."""
+    judging = _judging(task)
 
     def part(round: int) -> Part:
+        duties = list(judging)  # read once
         shares = _shares_of(duties, round)
         duty = applying(duties, round, validator.user_id)
         if duty and duty in shares:
@@ -80,6 +81,11 @@ def parts_of(validator: Annotator, task: Task) -> Parts:
         return Part(round, validator, duty, kept=_kept(shares, but=validator))
 
     return part
+
+
+def whole_rounds(validator: Annotator) -> Parts:
+    """By a round's id, all of it: nobody in the task has a duty to judge."""
+    return lambda round: Part(round, validator)
 
 
 def is_asked_no_more(validator: Annotator, task: Task) -> bool:

@@ -23,7 +23,7 @@ from tasks.models import Task, parsed_config
 from tasks.permissions import can_review
 from validation.judging import blind, queue, vote_caps
 from validation.judging.confirmed import may_decide
-from validation.judging.duties import is_asked_no_more, parts_of
+from validation.judging.duties import is_asked_no_more
 from validation.judging.forms import AfterForm, FlagForm, VoteForm
 from validation.judging.services import JudgeSession
 from validation.judging.wording import (
@@ -102,7 +102,7 @@ def page_values(
         return {**values, "missed": [shown_miss(task.config, one) for one in missed(session.gold)]}
     if session.lease:
         example = session.lease.example
-        values["duty_words"] = parts_of(validator, task)(example.round_id).words
+        values["duty_words"] = session.parts(example.round_id).words
         return {**values, **_example_values(task, example, form, flag_form)}
     if blind.reads_labels(validator, task):
         may_review = can_review(validator.user, task)  # type: ignore[arg-type]

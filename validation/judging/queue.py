@@ -62,11 +62,24 @@ SELECT lease.id, lease.until > %(now)s AND example.retracted_at IS NULL AND NOT 
     SELECT 1 FROM annotation_shownexample AS shown
     WHERE shown.example_id = lease.example_id AND shown.annotator_id = lease.validator_id
   ), example.annotator_id,
-  example.uuid, example.round_id, round.state
+  example.uuid, example.round_id, round.state,
+  NOT EXISTS (SELECT 1 FROM tasks_duty AS duty
+    WHERE duty.task_id = round.task_id AND duty.kind = 'judge' AND duty.ended_at IS NULL),
+  NOT EXISTS (SELECT 1 FROM campaigns_place AS place
+    WHERE place.annotator_id = lease.validator_id),
+  NOT EXISTS (SELECT 1 FROM validation_goldanswer AS answer
+    WHERE answer.validator_id = lease.validator_id)
 FROM validation_judgelease AS lease JOIN annotation_example AS example
   ON example.id = lease.example_id JOIN tasks_round AS round ON round.id = example.round_id
 WHERE lease.validator_id = %(validator)s AND round.task_id = %(task)s
 ORDER BY lease.until DESC LIMIT 1
+"""
+LEASE_OF = """
+SELECT lease.*, EXISTS (
+    SELECT 1 FROM annotation_shownexample AS shown
+    WHERE shown.example_id = lease.example_id AND shown.annotator_id = lease.validator_id
+  ) AS was_shown
+FROM validation_judgelease AS lease WHERE lease.example_id = %s AND lease.validator_id = %s
 """
 JUDGED_SINCE = """
 SELECT COUNT(*) FROM validation_validation AS vote JOIN annotation_example AS example
@@ -185,6 +198,10 @@ class Held(NamedTuple):
     uuid: UUID
     round: int
     round_state: str
+    # What most people in most tasks have not, so that it need not be read.
+    has_no_duty: bool  # nobody was asked to judge in the task
+    has_no_study: bool
+    has_no_gold: bool  # they have answered no gold item
 
 
 def latest_lease(validator: Annotator, task: Task) -> Held | None:
@@ -192,9 +209,9 @@ def latest_lease(validator: Annotator, task: Task) -> Held | None:
     found = _first(LATEST_LEASE, validator=validator.pk, task=task.pk, now=timezone.now())
     if found is None:
         return None
-    lease, holds, author, uuid, round, state = found
+    lease, holds, author, uuid, round, state, *without = found
     is_current = bool(holds) and state in JUDGED_STATES
-    return Held(lease, is_current, author, UUID(str(uuid)), round, state)
+    return Held(lease, is_current, author, UUID(str(uuid)), round, state, *map(bool, without))
 
 
 def last_vote(validator: Annotator, task: Task) -> Validation | None:

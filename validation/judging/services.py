@@ -3,12 +3,11 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import islice
 from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, F, OuterRef
+from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -27,15 +26,15 @@ from validation.decisions.consensus_rows import (
     derive_one,
     is_decided_since,
     lock_example,
-    round_policy_of,
 )
 from validation.judging import blind, gold, pace, queue, vote_caps
-from validation.judging.duties import Part, Parts, parts_of
+from validation.judging.duties import Part, Parts, parts_of, whole_rounds
 from validation.judging.queue import Held, Place
-from validation.models import GoldAnswer, JudgeLease, QueueItem, RoundPolicy, Skip, Validation
-from validation.rules.consensus import Policy, Vote, votes_still_needed
+from validation.judging.queue_services import fill_queue
+from validation.models import GoldAnswer, JudgeLease, QueueItem, Skip, Validation
+from validation.rules.consensus import Vote
 from validation.rules.gold_check import Check
-from validation.rules.sampling import is_judged, order_key
+from validation.rules.sampling import order_key
 
 LEASE_TIME = timedelta(minutes=15)
 PASSES = 20
@@ -66,15 +65,29 @@ class JudgeSession:
     validator: Annotator
     lease: JudgeLease | None
     gold: Sequence[GoldAnswer]  # their answers to gold items so far
+    parts: Parts  # what duties give them
     is_paused: bool = False  # for a refresher
 
 
-def open_session(*, validator: Annotator, task: Task) -> JudgeSession:
-    """Lease the current example or the next one, unless the validator has a refresher to read."""
-    answers = gold.gold_answers(validator, task)
+def open_session(*, validator: Annotator, task: Task, is_checked: bool = False) -> JudgeSession:
+    """Lease the current example or the next one, unless the validator has a refresher to read.
+
+    is_checked: that the validator may judge was checked in the same request, for a vote.
+    """
+    latest = queue.latest_lease(validator, task)
+    parts = _parts(validator, task, latest)
+    answers = () if latest and latest.has_no_gold else gold.gold_answers(validator, task)
     if gold.check(answers) is Check.FAIL:
-        return JudgeSession(task, validator, None, answers, is_paused=True)
-    return JudgeSession(task, validator, lease_next(validator=validator, task=task), answers)
+        return JudgeSession(task, validator, None, answers, parts, is_paused=True)
+    lease = None
+    if is_checked or blind.may_judge(validator, task):
+        lease = _lease_next(validator, task, latest, parts)
+    return JudgeSession(task, validator, lease, answers, parts)
+
+
+def _parts(validator: Annotator, task: Task, latest: Held | None) -> Parts:
+    """What duties give the validator; no query where their latest lease says that none do."""
+    return whole_rounds(validator) if latest and latest.has_no_duty else parts_of(validator, task)
 
 
 # The queue
@@ -91,10 +104,16 @@ def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
     if not blind.may_judge(validator, task):
         return None
     latest = queue.latest_lease(validator, task)
+    return _lease_next(validator, task, latest, _parts(validator, task, latest))
+
+
+def _lease_next(
+    validator: Annotator, task: Task, latest: Held | None, part: Parts
+) -> JudgeLease | None:
     if latest and latest.is_current:
         rows = JudgeLease.objects.select_related("example__context", "example__round")
         return rows.get(pk=latest.lease)
-    part, is_offered = parts_of(validator, task), offered(validator, task)
+    is_offered = _everything if latest and latest.has_no_study else offered(validator, task)
     if latest and not is_offered(latest.round):
         latest = None
     if latest and gold.is_turn(validator, latest.uuid):
@@ -106,6 +125,11 @@ def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
     if latest and (lease := _go_on(part(latest.round), task, latest)):
         return lease
     return _start_at_front(validator, task, latest, part, is_offered)
+
+
+def _everything(_round: int) -> bool:
+    """Whether a round is offered to whoever takes part in no study."""
+    return True
 
 
 def _go_on(part: Part, task: Task, latest: Held) -> JudgeLease | None:
@@ -231,63 +255,6 @@ def _free(example_id: int, places: int) -> None:
         QueueItem.objects.filter(pk=example_id).update(free=F("free") + places)
 
 
-def fill_queue(*, round: Round) -> int:
-    """Queue further examples of the round, those that have not been looked at; returns how many.
-
-    Locks the round's policy. An example enters its round under the round's lock, so ids grow as
-    examples become visible and a mark suffices.
-    """
-    round_policy_of(round)
-    share = round.task.config.validation.judge_not_fooled
-    with transaction.atomic():
-        stored = RoundPolicy.objects.select_for_update(of=("self",)).get(round=round)
-        at_first = votes_still_needed([], Policy(**stored.policy))
-        items: list[QueueItem] = []
-        while not items:
-            unseen = Example.objects.filter(round=round, pk__gt=stored.filled_to).order_by("pk")
-            rows = list(unseen.select_related("consensus", "gold")[:CHUNK])
-            if not rows:
-                break
-            stored.filled_to = rows[-1].pk
-            items = [item for row in rows if (item := _queue_item(row, at_first, share))]
-            stored.save(update_fields=["filled_to"])
-        QueueItem.objects.bulk_create(items, ignore_conflicts=True)
-    return len(items)
-
-
-def queue_all(*, round: Round, first: int, last: int) -> None:
-    """Queue all examples of the round with ids from first to last, whatever their outcome.
-
-    For examples that nobody else sees yet, in the transaction that stores them: no lock.
-    """
-    at_first = votes_still_needed([], Policy(**round_policy_of(round).policy))
-    rows = Example.objects.filter(round=round, pk__range=(first, last)).order_by("pk")
-    stream = rows.select_related("consensus", "gold").iterator(chunk_size=CHUNK)
-    while some := list(islice(stream, CHUNK)):
-        items = (_queue_item(row, at_first, share=1) for row in some)
-        QueueItem.objects.bulk_create([item for item in items if item])
-
-
-def _queue_item(example: Example, at_first: int, share: float) -> QueueItem | None:
-    """The place of an example in the queue; None when it is not to be judged."""
-    consensus = getattr(example, "consensus", None)
-    if consensus is None and not is_judged(
-        example.uuid, example.outcome, share, settings.SECRET_KEY
-    ):
-        return None
-    needed = consensus.still_needed if consensus else at_first
-    if not needed or example.retracted_at or hasattr(example, "gold"):
-        return None
-    return QueueItem(
-        example=example,
-        round_id=example.round_id,
-        author_id=example.annotator_id,
-        still_needed=needed,
-        free=needed,
-        key=order_key(example.uuid, settings.SECRET_KEY),
-    )
-
-
 def skip_example(*, validator: Annotator, example: Example) -> None:
     """Skip an example for good and free its place.
 
@@ -320,15 +287,9 @@ def _check_may_pass(validator: Annotator, task: Task) -> None:
 
 def _lease_of(validator: Annotator, example: Example) -> Any:
     """Return the lease with `was_shown`: the person has seen the example outside the queue."""
-    shown = ShownExample.objects.filter(
-        example=OuterRef("example"), annotator=OuterRef("validator")
-    )
-    leases = JudgeLease.objects.annotate(was_shown=Exists(shown))
-    try:
-        return leases.get(validator=validator, example=example)
-    except JudgeLease.DoesNotExist:
-        said = _("This example was not given to you to judge.")
-        raise NotHandedOut(said) from None
+    for lease in JudgeLease.objects.raw(queue.LEASE_OF, [example.pk, validator.pk]):
+        return lease
+    raise NotHandedOut(_("This example was not given to you to judge."))
 
 
 # Votes

@@ -62,7 +62,8 @@ def _show_next(
     if (care := care_of(validator, task)).rest in STOPS:
         return show_care(request, task, care, status=status)
     note_shown(annotator=validator, task=task)
-    session = services.open_session(validator=validator, task=task)
+    is_checked = forms.get("saved") is not None
+    session = services.open_session(validator=validator, task=task, is_checked=is_checked)
     values = page.page_values(session, **forms)
     said = said or (page.saved_words(values["judged"]) if forms.get("saved") else "")
     values |= {"said": said, "break_minutes": _break_minutes(request, task), "care": care}

@@ -1,0 +1,72 @@
+"""Writes the queue: which examples of a round are judged. Locks: docs/locking.md."""
+
+from itertools import islice
+
+from django.conf import settings
+from django.db import transaction
+
+from annotation.models import Example
+from tasks.models import Round
+from validation.decisions.consensus_rows import round_policy_of
+from validation.models import QueueItem, RoundPolicy
+from validation.rules.consensus import Policy, votes_still_needed
+from validation.rules.sampling import is_judged, order_key
+
+CHUNK = 500
+
+
+def fill_queue(*, round: Round) -> int:
+    """Queue further examples of the round, those that have not been looked at; returns how many.
+
+    Locks the round's policy. An example enters its round under the round's lock, so ids grow as
+    examples become visible and a mark suffices.
+    """
+    round_policy_of(round)
+    share = round.task.config.validation.judge_not_fooled
+    with transaction.atomic():
+        stored = RoundPolicy.objects.select_for_update(of=("self",)).get(round=round)
+        at_first = votes_still_needed([], Policy(**stored.policy))
+        items: list[QueueItem] = []
+        while not items:
+            unseen = Example.objects.filter(round=round, pk__gt=stored.filled_to).order_by("pk")
+            rows = list(unseen.select_related("consensus", "gold")[:CHUNK])
+            if not rows:
+                break
+            stored.filled_to = rows[-1].pk
+            items = [item for row in rows if (item := _queue_item(row, at_first, share))]
+            stored.save(update_fields=["filled_to"])
+        QueueItem.objects.bulk_create(items, ignore_conflicts=True)
+    return len(items)
+
+
+def queue_all(*, round: Round, first: int, last: int) -> None:
+    """Queue all examples of the round with ids from first to last, whatever their outcome.
+
+    For examples that nobody else sees yet, in the transaction that stores them: no lock.
+    """
+    at_first = votes_still_needed([], Policy(**round_policy_of(round).policy))
+    rows = Example.objects.filter(round=round, pk__range=(first, last)).order_by("pk")
+    stream = rows.select_related("consensus", "gold").iterator(chunk_size=CHUNK)
+    while some := list(islice(stream, CHUNK)):
+        items = (_queue_item(row, at_first, share=1) for row in some)
+        QueueItem.objects.bulk_create([item for item in items if item])
+
+
+def _queue_item(example: Example, at_first: int, share: float) -> QueueItem | None:
+    """The place of an example in the queue; None when it is not to be judged."""
+    consensus = getattr(example, "consensus", None)
+    if consensus is None and not is_judged(
+        example.uuid, example.outcome, share, settings.SECRET_KEY
+    ):
+        return None
+    needed = consensus.still_needed if consensus else at_first
+    if not needed or example.retracted_at or hasattr(example, "gold"):
+        return None
+    return QueueItem(
+        example=example,
+        round_id=example.round_id,
+        author_id=example.annotator_id,
+        still_needed=needed,
+        free=needed,
+        key=order_key(example.uuid, settings.SECRET_KEY),
+    )
