@@ -26,6 +26,7 @@ from dynabench.accounts.models import User
 from dynabench.accounts.reauthentication import note_provider
 from dynabench.env import ADMINISTRATOR, ROLES
 from dynabench.lib.outside import Hanging, Places
+from dynabench.notices.inbox import renew_number
 from tasks.models import Task
 from tasks.services import set_role
 
@@ -53,6 +54,8 @@ class Adapter(AccountAdapter):
         if login := (named.get("signal_kwargs") or {}).get("sociallogin"):
             follow_groups(user=user, told=login.account.extra_data)
         response: HttpResponse = super().post_login(request, user, **named)
+        if request.user.is_authenticated:
+            renew_number(request)
         return response
 
 

@@ -10,7 +10,7 @@ from dynabench.accounts.models import User
 from tasks.duties.rules import news
 from tasks.duties.selectors import may_be_asked
 from tasks.models import Duty, Round, Task
-from validation.judging.duties import progress_of
+from validation.judging.duties import duties_of, progress_of
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,17 @@ def duty_news(now: datetime) -> Iterator[tuple[User, DutyNews]]:
         for user in people:
             if user.is_active:
                 yield user, DutyNews(kind, duty, began_at)
+
+
+def own_duty_news(user: User, now: datetime) -> list[DutyNews]:
+    """Return what one person is asked for and has yet to finish, as `duties_of` lists it."""
+    rows = [one.duty for one in duties_of(user) if one.state in ("open", "late")]
+    return [DutyNews(*_kind_and_begin(duty, now)) for duty in rows]
+
+
+def _kind_and_begin(duty: Duty, now: datetime) -> tuple[str, Duty, datetime]:
+    kind, began_at = news(duty.set_at, duty.due_on, now)
+    return kind, duty, began_at
 
 
 def undone(user: User, told: Sequence[DutyNews]) -> list[DutyNews]:

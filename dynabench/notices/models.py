@@ -69,6 +69,7 @@ class Digest(models.Model):
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
     told_at = models.DateTimeField(null=True)
     is_off = models.BooleanField(default=False)
+    seen_at = models.DateTimeField(null=True, help_text="When they last looked at their news.")
     off = models.CharField(
         max_length=80, blank=True, default="", db_default="", help_text="Kinds that are not told."
     )

@@ -6,27 +6,25 @@ from django.contrib.auth.decorators import login_not_required
 from django.core.signing import BadSignature
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
 from dynabench.accounts.models import User
 from dynabench.accounts.people import person
 from dynabench.notices import services
+from dynabench.notices.inbox import see_items
 from dynabench.notices.models import About, Digest
-from dynabench.notices.news import news
 from tasks.mails import set_uninvited, uninvited_by
 
 
 @require_http_methods(["GET", "POST"])
 def page(request: HttpRequest) -> HttpResponse:
-    """What is new within a week, and of what mails tell."""
+    """What is new within a week, assignments that are not done, and of what mails tell."""
     me = person(request)
     if request.method == "POST":
         _switch(request, me, request.POST.get("kind", ""))
         return redirect("news")
-    told = sorted(news(timezone.now(), me), key=lambda one: one.began_at, reverse=True)
-    return _page(request, me, {"news": told})
+    return _page(request, me, {"news": see_items(request)})
 
 
 @login_not_required

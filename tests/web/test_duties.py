@@ -221,15 +221,17 @@ def test_owners_set_change_and_end_them_on_pages(nli, as_alice, owner, judges, f
 
 
 def test_a_person_sees_what_is_asked_in_all_tasks(nli, qa, owner, judges, forty, client, bob):
-    """Of everybody's in a task that all see, once one has begun; of a share never what is left."""
+    """Of everybody's in a task that all see, too; of a share never what is left."""
     first = judges[0]
     today = timezone.now().date()
     ask(nli, owner, [first], share=0.5, due_on=today)
     TaskMember.objects.create(task=qa.task, user=owner, role="owner")
     set_duties(task=qa.task, actor=owner, kind="judge", people=(), amount=2, due_on=None)
     client.force_login(first)
-    [row] = client.get(MINE).context["rows"]
-    assert (row.duty.task, row.state) == (nli.task, "open")
+    rows = client.get(MINE).context["rows"]
+    assert [(one.duty.task, one.state, one.standing.done) for one in rows] == [
+        (nli.task, "open", 0), (qa.task, "open", 0),
+    ]  # fmt: skip
     page = client.get("/t/nli/judge/").text
     assert "assignment: 0" in page
     judge(client, "label:neutral")
@@ -242,7 +244,14 @@ def test_a_person_sees_what_is_asked_in_all_tasks(nli, qa, owner, judges, forty,
     cast_validation(
         validator=annotator_of(first), example=lease.example, vote=Vote(verdict="correct")
     )
-    assert [one.duty.task for one in client.get(MINE).context["rows"]] == [nli.task, qa.task]
+    rows = client.get(MINE).context["rows"]
+    assert [(one.duty.task, one.standing.done) for one in rows] == [(nli.task, 1), (qa.task, 1)]
+    client.force_login(bob)
+    write_, judge_ = {"kind": "write", "people": (), "amount": 3}, {"kind": "judge", "people": ()}
+    qa.state = "closed"  # nobody writes there, and some still judge
+    qa.save()
+    set_duties(task=qa.task, actor=owner, **write_, due_on=None)
+    assert [one.duty.kind for one in client.get(MINE).context["rows"]] == [judge_["kind"]]
 
 
 def test_a_judge_whose_number_is_reached_reads_so(nli, owner, judges, forty, client):

@@ -1,5 +1,6 @@
 """Notices to owners: on their pages, once a day by mail, and to webhooks."""
 
+import re
 from datetime import timedelta
 from smtplib import SMTPServerDisconnected
 
@@ -8,11 +9,13 @@ import time_machine
 from allauth.account.models import EmailAddress
 from django.core import mail
 from django.core.mail import EmailMessage
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from annotation.assignments.services import assign
-from annotation.models import Report
+from annotation.models import Example, Report
 from dynabench.accounts.services import annotator_of
 from dynabench.campaigns.models import ConsentText, LedgerRow, Pause, Place
 from dynabench.campaigns.quality_services import answer
@@ -25,7 +28,7 @@ from tasks.duties.services import change_duty, end_duty, set_duties
 from tasks.invitation_services import invite
 from tasks.models import TaskMember
 from tests.support.campaigns import open_campaign, take_part
-from tests.support.factories import ContextFactory, UserFactory
+from tests.support.factories import PASSWORD, ContextFactory, UserFactory
 from tests.support.submissions import submission_of
 from tests.support.writing_aids import worked_example
 from validation.decisions.consensus_rows import derive_all
@@ -253,3 +256,32 @@ def test_an_address_refuses_invitations(nli, owner, client, django_capture_on_co
     assert Client(enforce_csrf_checks=True).post(f"/invitations{url}").status_code == 200
     assert invited() == 2
     assert client.post("/invitations/off/forged/").status_code == 404
+
+
+def number(client, address="/"):
+    """What the menu of a page says of the person's news."""
+    return sum(map(int, re.findall(r'class="count">(\d+)<', client.get(address).text)[:1]))
+
+
+def test_the_menu_counts_what_waits_until_it_is_read_or_done(nli, owner, bob, client):
+    """Sent back and asked by name until they are done, the others until they are read."""
+    example = worked_example(nli, author=annotator_of(bob))
+    send_back(example)
+    asked = {"task": nli.task, "actor": owner, "kind": "judge", "amount": 1, "due_on": None}
+    set_duties(**asked, people=[])  # of everybody, in a task that all see
+    client.post("/accounts/login/", {"login": bob.email, "password": PASSWORD})
+    assert number(client) == number(client, "/t/nli/") == 2
+    items = client.get("/me/news/").context["news"]
+    assert [one.kind for one in items] == ["assigned", "sent-back"]
+    assert number(client) == 1  # the assignment was read, the example still waits
+    with in_days(1 / 24):
+        TaskMember.objects.create(task=nli.task, user=bob, role="writer")
+        set_duties(**{**asked, "kind": "write"}, people=[bob])
+        assert number(client) == 2
+    with in_days(2 / 24):
+        Example.objects.filter(pk=example.pk).update(retracted_at=timezone.now())
+        assert number(client) == 1
+    client.force_login(owner)
+    with CaptureQueriesContext(connection) as queries:
+        assert number(client, "/help/") == 0  # not counted: nobody signed in by the form
+    assert not [one for one in queries if "notices_digest" in one["sql"]]

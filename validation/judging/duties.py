@@ -21,6 +21,7 @@ from tasks.duties.rules import EVERY, Span, Standing, spans
 from tasks.duties.selectors import MAY, applying, progress_words, standing_of, within
 from tasks.models import Duty, Round, Task, TaskMember
 from tasks.roles import TABLE
+from validation.decisions.awaited import JUDGED_STATES
 from validation.judging.gold import lock_answers
 from validation.judging.queue import Kept, judged_rounds, rounds_with_last
 from validation.models import GoldAnswer, JudgeLease, QueueItem, Skip, Validation
@@ -164,7 +165,8 @@ def progress_of(duties: QuerySet[Duty], me: User | None = None) -> list[Progress
 def duties_of(user: User) -> list[Progress]:
     """What the person is asked for by name, or as a member like everybody; the next day first.
 
-    Of a task that everybody sees also what is asked of everybody, once the person has begun.
+    Of a task that everybody sees also what is asked of everybody, while its round takes such work
+    or once the person has begun.
     """
     roles = TaskMember.objects.standing().filter(user=user).values_list("task", "role")
     mine = dict(roles)
@@ -176,9 +178,21 @@ def duties_of(user: User) -> list[Progress]:
     for kind, tasks in able.items():
         asked |= Q(person=None, kind=kind, task__in=tasks)
     asked |= Q(person=None, task__is_visible=True) & ~Q(task__in=list(mine))
-    found = progress_of(Duty.objects.standing().filter(asked), user)
-    begun = [one for one in found if one.duty.task_id in mine or one.standing.done]
-    return sorted(begun, key=due_before)
+    found = progress_of(Duty.objects.standing().filter(asked).annotate(is_live=_is_live()), user)
+    shown = [one for one in found if one.duty.task_id in mine or one.standing.done or _is_open(one)]
+    return sorted(shown, key=due_before)
+
+
+def _is_live() -> Q:
+    """The condition that a round of the duty's task takes such work now."""
+    rounds = Round.objects.filter(task=OuterRef("task"))
+    writing, judging = rounds.filter(state=Round.State.OPEN), rounds.filter(state__in=JUDGED_STATES)
+    return Q(Exists(writing), kind=Duty.Kind.WRITE) | Q(Exists(judging), kind=Duty.Kind.JUDGE)
+
+
+def _is_open(progress: Progress) -> bool:
+    duty: Any = progress.duty
+    return duty.is_live and not duty.task.is_simulated and progress.state in ("open", "late")
 
 
 def _progress(duty: Any, left: int | None, *, is_mine: bool) -> Progress:

@@ -1,9 +1,19 @@
 """Notices on pages and in mails."""
 
+from typing import Any
+
 from django.template import Library
 
 from dynabench.notices import said
+from dynabench.notices.inbox import number_in_menu
 
 register = Library()
 register.filter("sentence", said.sentence)
 register.filter("address", said.address)
+
+
+@register.simple_tag(takes_context=True)
+def waiting_number(context: Any) -> int:
+    """How much waits for the person whose page this is; 0 where there is no session."""
+    request = context.get("request")
+    return number_in_menu(request) if getattr(request, "session", None) else 0

@@ -1,0 +1,69 @@
+"""What waits for a person, newest first, and its number in the menu.
+
+The number is kept in the session: counted at sign-in and on the page of news, and again by the next
+page once it is FRESH old. So other pages read it without a query.
+"""
+
+from datetime import datetime, timedelta
+
+from django.http import HttpRequest
+from django.utils import timezone
+
+from dynabench.accounts.models import User
+from dynabench.accounts.people import person
+from dynabench.lib.htmx import htmx_partial
+from dynabench.notices.duties import DutyNews, own_duty_news
+from dynabench.notices.models import About, Digest
+from dynabench.notices.news import News, news
+
+KEY = "inbox"
+FRESH = timedelta(minutes=5)
+Item = News | DutyNews
+
+
+def items_of(user: User, now: datetime) -> list[Item]:
+    """Return what is new for the person within a week, and their assignments that are not done."""
+    found: list[Item] = [*news(now, user), *own_duty_news(user, now)]
+    return sorted(found, key=lambda one: one.began_at, reverse=True)
+
+
+def see_items(request: HttpRequest) -> list[Item]:
+    """Return the items for the page that lists them; they are no longer new afterwards."""
+    user, now = person(request), timezone.now()
+    items = items_of(user, now)
+    Digest.objects.update_or_create(user=user, defaults={"seen_at": now})
+    _keep_number(request, sum(map(_needs_work, items)), now)
+    return items
+
+
+def renew_number(request: HttpRequest) -> None:
+    """Count again what waits for the person who is signed in; about fourteen queries."""
+    user, now = person(request), timezone.now()
+    seen_at = Digest.objects.filter(user=user).values_list("seen_at", flat=True).first()
+    waiting = [
+        one
+        for one in items_of(user, now)
+        if _needs_work(one) or seen_at is None or one.began_at > seen_at
+    ]
+    _keep_number(request, len(waiting), now)
+
+
+def number_in_menu(request: HttpRequest) -> int:
+    """Return what was counted last; counts again for a whole page when that is old."""
+    number, counted_at = request.session.get(KEY, (0, None))
+    if counted_at is None or request.method != "GET" or htmx_partial(request):
+        return int(number)
+    if datetime.fromisoformat(counted_at) < timezone.now() - FRESH:
+        renew_number(request)
+    return int(request.session[KEY][0])
+
+
+def _needs_work(item: Item) -> bool:
+    """Whether it counts until it is done, and not only until it was read."""
+    if isinstance(item, DutyNews):
+        return item.duty.person_id is not None
+    return item.kind == About.SENT_BACK
+
+
+def _keep_number(request: HttpRequest, number: int, now: datetime) -> None:
+    request.session[KEY] = (number, now.isoformat())
