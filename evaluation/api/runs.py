@@ -31,7 +31,13 @@ from evaluation.models import EvaluationRun, Score
 from evaluation.runs.selectors import counting
 from evaluation.runs.services import expected_wait_seconds, queue_positions, run_again
 from evaluation.sets.seen_in_training import part_seen, trained_on
-from evaluation.sets.shown_scores import as_shown, readable, sealed_versions
+from evaluation.sets.shown_scores import (
+    as_shown,
+    parts_of_runs,
+    readable,
+    sealed_versions,
+    with_own_size,
+)
 from evaluation.submissions.visibility import (
     as_seen,
     find_run,
@@ -271,12 +277,13 @@ class Scores(generics.ListAPIView[Score]):
         task = find_submission(self.request, self.kwargs["pk"])[0].task
         self.sealed = set() if viewer.is_task_owner else sealed_versions(task)
         scores = Score.objects.filter(readable(self.sealed), run__in=counting(runs).values("pk"))
-        return scores.select_related("run__version__evaluation_set")
+        return scores.select_related("run__version__evaluation_set__task")
 
     def paginate_queryset(self, queryset: Any) -> list[Any]:
         """A page; scores on sealed sets as they are shown."""
         page = super().paginate_queryset(queryset) or ()
-        return [as_shown(one) if one.run.version_id in self.sealed else one for one in page]
+        found = with_own_size(page, parts_of_runs({one.run_id for one in page}, self.sealed))
+        return [as_shown(one) if one.run.version_id in self.sealed else one for one in found]
 
 
 class Predictions(APIView):

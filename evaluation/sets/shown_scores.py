@@ -3,13 +3,16 @@
 The task's owners and editors know all. How much others may learn is `evaluation.sets.sealing`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
-from evaluation.contract import Outcome
+from evaluation.contract import Number, Outcome
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Score, Team
-from evaluation.scoring.worst import GROUP_GAP, WORST_GROUP, WORST_KIND, WORST_KIND_DROP
+from evaluation.scoring.groups import groups_of, parts_of, share_of
+from evaluation.scoring.worst import GROUP_GAP, WORST_GROUP, WORST_KIND, WORST_KIND_DROP, worst
 from evaluation.sets.sealing import Shown, interval, rounded
 from evaluation.sets.submitters import lock_submitter
 from tasks.config.schema import CUSTOM_PREFIX
@@ -70,12 +73,46 @@ def shown_number(metric: str, value: float | None, size: int) -> tuple[float | N
     return (shown, *interval(shown, size, metric))
 
 
+def with_own_size(scores: Iterable[Score], parts: Iterable[Score]) -> Iterator[Score]:
+    """Scores, those of a worst part with the number of that part's examples; not to be saved.
+
+    Stored is the number of the smallest part, which says nothing of a model: by it scores on sealed
+    sets are rounded, so they keep it. parts: the runs' scores by kind and by slice.
+    """
+    by_run: dict[Any, list[Score]] = defaultdict(list)
+    for part in parts:
+        by_run[part.run_id].append(part)
+    for score in scores:
+        if score.metric in AXES.values() and (part := _worst_part(score, by_run[score.run_id])):
+            score.n = part.n
+        yield score
+
+
+def _worst_part(score: Score, parts: Iterable[Score]) -> Number | None:
+    """The kind, or the group, of which the score is; None where it is not known."""
+    config = score.run.version.evaluation_set.task.config
+    numbers = [Number(one.metric, one.value, one.low, one.high, one.n, one.slice, one.kind)
+               for one in parts]  # fmt: skip
+    if score.metric == WORST_KIND:
+        return worst([one for one in numbers if one.kind and one.metric.endswith("_after")])
+    fields = groups_of(config).fields
+    return worst(parts_of(numbers, fields, share_of(config.metrics.computed)))
+
+
+def parts_of_runs(runs: Collection[Any], sealed: Collection[int]) -> QuerySet[Score]:
+    """The scores by kind and by slice of runs, by id, on sets that are not sealed."""
+    parts = Score.objects.filter(run__in=runs).exclude(slice="", kind="")
+    return parts.exclude(run__version__in=sealed)
+
+
 def scores_of(runs: Iterable[EvaluationRun], *, exact: bool) -> Iterator[Score]:
     """The scores of runs that come with their versions; exact: for the task's editors."""
     by_id = {run.pk: run for run in runs}
     sealed = {run.version_id for run in by_id.values() if run.version.is_sealed and not exact}
-    for score in Score.objects.filter(readable(sealed), run__in=by_id).order_by("pk"):
+    found = [*Score.objects.filter(readable(sealed), run__in=by_id).order_by("pk")]
+    for score in found:
         score.run = by_id[score.run_id]
+    for score in with_own_size(found, [one for one in found if one.kind or one.slice]):
         yield as_shown(score) if score.run.version_id in sealed else score
 
 

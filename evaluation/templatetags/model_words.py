@@ -7,9 +7,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from dynabench.lib.places import shown_source
-from evaluation.contract import Outcome
+from evaluation.contract import GIB, Outcome
 from evaluation.models import EvaluationRun
 from evaluation.scoring.metrics import METRICS
+from evaluation.scoring.worst import GROUP_GAP, WORST_GROUP, WORST_KIND, WORST_KIND_DROP
 from tasks.config.schema import CUSTOM_PREFIX, LLM_JUDGE
 
 register = template.Library()
@@ -62,7 +63,6 @@ NAMES = (
     gettext_noop("Given names"),
     gettext_noop("Group terms"),
     gettext_noop("Homoglyphs"),
-    gettext_noop("Group gap"),
     gettext_noop("Keyboard neighbour"),
     gettext_noop("Latency p95"),
     gettext_noop("Leet digits"),
@@ -83,12 +83,28 @@ NAMES = (
     gettext_noop("Throughput"),
     gettext_noop("Upper case"),
     gettext_noop("Worst case"),
-    gettext_noop("Worst group"),
-    gettext_noop("Worst kind"),
-    gettext_noop("Worst kind drop"),
     gettext_noop("Zero width"),
 )
 """What `metric` makes of other names, for the catalogue."""
+
+
+SAME: Mapping[str, str] = {
+    WORST_GROUP: "fairness",
+    GROUP_GAP: "fairness_gap",
+    WORST_KIND: "robustness",
+    WORST_KIND_DROP: "robustness_drop",
+}
+"""Scores that are a board's columns, by the name of the column."""
+
+
+@register.filter
+def gib(size: int | str | None) -> str:
+    """Bytes in the unit of the board's memory; a dash where they are not known.
+
+    >>> gib(290_000_000), gib(None)
+    ('0.27 GiB', '–')
+    """
+    return f"{float(size) / GIB:.2f} GiB" if size else "–"
 
 
 @register.filter
@@ -97,9 +113,12 @@ def metric(name: str) -> str:
 
     >>> metric("worst_case"), metric("macro_f1_after")
     ('Worst case', 'Macro F1 after')
+    >>> metric("worst_group"), metric("fairness")
+    ('Fairness', 'Fairness')
     >>> metric("custom:short-words"), metric("custom:short-words:2")
     ('Short words', 'Short words v2')
     """
+    name = SAME.get(name, name)
     base, when = name.rpartition("_")[::2]
     if base and when == "before":
         return _("%(metric)s before") % {"metric": metric(base)}

@@ -9,11 +9,14 @@ from typing import Any
 
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, Submission
+from evaluation.runs.selectors import counting
+from evaluation.sets.shown_scores import scores_of
 from evaluation.submissions.progress import Progress, progress_of, with_wait
 from evaluation.submissions.selectors import latest, runs_of
 from evaluation.submissions.visibility import Viewer, as_seen, may_see_scores, shown_name
 from leaderboard.board.cells import BoardScore, Cell
 from leaderboard.board.columns import ASIDE, COSTS, OF_RUNS
+from leaderboard.board.columns import AXES as COLUMNS
 from leaderboard.board.exports import early_words
 from leaderboard.board.matrix import Matrix, score_matrix
 from leaderboard.board.opening import opening_of
@@ -155,17 +158,31 @@ def _scores(matrix: Matrix, row: RankedModel | None) -> dict[str, Any]:
     if row is None:
         return {}
     found: dict[str, Any] = {}
+    sizes = _sizes(matrix, row)
     for place, one in enumerate(matrix.sets):
         for column, name in enumerate(matrix.metrics):
             if name == LLM_JUDGE:  # never without the agreement: /models/<id>/llm-scores/
                 continue
             cell = _shown_cell(name, cell_of(matrix, row.place, place, name))
             if cell.value is not None:
-                n = int(matrix.numbers.n[row.place, place, column]) or one.size
+                counted = int(matrix.numbers.n[row.place, place, column]) or one.size
+                n = sizes.get((one.version_id, name), counted)
                 is_rounded = one.is_sealed and name not in OF_RUNS
                 measured = {**cell._asdict(), "n": n, "is_rounded": is_rounded}
                 found.setdefault(one.name, {})[name] = measured
     return found
+
+
+def _sizes(matrix: Matrix, row: RankedModel) -> dict[tuple[int, str], int]:
+    """By version and column of a worst part how many examples that part has; two queries."""
+    versions = [one.version_id for one in matrix.sets if not one.is_sealed]
+    runs = EvaluationRun.objects.filter(submission__in=row.model.files, version__in=versions)
+    shown = counting(runs).select_related("version__evaluation_set__task", "version__dataset")
+    return {
+        (score.run.version_id, COLUMNS[score.run.suite, score.metric]): score.n
+        for score in scores_of(shown.defer("log", "version__dataset__numbers"), exact=False)
+        if (score.run.suite, score.metric) in COLUMNS and not score.kind and not score.slice
+    }
 
 
 def _shown_cell(name: str, cell: Cell) -> Cell:

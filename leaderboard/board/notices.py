@@ -20,7 +20,7 @@ def of_sets(matrix: Matrix) -> Iterator[str]:
         yield gettext_noop("No set is large enough to rank by, so no model has a rank.")
     elif not matrix.has_weighted and not has_small and matrix.counting:
         yield gettext_noop(
-            "No set has a weight yet, so those that are shown next to the board count meanwhile."
+            "The owner has chosen no set to rank by yet, so every set that is shown counts."
         )
     elif has_small:
         yield gettext_noop(

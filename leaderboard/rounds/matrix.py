@@ -35,6 +35,7 @@ WORDS: Mapping[Progress, str] = {
     Progress.FIRST: gettext_noop("nothing to compare it with"),
     Progress.BETTER: gettext_noop("the model is fooled less often than in round %(before)s"),
     Progress.STALLED: gettext_noop("no clear change since round %(before)s: stalled"),
+    Progress.UNCLEAR: gettext_noop("too few examples to tell whether round %(before)s was harder"),
     Progress.WORSE: gettext_noop("the model is fooled more often than in round %(before)s"),
     Progress.NOISE: gettext_noop("as many labels may be wrong as examples fool: stalled"),
     Progress.UNKNOWN: gettext_noop("not known yet"),

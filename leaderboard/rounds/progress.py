@@ -12,10 +12,15 @@ class Progress(StrEnum):
 
     FIRST = "first"  # nothing to compare it with
     BETTER = "better"
-    STALLED = "stalled"  # fools as often as the one before, as far as the numbers show
+    STALLED = "stalled"  # fools as often as the one before, or nearly
+    UNCLEAR = "unclear"  # too few examples to tell whether it fools less often
     WORSE = "worse"
     NOISE = "noise"  # as many labels may be wrong as examples fooled
     UNKNOWN = "unknown"  # a vMER is missing
+
+
+NOTABLE = 0.1
+"""A fall of the vMER that a round without one must rule out to count as stalled."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +36,10 @@ class Step:
 def steps(vmers: Sequence[Rate | None], noises: Sequence[float | None]) -> list[Step]:
     """Each round in order, by its vMER and by the share of its examples whose label may be wrong.
 
-    None: not known. Stalled when the interval of the improvement covers 0 or the noise reaches the
-    vMER: what still fools the target may then be mislabels (Shirali, Abebe and Hardt 2023: rounds
-    in one line can stall after three). The interval joins those of the two rounds by Newcombe's
-    method 10 (1998), as rounds are collected independently.
+    None: not known. Stalled when the interval of the improvement covers 0 and rules out NOTABLE, or
+    the noise reaches the vMER: what still fools the target may then be mislabels (Shirali, Abebe
+    and Hardt 2023: rounds in one line can stall after three). The interval joins those of the two
+    rounds by Newcombe's method 10 (1998), as rounds are collected independently.
     """
     found = []
     for before, vmer, noise in zip([None, *vmers], vmers, noises, strict=False):
@@ -46,10 +51,17 @@ def steps(vmers: Sequence[Rate | None], noises: Sequence[float | None]) -> list[
         if before is not None:
             gain = before.value - vmer.value
             low, high = newcombe(before, vmer)
-            progress = (
-                Progress.BETTER if low > 0 else Progress.WORSE if high < 0 else Progress.STALLED
-            )
+            progress = _of_change(low, high)
         if noise is not None and noise >= vmer.value:
             progress = Progress.NOISE
         found.append(Step(progress, gain, low, high))
     return found
+
+
+def _of_change(low: float, high: float) -> Progress:
+    """What the interval of an improvement shows."""
+    if low > 0:
+        return Progress.BETTER
+    if high < 0:
+        return Progress.WORSE
+    return Progress.STALLED if high < NOTABLE else Progress.UNCLEAR

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from django.core.cache import cache
 
-from evaluation.models import EvaluationRun, EvaluationSetVersion
+from evaluation.models import EvaluationRun, EvaluationSetVersion, Score
 from tasks.models import TaskMember
 from tests.support.api_errors import (
     round_set,
@@ -47,6 +47,38 @@ def test_numbers_of_a_round_that_is_still_judged_are_provisional(api, alice, tas
     assert [one["is_provisional"] for one in rounds["rounds"]] == [True]
     told = [(one["judged"], one["to_judge"]) for one in (*board["sets"], *rounds["rounds"])]
     assert told == [(132, 400)] * 2
+
+
+def test_the_worst_part_has_its_own_number_of_examples(api, anybody, alice, task):
+    """Not that of the smallest part, of which it is stored."""
+    version = set_version(task, "dev", size=300)
+    model = measured(accepted_model(task, alice, is_published=True), version, 0.6)
+    plain, robust = (model.runs.get(suite=suite) for suite in ("plain", "robustness"))
+    parts = [
+        Score(run=robust, metric="accuracy_after", kind="leet", value=0.31, n=203),
+        Score(run=robust, metric="accuracy_after", kind="upper_case", value=0.448, n=29),
+        Score(run=robust, metric="accuracy_after", kind="typo", value=0.1, n=3),  # too few
+        Score(run=plain, metric="accuracy", slice="mentions=women", value=0.5, n=80),
+        Score(run=plain, metric="accuracy", slice="mentions=men", value=0.9, n=40),
+        Score(run=plain, metric="accuracy", slice="tag=even", value=0.2, n=150),  # is no group
+    ]
+    Score.objects.bulk_create(parts)
+    for run, metric, least in ((robust, "worst_kind", 29), (plain, "worst_group", 40)):
+        run.scores.filter(metric=metric).update(n=least)
+    of_set = api.get(url(model)).json()["scores"]["dev"]
+    assert (of_set["robustness"]["n"], of_set["fairness"]["n"]) == (203, 80)
+    listed = api.get(f"/api/v1/models/{model.pk}/scores/").json()["results"]
+    sizes = {one["metric"]: one["n"] for one in listed if not one["slice"] and not one["kind"]}
+    assert (sizes["worst_kind"], sizes["worst_group"]) == (203, 80)
+    (shown,) = anybody.get(f"/m/{model.pk}/").context["results"]
+    (group,) = (one for one in shown.scores if one.metric == "worst_group")
+    assert group.n == 80
+    version.evaluation_set.answers_public = False
+    version.evaluation_set.save()
+    EvaluationRun.objects.update(is_shown=True)
+    listed = anybody.get(f"/api/v1/models/{model.pk}/scores/").json()["results"]
+    sizes = {one["metric"]: one["n"] for one in listed}
+    assert (sizes["worst_kind"], sizes["worst_group"]) == (29, 40)
 
 
 def test_a_score_rests_on_no_small_round(api, alice, task):

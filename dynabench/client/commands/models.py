@@ -259,8 +259,11 @@ def status(args: argparse.Namespace) -> int:
         tell(args, {**model, "runs": runs}, _where(model, runs))
         return 0
     models = client.models()
-    rows = [[one["id"], one["task"], one["name"], one["sentence"]] for one in models]
-    text = table(["id", "task", "name", "where it is"], rows)
+    rows = [
+        [one["id"], one["task"], one["name"], one.get("evaluation_set") or "all", one["sentence"]]
+        for one in models
+    ]
+    text = table(["id", "task", "name", "set", "where it is"], rows)
     tell(args, models, text if rows else "You have not submitted a model yet.")
     return 0
 

@@ -22,6 +22,12 @@ def test_a_falling_vmer_is_progress_until_the_interval_covers_nothing():
     ]
 
 
+def test_few_examples_do_not_show_that_rounds_stall():
+    """42.5 % and then 34.1 % of few examples may be a fall, and may be none."""
+    assert progress([(34, 80), (28, 82)]) == [Progress.FIRST, Progress.UNCLEAR]
+    assert progress([(340, 800), (345, 800)]) == [Progress.FIRST, Progress.STALLED]
+
+
 def test_noise_as_great_as_the_vmer_is_no_progress():
     assert progress([(400, 1000), (100, 1000)], [None, 0.0999]) == [
         Progress.FIRST,

@@ -112,7 +112,11 @@ def test_status_of_one_and_of_all(server, capsys):
     assert second == "model.safetensors: these weights are missing."
     assert last.split("  ") == [ID, "control v2, plain", "failed", "It needed too much."]
     assert main(["status"]) == 0
-    assert f"{ID}  nli   mine  It was not accepted." in capsys.readouterr().out
+    assert f"{ID}  nli   mine  all  It was not accepted." in capsys.readouterr().out
+    file = {**model, "evaluation_set": "reviews"}
+    server.answers["GET /me/models/"] = {"results": [file], "next": None}
+    assert main(["status"]) == 0
+    assert f"{ID}  nli   mine  reviews  It was" in capsys.readouterr().out
     server.answers["GET /me/models/"] = {"results": [], "next": None}
     assert main(["status"]) == 0
     assert ID not in capsys.readouterr().out
