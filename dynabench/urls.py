@@ -6,7 +6,7 @@ from django.urls import include, path
 from django.views.generic import RedirectView
 from django.views.i18n import set_language
 
-from dynabench import download, health, pages, styleguide, task_pages
+from dynabench import download, health, help_pages, pages, styleguide, task_pages
 from dynabench.accounts import views
 from dynabench.me import joining, personal
 from dynabench.notices.views import off as digest_off
@@ -66,6 +66,8 @@ urlpatterns = [
     path("help/", views.help_page, name="help"),
     path("privacy/", pages.privacy, name="privacy"),
     path("help/numbers/", pages.numbers, name="numbers"),
+    path("help/docs/", help_pages.docs_list, name="docs"),
+    path("help/docs/<slug:name>/", help_pages.docs_one, name="docs-page"),
     path("dynabench-client.zip", download.client_zip, name="client"),
     path("status/", site_status.status, name="status"),
     path("status/incident/", site_status.incident, name="incident"),

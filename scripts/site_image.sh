@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 SERVICES=dynabench-services:latest
 BASE=dynabench-site-base:latest
 APP=(LICENSE gunicorn.conf.py manage.py pyproject.toml requirements*.txt scripts/{images,runtime_image}.sh
-  annotation dynabench evaluation leaderboard locale static tasks templates validation)
+  annotation docs dynabench evaluation leaderboard locale static tasks templates validation)
 
 copy_app() {  # FOLDER
   local file

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from dynabench.accounts.models import LogEntry
 from dynabench.accounts.people import person
 from dynabench.accounts.services import annotator_of
+from dynabench.lib.docs import anchor_of_key
 from dynabench.lib.errors import Invalid
 from dynabench.lib.htmx import render_page
 from dynabench.own.access import owned_task
@@ -38,7 +39,7 @@ class ConfigForm(forms.Form):
         strip=False, label=_("Configuration"),
         error_messages={"required": _("Enter a configuration")},
         widget=forms.Textarea(attrs={"rows": 28, "wrap": "off", "spellcheck": "false"}),
-        help_text=_("YAML. Each key is explained in docs/task-config.md."),
+        help_text=_("YAML"),
     )  # fmt: skip
     base = forms.CharField(widget=forms.HiddenInput, required=False)
 
@@ -55,6 +56,11 @@ class Shown:
     problem: Problem
     line: str
     is_first: bool
+
+    @property
+    def anchor(self) -> str:
+        """Where the guide explains the key."""
+        return anchor_of_key(self.problem.path)
 
     @property
     def caret(self) -> str:

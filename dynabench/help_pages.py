@@ -1,0 +1,40 @@
+"""The pages of help that are written in `docs/`."""
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_safe
+
+from dynabench.lib.docs import docs_names, docs_page
+
+GROUPS = (
+    (_("For owners of tasks"), ("owners", "task-config", "statistics", "targets", "datasets",
+                                "evaluation", "arena", "campaigns", "communities")),
+    (_("For people who write and judge"), ("annotators",)),
+    (_("For researchers"), ("researchers", "first-model", "client", "api", "boards")),
+    (_("About this software"), ("glossary", "privacy", "operators", "deploy", "developers")),
+)  # fmt: skip
+"""The pages that the list names, by readers; pages link the others."""
+
+
+@login_not_required
+@require_safe
+def docs_list(request: HttpRequest) -> HttpResponse:
+    """The pages, by whom they are for."""
+    there = {name: docs_page(name) for name in docs_names()}
+    groups = [
+        (words, [(name, there[name]) for name in names if there.get(name)])
+        for words, names in GROUPS
+    ]
+    return render(request, "docs/list.html", {"groups": groups})
+
+
+@login_not_required
+@require_safe
+def docs_one(request: HttpRequest, name: str) -> HttpResponse:
+    """One page; 404 where this installation lacks it."""
+    page = docs_page(name)
+    if page is None:
+        raise Http404
+    return render(request, "docs/page.html", {"page": page})

@@ -1,0 +1,124 @@
+"""The pages of `docs/` as the site shows them: safe HTML, an anchor at each heading and key."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import nh3
+from django.conf import settings
+from django.utils.safestring import SafeString, mark_safe
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+FOLDER = Path(settings.BASE_DIR) / "docs"
+NAME = re.compile(r"[a-z0-9-]+")
+_PAGE = re.compile(r"(?P<name>[a-z0-9-]+)\.md(?P<anchor>#.*)?")
+_renderer = MarkdownIt("commonmark", {"html": False}).enable("table")
+_TAGS = {
+    *("p", "br", "hr", "strong", "em", "code", "pre", "blockquote", "ul", "ol", "li", "a"),
+    *("h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td"),
+}
+_ATTRIBUTES = {"a": {"href", "title"}, "code": {"id"}, **{f"h{n}": {"id"} for n in range(1, 7)}}
+
+
+@dataclass(frozen=True)
+class DocsPage:
+    """A page: its first heading, the rest as HTML, and the anchors that it has."""
+
+    title: str
+    html: SafeString
+    anchors: frozenset[str]
+
+
+def docs_names() -> list[str]:
+    """Return the names of the pages that this installation has."""
+    return sorted(path.stem for path in FOLDER.glob("*.md") if NAME.fullmatch(path.stem))
+
+
+def docs_page(name: str) -> DocsPage | None:
+    """Return a page by its name; None: there is none."""
+    path = FOLDER / f"{name}.md"
+    if not NAME.fullmatch(name) or not path.is_file():
+        return None
+    return _rendered(name, path.stat().st_mtime_ns)
+
+
+def slug(heading: str) -> str:
+    """Return the anchor of a heading.
+
+    >>> slug("Fields (`context`, `input`)")
+    'fields-context-input'
+    """
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@lru_cache(64)  # an installation has about thirty, which change when it is upgraded
+def _rendered(name: str, changed_ns: int) -> DocsPage:
+    tokens = _renderer.parse((FOLDER / f"{name}.md").read_text(encoding="utf-8"))
+    title, anchors = name, set[str]()
+    if tokens and tokens[0].tag == "h1":
+        title = tokens[1].content
+        tokens = tokens[3:]
+    section = ""
+    for place, token in enumerate(tokens):
+        if token.type == "heading_open":
+            section = slug(tokens[place + 1].content)
+            token.attrSet("id", section)
+            anchors.add(section)
+        elif token.type == "inline":
+            if place > 1 and tokens[place - 2].type == "list_item_open":
+                anchors |= _mark_keys(token, section)
+            token.children = [_linked(one) for one in token.children or () if one.type != "image"]
+    html = _renderer.renderer.render(tokens, _renderer.options, {})
+    clean = nh3.clean(html, tags=_TAGS, attributes=_ATTRIBUTES, link_rel="nofollow")
+    return DocsPage(title, mark_safe(clean), frozenset(anchors))  # noqa: S308  (sanitised above)
+
+
+def _mark_keys(line: Token, section: str) -> set[str]:
+    """Give the keys that a line of a list explains an anchor, such as `validation.votes`."""
+    found: set[str] = set()
+    for part in line.children or ():
+        if part.type == "text" and ":" in part.content:
+            break
+        if part.type == "code_inline" and re.fullmatch(r"\w+", part.content):
+            anchor = f"{section}.{part.content}"
+            part.attrSet("id", anchor)
+            found.add(anchor)
+    return found
+
+
+def _linked(part: Token) -> Token:
+    """Let links to other pages of the folder lead to them here, and other files nowhere."""
+    if part.type != "link_open":
+        return part
+    target = str(part.attrGet("href") or "")
+    if found := _PAGE.fullmatch(target):
+        part.attrSet("href", f"../{found['name']}/{found['anchor'] or ''}")
+    elif not target.startswith(("#", "https://", "http://", "/")):
+        part.attrs.pop("href", None)
+    return part
+
+
+SECTIONS = {
+    **dict.fromkeys(("context", "input", "output"), "fields-context-input-output-metadata"),
+    **dict.fromkeys(("metrics", "leaderboard"), "metrics-and-leaderboard"),
+}
+"""Where docs/task-config.md explains keys that have no section of their own."""
+CONFIG_PAGE = "task-config"
+
+
+def anchor_of_key(path: str) -> str:
+    """Return where docs/task-config.md explains a key of a configuration, such as `input[0].type`.
+
+    The key itself if the page explains it in a line of its own, else its section.
+    """
+    page = docs_page(CONFIG_PAGE)
+    keys: Sequence[str] = re.findall(r"[A-Za-z_]\w*", path)
+    if page is None or not keys:
+        return ""
+    section = SECTIONS.get(keys[0], keys[0])
+    tried = [f"{section}.{key}" for key in keys[:0:-1]] + [f"{section}.{keys[0]}", section]
+    tried.append(f"top-level.{keys[0]}")
+    return next((one for one in tried if one in page.anchors), "top-level")
