@@ -111,7 +111,10 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
         """Send one, or tell the person that it could not be sent; notices are only logged."""
         try:
-            super().send_mail(template_prefix, email, {"site_url": settings.SITE_URL, **context})
+            is_closed = settings.PASSWORD_SIGN_IN == "administrators"  # noqa: S105
+            provider = settings.OIDC_NAME if is_closed else ""
+            named = {"site_url": settings.SITE_URL, "provider": provider}
+            super().send_mail(template_prefix, email, {**named, **context})
         except OSError as error:  # smtplib's errors, too
             logger.error("The mail %s could not be sent: %s", template_prefix, error)
             self._not_sent(template_prefix.removeprefix(MAIL), email)

@@ -4,7 +4,9 @@ from typing import Any
 
 from allauth.account import forms as allauth_forms
 from allauth.account.models import EmailAddress
+from allauth.core import context
 from django import forms
+from django.conf import settings
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
@@ -44,8 +46,19 @@ class ResetPasswordForm(allauth_forms.ResetPasswordForm):  # type: ignore[misc]
         account that has none, as on sites that ask nobody to confirm.
         """
         address: str = super().clean_email()
-        self.users: list[User] = [user for user in self.users if _gives(address, user)]
+        self.users: list[User] = [
+            user for user in self.users if _gives(address, user) and _may_have_password(user)
+        ]
         return address
+
+
+def _may_have_password(user: User) -> bool:
+    """Return whether a new password is of use: where others sign in by the provider, to few.
+
+    Whoever is signed in may choose one, to confirm changes of sign-in.
+    """
+    is_closed = settings.PASSWORD_SIGN_IN == "administrators"  # noqa: S105
+    return not is_closed or user.is_superuser or user == context.request.user
 
 
 def _gives(address: str, user: User) -> bool:

@@ -112,6 +112,27 @@ def test_passwords_break_the_glass(client, oidc, settings):
     assert not User.objects.filter(email="new@example.org").exists()
 
 
+def test_a_new_password_goes_to_who_may_use_it(client, oidc, settings, mailoutbox):
+    """Others are told where they sign in; whoever is signed in confirms changes by one."""
+    settings.PASSWORD_SIGN_IN = "administrators"
+    plain = UserFactory(email="plain@example.org")
+    boss = UserFactory(email="boss@example.org", is_superuser=True)
+
+    def asked_for(user):
+        client.post("/accounts/password/reset/", {"email": user.email})
+        return "/accounts/password/reset/key/" in mailoutbox.pop().body
+
+    assert [asked_for(user) for user in (plain, boss)] == [False, True]
+    client.post("/accounts/password/reset/", {"email": plain.email})
+    assert "/accounts/login/" in mailoutbox[-1].body
+    assert "/accounts/signup/" not in mailoutbox[-1].body
+    client.force_login(plain)
+    assert asked_for(plain)
+    client.logout()
+    settings.PASSWORD_SIGN_IN = "everybody"
+    assert asked_for(plain)
+
+
 def test_a_provider_that_hangs_is_down(client, oidc, monkeypatch):
     with held(monkeypatch, sign_in):
         answer = client.get(LOGIN)
