@@ -10,12 +10,12 @@ from django.core.checks import CheckMessage, Error, Tags, Warning, register
 
 from dynabench.env import sends_mail
 
-REQUIRED = ("SECRET_KEY", "ALLOWED_HOSTS", "DATABASE_URL")
+REQUIRED = ("ALLOWED_HOSTS", "DATABASE_URL")
 
 
 @register(Tags.security, deploy=True)
 def required_settings(**kwargs: Any) -> list[CheckMessage]:
-    """Production names its secret, its hosts and its database."""
+    """Production names its hosts and its database."""
     return [
         Error(
             f"{name} is not set.",
@@ -24,6 +24,21 @@ def required_settings(**kwargs: Any) -> list[CheckMessage]:
         )
         for name in REQUIRED
         if not (os.environ.get(name) or os.environ.get(f"{name}_FILE"))
+    ]
+
+
+@register(Tags.security, deploy=True)
+def kept_key(**kwargs: Any) -> list[CheckMessage]:
+    """The key that the home folder keeps is that of one machine."""
+    if os.environ.get("SECRET_KEY") or os.environ.get("SECRET_KEY_FILE"):
+        return []
+    return [
+        Warning(
+            f"SECRET_KEY is not set, so {settings.HOME / 'secret_key'} is used.",
+            hint="Keep that file with your backups, and set SECRET_KEY where machines share no "
+            "home folder.",
+            id="dynabench.W005",
+        )
     ]
 
 
