@@ -11,6 +11,7 @@ import logging
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from uuid import UUID
 
 from django.conf import settings
@@ -49,6 +50,7 @@ def write_log() -> int:
     No lock: who is killed before the rows are gone, or meets another, writes some lines twice.
     """
     written = 0
+    make_log()
     while rows := list(Erasure.objects.order_by("pk")[:MOST]):
         try:
             _append(rows)
@@ -58,6 +60,24 @@ def write_log() -> int:
         Erasure.objects.filter(pk__in=[one.pk for one in rows]).delete()
         written += len(rows)
     return written
+
+
+def make_log() -> None:
+    """Make an empty log where there is none. No lock.
+
+    A site on which nobody was erased then has one, too, so that a missing log is a lost one. Where
+    it cannot be made the doctor says so.
+    """
+    with suppress(OSError):
+        os.close(os.open(settings.ERASURE_LOG, os.O_CREAT | os.O_WRONLY, mode=0o600))
+
+
+def erased_names() -> int:
+    """Return how many names are in the log; 0 where there is none that can be read."""
+    try:
+        return sum(map(len, read_log().values()))
+    except OSError:
+        return 0
 
 
 def _append(rows: Iterable[Erasure]) -> None:

@@ -18,6 +18,7 @@ class Manifest:
     erasure_key: str  # of the log of erasures, in hex
     files: dict[str, tuple[int, str]] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)  # named by rows, but not in the storage
+    erased: int = 0  # names in the log of erasures at that moment
     format: int = FORMAT
 
     @property

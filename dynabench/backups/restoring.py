@@ -52,7 +52,7 @@ def restore(backup: Backup, *, without_log: bool = False) -> list[str]:
     name = hashlib.sha256(json.dumps(manifest.files).encode()).hexdigest()
     mark = begun()
     is_going_on = mark.exists() and mark.read_text() == name
-    erased = _erasures(without_log)
+    erased = {} if without_log else _erasures(manifest.erased)
     _check_fits(backup)
     if not is_going_on:
         _check_empty()
@@ -75,16 +75,26 @@ def restore(backup: Backup, *, without_log: bool = False) -> list[str]:
     return said
 
 
-def _erasures(without_log: bool) -> Mapping[str, set[str]]:
-    if without_log:
-        return {}
+def _erasures(at_least: int) -> Mapping[str, set[str]]:
+    """Return what the log holds. Raises BackupError, also where it has lost names.
+
+    at_least: how many names it had when the backup was made.
+    """
+    cure = (
+        "What people deleted since the backup would come back. Name the log in ERASURE_LOG; if "
+        "there is none or nobody was erased, give --without-log."
+    )
     try:
-        return read_log()
+        found = read_log()
     except OSError as error:
+        raise BackupError(f"The log of erasures cannot be read: {error}. {cure}") from None
+    names = sum(map(len, found.values()))
+    if names < at_least:
         raise BackupError(
-            f"The log of erasures cannot be read, so what people deleted since the backup would "
-            f"come back: {error}. Name the log in ERASURE_LOG, or give --without-log."
-        ) from None
+            f"The log of erasures, {settings.ERASURE_LOG}, holds {names} names, and {at_least} "
+            f"when the backup was made. {cure}"
+        )
+    return found
 
 
 def _check_fits(backup: Backup) -> None:

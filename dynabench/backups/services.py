@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.files.storage import Storage, default_storage
 from django.utils import timezone
 
-from dynabench.accounts.erasures import key_of
+from dynabench.accounts.erasures import erased_names, key_of, make_log
 from dynabench.backups import manifest as manifests
 from dynabench.backups.databases import last_migrations, named_files, snapshot
 from dynabench.backups.errors import BackupError
@@ -93,12 +93,14 @@ def unpacked(blocks: Iterable[bytes]) -> Iterator[bytes]:
 def _about_this_site() -> Manifest:
     from django.db import connection
 
+    make_log()
     return Manifest(
         site=settings.SITE_URL,
         made_at=timezone.now().isoformat(),
         database=connection.vendor,
         migrations=last_migrations(),
         erasure_key=key_of(settings.SECRET_KEY).hex(),
+        erased=erased_names(),
     )
 
 
