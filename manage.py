@@ -15,3 +15,9 @@ if __name__ == "__main__":
         with_room(execute_from_command_line)(sys.argv)
     except EnvError as error:  # a line that names the variable says all
         sys.exit(f"{error}")
+    except Exception as error:
+        from dynabench.management.sentences import sentence_of
+
+        if line := sentence_of(error):
+            sys.exit(line)
+        raise

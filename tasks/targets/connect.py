@@ -9,6 +9,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.cache import cache
+from django.db import Error as DatabaseException
 from django.db import connection
 from django.db.models import QuerySet
 
@@ -30,6 +31,7 @@ from tasks.targets.endpoints.registry import build
 from tasks.targets.endpoints.transport import Transport, origin, parse_url
 from tasks.targets.proofs import Prover
 from tasks.targets.services import note_version
+from tasks.targets.serving.errors import NotKnownError, first_words
 from tasks.targets.serving.spec import PACKAGE, ModelSpec
 
 INFO_SECONDS = 3.0
@@ -246,9 +248,14 @@ def _own_model(target: TargetModel) -> dict[str, str]:
 
 @contextmanager
 def _registered() -> Iterator[QuerySet[TargetModel]]:
-    """The targets that our model server answers for; closes its connection."""
+    """The targets that our model server answers for; closes its connection. Raises NotKnownError.
+
+    The database may be away, or have no tables yet where the server starts before `setup`.
+    """
     try:
         yield TargetModel.objects.filter(url="").exclude(source="")
+    except DatabaseException as error:
+        raise NotKnownError(f"The site's models cannot be read: {first_words(error)}") from None
     finally:
         if not connection.in_atomic_block:
             connection.close()

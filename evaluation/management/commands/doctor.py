@@ -2,7 +2,7 @@
 
 import json
 from argparse import ArgumentParser
-from itertools import chain
+from collections.abc import Iterable
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -30,9 +30,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         self.is_quiet = options["json"]
         found = []
-        for finding in chain(findings(), check_media() if options["media"] else ()):
-            found.append(finding)
-            self._say(f"{finding.state:<5} {finding.what:<14} {finding.message}")
+        self._tell(findings(), found)
+        has_database = not any(f.what == "database" and f.state == "bad" for f in found)
+        if options["media"] and has_database:
+            self._tell(check_media(), found)
         judged: list[Verdict] = []
         if not options["quick"] and engine():
             found += self._hostile(judged)
@@ -42,6 +43,11 @@ class Command(BaseCommand):
         if not is_well:
             raise CommandError("Something is wrong; see above.")
         self._say("All is well.")
+
+    def _tell(self, findings: Iterable[Finding], found: list[Finding]) -> None:
+        for finding in findings:
+            found.append(finding)
+            self._say(f"{finding.state:<5} {finding.what:<14} {finding.message}")
 
     def _say(self, line: str) -> None:
         if not self.is_quiet:

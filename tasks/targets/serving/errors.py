@@ -104,6 +104,10 @@ class LoadingError(TryLaterError):
     retry_after = 2
 
 
+class NotKnownError(LoadingError):
+    """Which models there are cannot be read now, as while the database is away."""
+
+
 class StoppedError(TryLaterError):
     """The server is stopping."""
 

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from .errors import (
     CannotExportError,
     LoadingError,
     MisconfiguredError,
+    NotKnownError,
     ServingError,
     TooLargeError,
     UnknownError,
@@ -188,9 +188,13 @@ class ModelRegistry:
         """Start loading what nobody has asked for yet, so that its first caller need not wait."""
         for name in self.names():
             if name not in self._begun:
-                self._begun.add(name)
-                with suppress(ServingError):
+                try:
                     self.get(name)
+                except NotKnownError:
+                    raise
+                except ServingError:  # its first caller hears it
+                    pass
+                self._begun.add(name)
 
     def known_names(self, task: int | None = None) -> list[str]:
         """The names of the models that a task may ask, in order. None: all of them."""

@@ -12,6 +12,7 @@ from gunicorn.app.base import BaseApplication
 from gunicorn.workers.gasgi import ASGIWorker
 
 from .asgi import Application
+from .errors import NotKnownError
 from .registry import ModelRegistry
 
 logger = logging.getLogger(__name__)
@@ -82,9 +83,27 @@ async def _end(worker: ASGIWorker, application: Application) -> None:
 
 
 def _keep_loaded(registry: ModelRegistry) -> NoReturn:
+    is_away = False
     while True:
-        try:
-            registry.load_new()
-        except Exception:  # the database may be away for a while
-            logger.exception("The names of the models cannot be read")
+        is_away = look_for_models(registry, is_away)
         time.sleep(LOOK_SECONDS)
+
+
+def look_for_models(registry: ModelRegistry, was_away: bool) -> bool:
+    """Load what was registered meanwhile; return whether the models cannot be read now.
+
+    was_away: whether they could not be read before. The log has a line when that begins and one
+    when it ends.
+    """
+    try:
+        registry.load_new()
+    except NotKnownError as error:
+        if not was_away:
+            logger.warning("%s Trying again every %d seconds.", error, LOOK_SECONDS)
+        return True
+    except Exception:
+        logger.exception("New models cannot be loaded")
+        return was_away
+    if was_away:
+        logger.info("The site's models can be read.")
+    return False

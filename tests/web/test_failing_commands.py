@@ -1,0 +1,75 @@
+"""Commands in surroundings that are not well: one line says what to do, and no traceback."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from django.db import OperationalError, ProgrammingError
+
+from dynabench.management import sentences
+from dynabench.management.sentences import sentence_of
+from evaluation.operations.health import Finding
+from tasks.targets.connect import registered_names
+from tasks.targets.serving.errors import LoadingError, NotKnownError
+from tasks.targets.serving.server import look_for_models
+from tests.support.live import ROOT
+
+
+@pytest.mark.parametrize("command", [["people", "list"], ["doctor", "--quick", "--media"]])
+def test_an_unmigrated_database(tmp_path, command):
+    environment = os.environ | {"DYNABENCH_HOME": str(tmp_path), "DATABASE_URL": ""}
+    words = [sys.executable, "manage.py", *command]
+    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "manage.py migrate" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_what_is_a_sentence_and_what_a_fault_of_ours(monkeypatch, db):
+    refused = OperationalError("connection refused\nIs the server running?")
+    assert sentence_of(refused) == sentence_of(ValueError("x")) == ""  # the database is well
+    assert "full" in sentence_of(OperationalError("database or disk is full"))
+    lacks = Finding("schema", "bad", "Run manage.py migrate: tasks 0001.")
+    with monkeypatch.context() as patch:
+        patch.setattr(sentences, "check_schema", lambda: lacks)
+        assert lacks.message in sentence_of(ProgrammingError("relation does not exist"))
+
+    def away():
+        raise refused
+
+    monkeypatch.setattr(sentences, "check_schema", away)
+    assert "refused" in sentence_of(refused)
+    assert "\n" not in sentence_of(refused)
+
+
+class Registry:
+    """Of a model server whose database comes and goes, as `steps` say."""
+
+    def __init__(self, *steps):
+        self.steps = list(steps)
+
+    def load_new(self):
+        if error := self.steps.pop(0):
+            raise error
+
+
+def test_a_model_server_tells_an_outage_once(caplog, db, monkeypatch):
+    """And answers that it has to wait: nothing else can be done there."""
+    away = NotKnownError("The models cannot be read.")
+    registry = Registry(away, away, None, None, away, ValueError("ours"))
+    is_away, lines = False, []
+    caplog.set_level("INFO")
+    for _ in range(6):
+        caplog.clear()
+        is_away = look_for_models(registry, is_away)
+        lines.append([(one.levelname, one.exc_info is not None) for one in caplog.records])
+    told, ours = [("WARNING", False)], [("ERROR", True)]
+    assert lines == [told, [], [("INFO", False)], [], told, ours]
+    monkeypatch.setattr("django.db.models.query.QuerySet._fetch_all", fails)
+    with pytest.raises(LoadingError):
+        registered_names()
+
+
+def fails(*args):
+    raise OperationalError("connection refused")
