@@ -12,6 +12,7 @@ import pytest
 import yaml
 from jsonschema.validators import validator_for
 
+from dynabench.checks import REQUIRED, kept_key, required_settings
 from tests.support.variables import APPS, variables
 
 ROOT = Path(__file__).parents[2]
@@ -142,3 +143,17 @@ def test_units_are_what_systemd_knows(tmp_path):
     done = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True)
     told = [line for line in done.stderr.splitlines() if "dynabench-" in line]
     assert not told
+
+
+def test_the_check_of_a_deployment_takes_what_we_ship(monkeypatch):
+    for name in REQUIRED:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("SECRET_KEY", raising=False)
+    assert [one.id for one in required_settings()] == ["dynabench.E001"] * len(REQUIRED)
+    for line in (DEPLOY / "systemd/dynabench.env").read_text().splitlines():
+        if line and not line.startswith("#"):
+            monkeypatch.setenv(*line.split("=", 1))
+    assert required_settings() == []
+    assert [one.id for one in kept_key()] == ["dynabench.W005"]
+    monkeypatch.setenv("SECRET_KEY", "x")
+    assert kept_key() == []
