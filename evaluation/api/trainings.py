@@ -27,7 +27,7 @@ from tasks.access import find_edited
 from tasks.models import Task
 from validation.api.statistics import RateSerializer
 
-SOURCE = re.compile(r"seed|round[0-9]{1,9}")
+SOURCE = re.compile(r"seed|(round|rows)[0-9]{1,9}")
 LARGEST = 2**31 - 1
 
 
@@ -38,7 +38,9 @@ class Weights(serializers.DictField):
 
     def to_internal_value(self, data: Any) -> dict[str, float]:
         if isinstance(data, dict) and not all(map(SOURCE.fullmatch, map(str, data))):
-            raise serializers.ValidationError("A source is seed, or round1, round2 …")
+            raise serializers.ValidationError(
+                "A source is seed, round1, round2 …, or rows and a training's number."
+            )
         return {name: one for name, one in super().to_internal_value(data).items() if one}
 
 
@@ -65,7 +67,9 @@ class TrainingSourceSerializer(serializers.Serializer[Any]):
     """Rows that it learned from, or was tested on."""
 
     name = serializers.CharField()
-    dataset = serializers.CharField(allow_null=True, help_text="null: shipped.")
+    dataset = serializers.CharField(
+        allow_null=True, help_text="Or the uploaded file; null: shipped."
+    )
     weight = serializers.FloatField(allow_null=True, help_text="null: tested on only.")
     train = serializers.IntegerField()
     dev = serializers.IntegerField()

@@ -82,7 +82,7 @@ def _is_trained_on(dataset: Dataset) -> bool:
     used = (State.QUEUED, State.RUNNING, State.DONE)
     runs = TrainingRun.objects.filter(task=dataset.round.task_id, state__in=used)
     wanted = runs.values_list("options", flat=True)
-    return any(dataset.pk in options["datasets"] for options in wanted)
+    return any(dataset.pk in options.get("datasets", ()) for options in wanted)
 
 
 def _is_submitted(dataset: Dataset, released_at: datetime | None) -> bool:

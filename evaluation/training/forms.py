@@ -7,7 +7,17 @@ from django import forms
 from django.utils.translation import gettext as _
 
 from evaluation.releases.reading import latest_datasets
-from evaluation.training.services import MOST_WEIGHT, SEED, bases, default_base, free_name, has_seed
+from evaluation.training.services import (
+    MOST_WEIGHT,
+    ROWS,
+    SEED,
+    bases,
+    default_base,
+    file_of,
+    free_name,
+    has_seed,
+    uploaded,
+)
 from tasks.models import TargetModel, Task
 from tasks.selectors import PLANNED
 
@@ -22,6 +32,11 @@ class TrainingForm(forms.Form):
         rounds = list(task.rounds.all())
         released = latest_datasets(rounds)
         sources = {SEED: _("Seed rows")} if has_seed(task) else {}
+        sources |= {
+            f"{ROWS}{run.pk}": _("Rows of %(file)s, which trained %(target)s")
+            % {"file": file_of(run) or _("an uploaded file"), "target": run.target}
+            for run in uploaded(task)
+        }
         sources |= {
             f"round{each.number}": _("Round %(number)d (%(dataset)s)")
             % {"number": each.number, "dataset": released[each.pk]}

@@ -67,6 +67,7 @@ def train_on(
         actor=actor,
         weights={ROWS: 1.0},
         rows=rows,
+        file_name=file_name,
         base=base,
         revision=revision,
     )

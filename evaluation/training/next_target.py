@@ -5,7 +5,7 @@ Runs in a separate process (`evaluation.queue.subprocess_job`): it loads torch a
 
 import json
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from evaluation.seeds import held_out, seed_rows
 from evaluation.task_shape import Shape, Untrainable, released_row, shape_of, training_row
 from evaluation.training.data import TrainingError
 from evaluation.training.fine_tune import Reading, TrainingOptions, dev_part, fitting
+from evaluation.training.services import file_of
 from evaluation.training.shipped import encoder
 from evaluation.training.starters import STARTERS
 from evaluation.training.trainer import Trainer
@@ -168,12 +169,15 @@ def open_base(
 def collect(
     task: Task, shape: Shape, options: Mapping[str, Any], how: TrainingOptions
 ) -> Iterable[Source]:
-    """The rows of the seeds, of every round that is trained on, and the tests of all others."""
+    """The rows of seeds, uploaded files and rounds that are trained on, and all others' tests."""
     weights: Mapping[str, float] = options["weights"]
     if options.get("rows"):
-        yield _labelled(options["rows"], how)
+        yield _own_rows("rows", 1.0, shape, options["rows"], how, options.get("file"))
     if options["has_seed"]:
-        yield _seed(task, shape, weights.get("seed"), how)
+        yield _own_rows("seed", weights.get("seed"), shape, _seed_rows(task, shape), how)
+    for run in TrainingRun.objects.filter(pk__in=options.get("files", ())).order_by("pk"):
+        name = f"rows{run.pk}"
+        yield _own_rows(name, weights.get(name), shape, run.rows or (), how, file_of(run))
     datasets = Dataset.objects.select_related("round__task").filter(pk__in=options["datasets"])
     for dataset in datasets.order_by("round__number"):
         name = f"round{dataset.round.number}"
@@ -187,27 +191,37 @@ def collect(
         yield source
 
 
-def _labelled(rows: Rows, how: TrainingOptions) -> Source:
-    """Rows that owners labelled: a tenth held out, a part of the rest to stop by."""
-    source = Source("rows", 1.0)
-    rest, source.test = held_out(rows)  # type: ignore[assignment]
-    source.train, source.dev = dev_part(rest, how)  # type: ignore[assignment]
-    return source
+def _own_rows(
+    name: str,
+    weight: float | None,
+    shape: Shape,
+    rows: Iterable[Mapping[str, Any] | None],
+    how: TrainingOptions,
+    file: str | None = None,
+) -> Source:
+    """Rows that no round brought: the shipped ones, or a file that owners uploaded.
 
-
-def _seed(task: Task, shape: Shape, weight: float | None, how: TrainingOptions) -> Source:
-    """The seed rows: a tenth held out as the starter's was, a part of the rest to stop by."""
-    source = Source("seed", weight)
-    rows: Rows = []
-    for line in seed_rows(task.code):
-        row = training_row(shape, line, line.get("label", line.get("answer")))
-        source.left_out += row is None
-        if row:
-            rows.append({**row, "group": line["group"]})
-    rest, source.test = held_out(rows)  # type: ignore[assignment]
+    A tenth is held out, the same in every training, so that later ones show what was forgotten; of
+    the rest a part is kept to stop by. None, and what has no label of the task now, is left out.
+    """
+    source = Source(name, weight, file or None)
+    labels, good = shape.labels, []
+    for row in rows:
+        is_good = row is not None and (labels is None or row["label"] in labels)
+        source.left_out += not is_good
+        if row is not None and is_good:
+            good.append(row)
+    rest, source.test = held_out(good)  # type: ignore[assignment]
     if weight:
         source.train, source.dev = dev_part(rest, how)  # type: ignore[assignment]
     return source
+
+
+def _seed_rows(task: Task, shape: Shape) -> Iterator[dict[str, Any] | None]:
+    """The shipped rows; None for one that cannot teach."""
+    for line in seed_rows(task.code):
+        row = training_row(shape, line, line.get("label", line.get("answer")))
+        yield row and {**row, "group": line["group"]}
 
 
 def counts(source: Source) -> dict[str, Any]:

@@ -24,7 +24,10 @@ from tasks.selectors import PLANNED
 from tasks.targets.connect import serving_of
 
 SEED, ROWS = "seed", "rows"
-"""Sources besides rounds: the shipped rows, and those that owners labelled elsewhere."""
+"""Sources besides rounds: the shipped rows, and those that owners labelled elsewhere.
+
+Those of an earlier training are `rows` and its number.
+"""
 MOST_WEIGHT = 100
 
 
@@ -37,6 +40,18 @@ class TrainingRefused(Refused):
 def has_seed(task: Task) -> bool:
     """Whether seed rows of the task are shipped."""
     return task.is_official and has_seeds(task.code)
+
+
+def uploaded(task: Task) -> list[TrainingRun]:
+    """The trainings on uploaded rows whose models became targets; without the rows."""
+    runs = task.training_runs.filter(state=TrainingRun.State.DONE, rows__isnull=False)
+    runs = runs.filter(target__isnull=False).select_related("target")
+    return list(runs.defer("rows", "report").order_by("pk"))
+
+
+def file_of(run: TrainingRun) -> str:
+    """What the rows of a training were uploaded as; trainings of before kept no name."""
+    return str(run.options.get("file", ""))
 
 
 def bases(task: Task) -> list[TargetModel]:
@@ -80,11 +95,13 @@ def request_training(
     epochs: int | None = None,
     ring: bool = True,
     rows: Sequence[Mapping[str, Any]] | None = None,
+    file_name: str = "",
 ) -> TrainingRun:
     """Ask for a training of the task's next target. Locks the task.
 
-    weights: how often a row is seen in an epoch, by source: `seed`, `round1`, `round2` …; only
-    these are trained on. rows: those of the source `rows`, as a training takes them. base: a folder
+    weights: how often a row is seen in an epoch, by source: `seed`, `round1`, `round2` …, and
+    `rows12` for what was uploaded for training 12; only these are trained on, all are tested on.
+    rows: those of the source `rows`, as a training takes them; file_name: of theirs. base: a folder
     or a hub id with a full commit as `revision`; empty: the starters' encoder. ring: have a worker
     do it. Which datasets and which old target it uses is settled here. Raises TrainingRefused.
     """
@@ -95,12 +112,15 @@ def request_training(
         shape_of(task.config)
     except Untrainable as error:
         raise TrainingRefused(str(error)) from None
-    released = _check_weights(task, weights, has_rows=bool(rows))
+    files = [run.pk for run in uploaded(task)]
+    released = _check_weights(task, weights, files, has_rows=bool(rows))
     old = current_target(task)
     options = {
         "weights": dict(weights),
         "has_seed": has_seed(task),
         "datasets": list(released.values()),
+        "files": files,
+        "file": file_name,
         "base": base,
         "revision": revision,
         "seed": seed,
@@ -115,21 +135,22 @@ def request_training(
 
 
 def _check_weights(
-    task: Task, weights: Mapping[str, float], *, has_rows: bool
+    task: Task, weights: Mapping[str, float], files: Sequence[int], *, has_rows: bool
 ) -> Mapping[str, int]:
     """The newest dataset of every released round by source. Raises TrainingRefused."""
     rounds = list(task.rounds.all())
     newest = latest_datasets(rounds)
     released = {f"round{r.number}": newest[r.pk].pk for r in rounds if r.pk in newest}
     known = {f"round{r.number}" for r in rounds}
-    if has_rows:
-        known, released = known | {ROWS}, released | {ROWS: 0}
+    others = {f"{ROWS}{pk}" for pk in files} | ({ROWS} if has_rows else set())
     for name, weight in weights.items():
         if name == SEED:
             if not has_seed(task):
                 raise TrainingRefused(
                     _("%(task)s has no seed rows. Leave them out.") % {"task": task.code}
                 )
+        elif name in others:
+            pass
         elif name not in known:
             values = {"task": task.code, "name": name.replace("round", "round ")}
             raise TrainingRefused(_("%(task)s has no %(name)s.") % values)
@@ -145,8 +166,8 @@ def _check_weights(
                 % {"name": name, "weight": weight, "most": MOST_WEIGHT}
             )
     if not weights:
-        raise TrainingRefused(_("Name at least one round, or train on the seed rows."))
-    return {name: pk for name, pk in released.items() if name != ROWS}
+        raise TrainingRefused(_("Choose at least one round, the seed rows or uploaded rows."))
+    return released
 
 
 @transaction.atomic
@@ -183,7 +204,8 @@ def _prepared_round(task: Task, run: TrainingRun, number: int, actor: User | Non
     check_round(task, number)
     round = task.rounds.select_for_update(of=("self",)).filter(number=number).first()
     if round is None:
-        sources = {name.removeprefix("round") for name in run.options["weights"]} - {SEED, ROWS}
+        names = run.options["weights"]
+        sources = [name.removeprefix("round") for name in names if name.startswith("round")]
         parents = task.rounds.filter(number__in=sources)
         kept = Exists(Context.objects.filter(round=OuterRef("pk"), is_retired=False))
         opened = task.rounds.filter(kept, opened_at__isnull=False)

@@ -460,8 +460,54 @@ def test_owners_train_on_rows_that_they_have_labelled(task, alice, as_alice, tmp
     assert (run.state, len(run.rows), run.requested_by) == ("queued", 120, alice)
     run.options |= {"has_seed": False, "epochs": 1}
     run.save()
-    (source,) = worked(run)[-1]["report"]["sources"]
+    report = worked(run)[-1]["report"]
+    (source,) = report["sources"]
+    TrainingRun.objects.update(state=State.DONE, report=report)
     assert source["name"] == "rows"
     assert source["train"] + source["dev"] + source["test"] + source["left_out"] == 120
     assert 0 < source["test"] < 30
-    assert "rows" in as_alice.get(f"/own/nli/trainings/{run.pk}/").text
+    assert source["dataset"] == "rows.tsv"
+    assert "rows.tsv" in as_alice.get(f"/own/nli/trainings/{run.pk}/").text
+    target = register_trained(run=TrainingRun.objects.get(), number=2, name="first", actor=None)
+    name = f"weight_rows{run.pk}"
+    assert name in as_alice.get("/own/nli/trainings/").context["form"].fields
+    as_alice.post("/own/nli/trainings/", {name: 1, "base": target.pk, "seed": 0, "epochs": 1})
+    second = task.training_runs.first()
+    assert second.pk != run.pk
+    second.options["has_seed"] = False
+    second.save()
+    report = worked(second)[-1]["report"]
+    (again,) = report["sources"]
+    assert again == {**source, "name": f"rows{run.pk}"}
+    (test,) = report["tests"]
+    assert (test["name"], test["after"]["n"]) == (f"rows{run.pk}", source["test"])
+    assert test["before"] is not None
+
+
+def test_uploaded_rows_are_tested_on_where_they_are_not_trained_on(task):
+    row = {"premise": "A.", "hypothesis": "B.", "label": "neutral"}
+    rows = [{**row, "group": str(number)} for number in range(100)]
+    first = ask(task, {"rows": 1}, rows=rows, file_name="mine.csv")
+    report = {"folder": tiny_model_of(task), "labels": [], "tests": []}
+    TrainingRun.objects.update(state=State.DONE, report=report)
+    first.refresh_from_db()
+    assert ask(task).options["files"] == []  # its model is no target yet
+    TrainingRun.objects.exclude(pk=first.pk).delete()
+    register_trained(run=first, number=2, name="first", actor=None)
+    release(task.rounds.get(number=1))
+    third = ask(task, {"round1": 1})
+    assert third.options["files"] == [first.pk]
+    shape, options = shape_of(task.config), {**third.options, "rows": None}
+    options["has_seed"] = False
+    how = training_options(task, shape, options)
+    kept, _ = collect(task, shape, options, how)
+    assert (kept.name, kept.dataset, kept.weight) == (f"rows{first.pk}", "mine.csv", None)
+    assert (len(kept.train), len(kept.test)) == (0, len(held_out(rows)[1]))
+    TrainingRun.objects.filter(pk=third.pk).update(state=State.DONE, report=report)
+    third.refresh_from_db()
+    TrainingRun.objects.filter(pk=third.pk).update(
+        options={**third.options, "weights": {"round1": 1, f"rows{first.pk}": 1}}
+    )
+    third.refresh_from_db()
+    register_trained(run=third, number=3, name="third", actor=None)
+    assert [one.number for one in task.rounds.get(number=3).parents.all()] == [1]

@@ -16,6 +16,7 @@ from evaluation.queue.subprocess_job import carry_out, tell
 from evaluation.runs.elsewhere import trainer_for
 from evaluation.training.report_text import report_lines
 from evaluation.training.services import (
+    ROWS,
     SEED,
     check_round,
     default_base,
@@ -23,6 +24,7 @@ from evaluation.training.services import (
     has_seed,
     register_trained,
     request_training,
+    uploaded,
 )
 from tasks.management.named import task_of
 from tasks.models import Task
@@ -34,7 +36,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("task", nargs="?", help="the task's code, such as nli")
         parser.add_argument("--rounds", default="", help="released rounds to train on: 1,2")
-        parser.add_argument("--no-seed", action="store_true", help="leave the seed rows out")
+        parser.add_argument(
+            "--no-seed", action="store_true", help="leave the seed rows and uploaded rows out"
+        )
         parser.add_argument("--weight", default="", metavar="round1=2,seed=1",
                             help="how often an epoch sees a row; default 1")  # fmt: skip
         parser.add_argument("--base", help="a folder or a hub id to start from; default: the "
@@ -100,8 +104,9 @@ class Command(BaseCommand):
         """Weight 1 for every source that is named, else what --weight says."""
         given = dict(map(self._weight, filter(None, options["weight"].split(","))))
         names = [f"round{number.strip()}" for number in options["rounds"].split(",") if number]
-        if has_seed(task) and not options["no_seed"]:
-            names.append(SEED)
+        if not options["no_seed"]:
+            names += [SEED] if has_seed(task) else []
+            names += [f"{ROWS}{run.pk}" for run in uploaded(task)]
         unused = sorted(given.keys() - set(names))
         if unused:
             raise CommandError(f"--weight names {unused[0]}, which is not trained on.")
