@@ -47,6 +47,7 @@ OF_A_TASK = {
     "annotation:talk": CODE,
     "annotation:support": CODE,
     "annotation:try-out": CODE,
+    "annotation:keep": CODE,
     "annotation:talk-stream": ASSIGNMENT,
     "annotation:draft": ASSIGNMENT,
     "annotation:attempt": ATTEMPT,

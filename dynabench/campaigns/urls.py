@@ -10,6 +10,7 @@ urlpatterns = [
     path("on/", views.go_on, name="on"),
     path("consent/", views.consent, name="consent"),
     path("progress/", views.progress, name="progress"),
+    path("next/", views.next_work, name="next"),
     path("again/", views.agree_again, name="again"),
     path("finish/", views.finish, name="finish"),
     path("questions/", views.questions, name="questions"),

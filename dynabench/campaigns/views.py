@@ -271,6 +271,20 @@ def progress(request: HttpRequest, slug: str) -> HttpResponse:
     return _page(request, campaign, "campaigns/progress.html", values)
 
 
+@never_cache
+@require_http_methods(["GET", "HEAD"])
+def next_work(request: HttpRequest, slug: str) -> HttpResponse:
+    """Go to the work that is not done; to the page of the progress, which says more, if none is."""
+    place = _mine(request, slug)
+    campaign = place.campaign
+    if place.state == State.WORKING and place.consent == campaign.consents.first():
+        done = done_of(place)
+        left = [name for name, n in done.parts if n < campaign.each]
+        if left and not place_services.note_end_of_work(place, done):
+            return redirect(WORK[left[0]], campaign.task.code)
+    return redirect("campaigns:progress", slug)
+
+
 def _code(place: Place) -> str:
     """The panel's code for how somebody's part ended."""
     campaign = place.campaign
@@ -378,9 +392,12 @@ def test(request: HttpRequest, slug: str) -> HttpResponse:
         enter(request, place)
         if values["lacks_items"]:
             return redirect("campaigns:progress", slug)
+        may_begin = place.state == State.WORKING
+        if may_begin and not golds:  # nothing was asked, so there is nothing to tell
+            return redirect("campaigns:next", slug)
         asked = list(zip(values["items"], golds, strict=True))
         missed = _missed(asked, request.POST.dict())
-        told = {"row": row, "missed": missed, "may_begin": place.state == State.WORKING}
+        told = {"row": row, "missed": missed, "may_begin": may_begin}
         return _page(request, place.campaign, "campaigns/tested.html", told)
     return _page(request, place.campaign, "campaigns/test.html", values)
 

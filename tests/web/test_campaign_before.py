@@ -34,22 +34,27 @@ def gold_items(nli, alice, number):
         Gold.objects.create(example=example, label="neutral", explanation="Nothing says so.")
 
 
-def test_a_tour_and_a_test_come_first(nli, as_alice, alice):
-    gold_items(nli, alice, 6)
-    plan = {"test_items": 2, "test_right": 2, "test_tries": 2, "pay_test": 40, "kind": "judge"}
+def test_after_a_tour_alone_one_begins_at_once(nli, as_alice):
     tour = open_campaign(nli.task, slug="tour", tour="Read this.", test_hours=9)
     client, _page = take_part(tour)
     assert "/c/tour/leave/" in client.get("/c/tour/test/").text
-    assert client.post("/c/tour/test/").context["may_begin"]
+    on = client.post("/c/tour/test/", follow=True)  # nothing was asked: no page in between
+    assert [url for url, _status in on.redirect_chain] == ["/c/tour/next/", "/t/nli/write/"]
     row = Qualification.objects.get()
     assert (row.tries, row.passed_at) == (0, None)  # nobody is qualified who was not tested
+
+
+def test_a_tour_and_a_test_come_first(nli, as_alice, alice):
+    gold_items(nli, alice, 6)
+    plan = {"test_items": 2, "test_right": 2, "test_tries": 2, "pay_test": 40, "kind": "judge"}
     campaign = open_campaign(nli.task, tour="First **this**.\n---\nThen that.", **plan)
     url = "/c/study/test/"
     client, _page = take_part(campaign)
     assert client.get("/t/nli/judge/").url == "/c/study/progress/"
     assert client.get("/c/study/progress/").url == url
     page = client.get(url)
-    assert page.text.count("Step ") == 2
+    assert "First" in page.text
+    assert "Then that." in page.text
     asked = re.findall(r'name="([0-9a-f-]{36})"', page.text)
     uuids = sorted(set(asked))
     assert len(uuids) == 2
