@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from dynabench.accounts.models import User
 from dynabench.accounts.people import person
 from tasks.models import Task
-from tasks.permissions import Person, can_edit, can_see, role_of
+from tasks.permissions import Person, can_edit, can_see, is_blind_owner, role_of
 
 May = Callable[[Person, Task], bool]
 ANY = ("examples", "arena")
@@ -45,6 +45,10 @@ def require(user: Person, task: Task, may: May) -> None:
         return
     if not user.is_superuser and role_of(user, task) is None:
         raise Http404
+    if is_blind_owner(user, task):
+        raise PermissionDenied(
+            _("You judge this task blind. Turn that off on the Access page to read this.")
+        )
     raise PermissionDenied(_("Your role in this task does not allow this. Ask its owners."))
 
 

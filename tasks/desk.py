@@ -28,6 +28,7 @@ def roles_of(request: HttpRequest) -> Mapping[int, str]:
     """The person's role by task; one query a request."""
     if not hasattr(request, "task_roles"):
         members = TaskMember.objects.standing().filter(user=request.user.pk)
+        members = members.filter(is_blind=False)  # the admin shows labels and votes
         request.task_roles = dict(members.values_list("task_id", "role"))  # type: ignore[attr-defined]
     return request.task_roles  # type: ignore[attr-defined,no-any-return]
 

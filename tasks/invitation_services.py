@@ -108,7 +108,7 @@ def accept(*, key: str, user: User) -> Task:
     if role_of(user, found.task):
         return found.task
     annotator_of(user)
-    role = {"role": found.role, "address": "", "invitation": found}
+    role = {"role": found.role, "address": "", "invitation": found, "is_blind": False}
     former = TaskMember.objects.filter(task=found.task, user=user).first()
     if former:  # a role that did not count while its address was not confirmed
         note_ended_readers(found.task, {user: (former.role, found.role)})

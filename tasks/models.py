@@ -1,21 +1,20 @@
 """Stage 1: what is asked, of which models, with which texts."""
 
 from functools import lru_cache
-from typing import Self
 
-from allauth.account.models import EmailAddress
 from django.conf import settings
 from django.db import models
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
-from dynabench.accounts.models import PANEL_PEOPLE, Annotator
+from dynabench.accounts.models import Annotator
 from dynabench.accounts.people import public_name
 from tasks.at_address import AtAddress
+from tasks.blind_judging import BlindJudging as BlindJudging
 from tasks.budgets import Budget
 from tasks.config.loading import load_config
 from tasks.config.schema import TaskConfig
@@ -24,6 +23,7 @@ from tasks.draft import TaskDraft as TaskDraft
 from tasks.duty import Duty as Duty
 from tasks.invitation import Invitation as Invitation
 from tasks.invitation import NoInvitations as NoInvitations
+from tasks.member_queries import MemberQuerySet
 from tasks.proposal import CODE
 from tasks.proposal import TaskProposal as TaskProposal
 
@@ -84,6 +84,11 @@ class Task(models.Model):
         """The users among them whose role reads labels but does not count now."""
         return set()
 
+    @cached_property
+    def blind_owners(self) -> set[int]:
+        """The users among them who own the task and judge it blindly now."""
+        return set()
+
     @property
     def is_sensitive(self) -> bool:
         """Whether people pass a content gate first."""
@@ -93,29 +98,6 @@ class Task(models.Model):
     def is_simulated(self) -> bool:
         """Whether programs wrote and judged what is in it."""
         return self.code == SIMULATED
-
-
-class MemberQuerySet(models.QuerySet["TaskMember"]):
-    def with_standing(self) -> Self:
-        """Each with `stands`: the role counts once the address that it was given to is confirmed.
-
-        Otherwise anybody who signed up with somebody's address would get the role that is theirs.
-        """
-        confirmed = EmailAddress.objects.filter(
-            user=OuterRef("user"), email__iexact=OuterRef("address"), verified=True
-        )
-        return self.annotate(stands=Q(address="") | Exists(confirmed))
-
-    def standing(self) -> Self:
-        """Those whose role counts."""
-        return self.with_standing().filter(stands=True)
-
-    def colleagues(self) -> Self:
-        """Those who belong to the task, whom pages, mails and the API name as its members.
-
-        People of a panel have a row too, which lets them work in their study, and belong to none.
-        """
-        return self.exclude(user__email__endswith=PANEL_PEOPLE)
 
 
 class TaskMember(models.Model):
@@ -134,6 +116,9 @@ class TaskMember(models.Model):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
     role = models.CharField(max_length=10, choices=Role)
     address = models.EmailField(blank=True, help_text="It was given to; empty: to the account.")
+    is_blind = models.BooleanField(  # since the last `BlindJudging`
+        default=False, db_default=False, editable=False
+    )
     invitation = models.ForeignKey(
         Invitation, models.SET_NULL, null=True, editable=False, related_name="members"
     )

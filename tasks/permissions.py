@@ -14,6 +14,7 @@ from dynabench.lib.errors import Refused
 from tasks.models import Generator, TargetModel, Task, TaskMember
 from tasks.roles import (
     ADMINISTRATOR,
+    BLIND_OWNER,
     IDLE_READER,
     PERSON,
     VISITOR,
@@ -29,7 +30,7 @@ READERS = roles_that(May.READ)
 REVIEWERS = roles_that(May.REVIEW)
 EDITORS = roles_that(May.EDIT)
 OWNERS = roles_that(May.OWN)
-HELD = ("task", "role", "address")
+HELD = ("task", "role", "address", "is_blind")
 
 
 def role_of(user: Person, task: Task) -> str | None:
@@ -52,16 +53,18 @@ def look_up_roles(user: Person, tasks: Collection[Task]) -> None:
     if not user.is_authenticated:
         return
     members = TaskMember.objects.filter(task__in=tasks, user=user)
-    found = {task: (role, address) for task, role, address in members.values_list(*HELD)}
+    found = {task: about for task, *about in members.values_list(*HELD)}
     standing: set[int] = set()
-    if any(address for _role, address in found.values()):
+    if any(address for _role, address, _is_blind in found.values()):
         standing.update(members.standing().values_list("task", flat=True))
     for task in tasks:
-        role, address = found.get(task.pk, (None, ""))
+        role, address, is_blind = found.get(task.pk, (None, "", False))
         stands = not address or task.pk in standing
         task.roles[user.pk] = role if stands else None
         if role in READERS and not stands:
             task.idle_readers.add(user.pk)
+        if role in OWNERS and stands and is_blind:
+            task.blind_owners.add(user.pk)
 
 
 def _may(user: Person, task: Task, what: May) -> bool:
@@ -77,6 +80,8 @@ def _may(user: Person, task: Task, what: May) -> bool:
     else:
         # Whoever drops the address that a role was given to may have read the labels before.
         who = role_of(user, task) or (IDLE_READER if user.pk in task.idle_readers else PERSON)
+        if user.pk in task.blind_owners:
+            who = BLIND_OWNER
     return what in allowed(who, is_visible=task.is_visible)
 
 
@@ -113,6 +118,27 @@ def can_judge(user: Person, task: Task) -> bool:
 def can_enter_judging(user: Person, task: Task) -> bool:
     """Whether the person may judge, or learns why others do."""
     return _may(user, task, May.JUDGE) or _may(user, task, May.READ)
+
+
+def is_blind_owner(user: Person, task: Task) -> bool:
+    """Whether the person owns the task, and judges it blindly now."""
+    is_member = not user.is_superuser and role_of(user, task) is not None
+    return is_member and user.pk in task.blind_owners
+
+
+def may_be_blind(user: Person, task: Task) -> bool:
+    """Whether the person may judge as an owner: a member who owns it, no administrator."""
+    return not user.is_superuser and role_of(user, task) in OWNERS
+
+
+def can_oversee(user: Person, task: Task) -> bool:
+    """Whether the person may know how many there are, of rounds and contexts, without labels."""
+    return _may(user, task, May.OVERSEE)
+
+
+def can_manage(user: Person, task: Task) -> bool:
+    """Whether the person may know the targets and the members."""
+    return _may(user, task, May.REVIEW) or _may(user, task, May.EDIT)
 
 
 def can_read(user: Person, task: Task) -> bool:

@@ -16,6 +16,8 @@ class May(StrEnum):
     """Models."""
     WRITE = "write"
     JUDGE = "judge"
+    OVERSEE = "oversee"
+    """How many there are, rounds and contexts: what tells no label and no vote."""
     READ = "read"
     """What is not public: examples, labels, votes, exports. Who reads labels never judges."""
     REVIEW = "review"
@@ -28,13 +30,15 @@ class May(StrEnum):
 
 PERSON, VISITOR = "person", "visitor"
 """Somebody without a role in the task: signed in, and not."""
+BLIND_OWNER = "blind owner"
+"""An owner who judges for the time being, and reads nothing that tells labels or votes."""
 IDLE_READER = "idle reader"
 """Somebody whose role reads labels, but does not count while its address is not confirmed."""
 ADMINISTRATOR = "administrator"
 
 _SEES = frozenset({May.SEE, May.TRY})
 _PUBLIC = _SEES | {May.TAKE, May.SUBMIT}
-_VIEWER = _PUBLIC | {May.READ}
+_VIEWER = _PUBLIC | {May.READ, May.OVERSEE}
 _REVIEWER = _VIEWER | {May.WRITE, May.REVIEW}
 _EDITOR = _REVIEWER | {May.EDIT}
 _OWNER = _EDITOR | {May.OWN}
@@ -42,6 +46,7 @@ _OWNER = _EDITOR | {May.OWN}
 TABLE = {
     ADMINISTRATOR: _OWNER,
     "owner": _OWNER,
+    BLIND_OWNER: _OWNER - {May.READ, May.REVIEW} | {May.JUDGE},
     "editor": _EDITOR,
     "reviewer": _REVIEWER,
     "viewer": _VIEWER,
@@ -81,5 +86,5 @@ def allowed_to_participant(role: str | None) -> frozenset[May]:
 
 def roles_that(may: May) -> frozenset[str]:
     """The roles of members who may do this in every task."""
-    members = TABLE.keys() - {ADMINISTRATOR, PERSON, VISITOR}
+    members = TABLE.keys() - {ADMINISTRATOR, BLIND_OWNER, PERSON, VISITOR}
     return frozenset(role for role in members if may in TABLE[role])

@@ -263,7 +263,9 @@ def change_members(
     check_members([*kept.values(), *added], actor)
     _note_readers(locked, there, changed, removed)
     task.members.filter(pk__in=[member.pk for member in removed]).delete()
-    TaskMember.objects.bulk_update(changed, ["role"])
+    for member in changed:  # in another role they read what they may not have seen
+        member.is_blind = False
+    TaskMember.objects.bulk_update(changed, ["role", "is_blind"])
     changes = {member.user_id: member.role for member in changed}
     end_without_role(task=locked, roles=changes | {member.user_id: None for member in removed})
     for member in added:

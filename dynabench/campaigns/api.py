@@ -20,9 +20,9 @@ from dynabench.campaigns.selectors import numbers_of, rows_of
 from dynabench.campaigns.services import FROM, move_campaign
 from dynabench.lib.api import NewestFirst, read
 from dynabench.lib.errors import Invalid
-from tasks.access import ANY, find_task
+from tasks.access import ANY, find_task, require
 from tasks.models import Round, Task
-from tasks.permissions import can_own
+from tasks.permissions import can_own, can_read
 
 STATES = [state.value for state in FROM]
 
@@ -121,7 +121,9 @@ class _OfCampaigns(APIView):
 
     def owned(self) -> Task:
         """The task, for its owners."""
-        return find_task(self.request, self.kwargs["code"], can_own, kinds=ANY)
+        task = find_task(self.request, self.kwargs["code"], can_own, kinds=ANY)
+        require(self.request.user, task, can_read)  # as the pages of campaigns
+        return task
 
 
 @extend_schema_view(get=extend_schema(operation_id="campaigns_list"))

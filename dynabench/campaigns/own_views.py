@@ -27,15 +27,17 @@ from dynabench.lib.errors import Refused
 from dynabench.lib.markdown import render_markdown
 from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.lib.throttles import is_used_up
-from tasks.access import ANY, find_task
+from tasks.access import ANY, find_task, require
 from tasks.models import Task, TaskMember
-from tasks.permissions import OWNERS, can_own
+from tasks.permissions import OWNERS, can_own, can_read
 
 FORMS = {"open": OpenForm, "paid": PaidForm, "invite": InviteForm}
 
 
 def _task(request: HttpRequest, code: str) -> Task:
-    return find_task(request, code, can_own, kinds=ANY)
+    task = find_task(request, code, can_own, kinds=ANY)
+    require(request.user, task, can_read)  # its pages show what people wrote and answered
+    return task
 
 
 def _campaign(request: HttpRequest, code: str, slug: str) -> Campaign:

@@ -40,7 +40,7 @@ from dynabench.webhooks.models import Webhook
 from evaluation.models import HandedAnswers, OwnWorker, Submission, TeamMember, Upload
 from leaderboard.battles.release import own_battles
 from leaderboard.models import Follow, ReleaseConsent, WeeklyGoal, Weights
-from tasks.models import Duty, Media, TaskDraft, TaskMember, TaskProposal
+from tasks.models import BlindJudging, Duty, Media, TaskDraft, TaskMember, TaskProposal
 from validation.models import (
     Comment,
     GoldAnswer,
@@ -118,6 +118,9 @@ def _about(user: User) -> dict[str, Section]:
         "duties": Duty.objects.filter(person=user).values(
             *("kind", "amount", "share", "overlap", "due_on", "set_at", "ended_at"),
             task_code=F("task__code"),
+        ),
+        "judging_blind": BlindJudging.objects.filter(annotator__user=user).values(
+            "began_at", "ended_at", task_code=F("task__code")
         ),
         "proposals": TaskProposal.objects.filter(proposer=user).values(
             *("name", "wanted_code", "source", "goal", "people", "state", "reason"),

@@ -9,7 +9,7 @@ from annotation.models import Report
 from dynabench.notices.models import TOLD_APART
 from tasks.access import ANY, May, find_task
 from tasks.models import Round, Task
-from tasks.permissions import can_review
+from tasks.permissions import can_manage, can_review
 from tasks.targets.failures import failing
 
 
@@ -25,7 +25,7 @@ def owned_round(request: HttpRequest, code: str, number: int, may: May = can_rev
 
 def waiting(request: HttpRequest, task: Task) -> dict[str, Any]:
     """What waits for the person on the pages of the task: open reports, targets that fail."""
-    if not can_review(request.user, task):
+    if not can_manage(request.user, task):
         return {}
     reports = Report.objects.filter(context__round__task=task, resolved_at=None)
     notices = task.notices.filter(ended_at=None).exclude(kind__in=TOLD_APART)

@@ -19,7 +19,7 @@ from dynabench.own.setup.launch import launch_list
 from tasks.budgets import Used, spent
 from tasks.making.services import begun_tasks
 from tasks.models import Round, Task
-from tasks.permissions import can_own, can_read
+from tasks.permissions import can_oversee, can_own, is_blind_owner
 from tasks.selectors import PLANNED
 from tasks.targets.spending_services import used_in, used_outside
 from validation.decisions.review_queue import without_consensus
@@ -36,16 +36,17 @@ RATES = {
 @require_safe
 def dashboard(request: HttpRequest, code: str) -> HttpResponse:
     """The numbers of one round; for htmx the tiles alone, which are asked for again and again."""
-    task = owned_task(request, code, can_read)
+    task = owned_task(request, code, can_oversee)
     rounds = list(task.rounds.order_by("-number"))
     values: dict[str, Any] = {"task": task, "rounds": rounds}
     round = _chosen(rounds, request.GET.get("round", ""))
     if round:
         values.update(_values(round), costs=_costs(rounds))
+    values["blind"] = is_blind_owner(request.user, task)
     if not htmx_partial(request):  # the tiles show none of it
         values |= waiting(request, task) | launch_list(request, task, rounds)
         values |= approval_of(request, task)
-        values["undecided"] = without_consensus(round) if round else 0
+        values["undecided"] = without_consensus(round) if round and not values["blind"] else 0
         values["can_forget_demo"] = task.is_simulated and can_own(request.user, task)
         values["can_delete"] = can_own(request.user, task) and _is_begun(task, rounds)
         values["can_offer_demo"] = _is_empty(rounds, values) and can_offer(request.user)

@@ -15,8 +15,9 @@ from dynabench.accounts.people import person
 from dynabench.lib.htmx import render_page
 from dynabench.own.access import owned_round
 from dynabench.own.selectors import said, shown_texts
+from tasks.access import require
 from tasks.models import Round
-from tasks.permissions import can_edit
+from tasks.permissions import can_edit, can_read
 from validation.decisions import services
 from validation.decisions.consensus_rows import policy_of
 from validation.decisions.policy_forms import PolicyForm
@@ -32,6 +33,7 @@ SHOWN = 20
 def policy(request: HttpRequest, code: str, number: int) -> HttpResponse:
     """Show the policy; with one in the address also what it would change; a POST applies it."""
     round = owned_round(request, code, number, can_edit)
+    require(request.user, round.task, can_read)  # it shows what votes would decide
     if request.method == "POST":
         return _apply(request, round)
     if "rule" not in request.GET:

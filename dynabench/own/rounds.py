@@ -17,7 +17,7 @@ from dynabench.own.access import owned_round, owned_task, waiting
 from dynabench.own.round_cards import STEPS, State, cards, closing, step
 from evaluation.releases.tools import tools_for
 from tasks.models import Round, Task
-from tasks.permissions import can_edit, can_own, can_read
+from tasks.permissions import can_edit, can_oversee, can_own
 from tasks.rounds.forms import ReplaceForm, RoundForm
 from tasks.rounds.loop import replace_target
 from tasks.rounds.opening_services import cancel_opening, change_state
@@ -30,7 +30,7 @@ PAGE = "own/rounds.html"
 @require_safe
 def rounds(request: HttpRequest, code: str) -> HttpResponse:
     """All rounds, what they have collected, and what can be done with them."""
-    task = owned_task(request, code, can_read)
+    task = owned_task(request, code, can_oversee)
     for round in task.rounds.filter(state=State.OPEN):
         close_if_due(round=round)
     values = {"task": task, "cards": cards(task), "tools": tools_for(task)}

@@ -83,6 +83,7 @@ urlpatterns = [
     path("log/", log.log, name="log"),
     path("access/", members.access, name="access"),
     path("access/approval/", members.approval_ask, name="approval-ask"),
+    path("access/blind/", members.blind, name="blind"),
     path("access/members/", members.member_add, name="member-add"),
     path("access/members/<int:pk>/", members.member_change, name="member-change"),
     path("access/assignments/", duties.duties, name="duties"),

@@ -10,6 +10,7 @@ from textwrap import indent
 from typing import Any
 
 import yaml
+from django.db.models import Count, OuterRef, Subquery
 from django.template.loader import render_to_string
 from django.utils.translation import override
 
@@ -22,6 +23,7 @@ from evaluation.releases.splits import DEV, HELD, PROGRAM, TEST, TRAIN
 from tasks.config.components import told_apart
 from tasks.config.schema import TaskConfig
 from tasks.models import TargetModel
+from validation.models import Validation
 
 LICENSES = {
     "cc-by-4.0": "https://creativecommons.org/licenses/by/4.0/",
@@ -139,16 +141,7 @@ def readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str:
             "title": title_of(dataset),
             "description": _description(dataset),
             "card": benchmark_card(dataset, numbers)["benchmark_card"],
-            "splits": [
-                {
-                    "name": split,
-                    "rows": numbers["rows"][split],
-                    "authors": numbers["authors"][split],
-                    "withdrawn": numbers["withdrawn"][split],
-                    "labels": _labels(numbers["labels"][split]),
-                }
-                for split in numbers["rows"]
-            ],
+            "splits": _splits(numbers),
             "numbers": numbers,
             "fields": (*FIELDS, *media_columns(config)),
             "parts": _parts(config),
@@ -158,9 +151,34 @@ def readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str:
             "has_tasks": has_tasks,
             "sources": sources,
             "round": dataset.round,
+            "blind": _blind_owners(dataset),
         },
     )
     return f"---\n{yaml.safe_dump(front, sort_keys=False, allow_unicode=True)}---\n\n{text}"
+
+
+def _splits(numbers: Numbers) -> list[dict[str, Any]]:
+    """What the card says of each split."""
+    return [
+        {
+            "name": split,
+            "rows": numbers["rows"][split],
+            "authors": numbers["authors"][split],
+            "withdrawn": numbers["withdrawn"][split],
+            "labels": _labels(numbers["labels"][split]),
+        }
+        for split in numbers["rows"]
+    ]
+
+
+def _blind_owners(dataset: Dataset) -> list[dict[str, Any]]:
+    """When owners of the task judged it blindly, and how many votes of the round are theirs."""
+    votes = Validation.objects.filter(
+        validator=OuterRef("annotator"), example__round=dataset.round
+    ).order_by()
+    count = votes.values("validator").annotate(n=Count("pk")).values("n")
+    rows = dataset.round.task.blind_judgings.annotate(votes=Subquery(count)).exclude(votes=None)
+    return list(rows.values("began_at", "ended_at", "votes"))
 
 
 def _sources(dataset: Dataset) -> list[tuple[str, str, str, str]]:

@@ -12,6 +12,7 @@ from tasks.roles import May, roles_that
 from tests.support.factories import UserFactory
 from validation.decisions.services import override_consensus
 from validation.discussion.services import say
+from validation.judging.blind_services import begin_blind
 from validation.models import Validation
 from validation.rules.consensus import Vote
 
@@ -36,6 +37,16 @@ def members_of(world, make_client):
         made[role] = make_client()
         made[role].force_login(user)
     return made
+
+
+def blind_owner(world, make_client):
+    """A client of another owner of the task, who judges it blindly now."""
+    user = UserFactory(email="blind@roles.example.com")
+    TaskMember.objects.create(task=world.task, user=user, role="owner")
+    begin_blind(task=Task.objects.get(pk=world.task.pk), owner=user)
+    client = make_client()
+    client.force_login(user)
+    return client
 
 
 def plant(world):

@@ -12,9 +12,22 @@ from pathlib import Path
 import pytest
 from django.test import Client
 
+from tests.support.api_routes import address_of as api_address_of
+from tests.support.api_routes import routes as api_routes
 from tests.support.api_routes import world  # noqa: F401
 from tests.support.page_routes import address_of, routes, with_pages
-from tests.support.roles import HEAD, READ, ROLES, answer, check, line, members_of, plant, tells
+from tests.support.roles import (
+    HEAD,
+    READ,
+    ROLES,
+    answer,
+    blind_owner,
+    check,
+    line,
+    members_of,
+    plant,
+    tells,
+)
 
 pytestmark = pytest.mark.django_db
 KNOWN = Path(__file__).with_name("roles.txt")
@@ -30,12 +43,15 @@ def test_every_page_answers_each_role_as_the_table_says(world):
     ids = world.ids
     plant(world)
     members, found, told = members_of(world, Client), [HEAD], set()
+    blind, told_blind = blind_owner(world, Client), set()
     for route in routes():
         address = address_of(world, route)
         owner = members["owner"]
         asked = {method: answer(owner, method, address).status_code for method in ("GET", "POST")}
         if set(asked.values()) == {200}:  # an empty form does what GET does
             del asked["POST"]
+        if tells(answer(blind, "GET", address)):
+            told_blind.add(route)
         for method, first in asked.items():
             if first != 405:
                 others = {one: answer(members[one], method, address) for one in ROLES[1:]}
@@ -44,6 +60,10 @@ def test_every_page_answers_each_role_as_the_table_says(world):
                 told |= {(route, one) for one in others if tells(others[one])}
     check(KNOWN, found)
     judged = "t/<slug:code>/judge/"
+    assert told_blind <= {judged}
+    for method, route in api_routes():
+        if method == "GET":
+            assert not tells(answer(blind, "GET", api_address_of(world, route))), route
     assert {one for one in told if one[1] not in READ} == {(judged, "annotator"), (judged, "judge")}
     assert {one for _route, one in told} >= READ - {"owner"}
     example = ids["examples"][0]

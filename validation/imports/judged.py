@@ -7,6 +7,7 @@ from django.utils.translation import gettext as _
 
 from annotation.models import Example
 from dynabench.accounts.models import User
+from dynabench.accounts.services import annotator_of
 from dynabench.lib.errors import Refused
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
@@ -16,9 +17,11 @@ from tasks.contexts.services import read_file
 from tasks.formats.base import UNKNOWN, Line, Terms, digest_of
 from tasks.line_files import FileError
 from tasks.models import Round
+from tasks.permissions import is_blind_owner
 from validation.imports.load import import_examples
 from validation.imports.summary import Summary as Stored
 from validation.imports.task import ImportRefused, Options
+from validation.judging.blind_services import has_claim, note_told_examples
 from validation.rules.claims import is_about_model, label_field
 
 UID, PREDICTION, MODEL = "uid", "prediction", "model"
@@ -80,9 +83,13 @@ def store_rows(
         terms=terms, actor=actor,
     )  # fmt: skip
     try:
-        return import_examples(lines=_told(found, config), options=options, on_bad=lambda *_: None)
+        told = import_examples(lines=_told(found, config), options=options, on_bad=lambda *_: None)
     except ImportRefused as error:
         raise Refused(str(error)) from None
+    if is_blind_owner(actor, round.task):  # labels that stood in their own file
+        brought = round.examples.filter(has_claim(config), annotator=None)
+        note_told_examples(annotator_of(actor), brought)
+    return told
 
 
 def _told(found: Summary, config: TaskConfig) -> Iterator[Line]:

@@ -11,8 +11,8 @@ from annotation.rules.prompt import fields_to_read
 from dynabench.accounts.models import Annotator
 from tasks.config.components import Component
 from tasks.config.schema import CORRECTION, TaskConfig
-from tasks.models import Task
-from tasks.permissions import can_judge, can_read
+from tasks.models import BlindJudging, Task
+from tasks.permissions import can_judge, can_read, is_blind_owner
 from validation.judging import gold
 from validation.judging.confirmed import check_may_decide, may_decide
 from validation.models import GoldAnswer, Validation, ValidatorAnswer, Verdict
@@ -115,7 +115,15 @@ def may_judge(validator: Annotator, task: Task) -> bool:
     if validator.user is None:
         return True
     is_asked = can_judge(validator.user, task) and at_work(validator, task)
-    return is_asked and may_decide(validator, task)
+    return is_asked and may_decide(validator, task) and not is_still_noted(validator, task)
+
+
+def is_still_noted(validator: Annotator, task: Task) -> bool:
+    """Whether an owner who begins to judge waits until what they could read is noted."""
+    if validator.user is None or not is_blind_owner(validator.user, task):
+        return False
+    begun = BlindJudging.objects.filter(task=task, annotator=validator, ended_at=None)
+    return begun.filter(noted_at=None).exists()
 
 
 def check_may_judge(validator: Annotator, task: Task) -> None:
@@ -130,3 +138,5 @@ def check_may_judge(validator: Annotator, task: Task) -> None:
         raise NotAllowed(_("Your role in this task is not to judge."))
     check_at_work(validator, task)
     check_may_decide(validator, task)
+    if is_still_noted(validator, task):
+        raise NotBlind(_("Turn on blind judging once more: it was interrupted."))

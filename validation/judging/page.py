@@ -20,7 +20,7 @@ from dynabench.lib.markdown import render_markdown
 from tasks.config.schema import TaskConfig
 from tasks.media.markup import shown_value
 from tasks.models import Task, parsed_config
-from tasks.permissions import can_review
+from tasks.permissions import can_review, may_be_blind
 from validation.judging import blind, queue, vote_caps
 from validation.judging.confirmed import may_decide
 from validation.judging.duties import is_asked_no_more
@@ -105,8 +105,9 @@ def page_values(
         values["duty_words"] = session.parts(example.round_id).words
         return {**values, **_example_values(task, example, form, flag_form)}
     if blind.reads_labels(validator, task):
-        may_review = can_review(validator.user, task)  # type: ignore[arg-type]
-        return {**values, "reads_labels": True, "may_review": may_review}
+        user: Any = validator.user
+        values |= {"may_review": can_review(user, task), "may_be_blind": may_be_blind(user, task)}
+        return {**values, "reads_labels": True}
     if not may_decide(validator, task):
         return {**values, "unconfirmed": True}
     return {

@@ -301,7 +301,7 @@ def other_queues(validator: Annotator, task: Task) -> Sequence[Task]:
         example__retracted_at__isnull=True,
         free__gt=0,
     )
-    members = TaskMember.objects.with_standing().filter(user=user)
+    members = TaskMember.objects.with_standing().filter(user=user, is_blind=False)
     other_role = Q(stands=True) & ~Q(role__in=JUDGES)
     closed = members.filter(other_role | Q(role__in=READERS)).values("task")
     others = listed_tasks(user).exclude(pk=task.pk).exclude(pk__in=closed)

@@ -15,7 +15,7 @@ from dynabench.accounts.people import person
 from dynabench.lib.throttles import is_used_up
 from dynabench.own.access import owned_task
 from tasks.models import TargetFailure, TargetModel
-from tasks.permissions import can_edit, can_review
+from tasks.permissions import can_edit, can_manage
 from tasks.targets.send_test import NoAnswer
 from tasks.targets.three_texts import ask_three
 
@@ -25,7 +25,7 @@ LATEST, SHOWN, DAYS = 200, 20, 14
 @require_http_methods(["GET", "POST"])
 def target_health(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     """What a target answered lately; editors send it three texts, outside any transaction."""
-    task = owned_task(request, code, can_edit if request.method == "POST" else can_review)
+    task = owned_task(request, code, can_edit if request.method == "POST" else can_manage)
     target = get_object_or_404(task.targets.select_related("task"), pk=pk)
     values: dict[str, Any] = {"task": task, "target": target, **_health(target)}
     values["can_edit"] = can_edit(request.user, task)

@@ -2,13 +2,14 @@
 
 from typing import Any, NamedTuple
 
+from django.db.models import Q
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from tasks.models import Context, Round, Task
-from tasks.permissions import JUDGES, can_edit
+from tasks.permissions import JUDGES, OWNERS, can_edit
 from tasks.rounds.launch import Prepared, gaps
 from tasks.selectors import PLANNED
 
@@ -49,7 +50,8 @@ def launch_list(request: HttpRequest, task: Task, rounds: list[Round]) -> dict[s
 def _prepared(task: Task, round: Round) -> Prepared:
     judges = None
     if not task.is_visible:
-        judges = task.members.colleagues().standing().filter(role__in=JUDGES).count()
+        members = task.members.colleagues().standing()
+        judges = members.filter(Q(role__in=JUDGES) | Q(role__in=OWNERS, is_blind=True)).count()
     contexts = Context.objects.filter(round=round, is_retired=False).count()
     return Prepared(contexts, round.round_targets.count(), judges)
 

@@ -18,8 +18,16 @@ from dynabench.own.access import owned_task
 from dynabench.own.approval import approval_form, approval_of
 from tasks.making.forms import ApprovalForm
 from tasks.models import Task, TaskMember
-from tasks.permissions import can_edit, can_own, can_review, needs_approval
+from tasks.permissions import (
+    can_edit,
+    can_manage,
+    can_own,
+    is_blind_owner,
+    may_be_blind,
+    needs_approval,
+)
 from tasks.services import account_for, change_members, change_task
+from validation.judging.blind_services import begin_blind, end_blind
 
 ROLES = [
     (TaskMember.Role.OWNER, gettext_lazy("Owner: everything")),
@@ -73,7 +81,7 @@ def _seen_form(task: Task, data: Any = None) -> SeenForm:
 @require_http_methods(["GET", "POST"])
 def access(request: HttpRequest, code: str) -> HttpResponse:
     """Show the task to everybody or to its members alone; who they are."""
-    task = owned_task(request, code, can_review if request.method == "GET" else can_own)
+    task = owned_task(request, code, can_manage if request.method == "GET" else can_own)
     form = _seen_form(task, request.POST if request.method == "POST" else None)
     if form.is_valid():
         with as_form_error(form):
@@ -127,7 +135,21 @@ def member_change(request: HttpRequest, code: str, pk: int) -> HttpResponse:
             change_members(task=task, actor=person(request), changed=[member])
             messages.success(request, _("Saved."))
     task.roles.clear()  # it may have been their own
-    return redirect("own:access", code) if can_review(request.user, task) else redirect("home")
+    return redirect("own:access", code) if can_manage(request.user, task) else redirect("home")
+
+
+@require_POST
+def blind(request: HttpRequest, code: str) -> HttpResponse:
+    """Begin to judge the task blindly, or end that; for its owners."""
+    task, owner = owned_task(request, code, can_own), person(request)
+    with as_message(request):
+        if "on" in request.POST:
+            begin_blind(task=task, owner=owner)
+            messages.success(request, _("You judge blind. Labels and votes are hidden from you."))
+            return redirect("validation:judge", code)
+        end_blind(task=task, owner=owner)
+        messages.success(request, _("You read labels and votes again, and judge no more."))
+    return redirect("own:access", code)
 
 
 def _page(
@@ -148,6 +170,8 @@ def _page(
         "members": task.members.colleagues().with_standing().select_related("user").order_by("pk"),
         "can_edit": can_edit(request.user, task),
         "can_own": can_own(request.user, task),
+        "blind": is_blind_owner(request.user, task),
+        "may_be_blind": may_be_blind(request.user, task),
     }
     if values.get("may_ask"):
         values["asking"] = asking or approval_form(request)

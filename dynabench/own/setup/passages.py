@@ -17,7 +17,7 @@ from dynabench.own.access import owned_round
 from tasks.contexts.services import set_retired
 from tasks.media.markup import in_words
 from tasks.models import Context, Round
-from tasks.permissions import can_edit, can_read
+from tasks.permissions import can_edit, can_oversee
 
 A_PAGE = 50
 
@@ -27,7 +27,7 @@ def contexts_all(request: HttpRequest, code: str, number: int) -> HttpResponse:
     """All contexts, the newest first; editors retire those that they tick, or hand them out."""
     if request.method == "POST":
         return _changed(request, owned_round(request, code, number, can_edit))
-    round = owned_round(request, code, number, can_read)
+    round = owned_round(request, code, number, can_oversee)
     rows = round.contexts.order_by("-pk")
     if _is_id(wanted := request.GET.get("context", "")):
         rows = rows.filter(pk=wanted)

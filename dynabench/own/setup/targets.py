@@ -20,7 +20,7 @@ from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.lib.throttles import is_used_up
 from dynabench.own.access import owned_task, waiting
 from tasks.models import TargetModel, Task
-from tasks.permissions import can_edit, fixed_settings
+from tasks.permissions import can_edit, can_manage, fixed_settings
 from tasks.targets.contact_pages import show_contact
 from tasks.targets.forms import InputForm, SettingsForm
 from tasks.targets.send_test import NoAnswer, in_words, send_test
@@ -113,7 +113,7 @@ def limit_settings(form: SecretForm, user: User) -> None:
 @require_safe
 def targets(request: HttpRequest, code: str) -> HttpResponse:
     """All targets of the task."""
-    task = owned_task(request, code)
+    task = owned_task(request, code, can_manage)
     found = task.targets.annotate(rounds_in_all=Count("rounds"))
     values = {"task": task, "targets": found, "can_edit": can_edit(request.user, task)}
     values |= waiting(request, task)

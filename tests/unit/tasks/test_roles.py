@@ -4,6 +4,7 @@ from pathlib import Path
 
 from tasks.roles import (
     ADMINISTRATOR,
+    BLIND_OWNER,
     IDLE_READER,
     PERSON,
     TABLE,
@@ -38,6 +39,12 @@ def test_who_reads_labels_never_judges():
             assert not {May.READ, May.JUDGE} <= may, who
 
 
+def test_a_blind_owner_keeps_all_but_what_tells_labels():
+    owner = allowed("owner", is_visible=False)
+    blind = allowed(BLIND_OWNER, is_visible=False)
+    assert blind == owner - {May.READ, May.REVIEW} | {May.JUDGE}
+
+
 def test_a_reading_role_that_does_not_count_lets_nobody_judge():
     assert allowed(IDLE_READER, is_visible=True) == allowed(PERSON, is_visible=True) - {May.JUDGE}
     assert allowed(IDLE_READER, is_visible=False) == frozenset()
@@ -47,7 +54,7 @@ def test_the_roles_of_members():
     assert roles_that(May.OWN) == {"owner"}
     assert roles_that(May.READ) == {"owner", "editor", "reviewer", "viewer"}
     assert roles_that(May.JUDGE) == {"annotator", "judge"}
-    assert roles_that(May.SEE) == TABLE.keys() - {ADMINISTRATOR, PERSON, VISITOR}
+    assert roles_that(May.SEE) == TABLE.keys() - {ADMINISTRATOR, BLIND_OWNER, PERSON, VISITOR}
 
 
 def test_people_of_panels_take_part_and_no_more():

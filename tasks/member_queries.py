@@ -1,0 +1,34 @@
+"""What is asked of a task's members; `tasks.models` has their table."""
+
+from typing import Any, Self
+
+from allauth.account.models import EmailAddress
+from django.db import models
+from django.db.models import Exists, OuterRef, Q
+
+from dynabench.accounts.models import PANEL_PEOPLE
+
+
+class MemberQuerySet(models.QuerySet[Any]):
+    """Members of tasks, as their table offers them."""
+
+    def with_standing(self) -> Self:
+        """Each with `stands`: the role counts once the address that it was given to is confirmed.
+
+        Otherwise anybody who signed up with somebody's address would get the role that is theirs.
+        """
+        confirmed = EmailAddress.objects.filter(
+            user=OuterRef("user"), email__iexact=OuterRef("address"), verified=True
+        )
+        return self.annotate(stands=Q(address="") | Exists(confirmed))
+
+    def standing(self) -> Self:
+        """Those whose role counts."""
+        return self.with_standing().filter(stands=True)
+
+    def colleagues(self) -> Self:
+        """Those who belong to the task, whom pages, mails and the API name as its members.
+
+        People of a panel have a row too, which lets them work in their study, and belong to none.
+        """
+        return self.exclude(user__email__endswith=PANEL_PEOPLE)

@@ -1,0 +1,107 @@
+"""Writes: an owner of a task begins to judge it blindly, and ends that."""
+
+from itertools import islice
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from annotation.models import Example, ShownExample
+from annotation.shown_services import note_shown_examples
+from dynabench.accounts.models import Annotator, User
+from dynabench.accounts.services import annotator_of, log
+from dynabench.lib.errors import Refused
+from tasks.config.schema import TaskConfig
+from tasks.models import BlindJudging, Round, Task, TaskMember
+from tasks.permissions import may_be_blind
+from validation.models import OwnerDecision, Validation
+
+BATCH = 5000
+
+
+def begin_blind(*, task: Task, owner: User) -> BlindJudging:
+    """Let an owner judge their task, and hide labels and votes from them until they end it.
+
+    What they could read until now they never judge. First everything is hidden, in a transaction
+    of its own; then what tells somebody's label or vote is noted; only then they may vote. So no
+    vote arrives that they read between the two. Where the second part fails, call it again. Locks
+    the member, so that two tabs begin it once. Raises Refused.
+    """
+    if not may_be_blind(owner, task):
+        raise Refused(_("Only a member who owns this task can judge it blind."), code="owners")
+    annotator = annotator_of(owner)
+    row = _hidden_from(task, owner, annotator)
+    if row.noted_at is None:
+        with transaction.atomic():
+            note_told_examples(annotator, told_examples(task, annotator))
+            BlindJudging.objects.filter(pk=row.pk).update(noted_at=timezone.now())
+    _forget_roles(task)
+    return row
+
+
+@transaction.atomic
+def _hidden_from(task: Task, owner: User, annotator: Annotator) -> BlindJudging:
+    """The time that begins now, or the one that goes on."""
+    members = TaskMember.objects.select_for_update(of=("self",), no_key=True)
+    member = members.get(task=task, user=owner)
+    if not member.is_blind:
+        _end_times(task, owner)  # of a role that ended
+        BlindJudging.objects.create(task=task, annotator=annotator)
+        member.is_blind = True
+        member.save(update_fields=["is_blind"])
+        log(owner, "blind.began", task)
+    return BlindJudging.objects.get(task=task, annotator=annotator, ended_at=None)
+
+
+@transaction.atomic
+def end_blind(*, task: Task, owner: User) -> None:
+    """Show an owner labels and votes again, which ends their judging. Two updates, no lock."""
+    if TaskMember.objects.filter(task=task, user=owner, is_blind=True).update(is_blind=False):
+        log(owner, "blind.ended", task)
+    _end_times(task, owner)
+    _forget_roles(task)
+
+
+def _end_times(task: Task, owner: User) -> None:
+    open_ones = BlindJudging.objects.filter(task=task, annotator__user=owner, ended_at=None)
+    open_ones.update(ended_at=timezone.now())
+
+
+def _forget_roles(task: Task) -> None:
+    task.roles.clear()
+    task.blind_owners.clear()
+
+
+def told_examples(task: Task, annotator: Annotator) -> QuerySet[Example]:
+    """The examples that are judged now or later and tell their author's label, or others' votes.
+
+    Rows that were imported without any label and have no vote tell nothing.
+    """
+    here = {"example": OuterRef("pk")}
+    votes = Validation.objects.filter(**here).exclude(validator=annotator)
+    decisions = OwnerDecision.objects.filter(**here)
+    tells = has_claim(task.config) | Exists(votes) | Exists(decisions)
+    rows = Example.objects.filter(tells, round__task=task)
+    others = Q(annotator=None) | ~Q(annotator=annotator)
+    return rows.filter(others).exclude(round__state=Round.State.RELEASED)
+
+
+def has_claim(config: TaskConfig) -> Q:
+    """Which examples hold something that judges do not see before they vote."""
+    hidden = [field.name for field in config.input if field.name not in config.judged_fields]
+    said = Q(pk__in=[])
+    for holder, names in (
+        ("inputs", hidden),
+        ("metadata", [field.name for field in config.metadata.create]),
+    ):
+        for name in names:
+            said |= Q(**{f"{holder}__has_key": name}) & ~Q(**{f"{holder}__{name}": None})
+    return said
+
+
+def note_told_examples(annotator: Annotator, examples: QuerySet[Example]) -> None:
+    """Store that the person could read these examples; as `note_shown_examples`."""
+    ids = examples.values_list("pk", flat=True).iterator(chunk_size=BATCH)
+    while some := list(islice(ids, BATCH)):
+        note_shown_examples(annotator=annotator, examples=some, way=ShownExample.Way.ROLE)
