@@ -59,7 +59,11 @@ def shape_of(config: TaskConfig) -> Shape:
     fields = config.model_fields
     strange = [name for name in fields if not config.component(name).kind.is_text]
     if strange:
-        raise Untrainable(f"Models are trained on texts; {strange[0]} is none.")
+        raise Untrainable(
+            f"Models are trained here on texts, and “{config.component(strange[0]).title}” is no "
+            "text. Train elsewhere and register the model, or remove the field from what models "
+            "read."
+        )
     if answer.type == "span" and len(fields) == 2 and answer.reference in fields:
         return Shape(SPAN, config.ordered_fields, answer.name, None)
     if answer.type == "multiclass" and len(fields) in (1, 2):

@@ -13,6 +13,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
+from dynabench.accounts.people import account_name
 from dynabench.accounts.services import annotator_of, log
 from dynabench.accounts.tokens import digest_of
 from dynabench.lib.errors import Invalid, Refused
@@ -51,7 +52,7 @@ def invite(
         key = secrets.token_urlsafe(32)
         made.append(_made(task, key, role=role, days=days, address=address))
         log(actor, "invitation.made", task, user=address, role=role)
-        mail_invitation(address, *_mail(made[-1], key))
+        mail_invitation(address, *_mail(made[-1], key, actor))
     return made
 
 
@@ -151,12 +152,13 @@ def _made(task: Task, key: str, *, days: int, **values: object) -> Invitation:
     return Invitation.objects.create(task=task, digest=digest_of(key), ends_at=ends_at, **values)
 
 
-def _mail(invitation: Invitation, key: str) -> tuple[str, str]:
+def _mail(invitation: Invitation, key: str, actor: User) -> tuple[str, str]:
     """Its subject and its text."""
     task = {"task": invitation.task.name, "role": _(TaskMember.Role(invitation.role).label)}
+    task["person"] = account_name(actor, owns=True)
     day = date_format(invitation.ends_at, "j F Y")
     lines = [
-        _("Its owners invite you to the task “%(task)s”. Your role: %(role)s.") % task,
+        _("%(person)s invites you to the task “%(task)s”. Your role: %(role)s.") % task,
         address_of(key),
         _("The link is yours alone. It works once, until %(day)s.") % {"day": day},
         _("If you expected no invitation, ignore this mail."),

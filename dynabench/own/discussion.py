@@ -1,10 +1,12 @@
 """The page where those who may read a task talk about one of its examples."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
 from django import forms
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -17,7 +19,6 @@ from annotation.shown_services import note_shown_examples
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.people import person
 from dynabench.accounts.services import annotator_of
-from dynabench.lib.refusals import as_message
 from dynabench.own.selectors import case_file
 from tasks.access import find_task
 from tasks.models import Task
@@ -32,14 +33,15 @@ class CommentForm(forms.Form):
     text = forms.CharField(
         max_length=2000,
         label=_("Comment"),
-        help_text=_("Plain text, for the members who may read the task. @name tells somebody."),
+        help_text=_("Plain text, for members who may read the task."),
         widget=forms.Textarea(attrs={"rows": 3}),
         error_messages={"required": _("Write something")},
     )
     tell = forms.CharField(
         max_length=40,
         required=False,
-        label=_("Whom to tell"),
+        label=_("Notify"),
+        help_text=_("A member's name from the list, or @name in the comment."),
         widget=forms.TextInput(attrs={"list": "readers", "autocomplete": "off"}),
     )
 
@@ -75,7 +77,9 @@ def discussion(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         with as_message(request):
             author = annotator_of(reader)
-            services.say(example=example, author=author, text=form.cleaned_data["text"])
+            text = form.cleaned_data["text"]
+            services.say(example=example, author=author, text=text)
+            _say_who_is_told(request, text, readers)
         return redirect(_address(example))
     values: dict[str, Any] = {
         **case_file(task, example),
@@ -93,6 +97,15 @@ def discussion(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
     )
     status = 422 if form.errors else 200
     return render(request, "own/discussion.html", values, status=status)
+
+
+def _say_who_is_told(request: HttpRequest, text: str, readers: Mapping[str, Annotator]) -> None:
+    """Say which of the names after @ reach nobody."""
+    names = [name.rstrip(".") for name in re.findall(r"@([\w.-]+)", text)]
+    unknown = [name for name in names if name.casefold() not in readers]
+    if unknown:
+        said = gettext("Nobody was notified as %(names)s. Choose a name from the list.")
+        messages.warning(request, said % {"names": ", ".join(f"@{name}" for name in unknown)})
 
 
 def _address(example: Example) -> str:

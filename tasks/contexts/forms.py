@@ -9,6 +9,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from tasks.config.components import Component
 from tasks.contexts.archives import MAX_ARCHIVE_BYTES
 from tasks.contexts.columns import EXTRA, Fields, Matching, fields_of, needed_fields
 from tasks.contexts.files import Summary, histogram
@@ -104,11 +105,12 @@ def preview_values(round: Round, summary: Summary, fields: Fields | None = None)
     """
     shown = (fields or round.task.config).context
     names = [*(component.name for component in shown), *EXTRA]
+    kinds = {component.name: component for component in shown}
     return {
         "summary": summary,
         "names": names,
         "rows": [
-            (row.line, [_cell(row.values.get(name, "")) for name in names])
+            (row.line, [_cell(row.values.get(name, ""), kinds.get(name)) for name in names])
             for row in summary.rows[:SHOWN]
         ],
         "histogram": histogram(summary.lengths),
@@ -116,6 +118,10 @@ def preview_values(round: Round, summary: Summary, fields: Fields | None = None)
     }
 
 
-def _cell(value: Any) -> str:
-    """As it stands in the file: a text, or JSON."""
+def _cell(value: Any, component: Component | None) -> str:
+    """A value as people read it; what is no field of the task as it stands in the file."""
+    if isinstance(value, dict) and "digest" in value:
+        return str(value.get("alt") or value.get("mime") or gettext("a file"))
+    if component is not None and not isinstance(value, str):
+        return component.kind.display(component, value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -293,7 +293,9 @@ def test_writers_are_asked_in_the_words_of_the_task(ask, alice):
     assert page.context["asked"] == ("Did it lie?", "No lie", "A lie")
     assert "Did it lie?" in page.text
     client = signed_in(alice)
-    client.post(f"/attempt/{example.uuid}/answer/", {"model_right": "no"})
+    part = client.post(f"/attempt/{example.uuid}/answer/", {"model_right": "no"}, **HTMX).text
+    trail = part.split(f'id="recent-{example.uuid}"')[1]
+    assert 'class="dot fooled"' in trail  # the trail below knows at once
     assert "A lie" in ok(client.get(f"/attempt/{example.uuid}/")).context["heading"]
 
 

@@ -135,6 +135,16 @@ def test_whom_to_tell_is_chosen_among_the_readers(as_, people, example):
     assert Mention.objects.get().person.user == people["viewer"]
 
 
+def test_a_name_that_reaches_nobody_is_named(as_, people, example):
+    viewer = name(people["viewer"])
+    sent = {"text": f"Look, @{viewer} and @nobody-here."}
+    page = as_("reviewer").post(url(example), sent, follow=True)
+    (said,) = [str(one) for one in page.context["messages"]]
+    assert "@nobody-here" in said
+    assert viewer not in said
+    assert Mention.objects.get().person.user == people["viewer"]
+
+
 def test_a_report_reaches_the_owners_until_one_has_looked(as_, people, example):
     comment = services.say(example=example, author=annotator_of(people["owner"]), text="Rude.")
     as_("viewer").post(at(comment), {"wish": "report"})

@@ -14,6 +14,7 @@ from annotation.models import TargetOutput
 from dynabench.accounts.people import person
 from dynabench.lib.throttles import is_used_up
 from dynabench.own.access import owned_task
+from tasks.config.schema import TaskConfig
 from tasks.models import TargetFailure, TargetModel
 from tasks.permissions import can_edit, can_manage
 from tasks.targets.send_test import NoAnswer
@@ -33,18 +34,20 @@ def target_health(request: HttpRequest, code: str, pk: int) -> HttpResponse:
         messages.error(request, _("You have sent many tests. Go on in an hour."))
     elif request.method == "POST":
         try:
-            values |= {"is_tested": True, "answered": [_row(*one) for one in ask_three(target)]}
+            answered = [_row(task.config, *one) for one in ask_three(target)]
+            values |= {"is_tested": True, "answered": answered}
         except NoAnswer as error:
             values |= {"failure": str(error), "detail": error.more}
     return render(request, "own/setup/target_health.html", values)
 
 
-def _row(inputs: Any, answer: Any) -> dict[str, Any]:
+def _row(config: TaskConfig, inputs: Any, answer: Any) -> dict[str, Any]:
     """One of the three texts with its answer, or why there is none."""
-    texts = [str(one) for one in inputs.values()]
+    texts = [config.display(name, value) for name, value in inputs.items()]
     if isinstance(answer, NoAnswer):
         return {"texts": texts, "failure": str(answer), "detail": answer.more}
-    return {"texts": texts, "output": answer.output, "seconds": answer.seconds}
+    said = [config.display(name, value) for name, value in answer.output.items()]
+    return {"texts": texts, "said": said, "seconds": answer.seconds}
 
 
 def _health(target: TargetModel) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
@@ -13,6 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dynabench.accounts.people import person
+from dynabench.env import sends_mail
 from dynabench.lib.addresses import is_address
 from dynabench.lib.errors import Refused
 from dynabench.lib.refusals import as_form_error, as_message
@@ -89,6 +91,7 @@ def invitations(request: HttpRequest, code: str) -> HttpResponse:
     forms_ = {"mail": mail, "link": link}
     status = 422 if mail.errors or link.errors else 200
     values: dict[str, Any] = {"task": task, "rows": rows, "url": url, **forms_}
+    values["sends_mail"] = sends_mail(settings.EMAIL_BACKEND)
     return render(request, "own/setup/invitations.html", values, status=status)
 
 

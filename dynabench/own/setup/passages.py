@@ -66,7 +66,7 @@ def _changed(request: HttpRequest, round: Round) -> HttpResponse:
         messages.success(request, said % {"n": n})
     else:
         n = set_retired(contexts=chosen, is_retired=False, actor=person(request))
-        said = ngettext("%(n)d context is handed out.", "%(n)d contexts are handed out.", n)
+        said = ngettext("%(n)d context is in use.", "%(n)d contexts are in use.", n)
         messages.success(request, said % {"n": n})
     page = reverse("own:contexts-all", args=[round.task.code, round.number])
     return redirect(f"{page}?{request.GET.urlencode()}")
