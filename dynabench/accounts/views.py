@@ -24,6 +24,7 @@ from dynabench.accounts.reauthentication import ask_provider, other_ways
 from dynabench.accounts.services import annotator_of, set_in_ranking, set_keyboard_mode
 from dynabench.accounts.tokens import create_token, revoke_token
 from dynabench.accounts.undo_services import find_undo, undo
+from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.lib.kept_text import forget_text
 from dynabench.lib.refusals import as_form_error, as_message
 
@@ -40,7 +41,7 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 def help_page(request: HttpRequest) -> HttpResponse:
     """What the site is for, and its keys."""
     _ensure_annotator(request.user)
-    return render(request, "help.html")
+    return render_page(request, "help.html", {}, part="keys")
 
 
 def account(request: HttpRequest) -> HttpResponse:
@@ -53,9 +54,11 @@ def account(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def keyboard_mode(request: HttpRequest) -> HttpResponse:
-    """Switch single-key shortcuts, and go back to where one was."""
+    """Switch single-key shortcuts, and go back to where one was; for htmx only the switch."""
     set_keyboard_mode(annotator=annotator_of(person(request)), on=request.POST.get("on") == "1")
     back = request.POST.get("next", "")
+    if back and htmx_partial(request):
+        return render(request, "components/keys_switch.html", {"back": back})
     is_here = url_has_allowed_host_and_scheme(back, {request.get_host()}, request.is_secure())
     return redirect(back if is_here else "help")
 

@@ -187,5 +187,8 @@ document.addEventListener("keydown", (event) => {
   if (!("keyboardMode" in document.body.dataset) || typing) return;
   if (event.repeat || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   const control = document.querySelector(`[data-key="${CSS.escape(event.key.toLowerCase())}"]`);
-  if (control) { event.preventDefault(); control.click(); }
+  if (!control) return;
+  event.preventDefault();
+  if ("overlay" in control.dataset) openOverlay(control);
+  else control.click();
 });

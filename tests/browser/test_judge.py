@@ -101,6 +101,7 @@ def test_single_keys(page, alice, round):
     page.keyboard.press("2")
     page.locator("#keys-switch").click()  # had the key done something, it would be said
     expect(page.locator("#keys-switch")).to_have_attribute("aria-pressed", "true")
+    expect(page.locator("#keys-switch")).to_be_focused()
     assert not Validation.objects.exists()
     page.keyboard.press("2")
     expect(page.get_by_role("status")).to_have_text("Saved. 1 judged.")

@@ -58,8 +58,16 @@ def test_single_keys_wait_for_keyboard_mode(page, nli):
     expect(text_box(page)).to_be_focused()
     expect(text_box(page)).to_have_value(TEXTS["nli"])
     page.evaluate("document.activeElement.blur()")
+    text_box(page).fill("Not finished.")
+    page.locator("#submit").focus()
     page.keyboard.press("?")
-    expect(page).to_have_url(re.compile("/help/$"))
+    overlay = page.get_by_role("dialog")
+    expect(overlay).to_be_visible()
+    page.keyboard.press("n")  # no key of the page below
+    page.keyboard.press("Escape")
+    expect(overlay).to_have_count(0)
+    expect(page.locator("#submit")).to_be_focused()
+    expect(text_box(page)).to_have_value("Not finished.")
 
 
 def test_the_counter_speaks_near_the_limit(page, nli):
