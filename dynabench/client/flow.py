@@ -9,8 +9,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
+from inspect import signature
 from types import MethodType
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, get_args, overload
 
 import httpx
 
@@ -72,21 +73,22 @@ class method(Generic[P, R]):
     """Makes a flow a method: one that returns its result, or, of an async client, awaits it."""
 
     def __init__(self, flow: Callable[Concatenate[Any, P], Flow[R]]) -> None:
-        self.flow = flow
+        @wraps(flow)
+        def called(client: Any, /, *args: P.args, **kwargs: P.kwargs) -> Any:
+            return client.run(flow(client, *args, **kwargs))
+
+        # What help() and editors show is the result of the flow, not the flow.
+        result = get_args(flow.__annotations__["return"])[-1]
+        called.__annotations__ = {**flow.__annotations__, "return": result}
+        called.__signature__ = signature(flow).replace(return_annotation=result)  # type: ignore[attr-defined]
+        self.called = called
         self.__doc__ = flow.__doc__
 
     @overload
-    def __get__(self, client: None, owner: object) -> "method[P, R]": ...
+    def __get__(self, client: None, owner: object) -> Callable[Concatenate[Any, P], R]: ...
     @overload
     def __get__(self, client: Blocking, owner: object) -> Callable[P, R]: ...
     @overload
     def __get__(self, client: Awaiting, owner: object) -> Callable[P, Coroutine[Any, Any, R]]: ...
     def __get__(self, client: Any, owner: object) -> Any:
-        if client is None:
-            return self
-
-        @wraps(MethodType(self.flow, client))
-        def called(*args: P.args, **kwargs: P.kwargs) -> Any:
-            return client.run(self.flow(client, *args, **kwargs))
-
-        return called
+        return self.called if client is None else MethodType(self.called, client)

@@ -153,6 +153,7 @@ class Asking:
         def into(response: httpx.Response) -> Callable[[bytes], object]:
             if response.status_code != httpx.codes.PARTIAL_CONTENT:
                 file.truncate(0)
+            show(file.tell())
             return take
 
         def take(block: bytes) -> None:

@@ -2,7 +2,8 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
 from tqdm import tqdm
 
@@ -19,15 +20,30 @@ def _amount(size: int) -> str:
 def bytes_shown(
     title: str, size: int, done: int, *, is_shown: bool
 ) -> Iterator[Callable[[int], object]]:
-    """Shows how many of `size` bytes are there, from `done` on; yields a function to tell it."""
+    """Yield a function to tell how many of `size` bytes are there, from `done` on, which shows it.
+
+    Before it is called nothing is shown, as what is refused has no bytes.
+    """
+    with ExitStack() as stack:
+        begun: list[Any] = []
+
+        def tell(now: int) -> None:
+            if not begun:
+                begun.append(stack.enter_context(_bar(title, size, done, is_shown)))
+            begun[0].update(now - begun[0].n)
+
+        yield tell
+
+
+def _bar(title: str, size: int, done: int, is_shown: bool) -> Any:
+    """Return the bar, or one that is not seen after a line that says as much."""
     if is_shown and not sys.stderr.isatty():
         known = f": {_amount(size)}" if size else ""
         _say(f"{title}{known}" + (f", {_amount(done)} of it there" if done else ""))
     is_off = not (is_shown and sys.stderr.isatty())
-    with tqdm(
+    return tqdm(
         total=size or None, initial=done, desc=title, unit="B", unit_scale=True, disable=is_off
-    ) as bar:
-        yield lambda now: bar.update(now - bar.n)
+    )
 
 
 @contextmanager

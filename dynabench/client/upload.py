@@ -35,6 +35,7 @@ class Uploading(Asking):
             body = {"file_name": name, "size": size}
             upload = yield from self._write("POST", "/uploads/", body)
         with bytes_shown(file_name, size, upload["received"], is_shown=self.progress) as show:
+            show(upload["received"])
             yield from self._send_pieces(file, upload, show)
         return upload["id"]
 

@@ -13,6 +13,7 @@ from array import array
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -32,6 +33,7 @@ MISSING_SHARE = 0.01  # fewer than this may be missing; they count as wrong
 SUM_TOLERANCE = 1e-3  # of probabilities, as docs/targets.md
 DIGITS = 4  # of a probability; more could carry a hidden message out
 KEYS = ("id", "output", "prob", "logprob", "tokens", "unanswered")
+NEEDED = {"id", "output"}
 MOST_TOKENS = 10_000_000
 SHOWN = 40  # characters of what the model wrote that a message repeats
 EVERY = 500  # examples between two looks at the clock
@@ -133,6 +135,7 @@ class Answers:
     ) -> None:
         self.output, self.labels, self.line_bytes = output, labels, line_bytes
         self._check = check
+        self._shape = f'Write {{"id": "…", "output": {{"{output}": …}}}}.'
         self._known = frozenset(labels or ())
         self._position = {id: position for position, id in enumerate(ids)}
         self._starts = array("q", [_NO_ANSWER]) * len(self._position)
@@ -207,7 +210,7 @@ class Answers:
         """The position of the example and the answer; None: the model says that it has none."""
         if len(line) > self.line_bytes:
             self._refuse(f"it is longer than {self.line_bytes} bytes. Answer more briefly.")
-        answer = self._object(self._json(line), KEYS, "the line")
+        answer = self._object(self._json(line), KEYS, "the line", NEEDED)
         position = self._example(answer.get("id"))
         reason = answer.get("unanswered")
         if reason not in (None, *UNANSWERED):
@@ -218,9 +221,9 @@ class Answers:
         if reason is not None:
             self._refuse('"unanswered" goes with an output that is null. Leave it out.')
         allowed = (self.output,) if self.labels else (self.output, "start", "end")
-        output = self._object(answer.get("output"), allowed, '"output"')
+        output = self._object(answer.get("output"), allowed, '"output"', {self.output})
         if self.output not in output:
-            self._refuse(f'"output" lacks the field "{self.output}".')
+            self._refuse(f'"output" lacks the field "{self.output}". {self._shape}')
         value = self._value(output[self.output])
         self._span(value, output.get("start"), output.get("end"))
         value = composed(value) if isinstance(value, str) else value
@@ -251,13 +254,19 @@ class Answers:
         except ValueError as error:
             self._refuse(f"{error}.")
 
-    def _object(self, value: Any, fields: Sequence[str], what: str) -> dict[str, Any]:
-        """The value as an object without unknown fields."""
+    def _object(
+        self, value: Any, fields: Sequence[str], what: str, needed: AbstractSet[str]
+    ) -> dict[str, Any]:
+        """Return the value as an object without unknown fields.
+
+        needed: fields without which an unknown one is no field too many, but a wrong name or place.
+        """
         if not isinstance(value, dict):
-            self._refuse(f"{what} must be a JSON object, not {_kind(value)}.")
+            self._refuse(f"{what} must be a JSON object, not {_kind(value)}. {self._shape}")
         for key in value:
             if key not in fields:
-                self._refuse(f"{what} has the unknown field {_shown(key)}. Leave it out.")
+                cure = "Leave it out." if needed <= value.keys() else self._shape
+                self._refuse(f"{what} has the unknown field {_shown(key)}. {cure}")
         return value
 
     def _example(self, id: Any) -> int:

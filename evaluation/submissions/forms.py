@@ -1,5 +1,6 @@
 """The forms with which a model is submitted and described."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from evaluation.models import Submission, Team
 from evaluation.sets.selectors import open_versions
 from evaluation.submissions.requirements import ON_GPU
 from evaluation.submissions.services import Card
+from tasks.config.schema import TaskConfig
 from tasks.models import Task
 
 Kind = Submission.Kind
@@ -74,6 +76,12 @@ KINDS = {
 }
 
 
+def answer_line(config: TaskConfig, **more: Any) -> str:
+    """Return a line of a predictions file as it is written."""
+    answer = {"id": "…", "output": {config.answer_field: "…"}, **more}
+    return json.dumps(answer, ensure_ascii=False)
+
+
 class SubmitForm(forms.Form):
     """What is needed of one kind of submission.
 
@@ -108,7 +116,7 @@ class SubmitForm(forms.Form):
             self._add_sets(task)
         if kind in FILES:
             self.fields["upload"] = forms.FileField(
-                label=_("File"), required=False, help_text=FILES[kind]
+                label=_("File"), required=False, help_text=FILES[kind] % self._lines(task)
             )
             # Needed, but it may have come in pieces before.
             is_needed = kind not in (Kind.IMAGE, Kind.LLM)
@@ -121,11 +129,17 @@ class SubmitForm(forms.Form):
         if kind in HAS_CARD:
             self.fields.update(CardForm().fields)
 
+    def _lines(self, task: Task) -> dict[str, str]:
+        """Return what is shown to be copied, apart from the words, which are translated."""
+        return {"answer": answer_line(task.config, prob=None), "row": '{"uid": "…"}'}
+
     def _add_sets(self, task: Task) -> None:
         self.fields["evaluation_set"] = forms.ModelChoiceField(
             label=_("For which set"),
             queryset=open_versions(task),
-            help_text=_("Sets whose inputs can be downloaded; each line of your file names a uid."),
+            help_text=_(
+                "Sets whose inputs can be downloaded. Each line of your file has the id of one."
+            ),
         )
 
     def _add_source(self, kind: Submission.Kind) -> None:
@@ -184,12 +198,12 @@ FILES = {
         ".zip, .tar or .tar.gz of the folder, with the tokenizer. Or name a model on the hub below."
     ),
     Kind.ROWS: _(
-        "JSON lines: the fields that models read and their label, or {“uid”: …} of a row of a "
+        "JSON lines: the fields that models read and their label, or %(row)s for a row of a "
         "released train split."
     ),
     Kind.PREDICTIONS: _(
-        "JSON lines: {“id”: uid, “output”: {…}, “prob”: {…} or null}. Or what "
-        "lm-evaluation-harness (--log_samples) or Inspect (.eval) wrote of the release's own task."
+        "JSON lines such as %(answer)s. Or what lm-evaluation-harness (--log_samples) or Inspect "
+        "(.eval) wrote of the release's own task."
     ),
 }
 SOURCES = {

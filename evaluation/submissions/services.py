@@ -219,7 +219,7 @@ def check_quota(task: Task, owner: User, team: Team | None = None) -> None:
         if quota.left:
             continue
         if quota.free_at:
-            free_at = {"time": f"{quota.free_at:%H:%M}"}
+            free_at = {"time": f"{quota.free_at:%Y-%m-%d %H:%M}"}
             message += " " + _("The next one is free at %(time)s UTC.") % free_at
         raise Refused(message, code="quota")
 

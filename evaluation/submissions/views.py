@@ -21,7 +21,7 @@ from evaluation.contract import GIB
 from evaluation.models import Submission, Upload
 from evaluation.sets.selectors import open_versions
 from evaluation.submissions.chat_form import FORMS, ChatForm
-from evaluation.submissions.forms import KINDS, SubmitForm
+from evaluation.submissions.forms import KINDS, SubmitForm, answer_line
 from evaluation.submissions.hub_card import read_card
 from evaluation.submissions.near_copies import near_copies_in
 from evaluation.submissions.progress import progress_of
@@ -98,6 +98,7 @@ def _rules(user: User, task: Task) -> dict[str, Any]:
     return {
         "kinds": [(kind, KINDS[Submission.Kind(kind)]) for kind in kinds_of(task.config)],
         "open_versions": open_versions(task),
+        "answer_line": answer_line(task.config),
         "quota": remaining_quota(user, task),
         "most": most_a_day(task, user),
         "minutes": settings.EVALUATION_SECONDS // 60,

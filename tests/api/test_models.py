@@ -138,7 +138,9 @@ def test_who_has_handed_in_enough_is_told_when(api, task, settings):
     assert (reply.status_code, error(reply)["code"]) == (409, "quota")
     quota = api.get("/api/v1/tasks/nli/quota/").json()
     assert (quota["left"], quota["most"]) == (0, 1)
-    assert quota["free_at"].startswith(f"{timezone.now() + timedelta(days=1):%Y-%m-%d}")
+    day = f"{timezone.now() + timedelta(days=1):%Y-%m-%d}"
+    assert quota["free_at"].startswith(day)
+    assert day in error(reply)["message"]
 
 
 def test_who_may_hand_in(api, api_of, alice, anybody, task):

@@ -1,6 +1,8 @@
 """Submitting a model: every kind of it, mistakes, what is left of the quota, inputs to take."""
 
 import json
+import re
+from html import unescape
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -117,6 +119,15 @@ def test_a_full_quota_is_told_with_its_end_and_takes_no_file(as_alice, alice, ta
     reply = as_alice.post(URL, {"kind": "directory", "name": "More", "upload": file})
     assert reply.status_code == 422
     assert not Upload.objects.exists()
+
+
+def test_the_line_of_a_predictions_file_can_be_copied(as_alice, task):
+    page = as_alice.get(URL, {"kind": "predictions"})
+    text = unescape(page.text)
+    places = [found.start() for found in re.finditer(r"\{\"id", text)]
+    wanted = {"id": "…", "output": {task.config.answer_field: "…"}}
+    shown = [json.JSONDecoder().raw_decode(text, place)[0] for place in places]
+    assert shown == [wanted, {**wanted, "prob": None}]
 
 
 def test_a_file_that_is_refused_does_not_stay(as_alice, alice, task):

@@ -152,6 +152,8 @@ def _folder(client: DynabenchClient, args: argparse.Namespace, card: Named) -> s
 
 def _image(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
     if not Path(args.image).is_file() and "@sha256:" not in args.image:
+        if Path(args.image).suffix in (".tar", ".gz", ".tgz", ".zip"):
+            raise CommandError(f"There is no file {args.image}.", USAGE)
         raise CommandError(
             f"There is no file {args.image}. Write the image into one: docker save -o model.tar "
             f"{args.image}; then: dynabench submit --image model.tar --task {args.task}",

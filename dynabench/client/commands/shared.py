@@ -18,11 +18,14 @@ RETRIES = 3
 
 
 class CommandError(Exception):
-    """A command cannot do what it was asked; the message says why and how to mend it."""
+    """A command cannot do what it was asked; the message says why and how to mend it.
 
-    def __init__(self, message: str, code: int = FAILED) -> None:
+    data: what else was found, for --json.
+    """
+
+    def __init__(self, message: str, code: int = FAILED, data: Any = None) -> None:
         super().__init__(message)
-        self.code = code
+        self.code, self.data = code, data
 
 
 def command(

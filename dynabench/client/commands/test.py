@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -35,7 +35,10 @@ WHOLE = "Install it as the site's page “Tokens” says, or from a checkout."
 def add(commands: Any) -> None:
     """Add the command to the parser."""
     parser = command(commands, "test", test, "check a model here as the server will")
-    parser.add_argument("model", help="a model's folder, or an image that Docker has here")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("model", nargs="?", help="a model's folder, or an image that Docker has here")
+    what.add_argument("--predictions", metavar="FILE", help="JSON lines for --set, instead")
+    parser.add_argument("--set", help="which set the predictions are for")
     parser.add_argument("--task", required=True, help="the task's code, such as nli")
     parser.add_argument(
         "--runner", choices=("docker", "process"), help="default: docker where it answers"
@@ -49,7 +52,14 @@ def add(commands: Any) -> None:
 
 
 def test(args: argparse.Namespace) -> int:
-    """Have the five examples of the server answered, and say what it would say."""
+    """Have the five examples of the server answered, and say what it would say.
+
+    Of a file of predictions each line is compared with its set.
+    """
+    if not (server_modules() / "evaluation/inference/precheck.py").is_file():
+        raise CommandError(f"This client was built without the server's check. {WHOLE}", USAGE)
+    if args.predictions:
+        return _predictions(args)
     _refuse_lacking(args)
     found = client_for(args).check_inputs(args.task)
     with TemporaryDirectory() as name, _handed_in(args.model) as model:
@@ -69,17 +79,43 @@ def test(args: argparse.Namespace) -> int:
     if report["ok"]:
         tell(args, report, _accepted(args.model, report))
         return 0
-    tell(args, report, "")
+    raise _refused(report)
+
+
+def _predictions(args: argparse.Namespace) -> int:
+    """Compare each line of a file with the inputs of its set, and say what the server would say."""
+    if not args.set:
+        raise CommandError("Name the set that the predictions are for with --set.", USAGE)
+    if not Path(args.predictions).exists():
+        raise CommandError(f"There is no file {args.predictions}.", USAGE)
+    _refuse_missing("The check", CHECK)
+    client = client_for(args)
+    with TemporaryDirectory() as name:
+        config = Path(name, "task.yaml")
+        config.write_text(client.check_inputs(args.task)["config_text"], encoding="utf-8")
+        inputs = client.download_inputs(args.task, args.set, name)
+        report = _check(
+            f"--config={config}",
+            f"--predictions={Path(args.predictions).absolute()}",
+            f"--uids={inputs}",
+        )
+    if not report["ok"]:
+        raise _refused(report)
+    lines = [f"{args.predictions} would be accepted for {args.set}."]
+    tell(args, report, "\n".join([*lines, *(f"Note: {one}" for one in report["warnings"])]))
+    return 0
+
+
+def _refused(report: dict[str, Any]) -> CommandError:
+    """The error for a report of what would not be accepted."""
     if report["log"]:
         note(f"The end of the model's log:\n{report['log'].rstrip()}")
     here = report["outcome"] == "infrastructure"  # nothing is known of the model
-    raise CommandError(report["message"], USAGE if here else FAILED)
+    return CommandError(report["message"], USAGE if here else FAILED, report)
 
 
 def _refuse_lacking(args: argparse.Namespace) -> None:
     """Raises CommandError where this machine lacks what the check needs."""
-    if not (server_modules() / "evaluation/inference/precheck.py").is_file():
-        raise CommandError(f"This client was built without the server's check. {WHOLE}", USAGE)
     is_folder = Path(args.model).is_dir()
     in_docker = args.runner == "docker" or not is_folder
     if not in_docker and sys.platform != "linux":
@@ -87,14 +123,15 @@ def _refuse_lacking(args: argparse.Namespace) -> None:
             "A folder is checked here on Linux only. The server checks it when you submit it.",
             USAGE,
         )
-    needed = (*CHECK, "docker") if in_docker else (*CHECK, *HARNESS)
+    image = f"There is no folder {args.model}. If it is an image, the check"
+    lead = "The check" if is_folder else image
+    _refuse_missing(lead, (*CHECK, "docker") if in_docker else (*CHECK, *HARNESS))
+
+
+def _refuse_missing(lead: str, needed: Sequence[str]) -> None:
+    """Raises CommandError for packages that are not here. lead: how the sentence begins."""
     if missing := [name for name in needed if find_spec(name) is None]:
-        image = f"There is no folder {args.model}. If it is an image, the check"
-        lead = "The check" if is_folder else image
-        raise CommandError(
-            f"{lead} lacks {', '.join(missing)} on this machine. {INSTALL}",
-            USAGE,
-        )
+        raise CommandError(f"{lead} lacks {', '.join(missing)} on this machine. {INSTALL}", USAGE)
 
 
 @contextmanager

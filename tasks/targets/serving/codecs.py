@@ -80,7 +80,10 @@ class Codec(ABC):
         room = self.max_length - len(tokens) - self.tokenizer.num_special_tokens_to_add(is_pair)
         if room < least:
             most = len(tokens) + room - least
-            raise wrong_field(field, f"has {len(tokens)} tokens; shorten it to {most}.")
+            cure = f"shorten it to {most}."
+            if most < 1:
+                cure = f"the model reads {self.max_length} in all: set a larger max_length."
+            raise wrong_field(field, f"has {len(tokens)} tokens; {cure}")
         return room
 
 

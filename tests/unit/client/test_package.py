@@ -1,11 +1,14 @@
 """The package stands without Django, and Django without it."""
 
+import inspect
 import subprocess
 import sys
+from typing import get_origin, get_type_hints
 
 import pytest
 
 import dynabench
+from dynabench.client.flow import Flow
 
 
 def test_the_client_does_not_load_django():
@@ -25,3 +28,15 @@ def _printed(code):
 def test_other_names_are_no_attributes():
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = dynabench.nothing
+
+
+@pytest.mark.parametrize("client", [dynabench.DynabenchClient, dynabench.AsyncDynabenchClient])
+def test_help_shows_what_a_method_takes_and_gives(client):
+    seen = inspect.signature(client.submit_model)
+    assert [*seen.parameters][:3] == ["self", "model_path", "task"]
+    assert seen.return_annotation is str
+    bound = inspect.signature(client("key", "http://dynabench.test").submit_model)
+    assert [*bound.parameters][:2] == ["model_path", "task"]
+    for name, one in inspect.getmembers(client, inspect.isroutine):
+        if not name.startswith("_") and one.__doc__ and name not in ("run", "close", "aclose"):
+            assert get_origin(get_type_hints(one).get("return")) is not get_origin(Flow), name

@@ -31,6 +31,7 @@ class Server:
     def __init__(self) -> None:
         self.answers: dict[str, Any] = {}
         self.asked: list[httpx.Request] = []
+        self.otherwise = refusal(404, "There is no such thing.")
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         self.asked.append(request)
@@ -39,7 +40,7 @@ class Server:
             raise found
         if isinstance(found, httpx.Response):
             return found
-        return httpx.Response(200, json=found) if found else refusal(404, "There is no such thing.")
+        return httpx.Response(200, json=found) if found else self.otherwise
 
     def body(self, path: str) -> Any:
         """What was posted there last."""

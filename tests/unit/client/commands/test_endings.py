@@ -1,5 +1,6 @@
 """How the command `dynabench` ends when something is wrong, and that its pages are true."""
 
+import json
 import os
 import re
 import shlex
@@ -28,11 +29,45 @@ from tests.unit.client.commands.conftest import ID, ROOT, refusal
         (httpx.Response(302, headers={"Location": "https://x.test"}), 3, "https://x.test"),
     ],
 )
-def test_each_failure_is_a_sentence_and_an_exit_code(server, failing, answer, code, said):
+def test_each_failure_is_a_sentence_and_an_exit_code(server, failing, capsys, answer, code, said):
     server.answers["GET /me/models/"] = answer
     found, text = failing("status")
     assert found == code
     assert said in text
+    assert main(["status", "--json"]) == code
+    assert json.loads(capsys.readouterr().out)["error"]["message"] == text
+
+
+def listed(*rows):
+    return {"results": [*rows], "next": None}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unknown", "others"),
+    [
+        (["data", "nlu"], "nlu", "nli"),
+        (["data", "nli", "--inputs", "round-7"], "round-7", "round-1"),
+        (["data", "nli", "7"], "7", "2"),
+        (["submit", "--hub", "a/b@c", "--task", "nlu"], "nlu", "nli"),
+        (["submit", "--hub", "a/b@c", "--community", "word"], "word", "words"),
+        (["results", ID], ID, "dynabench status"),
+        (["compare", ID, ID], ID, "dynabench status"),
+    ],
+)
+def test_which_name_is_not_there_and_which_are(server, failing, capsys, arguments, unknown, others):
+    server.answers |= {
+        "GET /tasks/": listed({"code": "nli"}, {"code": "sentiment"}),
+        "GET /tasks/nli/evaluation-sets/": listed({"name": "round-1"}, {"name": "control"}),
+        "GET /tasks/nli/rounds/": listed({"number": 1}, {"number": 2}),
+        "GET /communities/": listed({"slug": "words"}),
+    }
+    missing = refusal(404, "Not found.", "not_found")
+    server.otherwise = missing
+    code, said = failing(*arguments)
+    assert code == 1
+    assert unknown in said
+    assert others in said
+    assert "inputs.jsonl" not in said  # no file is named that does not come
 
 
 @pytest.mark.parametrize("error", [DynabenchError(""), OSError(), ValueError()])

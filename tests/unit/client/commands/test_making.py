@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from dynabench.client.commands import main
@@ -204,3 +205,23 @@ def test_what_the_check_refuses_is_not_handed_in_either(server, failing, command
     assert code == 1
     assert "tokenizer" in said
     assert {request.method for request in server.asked} == {"GET"}
+
+
+def test_predictions_are_compared_with_their_set(server, failing, capsys):
+    """By the real check; both answers of the server are those of --json too."""
+    text = (ROOT / "tasks" / "official" / "nli" / "task.yaml").read_text()
+    server.answers["GET /tasks/nli/check-inputs/"] = {"inputs": PAIRS, "config_text": text}
+    inputs = httpx.Response(200, content=b'{"id": "a", "inputs": {}}\n')
+    server.answers["GET /tasks/nli/evaluation-sets/round-1/inputs/"] = inputs
+    wanted = ["test", "--predictions", "mine.jsonl", "--task", "nli"]
+    assert failing(*wanted)[0] == 2
+    assert failing(*wanted, "--set", "round-1")[0] == 2
+    assert not server.asked
+    Path("mine.jsonl").write_text('\ufeff{"id": "a", "output": {"label": "neutral"}}\r\n\n')
+    assert main([*wanted, "--set", "round-1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["ok"]
+    Path("mine.jsonl").write_text('{"id": "a", "label": "neutral"}\n')
+    assert main([*wanted, "--set", "round-1", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["ok"], told["outcome"]) == (False, "invalid_output")
+    assert '"output": {"label"' in told["error"]["message"]

@@ -61,6 +61,7 @@ def test_what_is_elsewhere_is_named(accepting, capsys, monkeypatch, arguments, t
     ("arguments", "code", "said"),
     [
         (["--image", "my-image"], 2, "docker save -o model.tar my-image"),
+        (["--image", "missing.tar"], 2, "There is no file missing.tar."),
         (["--predictions", "answers.jsonl"], 2, "--set"),
         (["--endpoint", "https://x.test"], 2, "--name"),
         (["--endpoint", "https://x.test", "--name", "x", "--secret-env", "NO_X"], 2, "NO_X"),
