@@ -33,6 +33,7 @@ from dynabench.env import (
     sends_mail,
     site_url,
 )
+from dynabench.lib.enum_names import ENUM_NAMES
 from dynabench.lib.languages import languages
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -366,25 +367,7 @@ SPECTACULAR_SETTINGS = {
         "drf_spectacular.hooks.postprocess_schema_enums",
         "dynabench.api.with_errors",
     ],
-    "ENUM_NAME_OVERRIDES": {
-        "JobStateEnum": "evaluation.models.Job.State",
-        "WantedStateEnum": "tasks.api.rounds.WANTED_STATES",
-        "RoundStateEnum": "tasks.models.Round.State",
-        "CampaignKindEnum": "dynabench.campaigns.models.Campaign.Kind",
-        "CampaignStateEnum": "dynabench.campaigns.models.Campaign.State",
-        "CampaignWantedStateEnum": "dynabench.campaigns.api.STATES",
-        "ModelKindEnum": "evaluation.models.Submission.Kind",
-        "RuleEnum": "tasks.models.Round.Rule",
-        "PolicyRuleEnum": "validation.api.policies.RULE_CHOICES",
-        "ConsensusStateEnum": "validation.models.Consensus.State",
-        "ReportReasonEnum": "annotation.models.Report.Reason",
-        "CheckEnum": "dynabench.own.api.CHECKS",
-        "OutcomeEnum": "annotation.models.Example.Outcome",
-        "EndingEnum": "evaluation.api.own_workers.ENDINGS",
-        "TaskRoleEnum": "tasks.models.TaskMember.Role",
-        "DutyStateEnum": "validation.api.duties.STATES",
-        "DutyKindEnum": "tasks.models.Duty.Kind",
-    },
+    "ENUM_NAME_OVERRIDES": ENUM_NAMES,
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SERVE_INCLUDE_SCHEMA": False,

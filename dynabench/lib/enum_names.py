@@ -1,0 +1,21 @@
+"""Names of sets of choices in the API's schema, where several fields have the same name."""
+
+ENUM_NAMES = {
+    "JobStateEnum": "evaluation.models.Job.State",
+    "WantedStateEnum": "tasks.api.rounds.WANTED_STATES",
+    "RoundStateEnum": "tasks.models.Round.State",
+    "CampaignKindEnum": "dynabench.campaigns.models.Campaign.Kind",
+    "CampaignStateEnum": "dynabench.campaigns.models.Campaign.State",
+    "CampaignWantedStateEnum": "dynabench.campaigns.api.STATES",
+    "ModelKindEnum": "evaluation.models.Submission.Kind",
+    "RuleEnum": "tasks.models.Round.Rule",
+    "PolicyRuleEnum": "validation.api.policies.RULE_CHOICES",
+    "ConsensusStateEnum": "validation.models.Consensus.State",
+    "ReportReasonEnum": "annotation.models.Report.Reason",
+    "CheckEnum": "dynabench.own.api.CHECKS",
+    "OutcomeEnum": "annotation.models.Example.Outcome",
+    "EndingEnum": "evaluation.api.own_workers.ENDINGS",
+    "TaskRoleEnum": "tasks.models.TaskMember.Role",
+    "DutyStateEnum": "validation.api.duties.STATES",
+    "DutyKindEnum": "tasks.models.Duty.Kind",
+}
