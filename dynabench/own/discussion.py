@@ -19,6 +19,7 @@ from annotation.shown_services import note_shown_examples
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.people import person
 from dynabench.accounts.services import annotator_of
+from dynabench.lib.refusals import as_message
 from dynabench.own.selectors import case_file
 from tasks.access import find_task
 from tasks.models import Task
