@@ -19,6 +19,9 @@ PYTHON = [
 ]
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
 SERVICES = [path for path in PYTHON if path.stem.endswith("services")]
+FORM = re.compile(r"(<form\b.*?>)(.*?)</form>", re.DOTALL)
+STATE = re.compile(r'type="hidden"[^>]*\{\{|hidden_fields|form\.base\b')
+FILLED = re.compile(r"as_field_group|_fields|<textarea|<select|type=.(text|number|radio|check)")
 
 RULES = {
     "mark_safe only in dynabench/lib": (
@@ -267,3 +270,22 @@ def test_the_api_may_be_imported_first(first):
         env={**os.environ, "DJANGO_SETTINGS_MODULE": "dynabench.settings"},
         check=True,
     )
+
+
+def unsafe_forms(template: str) -> list[str]:
+    """Forms that hold what was read beside what people fill, and that browsers restore."""
+    return [
+        begins
+        for begins, rest in FORM.findall(template)
+        if STATE.search(rest) and FILLED.search(rest) and 'autocomplete="off"' not in begins + rest
+    ]
+
+
+def test_browsers_do_not_restore_a_text_beside_another_state():
+    state = '<input type="hidden" name="at" value="{{ at }}"><textarea name="say"></textarea>'
+    assert unsafe_forms(f'<form method="post">{state}</form>')
+    assert not unsafe_forms(f'<form method="post" autocomplete="off">{state}</form>')
+    constant = '<input type="hidden" name="mine" value="1"><select name="side"></select>'
+    assert not unsafe_forms(f"<form>{constant}</form>")
+    found = {path.name: unsafe_forms(path.read_text()) for path in TEMPLATES}
+    assert not {name: forms for name, forms in found.items() if forms}

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from django import forms
-from django.http import QueryDict
+from django.utils.datastructures import MultiValueDict
 from django.utils.html import format_html_join
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop, ngettext, override
@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy, gettext_noop, ngettext, overr
 from annotation.attempts.conversation_services import spoken_turns
 from annotation.models import Report
 from annotation.writing import widgets
+from dynabench.lib.made_for import made_for, name_for, renamed
 from tasks.config.components import Component
 from tasks.config.loading import validate_inputs
 from tasks.config.schema import TaskConfig
@@ -129,9 +130,12 @@ def unchanged_fields(config: TaskConfig, inputs: Mapping[str, Any], given: str) 
     ]
 
 
-def typed(config: TaskConfig, context: Mapping[str, Any], data: QueryDict) -> dict[str, Any]:
+def typed(
+    config: TaskConfig, context: Mapping[str, Any], data: MultiValueDict[str, Any]
+) -> dict[str, Any]:
     """The fields as a draft keeps them: nothing is checked."""
     found: dict[str, Any] = {}
+    data = renamed(data, config.text_field, config.text_field)
     for component in config.input:
         widget = form_field(component, context).widget
         value = _one_newline(widget.value_from_datadict(data, {}, component.name))
@@ -141,6 +145,16 @@ def typed(config: TaskConfig, context: Mapping[str, Any], data: QueryDict) -> di
             end = int(start) + len(value)
             found[component.name] = {"text": value, "start": int(start), "end": end}
     return {name: value for name, value in found.items() if value}
+
+
+def is_typed(config: TaskConfig) -> bool:
+    """Whether people type the text; others talk, mark, or send a picture or a recording."""
+    return not config.talk and config.component(config.text_field).kind.is_text
+
+
+def is_of_another(config: TaskConfig, data: Mapping[str, Any], assignment_id: int) -> bool:
+    """Whether the text was written in the form of another assignment, as its name says."""
+    return made_for(data, config.text_field) not in (None, str(assignment_id))
 
 
 class ExampleForm(ComponentForm):
@@ -175,6 +189,10 @@ class ExampleForm(ComponentForm):
         turns: of the conversation with the target, whose answers are to choose from.
         """
         self.config, self.drawn, self.unchanged = config, goal, unchanged
+        self.assignment_id = assignment_id
+        self.is_of_another = is_of_another(config, data or {}, assignment_id)
+        if data is not None:
+            data = renamed(data, config.text_field, self.add_prefix(config.text_field))
         self.task, self.refused, self.turns = task, refused or {}, turns
         initial = {
             **(given or {}),
@@ -197,6 +215,17 @@ class ExampleForm(ComponentForm):
             elif component is config.talk:
                 marks: Any = self.fields[component.name]
                 marks.choices = _answers(turns)
+
+    def add_prefix(self, field_name: str) -> str:
+        """The name in HTML. That of the text says what it is written for."""
+        if field_name != self.config.text_field or not is_typed(self.config):
+            return super().add_prefix(field_name)
+        return name_for(field_name, self.assignment_id)
+
+    @property
+    def writes(self) -> forms.BoundField:
+        """The field in which people write."""
+        return self[self.config.text_field]
 
     def _asked(self) -> list[Component]:
         """The inputs that the person fills: not the goal, nor what the goal makes needless."""

@@ -168,7 +168,7 @@ class WritePage:
             attrs["hx-post"] = reverse("annotation:draft", args=[self.assignment.pk])
             when = "input delay:1500ms, draft delay:1500ms"  # draft: of another field, by site.js
             attrs.update({"hx-trigger": when, "hx-target": "#draft-line"})
-            attrs["hx-sync"] = "this:replace"
+            attrs["hx-sync"] = "this:queue last"  # the newest is the last to be stored
         return form
 
     def _text_of(self, example: Example) -> str:

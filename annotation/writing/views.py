@@ -39,7 +39,7 @@ from annotation.rules.near_duplicates import written_text
 from annotation.rules.typing_evidence import typing_evidence
 from annotation.selectors import has_begun, unanswered
 from annotation.writing import page
-from annotation.writing.forms import ComponentForm, ReportForm, typed
+from annotation.writing.forms import ComponentForm, ReportForm, is_of_another, typed
 from annotation.writing.page import WritePage
 from annotation.writing.result_panel import why_components
 from annotation.writing.uploads import LARGEST_BODY, received
@@ -151,6 +151,8 @@ def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpRespo
     data = form.cleaned_data
     try:
         check_rested(annotator, task)
+        if form.is_of_another:
+            raise Stale(_("You wrote this for another text. Check that it fits this one."))
         if data["goal"] != assignment.goal:
             raise Stale(_("Your goal has changed since you opened this page."))
         attempt, is_mine = services.begin_attempt(
@@ -232,9 +234,9 @@ def draft(request: HttpRequest, pk: int) -> HttpResponse:
     if (said := request.POST.get("say")) is not None:
         keep_said(assignment=assignment, text=said)
     else:
-        context = assignment.context.fields
-        inputs = typed(assignment.round.task.config, context, request.POST)
-        save_draft(assignment=assignment, inputs=inputs)
+        config, context = assignment.round.task.config, assignment.context.fields
+        if not is_of_another(config, request.POST, assignment.pk):
+            save_draft(assignment=assignment, inputs=typed(config, context, request.POST))
     values = {"round": assignment.round, "is_part": True}
     return render(request, "annotation/_draft_saved.html", values)
 

@@ -1,6 +1,6 @@
 """The owners' page about a task's configuration: check it while typing, see it, save it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from dynabench.accounts.services import annotator_of
 from dynabench.lib.docs import anchor_of_key
 from dynabench.lib.errors import Invalid
 from dynabench.lib.htmx import render_page
+from dynabench.lib.made_for import made_for, name_for, renamed
 from dynabench.own.access import owned_task
 from dynabench.own.preview import framed, judge_values, write_values
 from tasks.config.loading import check_config
@@ -42,6 +43,33 @@ class ConfigForm(forms.Form):
         help_text=_("YAML"),
     )  # fmt: skip
     base = forms.CharField(widget=forms.HiddenInput, required=False)
+
+    def __init__(self, data: Mapping[str, Any] | None = None, **options: Any) -> None:
+        """data: what the name of the text says of its base goes before what the form says."""
+        self.read: str = (options.get("initial") or {}).get("base", "")
+        if data is not None:
+            self.read = made_for(data, "text") or data.get("base", "")
+            data = renamed(data, "text", self.add_prefix("text"))
+            data["base"] = self.read
+        super().__init__(data, **options)
+
+    def add_prefix(self, field_name: str) -> str:
+        """The name in HTML. That of the text says what the text was made from."""
+        is_carried = field_name == "text" and self.read
+        return name_for(field_name, self.read) if is_carried else field_name
+
+    @property
+    def typed(self) -> str | None:
+        """The text as it was sent; None: it was not."""
+        text: str | None = self.data.get(self.add_prefix("text"))
+        return text if text is None else text.replace("\r\n", "\n")
+
+    def over(self, base: str) -> "ConfigForm":
+        """Return the same text and its errors, in a form that saves over another base."""
+        form = ConfigForm({"text": self.typed, "base": base})
+        for field, errors in self.errors.items():
+            form.add_error(field, errors)
+        return form
 
     def clean_text(self) -> str:
         """The text with the line ends that it has in a file."""
@@ -109,6 +137,8 @@ def config(request: HttpRequest, code: str) -> HttpResponse:
         return _editor(request, task, form, said=gettext_noop("Nothing is changed."))
     if step == "save":
         return _save(request, task, form)
+    if base not in ("", digest(task.config_text)):
+        return _editor(request, task, form, said=STALE, status=409)
     found, problems = check_change(task, text)
     if found is None:
         return _editor(request, task, form, problems, status=422)
@@ -141,7 +171,7 @@ def _editor(
     said: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    text = form.data.get("text", task.config_text).replace("\r\n", "\n")
+    text = task.config_text if form.typed is None else form.typed
     if problems is None:
         problems = check_change(task, text)[1]
     why, fixed = fixed_parts(task)
@@ -152,6 +182,7 @@ def _editor(
     values: dict[str, Any] = {
         "task": task,
         "form": ConfigForm(initial=initial),
+        "is_typed": form.typed is not None,
         "said": gettext(said),
         "why": why,
         "fixed": fixed,
@@ -178,7 +209,8 @@ def config_check(request: HttpRequest, code: str) -> HttpResponse:
 def config_preview(request: HttpRequest, code: str) -> HttpResponse:
     """The write or the judge page by the stored text, or by the one that is being edited."""
     task = owned_task(request, code, can_edit)
-    task.config_text = request.POST.get("text", task.config_text).replace("\r\n", "\n")
+    typed = ConfigForm(request.POST).typed
+    task.config_text = task.config_text if typed is None else typed
     parsed = check_config(task.config_text)[0]
     values: dict[str, Any] = {"task": task, "page": ""}
     if parsed:

@@ -1,7 +1,8 @@
-// The configuration's editor: a problem's link selects its line, and the preview follows the text.
+// The configuration's editor: a problem's link selects its line, the preview follows the text, and
+// what was typed outlives a reload, together with what it was made from.
 "use strict";
 
-const box = () => document.getElementById("id_text");
+const box = () => document.querySelector("#config-form textarea");
 let page = "preview-write";
 
 document.addEventListener("click", (event) => {
@@ -19,4 +20,32 @@ document.addEventListener("click", (event) => {
 document.addEventListener("htmx:afterSwap", (event) => {
   if (event.detail.target.id !== "problems" || document.querySelector("[data-errors='1']")) return;
   box().form.requestSubmit(document.getElementById(page));
+});
+
+// The name of the text says what it was made from, so it is kept as well: if somebody saved another
+// configuration since, the server tells, and nothing of theirs is lost.
+const KEPT = `draft-config-${location.pathname}`;
+const state = () => ({ text: box().value, name: box().name, base: box().form.elements.base.value });
+const given = state(), isTyped = "typed" in box().dataset;  // given back by the server, to be mended
+const isSame = (one, other) => one.normalize() === other.normalize();
+const discard = document.getElementById("discard");
+const keepTyped = () => {
+  const isOwn = isTyped || !isSame(box().value, given.text);
+  if (isOwn) sessionStorage.setItem(KEPT, JSON.stringify(state()));
+  else sessionStorage.removeItem(KEPT);
+  discard.hidden = !isOwn;
+};
+const found = JSON.parse(sessionStorage.getItem(KEPT));
+if (found && !isTyped && !isSame(found.text, given.text)) {
+  box().value = found.text;
+  box().name = found.name;
+  box().form.elements.base.value = found.base;
+  say(WORDS.restored);
+  box().dispatchEvent(new Event("input", { bubbles: true }));
+}
+keepTyped();
+document.addEventListener("input", (event) => { if (event.target === box()) keepTyped(); });
+discard.addEventListener("click", () => {
+  sessionStorage.removeItem(KEPT);
+  location.assign(location.pathname);
 });

@@ -10,14 +10,15 @@ const draftKey = () => form()?.dataset.draftKey;
 // Waiting: the button keeps its focus and is only said to be busy.
 let slow;
 document.addEventListener("htmx:beforeRequest", (event) => {
-  const element = event.detail.elt;
+  const element = event.detail.elt, cause = event.detail.requestConfig.triggeringEvent?.type;
+  if (cause === "submit" || cause === "click") say("");  // what was said was about what was done before
   if (!element.matches("form, [data-waiting]")) return;
   element.setAttribute("aria-busy", "true");
   element.querySelector("button:not([type=button])")?.setAttribute("aria-disabled", "true");
   if (element.dataset.waiting) slow = setTimeout(() => say(element.dataset.waiting), 1000);
 });
 document.addEventListener("htmx:afterRequest", (event) => {
-  const element = event.detail.elt;
+  const element = event.detail.requestConfig.elt;  // which the answer may have replaced
   if (!element.matches("form, [data-waiting]")) return;
   clearTimeout(slow);
   if (document.getElementById("status").textContent === element.dataset.waiting) say("");
@@ -60,6 +61,7 @@ const begin = (part) => {
   let marked = part.matches?.(FOCUSED) ? part : part.querySelector?.(FOCUSED);
   if (hasTouch && marked?.matches("[data-focus]")) marked = part === document ? null : document.getElementById("goal");
   marked?.focus({ preventScroll: part === document && marked.matches("[data-focus]") });
+  if (marked?.matches("textarea")) marked.setSelectionRange(marked.value.length, marked.value.length);
   if ("select" in (marked?.dataset ?? {}) && marked.value === marked.dataset.given) marked.select();
 };
 document.addEventListener("htmx:afterSettle", (event) => {
@@ -97,13 +99,16 @@ const recall = () => {
 for (const kind of ["input", "change"]) document.addEventListener(kind, (event) => {
   if (!event.target.form || event.target.form !== form()) return;
   remember();
+  if (document.getElementById("status").textContent === WORDS.restored) say("");
   if (event.target === typed()) count();
   else if (kind === "change") typed()?.dispatchEvent(new Event("draft"));
 });
 // Who comes to a shared machine next reads nothing of it: the server has what was typed.
 document.addEventListener("submit", ({ target }) => {
   if (!target.matches("[data-signs-out]")) return;
-  Object.keys(localStorage).filter((key) => key.startsWith("draft-")).forEach((key) => localStorage.removeItem(key));
+  for (const store of [localStorage, sessionStorage]) {
+    Object.keys(store).filter((key) => key.startsWith("draft-")).forEach((key) => store.removeItem(key));
+  }
 });
 const count = () => {
   const box = typed(), counter = document.getElementById("counter");
@@ -149,7 +154,7 @@ const localTimes = () => document.querySelectorAll("time[data-local]").forEach((
   const { lang } = document.documentElement;
   one.title = one.textContent;
   // As the server writes days in charts and tables: 23 Nov 2026.
-  one.textContent = new Intl.DateTimeFormat(lang === "en" ? "en-GB" : lang, { ...style, timeStyle: "short" }).format(new Date(one.dateTime));
+  one.textContent = new Intl.DateTimeFormat(lang === "en" ? "en-GB" : lang, { ...style, timeStyle: "short", numberingSystem: "latn" }).format(new Date(one.dateTime));
   delete one.dataset.local;
 });
 document.addEventListener("DOMContentLoaded", localTimes);

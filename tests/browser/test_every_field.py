@@ -65,7 +65,7 @@ def write(page, walk, check):
         page.locator("#send").click()
         page.locator("[name=a_chat]").check()
     else:
-        page.locator("#id_text").fill(TEXT)
+        page.locator("[id^=id_text--]").fill(TEXT)
         if not walk.is_target:
             page.locator("[name=label][value=yes]").check()
     if walk.written and not walk.is_talk:

@@ -128,6 +128,10 @@ def test_of_two_editors_the_second_is_told(editor, nli, text):
     assert "# second" in response.text
     assert Task.objects.get().config_text == first
     again = re.search(r'name="base" value="(\w+)"', response.text).group(1)
+    # What the text carries goes before what a browser put beside it.
+    restored = {f"text--{base}": second, "base": again}
+    for step in ("review", "save"):
+        assert editor.post(URL, {**restored, "step": step}).status_code == 409
     assert editor.post(URL, {"text": second, "base": again, "step": "save"}).status_code == 302
 
 

@@ -185,6 +185,25 @@ def test_another_passage_is_another(as_alice, nli):
     assert len(set(contexts)) == len(contexts) == before + 2
 
 
+def test_a_text_of_another_passage_is_told_and_kept(as_alice, nli):
+    scripted_target(nli, output={"label": "entailment"})
+    form = open_form(as_alice)
+    text = form.pop("hypothesis")
+    restored = {**form, "hypothesis--7": text}
+    response = as_alice.post(URL, restored)
+    assert 'data-code="stale"' in response.text
+    assert text in response.text
+    assert not Attempt.objects.exists()
+    draft = f"/draft/{form['assignment']}/"
+    as_alice.post(draft, restored, **HTMX)
+    assert not Assignment.objects.get().draft
+    own = {**form, f"hypothesis--{form['assignment']}": text}
+    as_alice.post(draft, own, **HTMX)
+    assert Assignment.objects.get().draft == {"hypothesis": text}
+    as_alice.post(URL, own, **HTMX)
+    assert Example.objects.get().inputs["hypothesis"] == text
+
+
 def test_a_form_of_a_left_passage_is_stale(as_alice, nli):
     scripted_target(nli, label="entailment")
     form = open_form(as_alice)

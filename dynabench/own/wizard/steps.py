@@ -145,7 +145,7 @@ def draft_yaml(request: HttpRequest, pk: int) -> HttpResponse:
                 replace_draft(draft=draft, text=text, base=form.cleaned_data["base"])
                 return redirect("draft-step", draft.pk, "finish")
             # A person who has read that the draft changed meanwhile may save over it.
-            form.data = {**form.data.dict(), "base": now}
+            form = form.over(now)
         else:
             form.add_error("text", _("The text has errors, which are listed below."))
     values = {"draft": draft, "form": form, "problems": shown(problems, text)}
