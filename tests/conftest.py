@@ -19,7 +19,7 @@ import pytest
 from hypothesis import settings
 
 from dynabench.lib.frames import with_room
-from tests.support import buckets, migrated, other_servers, parts, schema_watch
+from tests.support import buckets, engines, migrated, other_servers, parts, schema_watch
 from tests.support.own_process import Loaded
 from validation.rules import reading
 
@@ -60,6 +60,10 @@ COMPONENTS = {
         lambda: os.environ.get("DATABASE_URL", "").startswith("postgres"),
     ),
     "browser": ("Chromium", lambda: CHROMIUM is not None),
+    "engines": (
+        "Firefox and WebKit (Debian: firefox-esr, webkit2gtk-driver, xvfb)",
+        engines.are_installed,
+    ),
     "docker": ("a Docker engine", _has_docker),
     "language_model": (
         "the language model (requirements-language-model.txt)",
