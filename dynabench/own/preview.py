@@ -14,6 +14,7 @@ from dynabench.middleware import policy
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
 from tasks.models import Context, Round, Task
+from validation.judging.duties import whole_rounds
 from validation.judging.page import page_values
 from validation.judging.services import JudgeSession
 from validation.models import JudgeLease
@@ -44,7 +45,8 @@ def judge_values(task: Task, validator: Annotator) -> dict[str, Any]:
     context = _context(task)
     inputs, example = _inputs(task.config), Example(round=context.round, context=context)
     example.inputs, example.outcome = inputs, Example.Outcome.FOOLED
-    session = JudgeSession(task, validator, JudgeLease(example=example), [])
+    lease = JudgeLease(example=example)
+    session = JudgeSession(task, validator, lease, [], whole_rounds(validator))
     is_shown = is_about_model(task.config, example.outcome)
     model_said = [("", _("(The model's answer)"))] if is_shown else []
     return {**page_values(session), "model_said": model_said, "undo": None, "judged": 1}
