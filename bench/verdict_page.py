@@ -38,7 +38,7 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.conf import settings
 from dynabench.accounts.models import User
 from dynabench.accounts.services import annotator_of
-from annotation.attempts.services import assign
+from annotation.assignments.services import assign
 from tasks.models import Round, RoundTarget, TargetModel, Task
 from tasks.services import install_official_tasks
 from tasks.rounds.loop import register_target
