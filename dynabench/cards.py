@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from annotation.models import Example
 from annotation.rules.near_duplicates import written_text
-from dynabench.lib.adaptive_cache import Kept
+from dynabench.lib.adaptive_cache import Kept, kept
 from evaluation.releases.reading import released_failures
 from leaderboard.arena.board import Size, sizes_of
 from leaderboard.snapshots.previews import Top
@@ -61,14 +61,15 @@ def cards_of(tasks: Sequence[Task]) -> list[Card]:
     """A card for each task: first where people write now, and sensitive ones after others."""
     latest = {round.task_id: round for round in seen_rounds(tasks)}
     rounds = list(latest.values())
-    kept = headline_numbers(rounds)
-    waiting = queued_examples([round.pk for round in rounds if round.state in JUDGED_STATES])
+    counted = headline_numbers(rounds)
+    judged = [round.pk for round in rounds if round.state in JUDGED_STATES]
+    waiting = kept(f"queued:{'-'.join(map(str, judged))}", lambda: queued_examples(judged))
     teasers = _teasers([task for task in tasks if not task.is_sensitive])
     sizes = sizes_of(tasks)
     cards = []
     for task in tasks:
         round = latest.get(task.pk)
-        known = kept.get(round.pk) if round else None
+        known = counted.get(round.pk) if round else None
         cards.append(
             Card(
                 task,
@@ -83,9 +84,9 @@ def cards_of(tasks: Sequence[Task]) -> list[Card]:
     return sorted(cards, key=lambda card: (not card.is_open, card.task.is_sensitive))
 
 
-def _wanted(round: Round, kept: Kept) -> list[Line]:
+def _wanted(round: Round, counted: Kept) -> list[Line]:
     """How far the round is with what it may collect; what it may cost is the owner's business."""
-    counts = [kept.numbers[name] for name in ("collected", "verified_fooled")]
+    counts = [counted.numbers[name] for name in ("collected", "verified_fooled")]
     used = Used(*(count if isinstance(count, int) else 0 for count in counts))
     return [line for line in lines(round.budget, used) if line.name != "money"]
 

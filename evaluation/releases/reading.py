@@ -11,6 +11,7 @@ from rest_framework.request import Request
 
 from annotation.answers import with_open_answers
 from annotation.models import Example
+from dynabench.lib.adaptive_cache import kept
 from evaluation.models import Dataset, DatasetFile, DatasetItem
 from evaluation.releases.rows import Freezer, Frozen, to_json
 from tasks.access import find_task
@@ -38,16 +39,14 @@ def public_datasets(rounds: Iterable[Round]) -> list[Dataset]:
 def released_failures(tasks: Iterable[Task]) -> list[Example]:
     """Return of each task's newest dataset a row of `train` that fooled a model and may be shown.
 
-    At most four queries.
+    At most four queries; none for tasks of which nothing is released.
     """
-    newest = {
-        task: pk
-        for pk, task in Dataset.objects.filter(round__task__in=tasks, state=Dataset.State.DONE)
-        .order_by("round__number", "version")
-        .values_list("pk", "round__task")
-    }
+    newest = kept("newest-datasets", _newest_datasets)
+    datasets = [newest[task.pk] for task in tasks if task.pk in newest]
+    if not datasets:
+        return []
     rows = DatasetItem.objects.filter(
-        dataset__in=newest.values(),
+        dataset__in=datasets,
         split=DatasetItem.Split.TRAIN,
         is_withdrawn=False,
         example__consensus__is_validated_error=True,
@@ -56,6 +55,12 @@ def released_failures(tasks: Iterable[Task]) -> list[Example]:
     chosen = rows.order_by().values("dataset").annotate(last=Max("example"))
     found = Example.objects.filter(pk__in=[row["last"] for row in chosen])
     return list(found.select_related("round").prefetch_related("target_outputs"))
+
+
+def _newest_datasets() -> dict[int, int]:
+    """By task, the id of the dataset that was released last."""
+    done = Dataset.objects.filter(state=Dataset.State.DONE).order_by("round__number", "version")
+    return {task: pk for pk, task in done.values_list("pk", "round__task")}
 
 
 def split_rows(dataset: Dataset, split: str) -> Iterator[Mapping[str, Any]]:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from annotation.models import Assignment
 from annotation.selectors import used
 from dynabench.accounts.models import Annotator
-from leaderboard.people.activity import done_by_week, goals_of, weeks_of
+from leaderboard.people.activity import done_in_week, goals_of
 from leaderboard.people.goals import goal_in, monday
 from tasks.models import Round
 
@@ -23,7 +23,7 @@ class NextSteps:
 
 
 def next_steps(me: Annotator, mild: Collection[int]) -> NextSteps:
-    """The person's next steps; mild: ids of the tasks that count for the week. Six queries."""
+    """The person's next steps; mild: ids of the tasks that count for the week. Four queries."""
     current = Assignment.objects.filter(
         annotator=me, left_at__isnull=True, round__state=Round.State.OPEN
     )
@@ -32,6 +32,6 @@ def next_steps(me: Annotator, mild: Collection[int]) -> NextSteps:
     return NextSteps(
         latest,
         used(latest).here + 1 if latest else 0,
-        done_by_week(weeks_of(me), mild).get(week, 0),
+        done_in_week(me, mild, week),
         goal_in(goals_of(me), week),
     )
