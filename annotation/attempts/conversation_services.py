@@ -28,6 +28,7 @@ from annotation.attempts.live_targets import (
     payers_of,
     waited,
 )
+from annotation.attempts.own_copies import check_not_own_copy
 from annotation.attempts.partial_answers import keeper, key_of
 from annotation.models import Assignment, Conversation
 from annotation.open_round import not_open
@@ -89,7 +90,7 @@ def say(
     at: how many turns the person saw. seconds: to wait; as long as a page waits if absent. A turn
     that is there already is not said twice, so a double click asks once. Locks the conversation;
     the target is asked without a transaction. Raises Unsaid, Stale, CapReached, RoundClosed,
-    Unfinished.
+    Duplicate, Unfinished.
     """
     conversation, is_mine = _begin(assignment, composed(text).strip(), at)
     if is_mine:
@@ -111,6 +112,9 @@ def _begin(assignment: Assignment, text: str, at: int) -> tuple[Conversation, bo
         if len(conversation.turns) != at:
             raise Stale(_("You went on in another window. Your turn was not sent."))
         check_can_be_said(conversation.turns, talk, text)
+        if not any(turn["role"] == "user" for turn in conversation.turns):
+            # Said now, it costs no answer of the model; a submit would refuse the copy anyway.
+            check_not_own_copy(assignment, {talk.name: [{"role": "user", "text": text}]})
         if is_used_up("talk", conversation.assignment.annotator_id):
             raise CapReached(_("You have talked a lot in this hour. Go on in the next one."))
         conversation.said, conversation.failure = text, ""

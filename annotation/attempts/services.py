@@ -13,7 +13,6 @@ from typing import Any, cast
 from django.db import IntegrityError, connection, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
-from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -32,6 +31,7 @@ from annotation.attempts.live_targets import (
     payers_of,
     waited,
 )
+from annotation.attempts.own_copies import check_not_own_copy
 from annotation.attempts.support_record import support_of
 from annotation.models import (
     Assignment,
@@ -95,9 +95,7 @@ def begin_attempt(
             return attempt, False
         text = written_text(assignment.round.task.config, inputs)
         _check_may_write(annotator, assignment, used, inputs)
-        own, other = selectors.resembling(assignment, inputs)
-        if own and own.context_id != assignment.context_id:
-            raise _written_before(own)
+        own, other = check_not_own_copy(assignment, inputs)
         asked = {
             "assignment": assignment,
             "inputs": dict(inputs),
@@ -127,11 +125,6 @@ def _ask_again(attempt: Attempt, asked: Mapping[str, Any]) -> Attempt:
     attempt = Attempt.objects.get(pk=attempt.pk)
     attempt.assignment = asked["assignment"]
     return attempt
-
-
-def _written_before(own: Example) -> Duplicate:
-    said = _("You wrote this on %(day)s. Try a different idea.")
-    return Duplicate(said % {"day": date_format(own.created_at, "j M")}, own)
 
 
 def check_programs_write(task: Task) -> None:

@@ -25,7 +25,7 @@ from tasks.targets.endpoints import scripted
 from tasks.targets.endpoints.base import EndpointError, Prediction
 from tasks.targets.endpoints.live import Asked
 from tests.support.evaluations import accepted_model, queued_run
-from tests.support.factories import scripted_target
+from tests.support.factories import ContextFactory, scripted_target
 from tests.support.talks import CONFIG, SCRIPT, SECRET, URL, hidden, opened, released, say
 from tests.support.writing import ok, signed_in
 from tests.web.conftest import HTMX
@@ -265,6 +265,23 @@ def test_nearly_the_same_turns_are_found(talks, alice):
         reply = marked(client, 1)
     assert reply.status_code == 422
     assert Example.objects.count() == 1
+
+
+def test_a_copied_opening_is_refused_before_the_model_is_asked(talks, alice):
+    round, _as_owner = talks
+    client, opening = signed_in(alice), "When on earth did that old mill close down?"
+    ok(say(client, opening, **HTMX))
+    ok(marked(client, 1))
+    uuid = Example.objects.get().uuid
+    ok(client.post(f"/attempt/{uuid}/answer/", {"model_right": "no"}, **HTMX))
+    ContextFactory(round=round, fields={"passage": "The mill closed in 1940."})
+    ok(client.post(f"{URL}next/", {"want": "context"}, **HTMX))
+    refused = say(client, f"{opening} ", **HTMX)
+    assert refused.status_code == 422
+    assert opening in refused.text  # to be changed
+    assert Conversation.objects.get().turns == []
+    ok(say(client, "Who owned the other mill, down by the river?", **HTMX))
+    ok(say(client, opening, **HTMX))  # later on it is only a part of the text
 
 
 def test_a_round_of_talks_has_exactly_one_target(talks):
