@@ -4,13 +4,16 @@ All are filled from the version's numbers and the task's configuration; none nam
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import indent
 from typing import Any
 
 import yaml
+from django.conf.locale import LANG_INFO
 from django.db.models import Count, OuterRef, Subquery
+from django.db.models.fields.json import KeyTextTransform
 from django.template.loader import render_to_string
 from django.utils.translation import override
 
@@ -22,7 +25,7 @@ from evaluation.releases.media_files import media_columns
 from evaluation.releases.splits import DEV, HELD, PROGRAM, TEST, TRAIN
 from tasks.config.components import told_apart
 from tasks.config.schema import TaskConfig
-from tasks.models import TargetModel
+from tasks.models import Context, TargetModel
 from validation.models import Validation
 
 LICENSES = {
@@ -36,6 +39,7 @@ LICENSES = {
 HUB_SPLIT = {TRAIN: "train", DEV: "validation", TEST: "test", PROGRAM: "program", HELD: "held"}
 HIDDEN_TEST = "test-unlabelled"
 """The name of a private test split's public files."""
+LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 SIMULATION = "Simulated: programs wrote and judged all rows of this release."
 CONTEXT = json.loads(Path(__file__).with_name("croissant_context.json").read_text())
 """Names of Croissant's format, as its specification gives them."""
@@ -106,6 +110,34 @@ def bibtex(dataset: Dataset, url: str = "", digest: str = "") -> str:
     return "\n".join([f"@misc{{{dataset},", *lines, "}"])
 
 
+def languages_of(dataset: Dataset) -> list[str]:
+    """The languages of a release's texts, the task's own first.
+
+    Contexts say theirs in a field `language`, or in tags where all of them are languages. One
+    query.
+    """
+    config = dataset.round.task.config
+    own = KeyTextTransform("language", "fields")
+    shown = Context.objects.filter(examples__dataset_items__dataset=dataset)
+    values = shown.order_by().values_list(own, "tag").distinct()
+    said = {field for field, _ in values} if _has_language(config) else {tag for _, tag in values}
+    named = {one for one in said if one}
+    if not named or not all(map(_is_language, named)):
+        return [config.language]
+    if len(named) < len(said):  # a text that says none is in the task's language
+        named.add(config.language)
+    return sorted(named, key=lambda one: (one != config.language, one))
+
+
+def _has_language(config: TaskConfig) -> bool:
+    return any(one.name == "language" for one in config.context)
+
+
+def _is_language(text: str | None) -> bool:
+    """Whether it is a tag such as de or pt-BR, of a language that Django knows by its code."""
+    return bool(text and LANGUAGE.fullmatch(text)) and str(text).split("-")[0] in LANG_INFO
+
+
 def _description(dataset: Dataset) -> str:
     return str(dataset.options["description"]) or dataset.round.task.config.summary
 
@@ -121,7 +153,7 @@ def readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str:
     front = {
         "pretty_name": title_of(dataset),
         "license": dataset.options["license"],
-        "language": [config.language.split("-")[0]],
+        "language": list(dict.fromkeys(one.split("-")[0] for one in languages_of(dataset))),
         "task_categories": [config.component(config.answer_field).kind.category],
         "size_categories": [next(size for most, size in HUB_SIZES.items() if rows < most)],
         "annotations_creators": ["crowdsourced"],
@@ -232,7 +264,7 @@ def croissant(dataset: Dataset, digests: Mapping[str, str], folder: Path) -> dic
         "zip": "application/zip",
     }
     assert dataset.started_at
-    test = _test_file(dataset)
+    test, languages = _test_file(dataset), languages_of(dataset)
     return {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
@@ -242,7 +274,7 @@ def croissant(dataset: Dataset, digests: Mapping[str, str], folder: Path) -> dic
         "version": f"{dataset.version}.0.0",
         "datePublished": f"{dataset.started_at:%Y-%m-%d}",
         "license": LICENSES[options["license"]],
-        "inLanguage": round.task.config.language,
+        "inLanguage": languages[0] if len(languages) == 1 else languages,
         "creator": {"@type": "sc:Organization", "name": f"The {round.task.code} annotators"},
         "citeAs": bibtex(dataset, options["url"]),
         **({"url": options["url"]} if options["url"] else {}),
@@ -326,7 +358,7 @@ def benchmark_card(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
                 "name": title_of(dataset),
                 "overview": _description(dataset),
                 "data_type": ", ".join(["text", *sorted({*config.media_fields.values()})]),
-                "languages": [config.language],
+                "languages": languages_of(dataset),
                 "resources": [options["url"]] if options["url"] else [],
             },
             "purpose_and_intended_users": {

@@ -22,7 +22,8 @@ from evaluation.jobs import build_dataset
 from evaluation.models import Dataset, DatasetFile
 from evaluation.queue import leases
 from evaluation.releases import build as release
-from evaluation.releases.build import Options
+from evaluation.releases.build import Build, Options
+from evaluation.releases.cards import languages_of
 from evaluation.releases.reading import split_rows
 from evaluation.releases.services import ReleaseRefused, request_release
 from evaluation.sets.source_services import version_of_release
@@ -93,6 +94,24 @@ def test_a_row_has_dynabenchs_names_and_nothing_of_a_person(closed, people):
     assert {(vote, mode) for vote, mode, _ in row["validations"]} == {(row["label"], "user")}
     assert row["targets"][0]["version"] == "d" * 64
     assert row["withdrawn"] is False
+
+
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        (("de", "en", "de"), ["en", "de"]),
+        (("de", "weather", "en"), ["en"]),
+        (("pt-BR", "pt-BR", "de"), ["de", "pt-BR"]),
+        (("", "de", "de"), ["en", "de"]),
+        (("", "", ""), ["en"]),
+    ],
+)
+def test_the_cards_name_the_languages_of_the_texts(closed, tags, expected):
+    for context, tag in zip(closed.contexts.order_by("pk"), tags, strict=True):
+        closed.contexts.filter(pk=context.pk).update(tag=tag)
+    dataset = request_release(round=closed, options=Options(dev=8, test=8), actor=None)
+    Build(leases.claim(Dataset, dataset.pk))._freeze()
+    assert languages_of(dataset) == expected
 
 
 def test_the_help_that_authors_had_is_released(closed):
