@@ -23,6 +23,7 @@ from tasks.permissions import can_oversee, can_own, is_blind_owner
 from tasks.selectors import PLANNED
 from tasks.targets.spending_services import used_in, used_outside
 from validation.decisions.review_queue import without_consensus
+from validation.judging.short_of_judges import short_of_judges
 from validation.statistics.cache import Numbers, all_numbers, numbers_with
 
 RATES = {
@@ -47,6 +48,7 @@ def dashboard(request: HttpRequest, code: str) -> HttpResponse:
         values |= waiting(request, task) | launch_list(request, task, rounds)
         values |= approval_of(request, task)
         values["undecided"] = without_consensus(round) if round and not values["blind"] else 0
+        values["shortage"] = short_of_judges(round) if round and not values["blind"] else None
         values["can_forget_demo"] = task.is_simulated and can_own(request.user, task)
         values["can_delete"] = can_own(request.user, task) and _is_begun(task, rounds)
         values["can_offer_demo"] = _is_empty(rounds, values) and can_offer(request.user)

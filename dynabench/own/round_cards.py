@@ -15,6 +15,7 @@ from tasks.models import Context, Round, Task
 from tasks.rounds.states import NEXT_STATES
 from tasks.selectors import grace_end, still_writing, writers
 from validation.judging.queue import round_numbers, waiting_examples
+from validation.judging.short_of_judges import short_of_judges
 from validation.models import Consensus
 
 State = Round.State
@@ -152,4 +153,11 @@ def closing(round: Round) -> str:
             "Judging continues until all %(number)d waiting items are decided.",
             waiting,
         ) % {"number": waiting}
+    shortage = short_of_judges(round)
+    if shortage.examples:
+        judging += " " + ngettext(
+            "%(number)d of them needs a vote that none of your judges can give: add a judge.",
+            "%(number)d of them need votes that none of your judges can give: add judges.",
+            shortage.examples,
+        ) % {"number": shortage.examples}
     return f"{who} {judging}"

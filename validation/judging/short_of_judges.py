@@ -1,0 +1,58 @@
+"""Examples that wait for votes which none of a task's judges may give."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from django.db.models import Q
+
+from annotation.models import ShownExample
+from dynabench.accounts.models import Annotator
+from tasks.models import Round
+from tasks.permissions import JUDGES, OWNERS
+from validation.decisions.awaited import JUDGED_STATES
+from validation.models import QueueItem, Skip, Validation
+
+LOOKED_AT = 2000
+"""So many waiting examples of a round are looked at, those that need the fewest votes first."""
+
+
+class Shortage(NamedTuple):
+    """How many examples wait in vain, and how many more judges would let all be decided."""
+
+    examples: int = 0
+    judges: int = 0
+
+
+def short_of_judges(round: Round) -> Shortage:
+    """Count the examples whose votes the members cannot give: they wrote, judged or saw them.
+
+    Five queries where only members may judge; none where everybody may, or nobody any more.
+    """
+    if round.task.is_visible or round.state not in JUDGED_STATES:
+        return Shortage()
+    may_judge = Q(role__in=JUDGES) | Q(role__in=OWNERS, is_blind=True)
+    members = round.task.members.standing().filter(may_judge).values("user")
+    judges = set(Annotator.objects.filter(user__in=members).values_list("pk", flat=True))
+    items = QueueItem.objects.filter(round=round, still_needed__gt=0, example__retracted_at=None)
+    waiting = items.order_by("still_needed").values_list("example", "author", "still_needed")
+    barred: dict[int, set[int]] = defaultdict(set)
+    for example, judge in _barred(round, judges):
+        barred[example].add(judge)
+    lacking = [
+        needed - len(judges - barred[example] - {author})
+        for example, author, needed in waiting[:LOOKED_AT]
+    ]
+    short = [number for number in lacking if number > 0]
+    return Shortage(len(short), max(short, default=0))
+
+
+def _barred(round: Round, judges: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """(example, judge) of what a judge has voted on, skipped or seen elsewhere."""
+    of_round = {"example__round": round}
+    votes = Validation.objects.filter(**of_round, validator__in=judges)
+    skips = Skip.objects.filter(**of_round, validator__in=judges)
+    seen = ShownExample.objects.filter(**of_round, annotator__in=judges)
+    yield from votes.values_list("example", "validator").iterator()
+    yield from skips.values_list("example", "validator").iterator()
+    yield from seen.values_list("example", "annotator").iterator()
