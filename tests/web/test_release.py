@@ -16,8 +16,9 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError
 from django.utils import timezone
 
-from annotation.models import Example
+from annotation.models import Assignment, Example
 from annotation.moderation import withdraw_example
+from dynabench.accounts.models import Annotator
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset, DatasetFile
 from evaluation.queue import leases
@@ -355,7 +356,11 @@ def test_what_is_withdrawn_while_rows_are_read_does_not_enter(closed, monkeypatc
     ],
 )
 def test_why_a_round_is_not_released(closed, changes, options, words):
-    Round.objects.filter(pk=closed.pk).update(**changes)
+    now, somebody = timezone.now(), Annotator.objects.create(pseudonym="w-writes")
+    Assignment.objects.create(
+        round=closed, context=closed.contexts.first(), annotator=somebody, assigned_at=now
+    )
+    Round.objects.filter(pk=closed.pk).update(closed_at=now, **changes)
     wanted = Options(**{"dev": 8, "test": 8, **options})
     with pytest.raises(ReleaseRefused, match=words):
         request_release(round=closed, options=wanted, actor=None)
