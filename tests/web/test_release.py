@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 from collections import Counter
-from datetime import timedelta
 from io import BytesIO
 
 import pyarrow.parquet as pq
@@ -350,7 +349,6 @@ def test_what_is_withdrawn_while_rows_are_read_does_not_enter(closed, monkeypatc
     ("changes", "options", "words"),
     [
         ({"state": "open"}, {}, "open"),
-        ({"writing_until": timezone.now() + timedelta(days=1)}, {}, "UTC"),
         ({}, {"test": 400}, "train 0, dev 0 and test 48"),
         ({}, {"train": 200}, "train 40, dev 8 and test 8"),
     ],
