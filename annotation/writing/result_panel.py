@@ -113,7 +113,15 @@ def answers(
 
 def shown_context(config: TaskConfig, context: Context) -> list[tuple[str, str]]:
     """(label, words or markup) of the context fields; a prompt to write from is none to read."""
-    found = fields_to_read(config, context.fields)
+    return _shown_fields(config, fields_to_read(config, context.fields))
+
+
+def all_given(config: TaskConfig, context: Context) -> list[tuple[str, str]]:
+    """(label, words or markup) of all that a writer was given, a prompt too."""
+    return _shown_fields(config, {name: value for name, value in context.fields.items() if value})
+
+
+def _shown_fields(config: TaskConfig, found: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
         (part.title, shown_value(config, part.name, found[part.name]))
         for part in config.context

@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -41,7 +42,7 @@ from annotation.selectors import has_begun, unanswered
 from annotation.writing import page
 from annotation.writing.forms import ComponentForm, ReportForm, is_of_another, typed
 from annotation.writing.page import WritePage
-from annotation.writing.result_panel import why_components
+from annotation.writing.result_panel import all_given, why_components
 from annotation.writing.uploads import LARGEST_BODY, received
 from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
@@ -296,7 +297,7 @@ def attempt_why(request: HttpRequest, uuid: UUID) -> HttpResponse:
     if form.is_valid():
         services.explain(example=example, metadata=form.inputs)
         if not htmx_partial(request):
-            return redirect("annotation:attempt", uuid=uuid)
+            return redirect(reverse("annotation:attempt", args=[uuid]) + "#why")
     values = {
         **now.values(),
         **page.result(example),
@@ -328,7 +329,10 @@ def context_report(request: HttpRequest, pk: int) -> HttpResponse:
     """Report a passage that one was given."""
     context, annotator = find_given(request, pk)
     form = ReportForm(request.POST or None)
-    values = {"form": form, "context": context, "task": context.round.task}
+    task = context.round.task
+    values = {
+        "form": form, "context": context, "task": task, "given": all_given(task.config, context)
+    }  # fmt: skip
     if request.method == "POST" and form.is_valid():
         report_context(annotator=annotator, context=context, **form.cleaned_data)
         return render_page(

@@ -73,6 +73,7 @@ def test_the_verdict_has_the_focus_and_says_itself_once(page, nli):
     page.get_by_role("button", name="Save reason").click()
     expect(page.locator("#status")).to_have_text("Reason saved.")
     expect(page.get_by_role("button", name="Save reason")).to_be_focused()
+    expect(page.locator("#why-saved")).to_be_in_viewport()
     page.locator("#next").click()
     expect(text_box(page)).to_be_focused()
     expect(page).not_to_have_title(re.compile(re.escape(last)))

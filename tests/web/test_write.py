@@ -321,7 +321,10 @@ def test_flag_a_passage(as_alice, nli):
     form = open_form(as_alice)
     context = Assignment.objects.get(pk=form["assignment"]).context
     url = f"/context/{context.pk}/report/"
-    assert as_alice.post(url, {}, **HTMX).status_code == 422
+    assert context.fields["premise"] in as_alice.get(url).text  # one sees what one flags
+    unsaid = as_alice.post(url, {}, **HTMX)
+    assert unsaid.status_code == 422
+    assert context.fields["premise"] in unsaid.text
     response = as_alice.post(url, {"reason": "broken", "comment": "It ends mid-word"}, **HTMX)
     assert "Thank you" in response.text
     assert Report.objects.get().reason == "broken"
