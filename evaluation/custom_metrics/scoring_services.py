@@ -95,7 +95,7 @@ def _score(metric: CustomMetric, run: EvaluationRun, beat: Beat) -> None:
         outcome = {"failure": error.reason, "line": error.line}
         CustomOutcome.objects.get_or_create(metric=metric, run=run, defaults=outcome)
         return
-    number = mean_of(values, name=metric.key, seed=run.seed)
+    number = mean_of(values, name=metric.key)
     kept = {"seconds": seconds, "values": np.asarray(values, dtype="<f4").tobytes()}
     with transaction.atomic():
         _, is_new = CustomOutcome.objects.get_or_create(metric=metric, run=run, defaults=kept)

@@ -14,17 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.contract import LEAST_RESAMPLED, Answer, Number, SetRow
+from evaluation.scoring.mean_intervals import mean_interval, means_of, powers
 from evaluation.scoring.metrics import Metric, Unavailable, metric_of
-from evaluation.scoring.metrics.base import Mean, Sums, divide
-from validation.rules.rates import student, wilson
+from evaluation.scoring.metrics.base import Mean, Sums
+from validation.rules.rates import student
 
 MOST_VALUES = 50  # slices of a field
 MOST_KEPT = 50_000  # distinct statistics of all tallies together, some hundred bytes each
 LOOK_EVERY = 1000  # examples
 CELLS = 2**18  # of one array
 MOST_DRAWS = 20_000
-"""Of a metric over all examples: the ends of its interval then differ by less than 0.1 points
-between two seeds, from some 100 examples on."""
+"""Of a metric over all examples, which is no mean: another seed then moves the ends of its interval
+by less than 0.1 points, from some 700 examples on. Fewer examples are drawn more often."""
+WIDE = 14_000_000
+"""Draws times examples of which another seed moves an end by less than 0.1 points."""
+MOST_OF_FEW = 100_000
 MOST_OF_SLICE = 2_000
 LEAST_DRAWS = 200
 DRAWN = 2_000_000
@@ -53,7 +57,7 @@ class Tally:
     ) -> None:
         """Tallies of different names are drawn independently of one another.
 
-        draws: how many; None: as many as `draws_for` says, up to `most`.
+        draws: how many, 0 for none; None: as many as `draws_for` says, up to `most`.
         """
         self.counts: Counter[Hashable] = Counter()
         self.n = 0
@@ -69,8 +73,9 @@ class Tally:
     def settle(self) -> Sums:
         """Turns counts into sums. Sorted, so that the order of the examples does not matter."""
         ordered = iter(sorted(self.counts.items()))  # type: ignore[arg-type]
-        draws = self._draws or draws_for(len(self.counts), self._most)
-        self._draws = draws
+        if self._draws is None:
+            self._draws = draws_for(len(self.counts), self.counts.total(), self._most)
+        draws = self._draws
         sums = np.zeros((1 + draws, 0)) if self._sums is None else self._sums
         width = max(draws, sums.shape[1], 1)
         while some := list(islice(ordered, max(1, CELLS // width))):
@@ -86,9 +91,16 @@ class Tally:
         return sums
 
 
-def draws_for(distinct: int, most: int = MOST_DRAWS) -> int:
-    """Return how many resamples to draw of so many distinct statistics."""
+def draws_for(distinct: int, n: int, most: int = MOST_DRAWS) -> int:
+    """Return how many resamples to draw of n examples with so many distinct statistics.
+
+    Of too few examples for an interval the least.
+    """
+    if n < LEAST_RESAMPLED:
+        return LEAST_DRAWS
     affordable = DRAWN * most // (MOST_DRAWS * max(1, distinct))
+    if most == MOST_DRAWS:
+        most = min(MOST_OF_FEW, max(most, WIDE // n))
     return min(most, max(LEAST_DRAWS, affordable))
 
 
@@ -105,6 +117,7 @@ def score(
 ) -> list[Number]:
     """Each metric over all examples, then by slice, with percentile intervals of 95 %.
 
+    Those of means are exact (`evaluation.scoring.mean_intervals`), those of others are drawn.
     draws: see `Tally`.
 
     An answer that is None is missing, and wrong. n counts examples. Of each slice field the first
@@ -115,11 +128,7 @@ def score(
     usable, lacking = _usable(metrics, labels, sp_model, language)
 
     def tallies(part: str) -> list[Tally]:
-        most = MOST_OF_SLICE if part else MOST_DRAWS
-        return [
-            Tally(each.vectors, name=f"{each.name} {part}", seed=seed, draws=draws, most=most)
-            for each in usable
-        ]
+        return [_tally(each, part, seed, draws) for each in usable]
 
     board = {"": tallies("")}
     values: dict[str, set[str]] = {field: set() for field in slices}
@@ -140,6 +149,15 @@ def score(
         for metric, tally in zip(usable, of_part, strict=True)
     ]
     return found + lacking + [_left_out(metrics[0], *item) for item in left_out.items()]
+
+
+def _tally(metric: Metric, part: str, seed: int, draws: int | None) -> Tally:
+    """What counts a metric of a part of the examples; of a mean nothing is drawn."""
+    if isinstance(metric, Mean):
+        return Tally(powers_of, name=metric.name, seed=seed, draws=0)
+    most = MOST_OF_SLICE if part else MOST_DRAWS
+    name = f"{metric.name} {part}"
+    return Tally(metric.vectors, name=name, seed=seed, draws=draws, most=most)
 
 
 def _usable(
@@ -183,21 +201,26 @@ def number_of(metric: Metric, tally: Tally, part: str = "") -> Number:
     sums = tally.sums()
     if tally.n == 0:
         return Number(metric.name, None, None, None, 0, slice=part, note="There are no examples.")
+    if isinstance(metric, Mean):
+        (mean,) = means_of(sums[0])
+        return Number(metric.name, *mean_interval(mean), tally.n, slice=part)
     values = metric.value(sums)
     if np.isnan(values[0]):
         note = UNDEFINED
         return Number(metric.name, None, None, None, tally.n, slice=part, note=note)
-    value, low, high = bounded(values, tally.n, is_share=isinstance(metric, Mean))
+    value, low, high = bounded(values, tally.n)
     return Number(metric.name, value, low, high, tally.n, slice=part)
 
 
-def mean_of(values: Sequence[float], *, name: str, seed: int) -> Number:
+def powers_of(statistics: Sequence[float]) -> Sums:
+    """Vectors of the statistics of a mean."""
+    return powers(np.array(statistics, dtype=float))
+
+
+def mean_of(values: Sequence[float], *, name: str) -> Number:
     """The mean of a number (0-1) of each example, with its interval."""
-    tally = Tally(ones_and, name=name, seed=seed)
-    tally.counts.update(values)
-    sums = tally.sums()
-    found = bounded(divide(sums[:, 1], sums[:, 0]), len(values), is_share=True)
-    return Number(name, *found, len(values))
+    (mean,) = means_of(powers_of(values).sum(axis=0))
+    return Number(name, *mean_interval(mean), len(values))
 
 
 def ones_and(values: Sequence[float]) -> Sums:
@@ -215,18 +238,13 @@ def interval(values: NDArray[np.float64]) -> tuple[float, float, float]:
     return value, min(value, float(low)), max(value, float(high))
 
 
-def bounded(
-    values: NDArray[np.float64], n: int, *, is_share: bool
-) -> tuple[float, float | None, float | None]:
+def bounded(values: NDArray[np.float64], n: int) -> tuple[float, float | None, float | None]:
     """The value and its interval as in `interval`; None where n examples do not show one.
 
-    Resamples of few examples, or of such as are all alike, look surer than they are. A share has
-    Wilson's interval then; no mean of numbers from 0 to 1 varies more than right and wrong do.
+    Resamples of few examples, or of such as are all alike, look surer than they are.
     """
     value, low, high = interval(values)
-    if n >= LEAST_RESAMPLED and low < high:
-        return value, low, high
-    return (value, *wilson(value * n, n)) if is_share else (value, None, None)
+    return (value, low, high) if n >= LEAST_RESAMPLED and low < high else (value, None, None)
 
 
 def bounded_difference(

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +18,16 @@ from evaluation.scoring.bootstrap import (
     bounded_difference,
     settle_many,
 )
+from evaluation.scoring.mean_intervals import (
+    difference_interval,
+    mean_interval,
+    means_of,
+    powers,
+)
 from evaluation.scoring.metrics import Metric, Unavailable, metric_of
 from evaluation.scoring.metrics.base import Mean, Sums, divide, plain, text_of
 from evaluation.scoring.worst import WORST_KIND, WORST_KIND_DROP, least, worst
+from validation.rules.rates import wilson
 
 NO_VARIANTS = "No example has a perturbed variant."
 ALWAYS_THE_SAME = "Always the same answer: consistency says nothing."
@@ -73,6 +81,8 @@ def delta_numbers(
         return [Number(metric, None, None, None, 0, note=str(error))]
 
     def tally(kind: str) -> Tally:
+        if isinstance(how, Mean):
+            return Tally(_mean_vectors, name=kind, seed=seed, draws=0)
         return Tally(lambda some: _vectors(how, some), name=kind, seed=seed, draws=draws)
 
     tallies = {"": tally("")}
@@ -139,35 +149,62 @@ def _vectors(how: Metric, clusters: Sequence[_Cluster]) -> Sums:
     wide[:, : before.shape[1], 0] = before  # the later call may have more columns
     shares = np.add.reduceat(after, np.cumsum([0, *sizes[:-1]]))
     wide[:, :, 1] = shares / np.array(sizes)[:, None]
-    rest = [
-        (
-            1.0,
-            sum(variant.same for variant in cluster.variants) / len(cluster.variants),
-            min(cluster.right, *(variant.right for variant in cluster.variants)),
-        )
-        for cluster in clusters
-    ]
-    return np.hstack([np.array(rest), wide.reshape(len(clusters), -1)])
+    return np.hstack([_shares(clusters), wide.reshape(len(clusters), -1)])
+
+
+def _shares(clusters: Sequence[_Cluster]) -> Sums:
+    """Of each cluster 1, the part of its variants with the same answer, and the worst of all."""
+    return np.array(
+        [
+            (
+                1.0,
+                sum(variant.same for variant in cluster.variants) / len(cluster.variants),
+                min(cluster.right, *(variant.right for variant in cluster.variants)),
+            )
+            for cluster in clusters
+        ]
+    )
+
+
+def _mean_vectors(clusters: Sequence[_Cluster]) -> Sums:
+    """Powers of what a mean is before and after, of the drop, and of the shares."""
+    before = np.array([cluster.before for cluster in clusters], dtype=float)
+    after = np.array(
+        [fmean(variant.statistic for variant in cluster.variants) for cluster in clusters]
+    )
+    shares = _shares(clusters)[:, 1:]
+    return powers(np.column_stack([before, after, before - after, shares]))
+
+
+def _names(how: Metric) -> tuple[str, ...]:
+    return (f"{how.name}_before", f"{how.name}_after", "drop", "consistency", "worst_case")
+
+
+def _mean_numbers(how: Metric, tally: Tally, kind: str) -> Iterator[Number]:
+    """As `_numbers`, of a metric that is a mean: without draws."""
+    for name, mean in zip(_names(how), means_of(tally.sums()[0]), strict=True):
+        found = difference_interval(mean) if name == "drop" else mean_interval(mean)
+        yield Number(name, *found, tally.n, kind=kind)
 
 
 def _numbers(how: Metric, tally: Tally, kind: str) -> Iterator[Number]:
-    sums = tally.sums()
-    names = (f"{how.name}_before", f"{how.name}_after", "drop", "consistency", "worst_case")
+    sums, names = tally.sums(), _names(how)
     if tally.n == 0:
         for name in names:
             yield Number(name, None, None, None, 0, note=NO_VARIANTS)
         return
+    if isinstance(how, Mean):
+        yield from _mean_numbers(how, tally, kind)
+        return
     of_metric = sums[:, 3:].reshape(len(sums), -1, 2)
     before, after = how.value(of_metric[..., 0]), how.value(of_metric[..., 1])
-    means = [divide(column, sums[:, 0]) for column in sums[:, 1:3].T]
-    for name, values in zip(names, (before, after, before - after, *means), strict=True):
+    shares = [divide(column, sums[:, 0]) for column in sums[:, 1:3].T]
+    for name, values in zip(names, (before, after, before - after, *shares), strict=True):
         if np.isnan(values[0]):
             note = UNDEFINED
             yield Number(name, None, None, None, tally.n, kind=kind, note=note)
             continue
-        if name == "drop":
-            value, low, high = bounded_difference(values, tally.n)
-        else:
-            is_share = name in names[3:] or isinstance(how, Mean)
-            value, low, high = bounded(values, tally.n, is_share=is_share)
+        value, low, high = (bounded_difference if name == "drop" else bounded)(values, tally.n)
+        if low is None and name in names[3:]:
+            low, high = wilson(value * tally.n, tally.n)
         yield Number(name, value, low, high, tally.n, kind=kind)

@@ -11,7 +11,6 @@ from django.db.models import Q, QuerySet
 
 from evaluation.contract import Number, Outcome
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Score, Team
-from evaluation.scoring.groups import groups_of, parts_of, share_of
 from evaluation.scoring.worst import GROUP_GAP, WORST_GROUP, WORST_KIND, WORST_KIND_DROP, worst
 from evaluation.sets.sealing import Shown, interval, rounded
 from evaluation.sets.submitters import lock_submitter
@@ -90,6 +89,8 @@ def with_own_size(scores: Iterable[Score], parts: Iterable[Score]) -> Iterator[S
 
 def _worst_part(score: Score, parts: Iterable[Score]) -> Number | None:
     """The kind, or the group, of which the score is; None where it is not known."""
+    from evaluation.scoring.groups import groups_of, parts_of, share_of  # loads numpy
+
     config = score.run.version.evaluation_set.task.config
     numbers = [Number(one.metric, one.value, one.low, one.high, one.n, one.slice, one.kind)
                for one in parts]  # fmt: skip

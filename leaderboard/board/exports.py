@@ -142,6 +142,7 @@ def as_latex(table: Table, address: str = "") -> str:
         rf"% {latex(table['task']['code'])} on {table['date']}: {latex(sets)}",
         *([f"% {latex(address)}"] if address else []),
         *([f"% {latex(words)}"] if words else []),
+        *([f"% {latex(sure)}"] if (sure := _method_of(table)) else []),
         r"\begin{tabular}{ll" + "r" * (1 + len(names)) + "}",
         r"\toprule",
         " & ".join(map(latex, heads)) + r" \\",
@@ -163,6 +164,16 @@ def as_latex(table: Table, address: str = "") -> str:
         r"\end{tabular}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _method_of(table: Table) -> str:
+    """How the intervals were made; empty of earlier tables, which do not say."""
+    if not (made := table.get("intervals")):
+        return ""
+    return (
+        f"Intervals of {made['level']:.0%}: {made['metrics']}; "
+        f"of the Dynascore {made['dynascore']}."
+    )
 
 
 def _counting(table: Table) -> list[Mapping[str, Any]]:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from evaluation.contract import Answer, Number, SetRow
 from evaluation.scoring import bootstrap as scoring
 from evaluation.scoring.bootstrap import MOST_VALUES, UNDEFINED, score
-from validation.rules.rates import wilson
+from evaluation.scoring.mean_intervals import difference_interval, means_of, powers
+from validation.rules.rates import student, wilson
 
 LABELS = ("yes", "no")
 
@@ -145,8 +146,13 @@ def test_order_never_matters(seed, count, chance):
     assert scores(rows, *metrics, slices=("tag",), draws=20) == before
 
 
-def test_the_seed_decides_the_intervals_and_nothing_else():
-    one, same, other = (scores(mixed(200, 1), seed=seed)["accuracy", ""] for seed in (1, 1, 2))
+def test_the_seed_decides_the_intervals_of_what_is_no_mean_and_nothing_else():
+    rows = [
+        (replace(row, gold=(LABELS[n % 2],)), said) for n, (row, said) in enumerate(mixed(200, 1))
+    ]
+    found = [scores(rows, "accuracy", "macro_f1", seed=seed) for seed in (1, 1, 2)]
+    assert found[0]["accuracy", ""] == found[2]["accuracy", ""]
+    one, same, other = (some["macro_f1", ""] for some in found)
     assert one == same
     assert one.value == other.value
     assert (one.low, one.high) != (other.low, other.high)
@@ -163,12 +169,12 @@ def test_further_metrics_and_slices_change_no_interval():
 def test_many_distinct_statistics_become_sums(monkeypatch):
     """The values stay; the intervals come from other draws of the same kind."""
     metrics = ("squad_f1", "dataperf_f1", "chrf")
-    whole = scores(mixed(600, 3), *metrics, slices=("tag",))
+    whole = scores(mixed(600, 3), *metrics, slices=("tag",), draws=1000)
     monkeypatch.setattr(scoring, "MOST_KEPT", 60)
     monkeypatch.setattr(scoring, "LOOK_EVERY", 10)
     monkeypatch.setattr(scoring, "CELLS", 400)
-    pieces = scores(mixed(600, 3), *metrics, slices=("tag",))
-    assert pieces == scores(mixed(600, 3), *metrics, slices=("tag",))
+    pieces = scores(mixed(600, 3), *metrics, slices=("tag",), draws=1000)
+    assert pieces == scores(mixed(600, 3), *metrics, slices=("tag",), draws=1000)
     assert pieces.keys() == whole.keys()
     for key, one in pieces.items():
         assert one.n == whole[key].n
@@ -178,35 +184,64 @@ def test_many_distinct_statistics_become_sums(monkeypatch):
 
 
 def test_the_mean_of_numbers_has_an_interval() -> None:
-    found = scoring.mean_of([0.0, 1.0] * 50, name="own", seed=1)
+    found = scoring.mean_of([0.0, 1.0] * 50, name="own")
     assert (found.metric, found.value, found.n) == ("own", 0.5, 100)
     assert 0.35 < found.low < 0.5 < found.high < 0.65
 
 
-def test_the_ends_are_steady_whatever_the_seed():
-    """Of 223 examples, as of many with a share each: less than 0.1 points between two seeds."""
-    chance = random.Random(6)
-    rows = [pair(n, "yes" if chance.random() < 0.8 else "no") for n in range(223)]
-    found = [scores(rows, seed=seed)["accuracy", ""] for seed in range(4)]
-    shares = [chance.betavariate(2, 1) for _ in range(1000)]
-    found += [scoring.mean_of(shares, name="own", seed=seed) for seed in range(4)]
-    for some in (found[:4], found[4:]):
-        lows, highs = [one.low for one in some], [one.high for one in some]
-        assert np.std(lows) < 0.001 > np.std(highs)
+@pytest.mark.parametrize(("size", "seeds"), [(150, 4), (223, 4), (800, 4)])
+def test_the_ends_move_by_less_than_a_tenth_of_a_point_between_seeds(size, seeds):
+    chance = random.Random(size)
+    labels = ("yes", "no", "maybe")
+    said = [labels[(n + (chance.random() < 0.2)) % 3] for n in range(size)]
+    rows = [pair(n, one, gold=labels[n % 3]) for n, one in enumerate(said)]
+    found = [
+        scores(rows, "accuracy", "macro_f1", seed=seed, labels=labels) for seed in range(seeds)
+    ]
+    for metric in ("accuracy", "macro_f1"):
+        ends = np.array([(one.low, one.high) for some in found for one in [some[metric, ""]]])
+        assert np.ptp(ends, axis=0).max() < (0.001 if metric == "macro_f1" else 1e-12)
+
+
+@settings(max_examples=20)
+@given(st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=20, max_size=100))
+def test_the_interval_of_a_mean_is_that_of_many_draws(values):
+    found = scoring.mean_of(values, name="own")
+    if len({*values}) == 1:
+        assert (found.low, found.high) == wilson(sum(values), len(values))
+        return
+    drawn = np.random.default_rng(1).poisson(1, (5_000, len(values)))
+    with np.errstate(invalid="ignore"):
+        means = drawn @ np.array(values) / drawn.sum(axis=1)
+    low, high = np.nanquantile(means, (0.025, 0.975))
+    spread = np.nanstd(means)
+    assert found.low <= found.value <= found.high
+    assert found.low == pytest.approx(low, abs=0.35 * spread)
+    assert found.high == pytest.approx(high, abs=0.35 * spread)
+
+
+def test_a_difference_of_few_examples_has_no_interval():
+    few, many = (means_of(powers(np.array([0.5, -0.5, 1.0] * n)).sum(axis=0))[0] for n in (3, 30))
+    assert difference_interval(few) == (pytest.approx(1 / 3), None, None)
+    value, low, high = difference_interval(many)
+    half = student(89) * np.std([0.5, -0.5, 1.0]) / 90**0.5
+    assert (value - low, high - value) == (pytest.approx(half), pytest.approx(half))
 
 
 @pytest.mark.parametrize(
-    ("distinct", "most", "draws"),
+    ("distinct", "n", "most", "draws"),
     [
-        (0, scoring.MOST_DRAWS, scoring.MOST_DRAWS),
-        (2, scoring.MOST_DRAWS, scoring.MOST_DRAWS),
-        (100, scoring.MOST_DRAWS, 20_000),
-        (1_000, scoring.MOST_DRAWS, 2_000),
-        (10_000, scoring.MOST_DRAWS, 200),
-        (10**6, scoring.MOST_DRAWS, 200),
-        (2, scoring.MOST_OF_SLICE, 2_000),
-        (500, scoring.MOST_OF_SLICE, 400),
+        (0, 0, scoring.MOST_DRAWS, 200),
+        (2, 14, scoring.MOST_DRAWS, 200),
+        (2, 15, scoring.MOST_DRAWS, 100_000),
+        (9, 200, scoring.MOST_DRAWS, 70_000),
+        (100, 1_000, scoring.MOST_DRAWS, 20_000),
+        (1_000, 1_000, scoring.MOST_DRAWS, 2_000),
+        (10_000, 10_000, scoring.MOST_DRAWS, 200),
+        (10**6, 10**6, scoring.MOST_DRAWS, 200),
+        (2, 100, scoring.MOST_OF_SLICE, 2_000),
+        (500, 500, scoring.MOST_OF_SLICE, 400),
     ],
 )
-def test_more_distinct_examples_are_drawn_less_often(distinct, most, draws):
-    assert scoring.draws_for(distinct, most) == draws
+def test_more_distinct_examples_are_drawn_less_often(distinct, n, most, draws):
+    assert scoring.draws_for(distinct, n, most) == draws
