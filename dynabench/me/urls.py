@@ -8,6 +8,7 @@ app_name = "me"
 urlpatterns = [
     path("", views.work, name="work"),
     path("assignments/", views.duties, name="duties"),
+    path("tasks/", views.run_tasks, name="tasks"),
     path("goal/", views.goal, name="goal"),
     path("examples/<uuid:uuid>/mend/", views.mend, name="mend"),
     path("data/", data.data, name="data"),

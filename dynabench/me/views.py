@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
+from django.db.models import Prefetch
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -35,8 +36,8 @@ from dynabench.me.work import (
 from leaderboard.people.activity import weeks_of
 from leaderboard.people.services import set_weekly_goal
 from leaderboard.people.standings import may_play
-from tasks.models import Task
-from tasks.permissions import is_offered_new_tasks
+from tasks.models import Round, Task, TaskMember
+from tasks.permissions import READERS, is_offered_new_tasks
 from validation.discussion.services import unseen_mentions
 from validation.judging.duties import duties_of
 from validation.rewards.scores import agreement_by_task, tasks_of
@@ -57,6 +58,8 @@ def _page(request: HttpRequest, me: Annotator, form: GoalForm | None = None) -> 
     tasks, agreement, weeks = tasks_of(me), agreement_by_task(me), weeks_of(me)
     judged = judged_of(tasks, agreement)
     game = game_of(me, tasks, weeks, agreement) if may_play(me) else None
+    # Work in sensitive tasks counts for no week and no badge; who does no other has none next.
+    is_sensitive_only = bool(tasks) and all(task.is_sensitive for task in tasks)
     values = {
         **_mine(request, me, tasks),
         "today": today_of(me, {one.task.pk: one.points for one in judged}),
@@ -66,6 +69,7 @@ def _page(request: HttpRequest, me: Annotator, form: GoalForm | None = None) -> 
         "trend": trend(weeks),
         "mentions": unseen_mentions().filter(person=me),
         "game": game,
+        "has_week": game and (game.goal is not None or not is_sensitive_only),
         "ranked_tasks": [task for task in tasks if game and not task.is_sensitive],
         "goal_form": form or GoalForm(initial={"amount": game.goal} if game else None),
     }
@@ -92,6 +96,19 @@ def _mine(request: HttpRequest, me: Annotator, tasks: Sequence[Task]) -> dict[st
         "count": next(chip.count for chip in chips if chip.is_shown),
         "is_filtered": any(asked.values()) or before,
     }
+
+
+@require_GET
+def run_tasks(request: HttpRequest) -> HttpResponse:
+    """The tasks in which the person has a role that runs them, with what is open in each."""
+    roles = TaskMember.objects.colleagues().standing().filter(user=person(request))
+    rows = roles.filter(role__in=READERS).select_related("task").order_by("task__name")
+    rounds = Prefetch("task__rounds", Round.objects.order_by("-number"))
+    values = {
+        "rows": rows.prefetch_related(rounds),
+        "offers_new": is_offered_new_tasks(request.user),
+    }
+    return render(request, "me/run_tasks.html", values)
 
 
 @require_GET

@@ -15,6 +15,7 @@ from annotation.writing.page import result
 from dynabench.accounts.services import annotator_of
 from leaderboard.models import WeeklyGoal
 from leaderboard.people.goals import WEEK, monday
+from tasks.models import TaskMember
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory
 from tests.support.judging import answered, decide_many, judge, write, write_many
 from tests.web.conftest import HTMX
@@ -364,3 +365,24 @@ def test_only_what_is_or_will_be_in_the_queue_waits_for_judges(as_alice, alice, 
         )
         assert bool(panel["kept_words"]) == (one != made[0])
         assert one == made[0] or said in panel["kept_words"]
+
+
+def test_tasks_that_one_runs_are_a_click_away(as_alice, alice, bob, nli, client):
+    assert 'href="/me/tasks/"' in as_alice.get("/").text
+    assert not as_alice.get("/me/tasks/").context["rows"]
+    member = TaskMember.objects.create(task=nli.task, user=alice, role="annotator")
+    assert not as_alice.get("/me/tasks/").context["rows"]  # who only writes runs nothing
+    TaskMember.objects.filter(pk=member.pk).update(role="reviewer")
+    page = as_alice.get("/me/tasks/")
+    assert [row.task for row in page.context["rows"]] == [nli.task]
+    assert 'href="/own/nli/"' in page.text
+
+
+def test_who_works_in_sensitive_tasks_alone_has_no_week_and_no_badge(as_alice, alice, nli):
+    write(nli, alice)
+    assert as_alice.get(URL).context["has_week"]
+    task = nli.task
+    warning = "content_warning: {text: Rude}"
+    task.config_text = task.config_text.replace("content_warning: null", warning)
+    task.save()
+    assert not as_alice.get(URL).context["has_week"]
