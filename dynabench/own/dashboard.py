@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -19,11 +20,12 @@ from dynabench.own.setup.launch import launch_list
 from tasks.budgets import Used, spent
 from tasks.making.services import begun_tasks
 from tasks.models import Round, Task
-from tasks.permissions import can_oversee, can_own, is_blind_owner
+from tasks.permissions import can_manage, can_oversee, can_own, is_blind_owner
 from tasks.selectors import PLANNED
 from tasks.targets.spending_services import used_in, used_outside
 from validation.decisions.review_queue import without_consensus
 from validation.judging.short_of_judges import short_of_judges
+from validation.statistics.answers import right_answers
 from validation.statistics.cache import Numbers, all_numbers, numbers_with
 
 RATES = {
@@ -38,6 +40,9 @@ RATES = {
 def dashboard(request: HttpRequest, code: str) -> HttpResponse:
     """The numbers of one round; for htmx the tiles alone, which are asked for again and again."""
     task = owned_task(request, code, can_oversee)
+    if task.config.kind == "arena":
+        page = "own:arena" if can_manage(request.user, task) else "leaderboard:arena"
+        return redirect(page, code)
     rounds = list(task.rounds.order_by("-number"))
     values: dict[str, Any] = {"task": task, "rounds": rounds}
     round = _chosen(rounds, request.GET.get("round", ""))
@@ -84,6 +89,7 @@ def _values(round: Round) -> dict[str, Any]:
         for title, *rest in now.slices
     ]
     return {
+        "found": right_answers([round]) if round.task.config.judges_rows else None,
         "round": round,
         "kept": kept,
         "now": now,

@@ -3,6 +3,7 @@
 import hashlib
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from django.conf import settings
@@ -140,3 +141,26 @@ def _counted(task: Task, live: Sequence[int]) -> Sequence[Drawn]:
         Drawn(int(ids[left]), int(ids[right]), float(chance))
         for (left, right), chance in zip(pairs, chances, strict=True)
     ]
+
+
+@dataclass(frozen=True)
+class ArenaCounts:
+    """What an arena amounts to, for its owners."""
+
+    models: int
+    conversations: int
+    votes: int
+    voters: int
+    waiting: int
+
+
+def arena_counts(task: Task) -> ArenaCounts:
+    """Count models that battles draw, conversations, votes and voters. Two queries."""
+    voted = ~Q(winner="") & Q(gold=None)
+    found = Battle.objects.filter(task=task).aggregate(
+        conversations=Count("pk"),
+        votes=Count("pk", filter=voted),
+        voters=Count("voter", filter=voted, distinct=True),
+        waiting=Count("pk", filter=Q(release=Battle.Release.WAITING)),
+    )
+    return ArenaCounts(models=task.contestants.filter(is_live=True).count(), **found)

@@ -368,6 +368,11 @@ class TaskConfig:
         return tuple(c.name for c in (*self.context, *from_input) if c.name not in hidden)
 
     @property
+    def judges_rows(self) -> bool:
+        """Whether authors write nothing that judges read: what is judged are rows of a file."""
+        return self.kind == "examples" and not self.judged_fields
+
+    @property
     def judged_fields(self) -> tuple[str, ...]:
         """What judges see of the input before they vote.
 

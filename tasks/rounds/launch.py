@@ -26,14 +26,17 @@ class Gap(NamedTuple):
 def gaps(config: TaskConfig, prepared: Prepared) -> list[Gap]:
     """What is missing, what is needed first.
 
-    An author judges nothing of their own, so votes need one more person than there are votes.
+    An author judges nothing of their own, so votes need one more person than there are votes. Rows
+    to be judged have no author here, and no target answers them.
     """
     has_shown = bool(config.examples.good)
-    people = config.validation.votes.needed + 1
+    people = config.validation.votes.needed + (not config.judges_rows)
+    has_texts = bool(prepared.contexts)
     found = {
-        Gap("contexts", True): bool(config.context) and not prepared.contexts,
+        Gap("rows", True): config.judges_rows and not has_texts,
+        Gap("contexts", True): bool(config.context) and not (config.judges_rows or has_texts),
         Gap("one_target", True): config.talk is not None and prepared.targets != 1,
-        Gap("target", False): config.talk is None and not prepared.targets,
+        Gap("target", False): not (config.talk or config.judges_rows or prepared.targets),
         Gap("instructions", False): not config.instructions.strip(),
         Gap("examples", False): not has_shown,
         Gap("judges", False): prepared.judges is not None and prepared.judges < people,

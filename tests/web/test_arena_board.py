@@ -172,7 +172,7 @@ def test_an_arena_has_no_such_pages(client, duel, path):
 
 
 @pytest.mark.parametrize(
-    "path", ["", "data/", "../../own/duel/", "../../own/duel/config/", "../../own/duel/log/"]
+    "path", ["", "data/", "../../own/duel/arena/", "../../own/duel/config/", "../../own/duel/log/"]
 )
 def test_an_arena_has_these_pages(client, duel, path):
     client.force_login(UserFactory(is_superuser=True))

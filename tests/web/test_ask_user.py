@@ -15,7 +15,7 @@ from validation.decisions.consensus_rows import policy_of
 from validation.decisions.replay import replay
 from validation.judging.wording import OF_MODEL
 from validation.models import Consensus
-from validation.statistics.counts import _target_right
+from validation.statistics.counts import target_right
 
 TASK = """
 version: 1
@@ -193,8 +193,8 @@ def test_where_no_model_was_asked_the_example_is_judged(ask, alice):
 
 def test_correct_says_that_the_target_is_right_whatever_its_author_says():
     choices = [("", "correct"), ("", "incorrect"), ("", "flagged")]
-    assert _target_right(choices, "fooled", None, True) == [True, False, None]
-    assert _target_right(choices, "fooled", None, False) == [False, None, None]
+    assert target_right(choices, "fooled", None, True) == [True, False, None]
+    assert target_right(choices, "fooled", None, False) == [False, None, None]
 
 
 @pytest.mark.parametrize(

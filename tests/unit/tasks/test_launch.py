@@ -12,6 +12,7 @@ from tasks.rounds.launch import Gap, Prepared, gaps
 READY = Prepared(contexts=1, targets=1, judges=None)
 NLI = templates()["nli"].config  # at least 3 of 5 votes
 TALK = templates()["secret"].config
+JUDGING = replace(templates()["judging"].config, examples=NLI.examples)
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,8 @@ TALK = templates()["secret"].config
         (NLI, replace(READY, targets=0), [Gap("target", False)]),
         (NLI, replace(READY, targets=3), []),
         (TALK, READY, []),
+        (JUDGING, replace(READY, targets=0), []),
+        (JUDGING, Prepared(contexts=0, targets=0, judges=2), [Gap("rows", True)]),
         (TALK, replace(READY, targets=0), [Gap("one_target", True)]),
         (TALK, replace(READY, targets=2), [Gap("one_target", True)]),
         (NLI, replace(READY, judges=3), [Gap("judges", False)]),

@@ -1,0 +1,101 @@
+"""How often each model's answer is right, by what people decided: by model and by slice."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from django.db.models import Case, CharField, Count, F, Value, When
+from django.db.models.fields.json import KeyTextTransform
+
+from annotation.models import Example
+from dynabench.lib.words import gettext_noop
+from tasks.models import Round
+from validation.models import Consensus
+from validation.rules.claims import BY_RULE, is_about_model, label_field
+from validation.rules.rates import Rate, Undefined, share_by_author
+from validation.statistics.counts import tag_of, target_right
+
+NONE_DECIDED = gettext_noop("people decided about none of its answers")
+Shares = Mapping[str, Rate | Undefined]
+
+
+class Answers(NamedTuple):
+    """Decided answers that are alike: by one model, to texts of one tag, by one author."""
+
+    model: str
+    tag: str
+    author: Hashable | None
+    right: bool | None
+    times: int
+
+
+@dataclass(frozen=True)
+class RightAnswers:
+    """Shares of right answers among decided ones, by model; of each tag, by model."""
+
+    by_model: Shares
+    by_slice: Mapping[str, Shares]
+
+
+def right_answers(rounds: Sequence[Round]) -> RightAnswers:
+    """The shares of rounds of one task; programs' examples are left out. One query.
+
+    An answer is right if people decided so or, where they choose labels, if it is the decided one.
+    What they flagged or could not tell is left out.
+    """
+    by_model: dict[str, Counter[tuple[Hashable | None, bool]]] = defaultdict(Counter)
+    by_slice: dict[str, dict[str, Counter[tuple[Hashable | None, bool]]]] = defaultdict(
+        lambda: defaultdict(Counter)
+    )
+    answers = list(_answers(rounds)) if rounds else []
+    names = _plain_names({one.model for one in answers}, rounds)
+    for one in answers:
+        if one.right is not None:
+            model = names[one.model]
+            by_model[model][one.author, one.right] += one.times
+            if one.tag:
+                by_slice[one.tag][model][one.author, one.right] += one.times
+    return RightAnswers(
+        _shares(by_model), {tag: _shares(models) for tag, models in sorted(by_slice.items())}
+    )
+
+
+def _plain_names(models: Collection[str], rounds: Sequence[Round]) -> Mapping[str, str]:
+    """The names as they stood in the file: imported ones begin with the task's code here."""
+    plain = {one: one.removeprefix(f"{rounds[0].task.code}_") for one in models}
+    is_clear = len(set(plain.values())) == len(plain)
+    return plain if is_clear else {one: one for one in models}
+
+
+def _shares(counts: Mapping[str, Counter[tuple[Hashable | None, bool]]]) -> Shares:
+    return {
+        model: share_by_author(some.items(), NONE_DECIDED) for model, some in sorted(counts.items())
+    }
+
+
+def _answers(rounds: Sequence[Round]) -> Iterator[Answers]:
+    config = rounds[0].task.config
+    field = label_field(config)
+    asks_answer = is_about_model(config, Example.Outcome.UNDECIDED)
+    about_model = asks_answer and config.verdict.type not in BY_RULE
+    fooled = Case(
+        When(target_outputs__fooled=True, then=Value(Example.Outcome.FOOLED)),
+        When(target_outputs__fooled=False, then=Value(Example.Outcome.NOT_FOOLED)),
+        default=F("outcome"),
+        output_field=CharField(),
+    )
+    said = KeyTextTransform(field, "target_outputs__output") if field else Value(None, CharField())
+    decided = Example.objects.filter(
+        round__in=rounds,
+        retracted_at=None,
+        by_program=False,
+        target_outputs__isnull=False,
+        consensus__state=Consensus.State.DECIDED,
+    )
+    names = ("target_outputs__target__name", "part", "annotator_id", "result", "said")
+    rows = decided.order_by().annotate(part=tag_of(), result=fooled, said=said)
+    kinds = rows.values_list(*names, "consensus__label", "consensus__verdict")
+    for model, tag, author, result, answer, label, verdict, times in kinds.annotate(Count("pk")):
+        right = target_right([(label, verdict)], result, answer, about_model)[0]
+        yield Answers(model, tag, author, right, times)
