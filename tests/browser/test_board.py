@@ -58,6 +58,14 @@ def test_a_slider_by_keyboard(page, task):
     address = page.url
     visit(page, URL)
     expect(models(page)).to_have_text(BY_SCORE)
+    page.emulate_media(media="print")  # on a sheet, where nothing scrolls
+    page.set_viewport_size({"width": 700, "height": 1000})
+    for table in page.locator(".scroll").all():
+        assert table.evaluate("box => box.scrollWidth <= box.clientWidth")
+        expect(table).to_have_css("overflow-x", "visible")
+    expect(page.locator(".ranking")).to_have_css("display", "block")
+    page.emulate_media(media="screen")
+    page.set_viewport_size({"width": 1280, "height": 800})
     visit(page, address)
     expect(models(page)).to_have_text(BY_COST)
 

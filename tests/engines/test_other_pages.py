@@ -106,6 +106,10 @@ def test_previews_are_no_steps_of_the_history(page, alice, settings):
         page.click("#preview-write")
         page.until(PREVIEWED, "#goal", f"{word} a ferry")
     assert page.run("return history.length") == length
+    frame = (
+        "getComputedStyle(document.querySelector('iframe').contentDocument.querySelector('.ask'))"
+    )
+    assert page.run(f"return {frame}.position") == "static"  # it would cover the passage
     page.reload()  # nothing is asked, as nothing would be sent again
     page.until_seen("#step-form")
     page.back()
