@@ -198,6 +198,11 @@ MFA_PASSKEY_LOGIN_ENABLED = True
 # Browsers allow passkeys on http only for localhost; so does this setting.
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not HTTPS
 MFA_ADAPTER = "dynabench.accounts.adapter.MfaAdapter"
+MFA_FORMS = {
+    "authenticate": "dynabench.accounts.forms.CodeForm",
+    "reauthenticate": "dynabench.accounts.forms.CodeAgainForm",
+    "activate_totp": "dynabench.accounts.forms.ActivateCodeForm",
+}
 USERSESSIONS_TRACK_ACTIVITY = False
 
 # Sign-in by an organisation's OpenID Connect provider, which makes accounts as people come.

@@ -5,6 +5,8 @@ from typing import Any
 from allauth.account import forms as allauth_forms
 from allauth.account.models import EmailAddress
 from allauth.core import context
+from allauth.mfa.base import forms as mfa_forms
+from allauth.mfa.totp.forms import ActivateTOTPForm
 from django import forms
 from django.conf import settings
 from django.utils.text import format_lazy
@@ -34,6 +36,34 @@ class ReauthenticateForm(_PasswordForm, allauth_forms.ReauthenticateForm):  # ty
 
 class ChangePasswordForm(_PasswordForm, allauth_forms.ChangePasswordForm):  # type: ignore[misc]
     """Asks for the old and a new password."""
+
+
+class _OfDigits(forms.Form):
+    """Asks for a code, for which a phone shows its digits."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["code"].widget.attrs["inputmode"] = "numeric"
+
+
+class _OfDigitsAlone(_OfDigits):
+    """Has the focus, as the page asks for nothing else."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["code"].widget.attrs["autofocus"] = True
+
+
+class CodeForm(_OfDigitsAlone, mfa_forms.AuthenticateForm):  # type: ignore[misc]
+    """Asks for the code after the password."""
+
+
+class CodeAgainForm(_OfDigitsAlone, mfa_forms.ReauthenticateForm):  # type: ignore[misc]
+    """Asks for a code before a change of how one signs in."""
+
+
+class ActivateCodeForm(_OfDigits, ActivateTOTPForm):  # type: ignore[misc]
+    """Asks for the first code of an app, below what the app has to read."""
 
 
 class ResetPasswordForm(allauth_forms.ResetPasswordForm):  # type: ignore[misc]

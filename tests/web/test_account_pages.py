@@ -65,6 +65,16 @@ def test_two_factors_lead_to_each_step(as_alice, alice):
         assert f'href="/accounts/2fa/{step}"' in page
 
 
+def test_a_code_is_typed_on_digits_and_at_once(client, alice):
+    Authenticator.objects.create(user=alice, type="totp", data={"secret": "x"})
+    client.post("/accounts/login/", {"login": alice.email, "password": PASSWORD})
+    field = re.search(
+        r'<input[^>]*name="code"[^>]*>', client.get("/accounts/2fa/authenticate/").text
+    )
+    assert 'inputmode="numeric"' in field[0]
+    assert "autofocus" in field[0]
+
+
 def test_other_sessions_can_be_ended(client, alice):
     asked = {"login": alice.email, "password": PASSWORD}
     client.post("/accounts/login/", asked)
