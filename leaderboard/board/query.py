@@ -99,13 +99,17 @@ def shown(weight: float) -> str:
 
 @dataclass(frozen=True)
 class Slider:
-    """A weight in the form. share: what part of all it is, in words."""
+    """A weight in the form, what all weights come to, and how many percent of that it is.
+
+    total, percent: empty where the weights cannot be used.
+    """
 
     field: str
     name: str
     text: str
-    share: str
     step: str
+    total: str = ""
+    percent: str = ""
 
 
 def sliders(prefix: str, weights: Mapping[str, float]) -> list[Slider]:
@@ -117,8 +121,9 @@ def sliders(prefix: str, weights: Mapping[str, float]) -> list[Slider]:
             prefix + name,
             name,
             shown(weight),
-            f"{shown(weight)} of {shown(total)}, {100 * weight / total:.0f}%",
             step,
+            shown(total),
+            f"{100 * weight / total:.0f}",
         )
         for name, weight in weights.items()
     ]
@@ -127,4 +132,4 @@ def sliders(prefix: str, weights: Mapping[str, float]) -> list[Slider]:
 def typed(query: Query, prefix: str, start: Mapping[str, float]) -> list[Slider]:
     """The sliders as they were sent, where the weights cannot be used."""
     texts = {name: query.get(prefix + name, [shown(weight)]) for name, weight in start.items()}
-    return [Slider(prefix + name, name, settled(text), "", "0.1") for name, text in texts.items()]
+    return [Slider(prefix + name, name, settled(text), "0.1") for name, text in texts.items()]

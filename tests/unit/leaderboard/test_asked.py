@@ -53,7 +53,10 @@ def test_slider_or_box_whichever_was_moved():
 
 def test_shares_in_words():
     found = sliders(METRIC, {"accuracy": 4.0, "throughput": 5.0})
-    assert [each.share for each in found] == ["4 of 9, 44%", "5 of 9, 56%"]
+    assert [(each.text, each.total, each.percent) for each in found] == [
+        ("4", "9", "44"),
+        ("5", "9", "56"),
+    ]
     assert {each.step for each in found} == {"1"}
     assert sliders(METRIC, START.metrics)[1].text == "0.3"
     assert {each.step for each in sliders(METRIC, START.metrics)} == {"0.1"}
