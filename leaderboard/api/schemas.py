@@ -245,14 +245,6 @@ class Anchors(Shape):
     scales = serializers.DictField(child=Scale())
 
 
-class Intervals(Shape):
-    """How the intervals were made."""
-
-    level = serializers.FloatField()
-    metrics = serializers.CharField()
-    dynascore = serializers.CharField(help_text="Of the metrics' intervals and correlations.")
-
-
 class Kept(Shape):
     """A board as snapshots keep it: all that it rests on."""
 
@@ -266,8 +258,7 @@ class Kept(Shape):
     rates = serializers.DictField(child=serializers.FloatField(allow_null=True))
     anchors = Anchors(required=False, allow_null=True, help_text="Of mode anchored.")
     pool = serializers.ListField(child=serializers.CharField())
-    resamples = serializers.IntegerField(help_text="Of each run, to compare models.")
-    intervals = Intervals(required=False)
+    resamples = serializers.IntegerField()
     runner = serializers.CharField(allow_blank=True)
     sets = BoardSet(many=True)
     notices = serializers.ListField(child=serializers.CharField())

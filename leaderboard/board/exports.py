@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dynabench.lib.tables import csv_text
+from dynabench.lib.words import gettext_noop
 from leaderboard.scoring.formula import formula
 from tasks.config.schema import CUSTOM_PREFIX
 
@@ -23,6 +24,11 @@ UNITS = {
     "throughput": "examples/s", "latency_p95": "s", "memory": "GiB", "memory_mean": "GiB",
     "robustness_drop": "points", "fairness_gap": "points",
 }  # fmt: skip
+METHOD = gettext_noop(
+    "Intervals (95%) are those of a bootstrap of the examples. A Dynascore's interval combines "
+    "those of its metrics (MOVER)."
+)
+"""How the intervals of a board are made; docs/statistics.md tells it whole."""
 FINE = ("memory", "memory_mean", "latency_p95")
 """Metrics with two digits after the point."""
 
@@ -142,7 +148,7 @@ def as_latex(table: Table, address: str = "") -> str:
         rf"% {latex(table['task']['code'])} on {table['date']}: {latex(sets)}",
         *([f"% {latex(address)}"] if address else []),
         *([f"% {latex(words)}"] if words else []),
-        *([f"% {latex(sure)}"] if (sure := _method_of(table)) else []),
+        *(f"% {latex(notice)}" for notice in table.get("notices", ()) if notice == METHOD),
         r"\begin{tabular}{ll" + "r" * (1 + len(names)) + "}",
         r"\toprule",
         " & ".join(map(latex, heads)) + r" \\",
@@ -164,16 +170,6 @@ def as_latex(table: Table, address: str = "") -> str:
         r"\end{tabular}",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _method_of(table: Table) -> str:
-    """How the intervals were made; empty of earlier tables, which do not say."""
-    if not (made := table.get("intervals")):
-        return ""
-    return (
-        f"Intervals of {made['level']:.0%}: {made['metrics']}; "
-        f"of the Dynascore {made['dynascore']}."
-    )
 
 
 def _counting(table: Table) -> list[Mapping[str, Any]]:

@@ -6,6 +6,7 @@ from django.utils.translation import gettext_noop
 
 from evaluation.contract import LEAST_RESAMPLED
 from leaderboard.board.columns import COSTS
+from leaderboard.board.exports import METHOD
 from leaderboard.board.matrix import Matrix
 from leaderboard.scoring.dynascore import Rates, Rule
 
@@ -34,6 +35,12 @@ def of_sets(matrix: Matrix) -> Iterator[str]:
         yield gettext_noop(
             "A round is still being judged: the numbers of its set are provisional and may change."
         )
+
+
+def of_method(matrix: Matrix) -> Iterator[str]:
+    """How intervals are made, where there are any."""
+    if matrix.models and matrix.counting:
+        yield METHOD
 
 
 def of_ranges(*, has_ranges: bool) -> Iterator[str]:

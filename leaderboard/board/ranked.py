@@ -116,6 +116,7 @@ def _anchored(matrix: Matrix, weighting: Weighting) -> Ranked:
         *notices.of_parts(_undefined(matrix, means), weighting.metrics),
         *notices.of_costs(matrix, used_weights(anchors, weights)),
         *notices.of_weighted(anchors.notices, weighting.metrics),
+        *notices.of_method(matrix),
     )
     rows = _rows(matrix, means, scores, shown)
     return Ranked("anchored", weighting, rates, rows, told, anchors)
@@ -133,6 +134,7 @@ def _ranked(matrix: Matrix, weighting: Weighting, mode: Literal["robust", "class
     told = (
         *notices.of_parts(_undefined(matrix, means), weighting.metrics),
         *notices.of_rates(matrix, rule, rates),
+        *notices.of_method(matrix),
     )
     return Ranked(mode, weighting, shown, rows, told)
 

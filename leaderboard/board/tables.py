@@ -25,8 +25,6 @@ from tasks.models import Task
 Table = Mapping[str, Any]
 DIGITS = 4
 """After the point; so the same numbers give the same digest everywhere."""
-INTERVALS = {"level": 0.95, "metrics": "Poisson bootstrap", "dynascore": "MOVER"}
-"""How the intervals of a board are made; docs/statistics.md, “Scores of models”."""
 CODE = (
     "leaderboard/**/*.py",
     "evaluation/scoring/metrics/*.py",
@@ -51,7 +49,6 @@ def as_table(task: Task, matrix: Matrix, ranked: Ranked) -> dict[str, Any]:
         "anchors": anchors_of(matrix, ranked),
         "pool": [*ranked.rates.pool],
         "resamples": DRAWS,
-        "intervals": INTERVALS,
         "runner": matrix.numbers.runner,
         "sets": [
             {
