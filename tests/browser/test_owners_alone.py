@@ -97,7 +97,7 @@ def release(page):
     sweep_rounds()
     page.goto("/own/ferries/rounds/")
     page.get_by_role("link", name="Release round 1").click()
-    press(page, "Release")
+    press(page, "Release 1 row")
     expect(page.get_by_role("progressbar")).to_be_visible()
     build_dataset(Dataset.objects.get().pk)
     sweep_rounds()
