@@ -28,6 +28,9 @@ def add(commands: Any) -> None:
     for name, state in (("open", "open"), ("pause", "paused"), ("close", "closed")):
         what.add_argument(f"--{name}", dest="state", action="store_const", const=state)
     what.add_argument("--release", action="store_true", help="and wait until its files are there")
+    what.add_argument(
+        "--undo-release", action="store_true", help="where nobody has used what was released"
+    )
     parser.add_argument("--license", help="of what is released, such as cc-by-4.0")
     parser = command(commands, "contexts", contexts, "bring a file of contexts into a round")
     _add_round(parser)
@@ -79,13 +82,18 @@ def duties(args: argparse.Namespace) -> int:
 
 
 def change(args: argparse.Namespace) -> int:
-    """Set its state; or release it, and wait."""
+    """Set its state; or release it, and wait; or undo its release."""
     client = client_for(args)
     if args.state:
         now = client.set_round_state(args.task, args.round, args.state)
         words = f"Round {now['number']} of {args.task} is {now['state']}"
         waits = ", and opens when its targets are ready" if now.get("opening_since") else ""
         tell(args, now, f"{words}{waits}.")
+        return 0
+    if args.undo_release:
+        client.undo_release(args.task, args.round)
+        done = {"task": args.task, "round": args.round, "state": "closed"}
+        tell(args, done, f"The release of round {args.round} of {args.task} was undone.")
         return 0
     if not args.license:
         raise CommandError("Name the licence with --license, such as cc-by-4.0.", USAGE)

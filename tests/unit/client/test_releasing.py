@@ -46,6 +46,12 @@ def test_a_round_is_released_and_waited_for(owner, meanwhile, capsys, tmp_path):
     assert owner.releases("nli", 1) == [made]
     folder = owner.download_data("nli", 1, to=tmp_path)
     assert (folder / "dev.jsonl").exists()
+    with pytest.raises(Refused) as used:
+        owner.undo_release("nli", 1)
+    assert used.value.code == "final"
+    Dataset.objects.update(downloaded_at=None)
+    owner.undo_release("nli", 1)
+    assert owner.releases("nli", 1) == []
 
 
 def test_a_release_need_not_be_waited_for(owner, pauses):

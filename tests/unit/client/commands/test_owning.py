@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import httpx
 import pytest
 
 from dynabench.client.commands import main
@@ -67,6 +68,13 @@ def test_a_release_that_fails_or_is_not_waited_for(server, failing):
     server.answers[f"GET {DATASETS}"] = KeyboardInterrupt()
     code, said = failing(*asked)
     assert (code, "dynabench data nli" in said) == (130, True)
+
+
+def test_a_release_is_undone(server, capsys):
+    server.answers[f"DELETE {DATASETS}1/"] = httpx.Response(204)
+    assert main(["round", "nli", "1", "--undo-release"]) == 0
+    assert [request.method for request in server.asked] == ["DELETE"]
+    assert "round 1" in capsys.readouterr().out
 
 
 def test_a_release_needs_a_licence(server, failing):
