@@ -29,6 +29,11 @@ class _PasswordForm(forms.Form):
 class LoginForm(_PasswordForm, allauth_forms.LoginForm):  # type: ignore[misc]
     """Signs in by address and password."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "remember" in self.fields:
+            self.fields["remember"].label = _("Keep me signed in")
+
 
 class ReauthenticateForm(_PasswordForm, allauth_forms.ReauthenticateForm):  # type: ignore[misc]
     """Asks for the password again."""

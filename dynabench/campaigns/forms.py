@@ -120,7 +120,7 @@ PARTS = {
 """The fields under their headings."""
 RATHER_NOT = ("", _("rather not say"))
 MOST_MINUTES = 366 * 24 * 60
-AGREE = {"required": _("Say yes, or leave.")}
+AGREE = {"required": _("Tick this box to take part, or leave the study.")}
 
 
 class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]

@@ -338,7 +338,7 @@ def test_s12_a_lost_password_is_replaced_by_a_link_and_never_sent(client, alice)
     assert Client().login(email=alice.email, password=new)
     assert not Client().login(email=alice.email, password=PASSWORD)
     again = client.get(link, follow=True)
-    assert "bad" in again.text.lower() or "invalid" in again.text.lower()
+    assert again.context["token_fail"]
 
 
 def test_s12_an_address_that_has_no_account_is_answered_alike(client, alice):
