@@ -75,17 +75,23 @@ def _beginning(request: HttpRequest, cards: Sequence[Card]) -> dict[str, Any]:
     tasks = [card.task.pk for card in cards if not card.task.is_sensitive]
     user = person(request)
     judged = [card for card in cards if can_judge(user, card.task)]
+    lasting = sorted(cards, key=lambda card: card.task.is_simulated)
     return {
         "can_offer_demo": user.is_superuser and not Example.objects.exists() and can_offer(user),
         "steps": next_steps(annotator_of(user), tasks),
-        "to_write": next((c.task for c in cards if c.is_open and can_write(user, c.task)), None),
+        "to_write": next((c.task for c in lasting if c.is_open and can_write(user, c.task)), None),
         "to_judge": max(judged, key=lambda card: card.waiting, default=None),
     }
 
 
 def _is_short(card: Card) -> bool:
-    """Whether it may be tried out at once: without a warning to read or a conversation to have."""
-    return card.can_try and not card.task.is_sensitive and not card.task.config.talk
+    """Whether it may be tried out at once: without a warning to read or a conversation to have.
+
+    What people write in a simulated task goes away with the demo.
+    """
+    task = card.task
+    is_long = task.is_sensitive or task.config.talk or task.is_simulated
+    return card.can_try and not is_long
 
 
 @login_not_required

@@ -5,8 +5,8 @@ import pytest
 from annotation.models import Example
 from dynabench.cards import cards_of
 from evaluation.models import Dataset, DatasetItem
-from tasks.models import Round
-from tests.support.factories import UserFactory
+from tasks.models import SIMULATED, Round
+from tests.support.factories import UserFactory, scripted_target
 from tests.support.judging import answered, write
 from validation.decisions.services import override_consensus
 from validation.judging.gold import mark_gold
@@ -69,3 +69,11 @@ def test_closed_tasks_come_last(hate, nli):
 
 def test_a_page_without_an_icon_gets_ours(client):
     assert client.get("/favicon.ico").url.endswith("favicon.svg")
+
+
+def test_strangers_try_no_task_that_goes_away_with_the_demo(client, nli, alice):
+    scripted_target(nli, label="entailment")
+    assert client.get("/").context["taste"]["task"] == nli.task
+    nli.task.code = SIMULATED
+    nli.task.save()
+    assert "taste" not in client.get("/").context
