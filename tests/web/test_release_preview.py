@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from django.db import transaction
 from django.utils import timezone
 
-from annotation.models import Example
+from annotation.models import Example, TargetOutput
 from evaluation.jobs import build_dataset
 from evaluation.models import (
     Dataset,
@@ -25,7 +25,8 @@ from evaluation.releases.census import REASONS, census_of
 from evaluation.releases.services import ReleaseRefused, request_release
 from evaluation.releases.undo_services import UndoRefused, preventing, undo_release
 from evaluation.sets.source_services import sweep_rounds
-from tasks.models import Round, TaskMember
+from tasks.models import Round, TargetVersion, TaskMember
+from tests.support.factories import scripted_target
 from tests.support.releases import (  # noqa: F401
     LABELS,
     _own_storage,
@@ -63,6 +64,8 @@ def generated(task, people, context, number, chance):
     """A closed round with examples of every kind by a few people, programs and unknown authors."""
     made = Round.objects.create(task=task, number=number, state="closed")
     authors = [None, *people[: chance.randint(1, 6)]]
+    target = scripted_target(made, name=f"target-{number}")
+    version = TargetVersion.objects.create(target=target, digest="d" * 64)
     context.pk, context.round = None, made
     context.save()
     for place in range(chance.randint(1, 60)):
@@ -78,6 +81,8 @@ def generated(task, people, context, number, chance):
             by_program=chance.random() < 0.1,
             retracted_at=timezone.now() if chance.random() < 0.1 else None,
         )
+        answer = {"output": {"label": "neutral"}, "seconds": 0.1}  # of rows without an own label
+        TargetOutput.objects.create(example=example, target=target, version=version, **answer)
         if said:
             Consensus.objects.create(
                 example=example, round=made, votes=3, still_needed=0, **{"label": "", **said}
