@@ -26,8 +26,8 @@ from generated.api.tasks import (
 from generated.api.uploads import uploads_create, uploads_put
 from generated.models import (
     NewExampleRequest,
-    NewModelRequest,
     NewModelKindEnum,
+    NewModelRequest,
     NewUploadRequest,
     NewValidationRequest,
     WantEnum,
