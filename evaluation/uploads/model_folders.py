@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import shutil
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from tasks.targets.serving.spec import (
 )
 
 MOST_BYTES = 20 * GIB
+MOST_NAMED = 5  # files that one refusal names
 PICKLED = (
     *(".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".dill"),
     *(".npy", ".npz", ".h5", ".keras", ".msgpack", ".mar"),
@@ -161,30 +163,42 @@ def _own(root: Path, pattern: str) -> list[Path]:
 
 
 def check_files(root: Path) -> None:
-    """Raises MisconfiguredError for pickles, code, and too many bytes."""
-    size = 0
-    for path in _own(root, "*"):
-        name = path.relative_to(root).as_posix()
-        size += path.stat().st_size
-        if path.is_dir() or path.suffix == ".safetensors":  # these are looked into later
-            continue
-        with path.open("rb") as file:
-            start = file.read(4)
-        if path.suffix.lower() in PICKLED or start[:2] in PICKLES or start == b"PK\x03\x04":
-            raise MisconfiguredError(
-                f"{name}: pickled files can run code and are refused. Save the weights as "
-                "safetensors (model.save_pretrained(folder, safe_serialization=True)) and pack "
-                f"the folder without {name}."
-            )
-        if path.suffix.lower() in CODE or start == b"\x7fELF":
-            raise MisconfiguredError(
-                f"{name}: a model's folder holds no code. Pack it without {name}, or submit an "
-                "image if the model needs it."
-            )
+    """Raises MisconfiguredError for pickles and code, all that there are, and too many bytes."""
+    paths = _own(root, "*")
+    found = [(path.relative_to(root).as_posix(), path) for path in paths if path.is_file()]
+    problems = [problem for name, path in found if (problem := _problem_of(name, path))]
+    if problems:
+        raise MisconfiguredError("\n".join(problems[:MOST_NAMED]))
+    size = sum(path.stat().st_size for path in paths)
     if size > MOST_BYTES:
         raise MisconfiguredError(
             f"The folder has {size / GIB:.1f} GiB; at most {MOST_BYTES / GIB:g} GiB are run."
         )
+
+
+def _problem_of(name: str, path: Path) -> str:
+    """Return why a file is not taken; empty where it is."""
+    if path.suffix == ".safetensors":  # these are looked into later
+        return ""
+    with path.open("rb") as file:
+        start = file.read(4)
+    if path.suffix.lower() in PICKLED or start[:2] in PICKLES or start == b"PK\x03\x04":
+        return (
+            f"{name}: pickled files can run code and are refused. Save the weights as "
+            "safetensors (model.save_pretrained(folder, safe_serialization=True)) and pack "
+            f"the folder without {name}."
+        )
+    if path.suffix.lower() in CODE or start == b"\x7fELF":
+        return (
+            f"{name}: a model's folder holds no code. Pack it without {name}, or submit an "
+            "image if the model needs it."
+        )
+    if start.startswith(BOM_UTF8) and path.suffix == ".json" and name != SETTINGS_FILE:
+        return (
+            f"{name}: it begins with a byte order mark, which transformers does not read. Save it "
+            "as UTF-8 without one."
+        )
+    return ""
 
 
 def read_object(path: Path) -> Mapping[str, Any]:

@@ -3,6 +3,7 @@
 import json
 import shutil
 import struct
+from codecs import BOM_UTF8
 
 import pytest
 from hypothesis import given
@@ -88,6 +89,28 @@ def test_the_model_may_be_in_one_single_folder(folder):
 def test_pickled_files_are_refused_with_their_name(name, folder):
     (folder / name).write_bytes(b"x")
     refused(folder, f"^{name}: pickled files.*safe_serialization")
+
+
+def test_all_strange_files_are_named_at_once(folder):
+    for name in ("train.py", "training_args.bin"):
+        (folder / name).write_bytes(b"x")
+    with pytest.raises(MisconfiguredError) as caught:
+        check_folder(folder, NLI)
+    lines = str(caught.value).splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["train.py", "training_args.bin"]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_read"),
+    [("config.json", False), ("tokenizer.json", False), ("notes.txt", True)],
+)
+def test_a_byte_order_mark_is_named_where_transformers_reads_none(folder, name, is_read):
+    text = (folder / name).read_bytes() if (folder / name).exists() else b"x"
+    (folder / name).write_bytes(BOM_UTF8 + text)
+    if is_read:
+        assert check_folder(folder, NLI) == folder
+    else:
+        refused(folder, f"^{name}: .*byte order mark")
 
 
 @pytest.mark.parametrize("start", [b"\x80\x04\x95", b"PK\x03\x04"])
