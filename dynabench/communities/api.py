@@ -7,7 +7,12 @@ from typing import Any
 from django.db.models import Prefetch, QuerySet
 from django.shortcuts import get_object_or_404
 from django.urls import path
-from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
+from drf_spectacular.utils import (
+    OpenApiParameter,
+    extend_schema,
+    extend_schema_field,
+    extend_schema_view,
+)
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -23,7 +28,7 @@ from dynabench.communities.permissions import listed_communities
 from dynabench.communities.rules import Line
 from dynabench.communities.selectors import NEWS, entries_for
 from dynabench.communities.services import change_community, check_runs
-from dynabench.lib.api import NewestFirst, Pages, check_query, read
+from dynabench.lib.api import NewestFirst, Pages, check_query, read, weights
 from evaluation.api.models import upload_of
 from evaluation.models import Submission
 from tasks.selectors import listed_tasks
@@ -243,7 +248,14 @@ class CommunityBoardView(APIView):
     is_public = True
     reads_query = ("GET",)
 
-    @extend_schema(operation_id="communities_board", responses=CommunityBoardSerializer)
+    @extend_schema(
+        operation_id="communities_board",
+        parameters=[
+            weights("`w_` with a task: `w_nli=2`."),
+            OpenApiParameter("track", description="One of its tracks."),
+        ],
+        responses=CommunityBoardSerializer,
+    )
     def get(self, request: Request, slug: str) -> Response:
         """The board across tasks; `w_<task>` is another weight of one, `track` chooses a track."""
         check_query(request, "track", prefixes=(WEIGHT,))

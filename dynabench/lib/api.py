@@ -10,7 +10,7 @@ from django.forms import BaseForm
 from django.http import Http404
 from django.utils.http import parse_etags, quote_etag
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiResponse
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework import exceptions, status
 from rest_framework.mixins import ListModelMixin
 from rest_framework.negotiation import DefaultContentNegotiation
@@ -23,6 +23,14 @@ from rest_framework.serializers import IntegerField, ListSerializer, Serializer
 
 from dynabench.lib.errors import Refused
 from dynabench.lib.outages import note_reason, outage_of
+
+WEIGHTS = {"type": "object", "additionalProperties": {"type": "number", "minimum": 0, "maximum": 8}}
+
+
+def weights(description: str) -> OpenApiParameter:
+    """Return the parameter of a query that stands for weights, each under a name of its own."""
+    return OpenApiParameter("weights", WEIGHTS, description=description, style="form", explode=True)
+
 
 JSON_LINES = {(200, "application/jsonl"): OpenApiResponse(OpenApiTypes.STR)}
 """Of an operation in the schema that answers with lines."""

@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.lib.api import versioned
+from dynabench.lib.api import versioned, weights
 from leaderboard.api.asking import MINE, asked_of, matrix_for, version_of
 from leaderboard.api.schemas import RoundsMatrix, Seen, TrainingDates
 from leaderboard.board.query import Asked
@@ -29,6 +29,7 @@ class LeaderboardView(APIView):
         operation_id="leaderboard_get",
         parameters=[
             MINE,
+            weights("`w_` with a metric, `d_` with a set: `w_accuracy=4&d_round-1=5`."),
             OpenApiParameter(
                 "mode",
                 enum=["anchored", "robust", "classic"],
