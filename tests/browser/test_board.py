@@ -193,9 +193,32 @@ def test_without_javascript_a_link_leads_to_the_sets(open_page, task):
     expect(page.get_by_role("region", name="Scores of Model 2 on round-2 v1")).to_be_visible()
 
 
+def test_a_table_that_goes_on_fades_at_its_edge_until_its_end(open_page, task):
+    page = open_page(viewport={"width": 900, "height": 800}, reduced_motion="reduce")
+    visit(page, f"{URL}?all=1")
+    scroll = page.locator("#rows .scroll").first
+    mask = "node => getComputedStyle(node).maskImage"
+    assert scroll.evaluate("node => node.scrollWidth > node.clientWidth")
+    assert "gradient" in scroll.evaluate(mask)
+    scroll.evaluate("node => node.scrollTo({left: node.scrollWidth, behavior: 'instant'})")
+    page.wait_for_function(
+        "node => getComputedStyle(node).maskImage === 'none'", arg=scroll.element_handle()
+    )
+
+
 def test_small_screens_show_cards(open_page, task):
+    file = accepted_model(task, name="Uploaded", is_published=True)
+    for one in task.evaluation_sets.all():
+        measured(file, one.versions.get(), 0.6, memory=None, speed=None)
     page = open_page(viewport={"width": 320, "height": 800})
     visit(page, URL)
+    ranged = page.get_by_role("row", name=re.compile("Uploaded")).first
+    score = ranged.locator("[data-label=Dynascore] strong")
+    expect(score).to_have_text(re.compile(r"^\d+\.\d to \d+\.\d$"))
+    expect(ranged.locator("svg .range")).to_have_count(1)
+    box = score.bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 320
     card = page.get_by_role("row", name=re.compile("Model 2")).first
     expect(card.locator("[data-label=Accuracy]")).to_be_visible()
     expect(card.locator("[data-label=Robustness]")).to_be_hidden()
