@@ -29,7 +29,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         self.is_quiet = options["json"]
-        found = []
+        found: list[Finding] = []
         self._tell(findings(), found)
         has_database = not any(f.what == "database" and f.state == "bad" for f in found)
         if options["media"] and has_database:
