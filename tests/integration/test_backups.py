@@ -13,6 +13,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -279,6 +280,11 @@ def killed(where: Path) -> None:
 def test_damage_is_found_and_the_passphrase_is_needed(site, tmp_path, monkeypatch):
     where = tmp_path / "backup"
     call_command("backup", where)
+    monkeypatch.setenv("DATABASE_URL", database_url())
+    before, people, said = tables(), User.objects.count(), StringIO()
+    call_command("restore", where, "--rehearse", stdout=said)
+    assert "database: " in said.getvalue()
+    assert (tables(), User.objects.count()) == (before, people)  # this site goes on
     monkeypatch.setenv("BACKUP_PASSPHRASE", "another")
     with pytest.raises(CommandError, match="passphrase is wrong"):
         call_command("verify_backup", where)

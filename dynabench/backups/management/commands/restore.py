@@ -5,6 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from dynabench.backups.errors import BackupError
+from dynabench.backups.rehearsing import rehearse
 from dynabench.backups.restoring import restore
 from dynabench.backups.services import Backup
 from dynabench.env import env_secret
@@ -24,8 +25,17 @@ class Command(BaseCommand):
             help="There is no log of erasures: what people deleted since the backup comes back.",
         )
 
+        parser.add_argument(
+            "--rehearse",
+            action="store_true",
+            help="Restore beside this site, check what came, and remove it. The site goes on.",
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
         try:
+            if options["rehearse"]:
+                self._rehearse(options["where"], without_log=options["without_log"])
+                return
             backup = Backup(options["where"], passphrase=env_secret("BACKUP_PASSPHRASE"))
             said = restore(backup, without_log=options["without_log"])
         except (BackupError, OSError) as error:
@@ -33,3 +43,8 @@ class Command(BaseCommand):
         for line in said:
             self.stdout.write(f"{line}.")
         self.stdout.write("Restored. Run manage.py doctor --quick --media before people come.")
+
+    def _rehearse(self, where: str, *, without_log: bool) -> None:
+        for line in rehearse(where, without_log=without_log):
+            self.stdout.write(line)
+        self.stdout.write("This backup can be restored.")
