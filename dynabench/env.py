@@ -384,9 +384,13 @@ def env_storage(name: str) -> dict[str, Any]:
         raise EnvError(f"{name}: {error}") from None
 
 
+LOGGED_MAILS = "dynabench.lib.mail.LoggedBackend"
+
+
 def sends_mail(backend: str) -> bool:
     """Whether a backend of Django's brings mails to people, and not to a terminal or a folder."""
-    return backend.split(".")[-2:-1] not in (["console"], ["filebased"], ["dummy"])
+    kind = backend.split(".")[-2:-1]
+    return backend != LOGGED_MAILS and kind not in (["console"], ["filebased"], ["dummy"])
 
 
 def site_url(host: str, *, https: bool, port: int) -> str:

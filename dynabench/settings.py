@@ -8,6 +8,7 @@ from django.urls import reverse_lazy
 from whitenoise.compress import Compressor
 
 from dynabench.env import (
+    LOGGED_MAILS,
     EnvError,
     cache_address,
     database,
@@ -35,6 +36,7 @@ from dynabench.env import (
 )
 from dynabench.lib.enum_names import ENUM_NAMES
 from dynabench.lib.languages import languages
+from dynabench.log_settings import log_settings
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 # Database, models, secrets and uploads of a plain installation live below one folder.
@@ -236,7 +238,9 @@ SOCIALACCOUNT_PROVIDERS = {
     }
 }
 
-EMAIL_BACKEND = env_class("EMAIL_BACKEND", "django.core.mail.backends.console.EmailBackend")
+LOG_FORMAT = env_choice("LOG_FORMAT", "line", "json")
+PRINTED_MAILS = "django.core.mail.backends.console.EmailBackend"
+EMAIL_BACKEND = env_class("EMAIL_BACKEND", LOGGED_MAILS if LOG_FORMAT == "json" else PRINTED_MAILS)
 MAIL_TRANSPORT = EMAIL_BACKEND
 if sends_mail(EMAIL_BACKEND):
     EMAIL_BACKEND = "dynabench.lib.mail.LimitedBackend"  # a server that hangs takes few threads
@@ -458,27 +462,8 @@ if HAS_TRACES:
     after_id = MIDDLEWARE.index("dynabench.middleware.request_id") + 1
     MIDDLEWARE.insert(after_id, "dynabench.middleware.trace")
 
-LOG_FORMAT = env_choice("LOG_FORMAT", "line", "json")
 LOG_LEVEL = env_choice("LOG_LEVEL", "INFO", "DEBUG", "WARNING", "ERROR", "CRITICAL")
-LOGGING: dict[str, Any] = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {
-        "line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"},
-        "json": {"()": "dynabench.lib.telemetry.logs.JsonLines"},
-    },
-    "filters": {"one_line": {"()": "dynabench.lib.outages.OneLine"}},
-    "handlers": {
-        "console": {
-            "class": "logging.StreamHandler",
-            "formatter": LOG_FORMAT,
-            "filters": ["one_line"],
-        }
-    },
-    "root": {"handlers": ["console"], "level": LOG_LEVEL},
-    # One line a request, at INFO, is noise; httpx says the same of each model call.
-    "loggers": {"httpx": {"level": "WARNING"}},
-}
+LOGGING = log_settings(LOG_FORMAT, LOG_LEVEL)
 if SENTRY_DSN := env_secret("SENTRY_DSN"):
     from dynabench.lib.telemetry.reports import report_to
 
@@ -486,5 +471,3 @@ if SENTRY_DSN := env_secret("SENTRY_DSN"):
         report_to(SENTRY_DSN)
     except ValueError as error:
         raise EnvError(f"SENTRY_DSN is not an address of Sentry: {error}.") from None
-if LOG_FORMAT == "json":  # gunicorn's own lines of a worker, too
-    LOGGING["loggers"]["gunicorn.error"] = {"handlers": [], "propagate": True}

@@ -3,13 +3,18 @@
 import io
 import json
 import logging
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
 import pytest
+from django.core.mail import send_mail
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from dynabench.env import LOGGED_MAILS, sends_mail
 from dynabench.lib.telemetry import tracing
 from dynabench.lib.telemetry.logs import JsonLines, pseudonym
 from tasks.models import TargetModel
@@ -17,7 +22,9 @@ from tasks.targets.connect import endpoint_of
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.serving.registry import ModelRegistry
 from tests.support.factories import scripted_target
+from tests.support.live import ROOT
 from tests.support.model_server import serving
+from tests.support.parts import free_port
 from tests.support.writing import URL, open_form, stored
 from tests.web.conftest import HTMX
 
@@ -56,6 +63,31 @@ def test_an_error_keeps_its_traceback_in_one_line(lines):
     except ValueError:
         logging.getLogger("clock").exception("Failed")
     assert "ValueError: broken" in json.loads(lines.getvalue())["exception"]
+
+
+def test_a_mail_that_goes_to_the_log_is_one_line(lines, settings, caplog):
+    caplog.set_level("INFO")
+    settings.EMAIL_BACKEND = LOGGED_MAILS
+    assert not sends_mail(LOGGED_MAILS)
+    send_mail("A link", "https://bench.example.org/key\n\nBye.", None, ["alice@example.com"])
+    (line,) = map(json.loads, lines.getvalue().splitlines())
+    assert line["logger"] == "dynabench.mails"
+    assert "https://bench.example.org/key" in line["message"]
+
+
+@pytest.mark.django_db(databases=[])
+def test_all_lines_of_the_web_server_are_json(tmp_path):
+    environment = os.environ | {"DYNABENCH_HOME": str(tmp_path), "LOG_FORMAT": "json"}
+    command = [sys.executable, "-m", "gunicorn", "dynabench.wsgi", "--no-control-socket"]
+    command += ["--bind", f"127.0.0.1:{free_port()}"]
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE) as web:
+        messages = []
+        for line in web.stderr:
+            messages.append(json.loads(line)["message"])
+            if "Booting worker" in messages[-1]:
+                web.terminate()
+    assert any("Starting gunicorn" in message for message in messages)
+    assert len(messages) > 3
 
 
 @pytest.fixture

@@ -1,0 +1,33 @@
+"""What Django is told of logs: one line an event, or one JSON object."""
+
+import logging
+from typing import Any
+
+
+def log_settings(log_format: str, level: str) -> dict[str, Any]:
+    """Return Django's LOGGING; with `json` Python's warnings go to the log, too."""
+    loggers: dict[str, Any] = {
+        # One line a request, at INFO, is noise; httpx says the same of each model call.
+        "httpx": {"level": "WARNING"}
+    }
+    if log_format == "json":  # gunicorn's own lines of a worker
+        loggers["gunicorn.error"] = {"handlers": [], "propagate": True}
+        logging.captureWarnings(True)
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {
+            "line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"},
+            "json": {"()": "dynabench.lib.telemetry.logs.JsonLines"},
+        },
+        "filters": {"one_line": {"()": "dynabench.lib.outages.OneLine"}},
+        "handlers": {
+            "console": {
+                "class": "logging.StreamHandler",
+                "formatter": log_format,
+                "filters": ["one_line"],
+            }
+        },
+        "root": {"handlers": ["console"], "level": level},
+        "loggers": loggers,
+    }
