@@ -16,6 +16,7 @@ from dynabench.me.services import purge_deleted
 from dynabench.notices.tokens import remind_of_tokens
 from dynabench.upkeep.services import noted
 from dynabench.webhooks.jobs import deliver_due
+from evaluation.operations.outside import parts_in_use
 from leaderboard.jobs import renew_boards
 from tasks.models import Round
 from tasks.rounds.opening_services import open_waiting_rounds
@@ -27,6 +28,7 @@ from validation.decisions.services import derive_round
 from validation.models import RoundPolicy
 
 MINUTE = timedelta(seconds=50)  # who calls each minute may be early
+QUARTER = timedelta(minutes=15)
 DAY = timedelta(days=1)
 
 logger = logging.getLogger(__name__)
@@ -53,6 +55,24 @@ def refit_second_opinions() -> int:
     return changed
 
 
+def ask_parts() -> int:
+    """Ask what the site leans on, and note what answers; return how many do not.
+
+    Monitors tell what has not answered for long. Nobody else would notice a mail server that
+    refuses, or a log of erasures that takes nothing, before it is needed.
+    """
+    silent = 0
+    for finding in parts_in_use():
+        is_at_work()
+        if finding.state == "bad":
+            logger.warning("%s: %s", finding.what, finding.message)
+            silent += 1
+        else:
+            with noted(finding.what):
+                pass
+    return silent
+
+
 MINUTELY: Mapping[str, Callable[[], int]] = {
     "rounds closed": close_due_rounds,
     "rounds opened": open_waiting_rounds,
@@ -62,6 +82,7 @@ MINUTELY: Mapping[str, Callable[[], int]] = {
     "deliveries tried": deliver_due,
     "targets that answer again": probe_paused_targets,
 }
+QUARTERLY: Mapping[str, Callable[[], int]] = {"parts that do not answer": ask_parts}
 DAILY: Mapping[str, Callable[[], int]] = {
     "people reminded of tokens": remind_of_tokens,
     "votes taken back": take_back_stray_votes,
@@ -73,13 +94,17 @@ DAILY: Mapping[str, Callable[[], int]] = {
 
 
 def do_what_is_due() -> list[str]:
-    """Do the minute's work, and the day's; returns what failed, of which the log tells more.
+    """Do the minute's work, the quarter's and the day's; returns what failed, as the log tells.
 
     What some process of the site began within the minute, or the day, is not done again. A
     database that is away raises Error.
     """
     failed = []
-    for action, each, works in (("site.minutely", MINUTE, MINUTELY), ("site.daily", DAY, DAILY)):
+    for action, each, works in (
+        ("site.minutely", MINUTE, MINUTELY),
+        ("site.quarterly", QUARTER, QUARTERLY),
+        ("site.daily", DAY, DAILY),
+    ):
         if claim(action, each):
             failed += [name for name, work in works.items() if not _is_done(name, work)]
     return failed

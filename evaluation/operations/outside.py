@@ -45,6 +45,14 @@ def asked_by_settings() -> Iterator[Finding]:
     yield from check_folders()
 
 
+def parts_in_use() -> Iterator[Finding]:
+    """What people need only at times, so that they would be the first to notice it is away."""
+    yield check_stored_files()
+    yield check_mail()
+    yield from check_sign_in()
+    yield check_erasure_log()
+
+
 def check_mail() -> Finding:
     """The mail server takes a connection and the password; nothing is sent."""
     if not sends_mail(settings.EMAIL_BACKEND):

@@ -10,9 +10,11 @@ from pathlib import Path
 import kubernetes_validate
 import pytest
 import yaml
+from django.urls import reverse
 from jsonschema.validators import validator_for
 
 from dynabench.checks import REQUIRED, kept_key, required_settings
+from dynabench.lib.docs import docs_page, slug
 from tests.support.variables import APPS, variables
 
 ROOT = Path(__file__).parents[2]
@@ -143,6 +145,10 @@ def test_units_are_what_systemd_knows(tmp_path):
     done = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True)
     told = [line for line in done.stderr.splitlines() if "dynabench-" in line]
     assert not told
+    exposed = ["systemd-analyze", "security", "--offline=true", "--threshold=29", "--no-pager"]
+    for unit in units:  # 0 is the safest, 100 has no guard at all
+        if unit.suffix == ".service":
+            subprocess.run([*exposed, unit], check=True, capture_output=True)
 
 
 def test_the_check_of_a_deployment_takes_what_we_ship(monkeypatch):
@@ -157,3 +163,27 @@ def test_the_check_of_a_deployment_takes_what_we_ship(monkeypatch):
     assert [one.id for one in kept_key()] == ["dynabench.W005"]
     monkeypatch.setenv("SECRET_KEY", "x")
     assert kept_key() == []
+
+
+def test_each_alert_and_each_line_of_the_doctor_has_its_place_in_the_runbook():
+    rules = yaml.safe_load((DEPLOY / "prometheus/dynabench.rules.yml").read_text())
+    page = docs_page("runbook")
+    alerts = [rule for group in rules["groups"] for rule in group["rules"]]
+    assert len(alerts) > 15
+    for rule in alerts:
+        address, _, anchor = rule["annotations"]["runbook_url"].partition("#")
+        assert address == "{{ $externalLabels.site }}" + reverse("docs-page", args=["runbook"])
+        assert anchor == rule["alert"].lower()
+        assert anchor in page.anchors
+        assert rule["labels"]["severity"] in ("page", "ticket")
+    assert (
+        "site"
+        in yaml.safe_load((DEPLOY / "prometheus/prometheus.yml").read_text())["global"][
+            "external_labels"
+        ]
+    )
+    lines = {"home", "engine's disk"}  # which `check_disk` names in a loop
+    for file in (ROOT / "evaluation").rglob("*.py"):
+        lines |= set(re.findall(r'Finding\(\s*"([^"]+)"', file.read_text()))
+    assert len(lines) > 20
+    assert {slug(line) for line in lines} <= page.anchors

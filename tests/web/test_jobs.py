@@ -21,8 +21,11 @@ from dynabench import schedule
 from dynabench.lib import queue
 from dynabench.lib.queue import enqueue
 from dynabench.management.commands import qcluster
+from dynabench.upkeep.models import LastSuccess
 from evaluation import jobs
 from evaluation.models import EvaluationRun, Submission, TrainingRun
+from evaluation.operations import outside
+from evaluation.operations.health import Finding
 from evaluation.queue import leases
 from evaluation.queue.leases import LEASE_TIME, MAX_ATTEMPTS, LeaseLost
 from tests.support.factories import TaskFactory
@@ -236,6 +239,7 @@ def test_what_is_due_is_done_once_in_its_time_and_a_failure_keeps_nothing_waitin
         "mails": lambda: done.append(1),
     }
     monkeypatch.setattr(schedule, "MINUTELY", works)
+    monkeypatch.setattr(schedule, "QUARTERLY", {})
     monkeypatch.setattr(schedule, "DAILY", {"day": lambda: done.append("day")})
     with time_machine.travel("2026-03-01T12:00Z", tick=False) as clock:
         with pytest.raises(CommandError, match="boards"):
@@ -247,6 +251,15 @@ def test_what_is_due_is_done_once_in_its_time_and_a_failure_keeps_nothing_waitin
         clock.shift(timedelta(days=1))
         schedule.do_what_is_due()
     assert done == [1, "day", 1, 1, "day"]
+
+
+def test_parts_that_answer_are_noted_and_those_that_do_not_are_told(db, monkeypatch, caplog):
+    found = [Finding("mail", "ok", ""), Finding("sign-in", "note", ""), Finding("log", "bad", "no")]
+    monkeypatch.setattr(schedule, "parts_in_use", lambda: iter(found))
+    assert schedule.ask_parts() == 1
+    assert {*LastSuccess.objects.values_list("job", flat=True)} == {"mail", "sign-in"}
+    assert [one.getMessage() for one in caplog.records] == ["log: no"]
+    assert {one.what for one in outside.parts_in_use()} >= {"stored files", "mail", "erasure log"}
 
 
 def test_a_database_that_is_away_is_no_failure_of_the_work(db, monkeypatch):

@@ -41,7 +41,9 @@ class Command(BaseCommand):
         if options["json"]:
             self.stdout.write(json.dumps(_report(found, judged, is_well), indent=2))
         if not is_well:
-            raise CommandError("Something is wrong; see above.")
+            raise CommandError(
+                "Something is wrong. docs/runbook.md says what to do about each line."
+            )
         self._say("All is well.")
 
     def _tell(self, findings: Iterable[Finding], found: list[Finding]) -> None:
