@@ -23,7 +23,7 @@ from tasks.config.values import check_value, is_empty, kept_values
 from tasks.media.selectors import with_media
 from tasks.models import Task
 
-UNCHANGED = gettext_noop("Change the given sentence before you submit")
+UNCHANGED = gettext_noop("Edit the text before you submit")
 CHALLENGE = "support-challenge"  # no field of a task has a hyphen in its name
 
 

@@ -84,7 +84,7 @@ class WritePage:
 
     @property
     def unchanged(self) -> str:
-        """The text that the person is to change: the parent's, or the prompt sentence."""
+        """The text that the person is to change: the parent's, or the sentence to start from."""
         return self._parent_text or self._prompt
 
     @property
@@ -235,6 +235,7 @@ class WritePage:
         )
         return {
             "try_number": SimpleLazyObject(lambda: min(used.here + 1, cap)),
+            "tries_used": SimpleLazyObject(lambda: min(used.here, cap)),
             "left_in_round": SimpleLazyObject(lambda: left_words(self.round, used.in_round)),
             "duty_words": SimpleLazyObject(lambda: duties.words(assignment)),
             "recent": recent,

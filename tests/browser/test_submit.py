@@ -64,7 +64,7 @@ def test_the_verdict_has_the_focus_and_says_itself_once(page, nli):
     }""")
     submit(page)
     expect(next_button(page)).to_be_focused()
-    expect(page.locator("#progress")).to_contain_text("Try 2 of 10")
+    expect(page.locator("#progress")).to_contain_text("Tries: 1 of 10")
     *waiting, last = page.evaluate("window.said")
     assert last
     expect(page).to_have_title(re.compile(re.escape(last)))
@@ -285,7 +285,7 @@ def test_a_target_that_is_down_costs_no_try(page, nli):
     script()
     submit_button(page).click()
     expect(next_button(page)).to_be_focused()
-    expect(page.locator("#progress")).to_contain_text("Try 2 of 10")
+    expect(page.locator("#progress")).to_contain_text("Tries: 1 of 10")
 
 
 def submit_with_a_draft_on_its_way(page):
