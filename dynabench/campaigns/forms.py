@@ -6,12 +6,13 @@ from typing import Any
 from django import forms
 from django.db.models import QuerySet
 from django.utils import timezone
-from django.utils.translation import gettext
+from django.utils.translation import get_language_info, gettext
 from django.utils.translation import gettext_lazy as _
 
 from annotation.writing.forms import ComponentForm
 from dynabench.campaigns.before.tour import named_items
 from dynabench.campaigns.models import Campaign
+from dynabench.campaigns.rules.pay import decimals, units
 from dynabench.campaigns.rules.questionnaire import Questionnaire
 from dynabench.campaigns.rules.tour import named_in, steps_of
 from dynabench.lib.addresses import is_address
@@ -68,7 +69,7 @@ TEXTS: dict[str, Any] = {
     "slug": _("The last part of the link: lower-case letters, digits and hyphens."),
     "minutes": _("Then the place is free again. Who submits later is paid, too."),
     "closes_at": _("UTC. Empty: until you close it."),
-    "pay_task": _("In the currency's smallest unit, as all amounts here."),
+    "pay_task": _("In the currency above, such as 1.50."),
     "novel_bonus": _(
         "The more it is like a verified one in words or meaning, down to nothing for a copy."
     ),
@@ -118,6 +119,11 @@ PARTS = {
     _("Quality"): ("own_rules", "pauses_itself"),
 }
 """The fields under their headings."""
+MONEY = ("pay_task", "pay_accepted", "pay_bonus", "hourly", "budget", "machine_hour", "pay_test")
+"""Stored in the currency's smallest unit, written in the currency."""
+OPEN_PARTS = ("name", "consent", "currency")
+"""Fields whose parts of the form are open at first: what every campaign must say."""
+MOST_MONEY = 2**31 - 1  # what the database keeps
 RATHER_NOT = ("", _("rather not say"))
 MOST_MINUTES = 366 * 24 * 60
 AGREE = {"required": _("Tick this box to take part, or leave the study.")}
@@ -154,14 +160,32 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
         self.fields["rounds"].queryset = task.rounds.select_related("task")  # type: ignore[attr-defined]
         if task.config.kind == "arena":
             del self.fields["rounds"]
+        for name in MONEY:
+            self._write_in_currency(name)
+
+    def _write_in_currency(self, name: str) -> None:
+        """Let an amount be written as people write it."""
+        is_required = self.fields[name].required
+        self.fields[name] = forms.DecimalField(
+            label=LABELS[name],
+            help_text=TEXTS.get(name, ""),
+            required=is_required,
+            min_value=0,
+            widget=forms.NumberInput(attrs={"step": "any", "min": "0"}),
+        )
+        amount = self.initial.get(name, getattr(self.instance, name))
+        if amount is not None:
+            self.initial[name] = units(amount, self.instance.currency or "EUR")
 
     @property
-    def parts(self) -> list[tuple[str, list[forms.BoundField]]]:
-        """The fields under their headings."""
-        return [
-            (str(title), [self[name] for name in names if name in self.fields])
-            for title, names in PARTS.items()
-        ]
+    def parts(self) -> list[tuple[str, list[forms.BoundField], bool]]:
+        """The fields under their headings, and whether these are open."""
+        found = []
+        for title, names in PARTS.items():
+            fields = [self[name] for name in names if name in self.fields]
+            is_open = any(one.name in OPEN_PARTS or one.errors for one in fields)
+            found.append((str(title), fields, is_open))
+        return found
 
     class Meta:
         model = Campaign
@@ -211,12 +235,29 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean(self) -> dict[str, Any]:
         """A campaign ends after it begins, and costs no more for one person than there is."""
         told: dict[str, Any] = super().clean() or {}
+        if "currency" in told:
+            for name in MONEY:
+                self._count_smallest_units(name, told)
         if (told.get("test_right") or 0) > (told.get("test_items") or 0):
             self.add_error("test_right", gettext("The test has not so many items."))
         opens, closes = told.get("opens_at"), told.get("closes_at")
         if closes and closes <= max(opens or closes, timezone.now()):
             self.add_error("closes_at", gettext("Choose a time after it opens that lies ahead."))
         return told
+
+    def _count_smallest_units(self, name: str, told: dict[str, Any]) -> None:
+        """Turn an amount into the currency's smallest unit, in which it is stored."""
+        if told.get(name) is None:
+            return
+        places = decimals(told["currency"])
+        amount = told[name].scaleb(places)
+        if amount != int(amount):
+            said = gettext("Use at most %(places)d digits after the point.")
+            self.add_error(name, said % {"places": places})
+        elif amount > MOST_MONEY:
+            self.add_error(name, gettext("This is more than a campaign can cost."))
+        else:
+            told[name] = int(amount)
 
 
 class ConsentForm(forms.Form):
@@ -235,10 +276,24 @@ class ConsentForm(forms.Form):
         age = gettext("I am %(age)d years old or older") % {"age": campaign.minimum_age}
         self.fields["age"].label = age
         if campaign.languages:
-            said = gettext("I speak %(languages)s well") % {"languages": campaign.languages}
+            said = gettext("I speak %(languages)s well") % {"languages": languages_of(campaign)}
             self.fields["speaks"].label = said
         else:
             del self.fields["speaks"]
+
+
+def languages_of(campaign: Campaign) -> str:
+    """Return the languages that a campaign asks for by their names where they are tags."""
+    tags = [part.strip() for part in campaign.languages.replace(";", ",").split(",")]
+    return ", ".join(language_name(tag) for tag in tags if tag)
+
+
+def language_name(tag: str) -> str:
+    """Return what a language tag names, in the language of the page; other words as they are."""
+    try:
+        return str(get_language_info(tag.lower())["name_translated"])
+    except KeyError:
+        return tag
 
 
 class QuestionnaireForm(ComponentForm):

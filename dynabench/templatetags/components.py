@@ -40,12 +40,15 @@ def table(content: str, label: str, look: str = "") -> SafeString:
     )
 
 
-@register.simple_block_tag
-def shield(content: str, is_sensitive: bool, label: str = "") -> str:
-    """Text of a sensitive task, closed until the reader opens it."""
+@register.simple_block_tag(takes_context=True)
+def shield(context: Context, content: str, is_sensitive: bool, label: str = "") -> str:
+    """Text of a sensitive task, closed until the reader opens it, or asks for all of the page."""
     if not is_sensitive:
         return content
-    return render_to_string("components/shield.html", {"content": content, "label": label})
+    request = context.get("request")
+    is_open = request is not None and request.GET.get("show") == "all"
+    values = {"content": content, "label": label, "is_open": is_open}
+    return render_to_string("components/shield.html", values)
 
 
 @register.simple_block_tag(takes_context=True)

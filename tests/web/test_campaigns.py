@@ -293,10 +293,10 @@ def test_owners_plan_open_and_pay(nli, as_alice, alice, bob):
         "minutes": 30,
         "minimum_age": 18,
         "currency": "eur",
-        "pay_task": 150,
-        "pay_accepted": 20,
-        "pay_bonus": 100,
-        "hourly": 1200,
+        "pay_task": "1.50",
+        "pay_accepted": "0.2",
+        "pay_bonus": 1,
+        "hourly": 12,
         "fee_percent": 0,
         "tax_percent": 0,
         "id_days": 30,
@@ -305,7 +305,8 @@ def test_owners_plan_open_and_pay(nli, as_alice, alice, bob):
         "code_done": "DONE",
         "consent": "We keep it.",
     }
-    assert as_alice.post(f"{url}new/", {**plan, "currency": "€"}).status_code == 422
+    for wrong in ("currency", "€"), ("currency", "JPY"), ("pay_task", "1.505"), ("budget", "1e9"):
+        assert as_alice.post(f"{url}new/", plan | dict([wrong])).status_code == 422
     assert as_alice.post(f"{url}new/", plan).url == f"{url}study/"
     page = as_alice.post(f"{url}study/state/", {"to": "open", "ethics_name": "Ada"}, follow=True)
     assert Campaign.objects.get().state == "draft"  # no ethics statement
@@ -314,6 +315,8 @@ def test_owners_plan_open_and_pay(nli, as_alice, alice, bob):
     assert Campaign.objects.get().state == "draft"  # nobody's name stands under it
     as_alice.post(f"{url}study/state/", {"to": "open", "ethics_name": "Ada"})
     campaign = Campaign.objects.get()
+    shown = as_alice.get(f"{url}study/change/").context["form"]
+    assert (campaign.pay_task, shown["pay_task"].value()) == (150, "1.50")
     assert (campaign.state, campaign.ethics_name, campaign.consents.count()) == ("open", "Ada", 1)
     assert as_alice.post(f"{url}study/change/", {**plan, "pay_task": 1}).status_code == 422
     client, _page = take_part(campaign)

@@ -218,6 +218,9 @@ def test_texts_of_a_sensitive_task_are_folded_away(client, alice, hate, bob, peo
         before, _, after = client.get(url).text.partition('<details class="shield">')
         assert "Words that hurt." not in before
         assert "Words that hurt." in after.partition("</details>")[0]
+    for url in ("/own/hate-speech/review/", "/own/hate-speech/review/examples/"):
+        assert 'href="?show=all"' in client.get(url).text
+        assert '<details class="shield">' not in client.get(f"{url}?show=all").text
 
 
 @pytest.mark.parametrize(("role", "refused"), [(None, 404), ("viewer", 403)])

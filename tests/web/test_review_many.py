@@ -20,7 +20,7 @@ from dynabench.own.review_many import state_words
 from evaluation.releases.reading import standing_lines
 from evaluation.releases.rows import releasable
 from tasks.models import TaskMember
-from tests.support.factories import UserFactory
+from tests.support.factories import ContextFactory, UserFactory
 from tests.support.judging import answered, write, write_many
 from tests.support.policies import rederive
 from validation.decisions import bulk_services
@@ -88,6 +88,8 @@ def test_filters_combine(nli, alice, bob, three):
     Validation.objects.create(example=second, validator=judge, verdict="flagged")
     rederive(round=nli, policy=Policy("n-equal", 2))
     ExampleTag.objects.create(example=third, name="odd")
+    tagged = ContextFactory(round=nli, tag="negation")
+    Example.objects.filter(pk=second.pk).update(context=tagged)
     task, bobs = nli.task, str(bob.annotator)
     yesterday = (timezone.now() - timedelta(days=1)).date().isoformat()
     cases = [
@@ -106,6 +108,7 @@ def test_filters_combine(nli, alice, bob, three):
         ({"judge": str(judge)}, [second, third]),
         ({"author": bobs}, three),
         ({"tag": "odd", "round": "1"}, [third]),
+        ({"slice": "negation"}, [second]),
         ({"since": yesterday}, [first, third]),
         ({"until": yesterday, "author": bobs}, [second]),
         ({"context.premise": nli.contexts.first().fields["premise"][:5]}, three),
@@ -113,7 +116,7 @@ def test_filters_combine(nli, alice, bob, three):
     for asked, expected in cases:
         assert found(task, **asked) == [example.pk for example in expected], asked
     Report.objects.create(annotator=judge, context=first.context, reason="broken")
-    assert found(task, reports="context") == [example.pk for example in three]
+    assert found(task, reports="context") == [first.pk, third.pk]
 
 
 STANDINGS = [

@@ -18,10 +18,11 @@ from annotation.models import Example, Report, TargetOutput
 from dynabench.accounts.models import Annotator
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
-from tasks.models import Task
+from tasks.models import Context, Task
 from validation.decisions.awaited import waits_for_judges
 from validation.models import Consensus, ExampleTag, OwnerDecision, Validation
 
+MOST_TAGS = 200
 STANDS = Q(retracted_at__isnull=True)
 DECIDED = Q(consensus__state=Consensus.State.DECIDED)
 BY_OWNER = Q(consensus__decided_by=Consensus.DecidedBy.OWNER)
@@ -54,7 +55,12 @@ OUTCOMES = [
     (Example.Outcome.NO_MODEL, _("No model was asked")),
     (Example.Outcome.UNKNOWN, _("Unknown")),
 ]
-PATHS = {"round": "round__number", "outcome": "outcome", "author": "annotator__pseudonym"}
+PATHS = {
+    "round": "round__number",
+    "outcome": "outcome",
+    "author": "annotator__pseudonym",
+    "slice": "context__tag",
+}
 COLUMNS = {"context": "context__fields", "input": "inputs", "metadata": "metadata"}
 """Where an example keeps the fields of a place; the others are of answers and of votes."""
 AGREEMENT = [("all", _("All say the same")), ("split", _("They differ"))]
@@ -94,6 +100,8 @@ def searched(config: TaskConfig) -> Iterator[Searched]:
 class FilterForm(forms.Form):
     """All filters, each of which may be empty; those that are set combine."""
 
+    are_all_optional = True  # so none says it
+
     text = forms.CharField(
         required=False, max_length=200, label=_("Words"),
         help_text=_("In the context or in what the author wrote."),
@@ -104,6 +112,7 @@ class FilterForm(forms.Form):
     agreement = forms.ChoiceField(choices=AGREEMENT, required=False, label=_("Judges"))
     reports = forms.ChoiceField(choices=REPORTS, required=False, label=_("Reports"))
     tag = forms.ChoiceField(required=False, label=_("Tag"))
+    slice = forms.ChoiceField(required=False, label=_("Tag of the context"))
     author = forms.CharField(required=False, max_length=40, label=_("Author"))
     judge = forms.CharField(required=False, max_length=40, label=_("Judged by"))
     since = forms.DateField(required=False, label=_("Written since"))
@@ -118,6 +127,7 @@ class FilterForm(forms.Form):
         choices = {
             "round": [(number, named % {"number": number}) for number in numbers],
             "tag": [(name, name) for name in tags_of(task)],
+            "slice": [(name, name) for name in context_tags_of(task)],
         }
         for one in self.searched:
             self.fields[one.name] = _field(one)
@@ -213,6 +223,12 @@ def tags_of(task: Task) -> list[str]:
     """The tags that stand on a task's examples, in alphabetical order."""
     rows = ExampleTag.objects.filter(example__round__task=task).order_by("name")
     return list(rows.values_list("name", flat=True).distinct())
+
+
+def context_tags_of(task: Task) -> list[str]:
+    """The tags of a task's contexts, in alphabetical order; MOST_TAGS at most."""
+    tagged = Context.objects.filter(round__task=task).exclude(tag="").order_by("tag")
+    return list(tagged.values_list("tag", flat=True).distinct()[:MOST_TAGS])
 
 
 def _answers() -> QuerySet[Any]:
