@@ -29,6 +29,7 @@ from dynabench.own.setup import (
     members,
     passages,
     targets,
+    tool_import,
 )
 from dynabench.own.wizard import steps
 
@@ -81,6 +82,12 @@ urlpatterns = [
     path("rounds/<int:number>/delete/", rounds.round_delete, name="round-delete"),
     path("rounds/<int:number>/replace/", rounds.round_replace, name="round-replace"),
     path("rounds/<int:number>/stay/", rounds.round_stay, name="round-stay"),
+    path("rounds/<int:number>/import/", tool_import.tool_import, name="tool-import"),
+    path(
+        "rounds/<int:number>/import/store/",
+        tool_import.tool_import_store,
+        name="tool-import-store",
+    ),
     path("rounds/<int:number>/<slug:action>/", rounds.round_change, name="round-change"),
     path("reports/", reports.reports, name="reports"),
     path("reports/<int:pk>/", reports.report_resolve, name="report-resolve"),

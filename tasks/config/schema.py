@@ -328,8 +328,7 @@ class TaskConfig:
     def asks_of_attempts(self) -> bool:
         """Whether judges are not asked what a rule has decided, only whether the attempt is fair.
 
-        That a secret was told is proved; a pattern is only what its owner looks for. The words of
-        an owner who does not say what they are about are about the answer.
+        That a secret was told is proved, a pattern is not. Unclear words are about the answer.
         """
         asked = self.validation
         if asked.asks is None:

@@ -1,0 +1,99 @@
+"""Files of annotation tools and data sets with their answers, from a form: preview and storing."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from django.utils.translation import gettext as _
+
+from dynabench.accounts.models import User
+from dynabench.accounts.services import annotator_of
+from dynabench.lib.errors import Refused
+from tasks.formats import FORMATS
+from tasks.formats.base import Line
+from tasks.formats.reading import lines_of
+from tasks.line_files import unpacked_lines
+from tasks.models import Round
+from tasks.permissions import is_blind_owner
+from validation.imports.load import import_examples
+from validation.imports.summary import Place, Summary
+from validation.imports.task import ImportRefused, Options
+from validation.judging.blind_services import note_told_examples, told_examples
+
+HISTORY = "history"
+"""Rows as the command without `--from` reads them."""
+LAYOUTS = frozenset({*FORMATS, HISTORY})
+LONGEST_LINE = 16 * 2**20
+MOST_NAMED = 50
+LONGEST_NAME = 100
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is read of a file. question: whose answers are the votes; judge: people judge here."""
+
+    layout: str
+    question: str = ""
+    judge: bool = False
+
+
+@dataclass
+class Brought:
+    """What a file brings, and the first lines that cannot be stored with the reason."""
+
+    summary: Summary
+    bad: list[tuple[Place, str]] = field(default_factory=list)
+
+
+def import_answers(
+    *, round: Round, path: Path, file_name: str, wanted: Wanted, actor: User, dry_run: bool
+) -> Brought:
+    """Store the good examples of a file with their votes; dry_run: only say what would be stored.
+
+    Locks the task, as every import does. Labels and votes that a blind owner brings are known to
+    them. Raises Refused, FileError.
+    """
+    if round.state == Round.State.RELEASED:
+        said = _("%(round)s is released and does not change any more.")
+        raise Refused(said % {"round": round}, code="released")
+    bad: list[tuple[Place, str]] = []
+
+    def note_bad(place: Place, _line: bytes, reason: str) -> None:
+        if len(bad) < MOST_NAMED:
+            bad.append((place, reason))
+
+    form = FORMATS.get(wanted.layout)
+    options = Options(
+        file_name, task=round.task.code, round=round.number, skip_bad=True, judge=wanted.judge,
+        question=wanted.question, actor=actor, dry_run=dry_run,
+        **({"terms": form.terms} if form else {}),
+    )  # fmt: skip
+    try:
+        with _lines(path, file_name, wanted) as lines:
+            found = import_examples(lines=lines, options=options, on_bad=note_bad)
+    except ImportRefused as error:
+        raise Refused(str(error), code="import") from None
+    if not dry_run and is_blind_owner(actor, round.task):
+        annotator = annotator_of(actor)
+        brought = told_examples(round.task, annotator).filter(round=round, uid__isnull=False)
+        note_told_examples(annotator, brought)
+    return Brought(found, bad)
+
+
+@contextmanager
+def _lines(
+    path: Path, file_name: str, wanted: Wanted
+) -> Iterator[Iterator[tuple[int, bytes]] | Iterator[Line]]:
+    """The lines of an upload, which lies under a name without an ending."""
+    form = FORMATS.get(wanted.layout)
+    if form is None:
+        with path.open("rb") as file:
+            yield enumerate(unpacked_lines(file, LONGEST_LINE), 1)
+        return
+    with TemporaryDirectory() as folder:
+        named = Path(folder) / (Path(file_name).name[-LONGEST_NAME:] or "rows")
+        shutil.copyfile(path, named)
+        yield lines_of(named, form, wanted.question if form.only else "")
