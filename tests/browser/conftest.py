@@ -27,6 +27,7 @@ ARGUMENTS = [
 EXPECTED = re.compile(
     r"status of (401|409|410|422|429|503) "
     r"|net::ERR_INTERNET_DISCONNECTED|^htmx:(afterRequest|sendError),"  # without a network
+    r"|^htmx:sendAbort,"  # of a page that is left while a draft is being saved
 )
 PATIENCE = 20_000  # ms; the machine may be busy
 FAILED = pytest.StashKey[bool]()

@@ -75,4 +75,6 @@ def page(window, live_server, alice, settings, request):
         name = re.sub(r"\W+", "-", request.node.name)
         with suppress(engines.Missed, TransportError):  # what failed may be the browser
             window.keep_picture(folder / f"{name}.png")
+    faults = window.faults()
     window.visit_nothing()
+    assert not faults, "\n".join(faults)

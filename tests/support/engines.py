@@ -42,6 +42,13 @@ IN_VIEW = """
     const centre = {block: "center", behavior: "instant"};
     document.querySelector(arguments[0])?.scrollIntoView(centre);
 """
+FAULTS = """
+    const isFault = one => one instanceof Ci.nsIScriptError && one.sourceName.startsWith(arguments[0])
+        && (!(one.flags & Ci.nsIScriptError.warningFlag) || one.category.startsWith("CSP"));
+    const found = Services.console.getMessageArray().filter(isFault);
+    Services.console.reset();
+    return found.map(one => `${one.category}: ${one.errorMessage} ${one.sourceName}`);
+"""
 # Without a screen it takes itself for a telephone, unless it is told of a mouse.
 PREFERENCES = """
 user_pref("marionette.port", 0);
@@ -149,6 +156,10 @@ class Engine:
     def resize(self, width: int, height: int) -> None:
         self._send("resize", {"width": width, "height": height})
 
+    def faults(self) -> list[str]:
+        """Errors of scripts and broken policies since the last time, where the engine tells them."""
+        return []
+
     def keep_picture(self, path: Path) -> None:
         path.write_bytes(base64.b64decode(self._send("picture", {})))
 
@@ -176,11 +187,14 @@ class Firefox(Engine):
         self.chrome("gBrowser.reload()")
         self.until("!window.isOld && document.readyState === 'complete'")
 
-    def chrome(self, script: str) -> Any:
+    def faults(self) -> list[str]:
+        return self.chrome(FAULTS, self.origin)
+
+    def chrome(self, script: str, *values: Any) -> Any:
         """Run a script of the browser itself."""
         self._send("Marionette:SetContext", {"value": "chrome"})
         try:
-            return self.run(script)
+            return self.run(script, *values)
         finally:
             self._send("Marionette:SetContext", {"value": "content"})
 
