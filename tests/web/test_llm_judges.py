@@ -15,12 +15,15 @@ from annotation.models import TargetOutput
 from evaluation.chat.target_services import MOST_FAILURES, settings_of
 from evaluation.contract import SetRow
 from evaluation.jobs import ask_llm_judge
+from evaluation.llm_judges.forms import PROMPT, prompt_for
 from evaluation.llm_judges.selectors import calibration, judged_by_people
 from evaluation.llm_judges.services import CHANGED, JudgeRefused, make_judge
 from evaluation.models import LlmJudge, LlmScore, LlmVerdict
+from evaluation.releases.tools import _judged
 from evaluation.runs.ray_models import NodeTransport
 from evaluation.sandbox.choose import NoEngine
 from evaluation.scoring.metrics import METRICS
+from tasks.config.loading import load_config
 from tasks.models import ModelUse, TargetModel, TaskMember
 from tasks.targets.endpoints.transport import Transport
 from tests.support.chat_server import chat_server
@@ -321,3 +324,20 @@ def test_a_new_judge_is_asked_once_at_its_page(task, server, owner, model, reaso
     assert (target.contact_reason, words in target.contact_detail) == (reason, True)
     assert len(server.seen) == 1
     assert "Judge it." in str(server.seen[0]["messages"])
+
+
+def test_a_new_judge_begins_with_the_tasks_own_question():
+    words = "validation: {question: Q1, answers: {correct: C1, incorrect: W1}}"
+    text = (
+        "version: 1\nname: T\ngoal: {text: Ask}\n"
+        "input: [{name: question, type: text}]\noutput: [{name: reply, type: text}]\n"
+        "verdict: {type: pattern, field: reply, pattern: x}\nmetrics: {main: rouge_l}\n"
+    )
+    asked = load_config(text + words)
+    assert all(word in prompt_for(asked) for word in ("Q1", "C1", "W1", "answer_to_judge"))
+    attempts = load_config(text + words.replace("{question", "{asks: attempt, question"))
+    assert prompt_for(attempts) == prompt_for(load_config(text)) == PROMPT
+    judged = {"reply_given": "It is.", "reply_question": "Q1 (correct: C1; incorrect: W1)"}
+    row = {"outcome": "fooled"}
+    assert _judged(row, asked, None, {"label": "It is."}) == judged
+    assert [*_judged(row, attempts, None, {"label": "It is."})] == ["reply_given"]
