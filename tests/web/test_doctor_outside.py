@@ -1,13 +1,16 @@
 """What the doctor says of parts that others run: mail, sign-in, folders, backups, models."""
 
+import re
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.apps import apps
 from django.db import connection
 from django.utils import timezone
 
-from dynabench.accounts.models import Erasure
+from dynabench.accounts.models import Erasure, SiteKey
+from dynabench.accounts.sealed import SEALED, sealed_columns
 from dynabench.lib.encryption import encrypt
 from dynabench.upkeep.models import LastSuccess
 from evaluation.models import EvaluationRun
@@ -123,9 +126,30 @@ def test_a_key_that_is_not_the_sites(settings):
     target = scripted_target(RoundFactory())
     TargetModel.objects.update(sealed_secret=encrypt("s3cret"))
     assert outside.check_secrets().state == "ok"
-    settings.SECRET_KEY = "another one, of more than fifty letters, as Django wants them"
-    found = outside.check_secrets()
-    assert (found.state, target.name in found.message) == ("bad", True)
+    TargetModel.objects.update(sealed_secret="")
+    SiteKey.objects.create(name="marks", sealed=encrypt("key"))
+    before = settings.SECRET_KEY
+    for expected in ("site key", target.name):
+        settings.SECRET_KEY = "another one, of more than fifty letters, as Django wants them"
+        found = outside.check_secrets()
+        assert (found.state, expected in found.message) == ("bad", True)
+        settings.SECRET_KEY = before
+        TargetModel.objects.update(sealed_secret=encrypt("s3cret"))
+        SiteKey.objects.all().delete()
+
+
+def test_each_column_of_secrets_is_known():
+    """Otherwise a new key, or a restoration, would lose them without a word."""
+    secret = re.compile(r"sealed\w*|secret")
+    columns = {
+        model._meta.label: field.name
+        for model in apps.get_models()
+        if not model._meta.app_label.startswith(("social", "mfa"))
+        for field in model._meta.concrete_fields
+        if secret.fullmatch(field.name)
+    }
+    assert columns == SEALED
+    assert {model._meta.label for model, _ in sealed_columns()} == set(SEALED)
 
 
 def test_models_that_gave_no_answer_when_they_were_registered():

@@ -3,24 +3,10 @@
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.db.models import Model
 
-from dynabench.accounts.models import SiteKey
-from dynabench.campaigns.models import Campaign, Place
+from dynabench.accounts.sealed import sealed_columns
 from dynabench.campaigns.place_services import renew_hashes
 from dynabench.lib.encryption import Unreadable, rotated
-from dynabench.webhooks.models import Webhook
-from evaluation.models import Submission
-from tasks.models import TargetModel
-
-STORED: tuple[tuple[type[Model], str], ...] = (
-    (TargetModel, "sealed_secret"),
-    (Submission, "secret"),
-    (Webhook, "secret"),
-    (Campaign, "sealed_token"),
-    (Place, "sealed_id"),
-    (SiteKey, "sealed"),
-)
 
 
 class Command(BaseCommand):
@@ -28,7 +14,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         done, unreadable = 0, []
-        for model, field in STORED:
+        for model, field in sealed_columns():
             rows = model._default_manager.exclude(**{field: ""})
             for pk, before in rows.values_list("pk", field):
                 try:
