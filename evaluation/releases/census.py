@@ -18,8 +18,8 @@ WITHDRAWN, SENT_BACK, FLAGGED, UNCLEAR, REFUTED, NO_CONSENSUS, UNDECIDED, ASKED 
     *("no_consensus", "undecided", "asked"),
 )
 REASONS = {
-    AUTHOR: gettext_noop("Same author: no room in the split that their author is in"),
-    SIZE: gettext_noop("Above the number of rows chosen for train"),
+    AUTHOR: gettext_noop("No room left in their author's split"),
+    SIZE: gettext_noop("Above the size chosen for train"),
     UNDECIDED: gettext_noop("Undecided: they need more votes"),
     NO_CONSENSUS: gettext_noop("No agreement among the judges"),
     REFUTED: gettext_noop("Refuted: judges disagree with the author"),

@@ -34,7 +34,10 @@ STEPS = {
     State.READY: ("Mark as ready", "Nobody can write yet; everything is prepared."),
     State.OPEN: ("Open", "People can write. What an example means is fixed from now on."),
     State.PAUSED: ("Pause", "Nobody can write until you open the round again; drafts are kept."),
-    State.CLOSED: ("Close", "Who is writing keeps 15 minutes; judging goes on."),
+    State.CLOSED: (
+        "Close",
+        "People who are writing may finish for up to 15 minutes. Judging goes on.",
+    ),
 }  # a round is released with its dataset, not by a button here
 
 
