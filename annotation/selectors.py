@@ -264,7 +264,8 @@ def is_sent_back(example: Example) -> bool:
 class Votes(NamedTuple):
     """How many people have judged an example, and what came of it.
 
-    `state`, `still_needed` and `is_verified` are None until somebody has.
+    `state`, `still_needed` and `is_verified` are None until somebody has. needed: equal votes that
+    decide by the round's own policy; None: it has none.
     """
 
     given: int = 0
@@ -272,13 +273,25 @@ class Votes(NamedTuple):
     still_needed: int | None = None
     is_verified: bool | None = None
     is_validated_error: bool | None = None
+    needed: int | None = None
 
 
 def votes_on(example: Example) -> Votes:
     """The votes on an example. One query."""
     names = ("state", "still_needed", "is_verified", "is_validated_error")
+    policy = "round__round_policy__policy__needed"
     rows = Example.objects.filter(pk=example.pk).annotate(given=Count("validations"))
-    return Votes(*rows.values_list("given", *(f"consensus__{name}" for name in names)).get())
+    found = (*(f"consensus__{name}" for name in names), policy)
+    return Votes(*rows.values_list("given", *found).get())
+
+
+def no_votes_yet(round: Any) -> Votes:
+    """The votes on an example that was just written. No query where `round_policy` is joined.
+
+    The policy of a round is a later stage's row; `round_policy` is the name of its link here.
+    """
+    stored = getattr(round, "round_policy", None)
+    return Votes(needed=stored.policy["needed"] if stored else None)
 
 
 def parent_to_change(annotator: Annotator, round: Round) -> Example | None:

@@ -262,8 +262,9 @@ def result(example: Example, is_new: bool = False) -> dict[str, Any]:
     prefetch_related_objects([example], selectors.with_outputs())  # if they are not there
     outputs = list(example.target_outputs.all())
     questions = result_panel.why_components(config, example.outcome, example.inputs)
-    votes = selectors.Votes() if is_new else selectors.votes_on(example)
+    votes = selectors.no_votes_yet(example.round) if is_new else selectors.votes_on(example)
     shown = verdict(example, config, outputs)
+    shown["needed"] = votes.needed or shown["needed"]
     can_retract = example.retracted_at is None and not votes.given
     if votes.is_validated_error:
         shown["heading"] = _("You fooled the model, and people agree")
@@ -366,6 +367,7 @@ def show_attempt(
     """The state of an attempt: the verdict, still waiting, or no answer."""
     page = page.showing(attempt)
     if attempt.state == Attempt.State.DONE and attempt.example:
+        attempt.example.round = page.round  # read with its policy
         return show(request, page, result(attempt.example, is_new))
     if attempt.state == Attempt.State.ASKING:
         waiting = {"panel": "annotation/_waiting.html", "attempt": attempt}

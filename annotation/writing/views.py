@@ -178,7 +178,7 @@ def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpRespo
 def posted_assignment(request: HttpRequest, annotator: Annotator, task: Task) -> Assignment:
     """The person's assignment that the form was made for; 404 for others."""
     pk = request.POST.get("assignment", "")
-    found = Assignment.objects.select_related("context", "round")
+    found = Assignment.objects.select_related("context", "round__round_policy")
     assignment = get_object_or_404(found, pk=pk if pk.isdecimal() else 0)
     if (assignment.annotator_id, assignment.round.task_id) != (annotator.pk, task.pk):
         raise Http404

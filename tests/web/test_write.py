@@ -11,6 +11,7 @@ from tasks.models import Round
 from tests.support.factories import ContextFactory, scripted_target
 from tests.support.writing import NLI_PROB, URL, goal_is, open_form, stored
 from tests.web.conftest import HTMX
+from validation.models import RoundPolicy
 
 
 @pytest.mark.parametrize("headers", [{}, HTMX], ids=["page", "htmx"])
@@ -494,3 +495,14 @@ def test_what_is_typed_is_stored_in_nfc(as_alice, nli):
     scripted_target(nli, output={"label": "entailment"}, prob=NLI_PROB)
     example = stored(as_alice, text="The cafe\u0301 was open at ten.")
     assert example.inputs["hypothesis"] == "The caf\u00e9 was open at ten."
+
+
+def test_a_verdict_says_how_many_decide_in_this_round(as_alice, nli):
+    """By the policy that its owner set for it, also where the configuration says another number."""
+    scripted_target(nli, label="entailment", prob=NLI_PROB)
+    policy = {"rule": "n-equal", "needed": 7, "of": None, "threshold": 0.8}
+    RoundPolicy.objects.create(round=nli, policy=policy)
+    told = as_alice.post(URL, open_form(as_alice), **HTMX)
+    assert told.context["needed"] == 7
+    example = Example.objects.latest("pk")
+    assert as_alice.get(f"/attempt/{example.uuid}/").context["needed"] == 7
