@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from .spec import ModelFolder, ModelSpec
@@ -54,9 +55,12 @@ class FileHashes:
             with real.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
             self._memory.parent.mkdir(parents=True, exist_ok=True)
-            scratch = self._memory.with_suffix(".new")
-            scratch.write_text(json.dumps(known | {str(real): [*stamp, digest]}))
-            scratch.replace(self._memory)
+            # A name of its own: models that are loaded at once, here or in another process, share
+            # the memory. What one of them writes in between is only computed again.
+            with TemporaryDirectory(dir=self._memory.parent) as folder:
+                scratch = Path(folder, "hashes.json")
+                scratch.write_text(json.dumps(known | {str(real): [*stamp, digest]}))
+                scratch.replace(self._memory)
         return digest
 
     def of_all(self, paths: Iterable[Path]) -> str:

@@ -1,5 +1,6 @@
 """What may be served: the folder's settings, refusals that say how to mend them, arguments."""
 
+import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -228,3 +229,23 @@ def test_a_file_is_hashed_again_only_when_it_changed(tmp_path: Path) -> None:
     assert hashes.of(file) == "kept"
     file.write_bytes(b"aaaaa")
     assert hashes.of(file) not in (before, "kept")
+
+
+def test_models_that_are_loaded_at_once_share_the_hashes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another load stores its hash between this one's writing and renaming."""
+    files = [tmp_path / name for name in ("a", "b")]
+    for file in files:
+        file.write_text(file.name)
+    memory, replace = tmp_path / "hashes.json", Path.replace
+
+    def replace_late(self: Path, target: Path) -> Path:
+        monkeypatch.setattr(Path, "replace", replace)
+        FileHashes(memory).of(files[1])
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", replace_late)
+    digests = [FileHashes(memory).of(file) for file in files]
+    assert digests == [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "hashes.json"]
