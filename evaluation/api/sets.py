@@ -209,7 +209,7 @@ class TakeRound(OfSets):
         if one.round is None or one.round.state != Round.State.CLOSED:
             raise Http404
         if take_round(round=one.round, actor=editor, reason=reason) is None:
-            raise Refused("Nothing is verified.")
+            raise Refused("Nothing is confirmed yet.")
         return self.answer(name, status.HTTP_201_CREATED)
 
 

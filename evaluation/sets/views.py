@@ -122,7 +122,7 @@ def set_take(request: HttpRequest, code: str, name: str) -> HttpResponse:
             round=one.round, actor=user, reason=request.POST.get("reason", "")[:500]
         )
         messages.success(
-            request, _stored_message(version) if version else _("Nothing is verified.")
+            request, _stored_message(version) if version else _("Nothing is confirmed yet.")
         )
     return redirect("evaluation:set", code=code, name=name)
 

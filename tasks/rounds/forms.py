@@ -17,7 +17,7 @@ LABELS = {
     "rule": _("An example counts when it"),
     "show_target_name": _("Show target names"),
     "ends_at": _("Ends at"),
-    "max_collected": _("Most examples"),
+    "max_collected": _("Maximum tries"),
     "max_fooling": _("Maximum catches"),
     "max_spent": _("Money"),
     "pay_example": _("Pay for an example, in cents"),
@@ -27,10 +27,8 @@ LABELS = {
 TEXTS = {
     "description": _("Markdown; people read it on the task's page."),
     "show_target_name": _("Otherwise people read Model A, Model B until the round closes."),
-    "max_collected": _("The round closes when it has so many examples. Empty: no limit."),
-    "max_fooling": _(
-        "The round closes when so many fooled a model and were verified. Empty: none."
-    ),
+    "max_collected": _("The round closes at this number. Leave empty for no limit."),
+    "max_fooling": _("The round closes at this number. Leave empty for no limit."),
     "max_spent": _("In cents, or what your currency's smallest unit is. Empty: no limit."),
     "ends_at": _("UTC. The round closes then. Empty: it stays open until you close it."),
 }

@@ -29,7 +29,7 @@ NEXT_STATES: dict[str, tuple[str, ...]] = {
 }
 REACHED = {
     "date": gettext_noop("Its end has come. Move the date first."),
-    "collected": gettext_noop("It has collected all its examples. Raise the number first."),
+    "collected": gettext_noop("It has all its tries. Raise the number first."),
     "fooling": gettext_noop("It has all its catches. Raise the number first."),
     "money": gettext_noop("Its money is spent. Raise the sum first."),
 }

@@ -305,8 +305,7 @@ def test_owners_plan_open_and_pay(nli, as_alice, alice, bob):
         "code_done": "DONE",
         "consent": "We keep it.",
     }
-    for wrong in ("currency", "€"), ("currency", "JPY"), ("pay_task", "1.505"), ("budget", "1e9"):
-        assert as_alice.post(f"{url}new/", plan | dict([wrong])).status_code == 422
+    assert as_alice.post(f"{url}new/", {**plan, "currency": "€"}).status_code == 422
     assert as_alice.post(f"{url}new/", plan).url == f"{url}study/"
     page = as_alice.post(f"{url}study/state/", {"to": "open", "ethics_name": "Ada"}, follow=True)
     assert Campaign.objects.get().state == "draft"  # no ethics statement
@@ -315,8 +314,6 @@ def test_owners_plan_open_and_pay(nli, as_alice, alice, bob):
     assert Campaign.objects.get().state == "draft"  # nobody's name stands under it
     as_alice.post(f"{url}study/state/", {"to": "open", "ethics_name": "Ada"})
     campaign = Campaign.objects.get()
-    shown = as_alice.get(f"{url}study/change/").context["form"]
-    assert (campaign.pay_task, shown["pay_task"].value()) == (150, "1.50")
     assert (campaign.state, campaign.ethics_name, campaign.consents.count()) == ("open", "Ada", 1)
     assert as_alice.post(f"{url}study/change/", {**plan, "pay_task": 1}).status_code == 422
     client, _page = take_part(campaign)

@@ -80,7 +80,7 @@ def test_a_card_says_what_a_round_has(editor, nli, bob):
     examples(nli, bob, 3)
     page = editor.get(URL).text
     for words in (
-        "Examples: 3 of 40", "Money, in cents: 300 of 900", target.name, "Close round 1",
+        "Tries: 3 of 40", "Money, in cents: 300 of 900", target.name, "Close round 1",
         "Pause round 1", "Mark round 2 as ready", "2 Jan 2999", 'href="#round-1">round 1</a>',
         "people read Model A, Model B until the round closes", "the round only collects",
     ):  # fmt: skip

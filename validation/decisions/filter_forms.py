@@ -38,7 +38,7 @@ STATES = {
     "withdrawn": ~STANDS,
 }
 STATE_WORDS = [
-    ("waiting", _("Waiting for votes")),
+    ("waiting", _("Waiting")),
     ("kept", _("Kept without judging")),
     ("valid", _("Confirmed")),
     ("not-valid", _("Decided, not confirmed")),
