@@ -13,7 +13,7 @@ from django.utils import timezone
 from dynabench.lib.errors import Refused
 from evaluation.models import CustomMetric, CustomOutcome, EvaluationRun
 from evaluation.runs.selectors import counting
-from evaluation.scoring.bootstrap import ones_and
+from evaluation.scoring.bootstrap import powers_of
 from evaluation.scoring.metrics.base import divide
 from evaluation.sets.selectors import newest_versions
 from leaderboard.board.bootstrap import resample_plain, resample_suite, resampled
@@ -122,7 +122,7 @@ def _resample_own(pk: int) -> bool:
     outcome = CustomOutcome.objects.select_related("metric__task", "run__version").get(pk=pk)
     run, numbers = outcome.run, np.frombuffer(outcome.values, dtype="<f4")
     statistics = ((place, (number,)) for place, number in enumerate(numbers.tolist()))
-    (sums,) = resampled(statistics, [ones_and], run.version.sha256)
+    (sums,) = resampled(statistics, [powers_of], run.version.sha256)
     values = divide(sums[:, 1], sums[:, 0])
     metric = outcome.metric.key
     store_resamples(run=run, values={metric: np.asarray(values, dtype="<f4").tobytes()})

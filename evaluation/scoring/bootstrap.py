@@ -213,7 +213,7 @@ def number_of(metric: Metric, tally: Tally, part: str = "") -> Number:
 
 
 def powers_of(statistics: Sequence[float]) -> Sums:
-    """Vectors of the statistics of a mean."""
+    """Vectors of the statistics of a mean; the first two sums are a count and a total."""
     return powers(np.array(statistics, dtype=float))
 
 
@@ -221,11 +221,6 @@ def mean_of(values: Sequence[float], *, name: str) -> Number:
     """The mean of a number (0-1) of each example, with its interval."""
     (mean,) = means_of(powers_of(values).sum(axis=0))
     return Number(name, *mean_interval(mean), len(values))
-
-
-def ones_and(values: Sequence[float]) -> Sums:
-    """Vectors whose sums are a count and a total, and so a mean."""
-    return np.column_stack([np.ones(len(values)), np.array(values)])
 
 
 def interval(values: NDArray[np.float64]) -> tuple[float, float, float]:

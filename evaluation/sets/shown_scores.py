@@ -82,8 +82,8 @@ def with_own_size(scores: Iterable[Score], parts: Iterable[Score]) -> Iterator[S
     for part in parts:
         by_run[part.run_id].append(part)
     for score in scores:
-        if score.metric in AXES.values() and (part := _worst_part(score, by_run[score.run_id])):
-            score.n = part.n
+        if score.metric in AXES.values() and (found := _worst_part(score, by_run[score.run_id])):
+            score.n = found.n
         yield score
 
 

@@ -37,7 +37,8 @@ class Scores:
     @property
     def is_range(self) -> Marks:
         """Which models have a score that depends on what was not measured."""
-        return self.is_run & (self.least != self.most)
+        found: Marks = self.is_run & (self.least != self.most)
+        return found
 
 
 def anchored_scores(

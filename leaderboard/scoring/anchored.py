@@ -175,9 +175,9 @@ def scored(anchors: Anchors, weights: Mapping[str, float], table: Table) -> list
         metric: np.array([_number(table[name].get(metric)) for name in names])
         for metric in {*used, anchors.main}
     }
-    nothing = np.full(len(names), nan)
+    nothing = {anchors.main: np.full(len(names), nan)}
     ends = [
-        sum(points(anchors, used, columns, unmeasured=place).values()) if used else nothing
+        np.sum([*(points(anchors, used, columns, unmeasured=place) or nothing).values()], axis=0)
         for place in (0.0, 1.0)
     ]
     least, most = (dict(zip(names, np.round(end, ALIKE).tolist(), strict=True)) for end in ends)

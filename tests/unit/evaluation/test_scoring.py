@@ -221,6 +221,9 @@ def test_the_interval_of_a_mean_is_that_of_many_draws(values):
 
 
 def test_a_difference_of_few_examples_has_no_interval():
+    drawn = np.array([0.1, 0.1, 0.2, 0.0])
+    assert scoring.bounded_difference(drawn, 14) == (0.1, None, None)
+    assert scoring.bounded_difference(drawn, 15)[1] < 0.1
     few, many = (means_of(powers(np.array([0.5, -0.5, 1.0] * n)).sum(axis=0))[0] for n in (3, 30))
     assert difference_interval(few) == (pytest.approx(1 / 3), None, None)
     value, low, high = difference_interval(many)
