@@ -11,6 +11,7 @@ from evaluation.models import Dataset
 from evaluation.queue.leases import claim
 from evaluation.releases.build import Options, make
 from evaluation.releases.census import REASONS, census_of
+from evaluation.releases.forecast import Forecast
 from evaluation.releases.services import check_sizes, request_release, suggested_sizes
 from evaluation.releases.splits import HELD, PROGRAM, SPLITS
 from evaluation.releases.undo_services import undo_release
@@ -60,10 +61,7 @@ class Command(BaseCommand):
         )
         if options["preview"]:
             with as_command_error():
-                shown = check_sizes(census, wanted)
-            self.stdout.write(", ".join(f"{split} {n}" for split, n in shown.rows.items()))
-            for name, n in shown.left_out.items():
-                self.stdout.write(f"left out, {n}: {REASONS[name]}")
+                self._preview(check_sizes(census, wanted))
             return
         with as_command_error(), transaction.atomic():  # claimed before a worker can see it
             asked = request_release(round=round, options=wanted, actor=None)
@@ -78,3 +76,9 @@ class Command(BaseCommand):
         self.stdout.write(f"{dataset}: {shown}")
         for file in dataset.files.all():
             self.stdout.write(f"{file.sha256}  {file.size:>12}  {file.file.name}")
+
+    def _preview(self, found: Forecast) -> None:
+        """Print the rows of each split, and how many are left out for which reason."""
+        self.stdout.write(", ".join(f"{split} {n}" for split, n in found.rows.items()))
+        for name, n in found.left_out.items():
+            self.stdout.write(f"left out, {n}: {REASONS[name]}")
