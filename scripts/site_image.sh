@@ -11,8 +11,10 @@ cd "$(dirname "$0")/.."
 
 SERVICES=dynabench-services:latest
 BASE=dynabench-site-base:latest
+# What only Debian's 3.11.2 needs: pip reads markers for the Python that runs it (scripts/lacking_wheels.py).
+OF_BASE=(async-timeout==5.0.1)
 APP=(LICENSE gunicorn.conf.py manage.py pyproject.toml requirements*.txt scripts/{images,runtime_image}.sh
-  annotation docs dynabench evaluation leaderboard locale static tasks templates validation)
+  scripts/lacking_wheels.py annotation docs dynabench evaluation leaderboard locale static tasks templates validation)
 
 copy_app() {  # FOLDER
   local file
@@ -25,7 +27,7 @@ copy_app() {  # FOLDER
 
 install_wheels() {  # FOLDER
   "$python" -m pip install -qq --no-index --find-links "$wheels" --no-compile --target "$1" \
-    "${TARGET[@]}" -r "$pins"
+    "${TARGET[@]}" -r "$pins" "${OF_BASE[@]}"
   "$python" -m pip install -qq --no-index --find-links "$wheels" --no-compile --target "$1" \
     --no-deps "${TARGET[@]}" -r requirements-language-model.txt
   rm -rf "$1"/torch/{test,include,share} "$1"/{bin,share}
@@ -41,6 +43,7 @@ build_site() {
   if [ -z "$wheels" ]; then
     wheels=var/site-wheels
     fetch_wheels "$wheels"
+    "$python" -m pip download -qq --dest "$wheels" --no-deps "${TARGET[@]}" "${OF_BASE[@]}"
     "$python" -m pip download -qq --dest "$wheels" --no-deps "${TARGET[@]}" -r requirements-language-model.txt
   fi
   say "installing them …"
@@ -55,8 +58,9 @@ COPY app /opt/dynabench/app
 # Modules are compiled by being used once: only those that a start needs.
 RUN cd /opt/dynabench/app && \\
   export PYTHONPATH=/opt/dynabench/packages STATIC_ROOT=/opt/dynabench/static DYNABENCH_HOME=/tmp/home && \\
-  python3 -m compileall -qq . && python3 manage.py check --verbosity 0 && \\
-  python3 -c "import dynabench.wsgi, dynabench.lib.web_server.worker, torch, transformers, onnxruntime, onnx, uvloop, docker" && \\
+  python3 -m compileall -qq . && python3 scripts/lacking_wheels.py && \\
+  CACHE_URL=redis://127.0.0.1:6379 python3 manage.py check --verbosity 0 && \\
+  python3 -c "import dynabench.wsgi, dynabench.lib.shared_cache, dynabench.lib.web_server.worker, torch, transformers, onnxruntime, onnx, uvloop, docker" && \\
   python3 manage.py collectstatic --noinput --ignore redoc --verbosity 0
 
 FROM $BASE

@@ -12,9 +12,11 @@ import pytest
 import yaml
 from django.urls import reverse
 from jsonschema.validators import validator_for
+from packaging.requirements import Requirement
 
 from dynabench.checks import REQUIRED, kept_key, required_settings
 from dynabench.lib.docs import docs_page, slug
+from scripts.lacking_wheels import lacking
 from tests.support.variables import APPS, variables
 
 ROOT = Path(__file__).parents[2]
@@ -187,3 +189,13 @@ def test_each_alert_and_each_line_of_the_doctor_has_its_place_in_the_runbook():
         lines |= set(re.findall(r'Finding\(\s*"([^"]+)"', file.read_text()))
     assert len(lines) > 20
     assert {slug(line) for line in lines} <= page.anchors
+
+
+@pytest.mark.parametrize("patch", range(3))
+def test_the_image_gets_what_only_its_own_python_needs(patch):
+    """Debian 12 has 3.11.2; whoever builds the image may have any other."""
+    python = {"python_version": "3.11", "python_full_version": f"3.11.{patch}"}
+    named = re.search(r"OF_BASE=\((.*)\)", (ROOT / "scripts/site_image.sh").read_text())[1].split()
+    needed = {Requirement(text).name for _, text in lacking(python)}
+    assert needed <= {Requirement(one).name for one in named}
+    assert not [*lacking()]
