@@ -1,13 +1,17 @@
 """What a URL asks of a leaderboard: links say all of it, forms say what was changed."""
 
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, parse_qsl
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaluation.seeds import OFFICIAL
+from evaluation.templatetags.model_words import metric as in_words
+from leaderboard.board.presets import PRESETS, presets
 from leaderboard.board.query import Asked, asked, before, settled, shown, sliders, typed
-from leaderboard.scoring.weights import METRIC, Weighting, WeightsError
+from leaderboard.scoring.weights import METRIC, Weighting, WeightsError, opening
+from tasks.config.loading import load_config
 
 weights = st.floats(0, 8).filter(bool)
 weightings = st.builds(
@@ -84,3 +88,19 @@ def test_what_the_board_does_not_have_is_refused(field, value):
     with pytest.raises(WeightsError) as refused:
         asked({field: [value]}, START)
     assert refused.value.fields == (field,)
+
+
+@pytest.mark.parametrize(
+    "path", sorted(OFFICIAL.glob("*/task.yaml")), ids=lambda one: one.parent.name
+)
+def test_a_preset_does_what_its_name_says_in_every_task(path):
+    """“Accuracy only” gave accuracy the weight 0 where the main metric is another one."""
+    config = load_config(path.read_text())
+    main, start = config.metrics.main, opening(config.metrics.names, config.weights, ["control"])
+    _owners, *found = presets(asked({}, start), main)
+    assert in_words(main) in found[0].title
+    told = [others for others in PRESETS.values() if {*others} <= {*config.metrics.names}]
+    for preset, others in zip(found, told, strict=True):
+        query = {key: [text] for key, text in parse_qsl(preset.link.removeprefix("?"))}
+        chosen = asked(query, start).weighting.metrics
+        assert {one for one, weight in chosen.items() if weight} == {main, *others}
