@@ -19,6 +19,7 @@ PRODUCT = ("dynabench", "tasks", "annotation", "validation", "evaluation", "lead
 HOOKS = (
     *("clean_*", "get_*", "has_*_permission", "__getattr__", "Media", "process_*"),  # Django
     *("authenticate", "authenticate_header", "has_permission", "patch", "validate_*"),  # DRF
+    "map_serializer",  # drf-spectacular
     *("extract_*", "is_reauthentication_required", "pre_social_login"),  # allauth
     *("delete_model", "history_view", "lookups", "save_*", "view_on_site"),  # its admin
     *("ignore_aliases", "initialize", "readinto", "seekable"),  # PyYAML, hatchling, io

@@ -225,7 +225,7 @@ class Pages(CursorPagination):
                 raise
             raise _bad_cursor() from None
 
-    def get_page_size(self, request: Request) -> int:
+    def get_page_size(self, request: Request) -> int | None:
         """Return what was asked for."""
         return self.page_size
 

@@ -23,7 +23,7 @@ class Operation(AutoSchema):
         # The framework forgets that a column may be empty where its field is only read.
         if isinstance(field, ChoiceField) and field.read_only and _may_be_blank(field):
             field.allow_blank = True
-        return super()._map_serializer_field(field, *args, **how)
+        return super()._map_serializer_field(field, *args, **how)  # type: ignore[no-untyped-call]
 
 
 def _may_be_blank(field: Field[Any, Any, Any, Any]) -> bool:
