@@ -451,6 +451,19 @@ def types_of(place: str) -> list[str]:
     return [name for name, kind in FIELD_TYPES.items() if place in kind.places]
 
 
+def _untaught(config: TaskConfig) -> Iterator[Finding]:
+    """Labels and numbers that models read, though models that are trained here read texts."""
+    if config.component(config.answer_field).type not in ("multiclass", "span"):
+        return
+    for place in ("context", "input"):
+        for index, component in enumerate(getattr(config, place)):
+            is_strange = not (component.kind.is_text or component.is_media)
+            if is_strange and component.name in config.model_fields:
+                message = f"no model can be trained here while it reads {component.name}, no text"
+                fix = "use the tag of a context for it, or ask for it under metadata"
+                yield Finding((place, index), message, fix)
+
+
 def advice(config: TaskConfig) -> Iterator[Finding]:
     """What is possible but rarely meant."""
     if config.kind == "arena":
@@ -465,6 +478,7 @@ def advice(config: TaskConfig) -> Iterator[Finding]:
         if component.kind.is_text and component.max_length is None:
             message = f"{component.name} may be of any length"
             yield Finding(("input", index), message, "add max_length")
+    yield from _untaught(config)
     metrics, is_english = config.metrics, config.language.partition("-")[0] == "en"
     if "fairness" in metrics.deltas and not (is_english or metrics.groups or metrics.group_terms):
         message = f"no change of groups is known in {config.language}, so fairness compares nothing"

@@ -9,7 +9,7 @@ from typing import Any
 
 from tasks.config.components import COMMON_KEYS, FIELD_TYPES, Component
 from tasks.config.parsing import Loc, dump_yaml, path_of, read_yaml
-from tasks.config.schema import TaskConfig
+from tasks.config.schema import METRICS, OF_SECRETS, TaskConfig
 
 Data = dict[str, Any]
 PLACES: Mapping[str, tuple[str, ...]] = {
@@ -236,6 +236,20 @@ def rules_for(data: Data) -> list[str]:
     if any("{secret}" in str(one.get("system")) for one in all_fields(data)):
         rules.append("secret")
     return [*rules, "ask_user"]
+
+
+def metrics_for(data: Data) -> list[str]:
+    """The metrics that can score what the model answers, as `unfit_metrics` checks them."""
+    answer, _is_compared = _answer(data)
+    kind = FIELD_TYPES.get(str(answer.get("type")))
+    verdict = get(completed(data), ("verdict", "type"))
+    if verdict == "secret":
+        return [name for name in METRICS if name in OF_SECRETS]
+    special = {name for one in FIELD_TYPES.values() for name in one.own_metrics}
+    own = kind.own_metrics if kind else ()
+    return [
+        name for name in METRICS if name not in OF_SECRETS and (name in own or name not in special)
+    ]
 
 
 def _verdict(answer: Data, kind: str, is_compared: bool) -> Data:

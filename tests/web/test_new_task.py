@@ -58,7 +58,7 @@ def test_every_template_becomes_a_private_task_of_its_maker(as_ada, ada, code):
     assert [*task.rounds.values_list("number", "state")] == rounds
     assert LogEntry.objects.get(action="task.created").actor == ada
     for path in ("/own/new-one/", "/own/new-one/config/", "/t/new-one/"):
-        assert as_ada.get(path).status_code == 200, path
+        assert as_ada.get(path, follow=True).status_code == 200, path
         assert Client().get(path).status_code in (302, 404), path
 
 

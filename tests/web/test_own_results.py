@@ -98,3 +98,15 @@ def test_the_first_step_of_a_judging_task_is_the_import_of_its_rows(task, as_ada
     for tab in ("targets", "trainings"):
         assert f'href="/own/sums/{tab}/"' not in page.text
     assert 'href="/own/sums/results/"' in page.text
+
+
+def test_where_a_target_is_chosen_it_is_said_that_none_can_be_trained(nli, ada, as_ada):
+    TaskMember.objects.create(task=nli.task, user=ada, role="owner")
+    page = "/own/nli/targets/choose/"
+    assert as_ada.get(page).context["untrainable"] == ""
+    field = "\n  - {name: language, type: multiclass, label: Language, labels: [en, de], required: false}"
+    nli.task.config_text = nli.task.config_text.replace("\ncontext:", f"\ncontext:{field}")
+    nli.task.save()
+    told = as_ada.get(page)
+    assert told.context["untrainable"]
+    assert "/labelled/" not in told.text

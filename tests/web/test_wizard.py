@@ -199,7 +199,7 @@ def test_steps_lose_nothing_and_name_what_is_wrong(as_ada):
     steps.draft.refresh_from_db()
     assert steps.draft.code == "my-code"
     page = steps.get("finish/")
-    assert "output" in page.text
+    assert page.context["is_stopped"]
     assert steps.post("finish/", name="N", code="my-code").status_code == 422
     assert not Task.objects.exists()
     other = {"was": "other", "name": "x", "label": "", "type": "text", "place": "input"}
@@ -409,3 +409,47 @@ def test_a_preview_of_any_step_stores_nothing(as_ada, settings):
     assert TaskDraft.objects.values().get() == draft
     assert not TaskProposal.objects.exists()
     assert not Task.objects.exists()
+
+
+def test_braces_in_the_goal_wait_for_their_label(as_ada):
+    """A goal that names no label would blank every preview."""
+    steps = begin(as_ada)
+    refused = steps.post("goal/", name="Ferries", goal_text="Write a {mood} one")
+    assert [*refused.context["form"].errors] == ["goal_text"]
+    steps.post("yaml/", text=MADE, base=digest(steps.text))
+    told = {"name": "Ferries", "goal_text": "Write a {mood} one", "goal_field": "mood"}
+    assert steps.post("goal/", **told).status_code == 302
+    assert load_config(steps.text).goal.field == "mood"
+
+
+def test_labels_are_pasted_as_a_list(as_ada):
+    steps = begin(as_ada)
+    steps.post("yaml/", text=MADE, base=digest(steps.text))
+    page = steps.get("fields/input/1/")
+    form, rows = page.context["form"], page.context["rows"]
+    sent = {key: value for key, value in form.initial.items() if key in form.fields and value}
+    known = [row.initial for row in rows.forms if row.initial]
+    sent |= {**labels(*known), "labels-INITIAL_FORMS": len(known)}
+    steps.post("fields/input/1/", **sent, pasted=" angry \n\nglad\nangry\ncalm")
+    values = load_config(steps.text).component("mood").values
+    assert values[-2:] == ("angry", "calm")
+    assert len(values) == len(set(values))
+
+
+def test_the_step_of_the_answer_offers_what_fits(as_ada):
+    steps = begin(as_ada)
+    steps.post("yaml/", text=MADE, base=digest(steps.text))
+    form = steps.get("answer/").context["form"]
+    offered = dict(form.fields["also"].choices)
+    assert {"accuracy", "macro_f1"} <= offered.keys()
+    assert not {"kept_secret", "spans_f1", "ndcg"} & offered.keys()
+    assert offered["macro_f1"] != "macro_f1"
+
+
+def test_a_missing_answer_is_said_without_yaml(as_ada):
+    steps = begin(as_ada)
+    steps.post("goal/", name="Ferries")
+    steps.post("fields/", label="Review", type="long_text", place="input")
+    (mend,) = [one for one in steps.get("finish/").context["mends"] if one.step == "fields"][:1]
+    assert mend.problem.path == ""
+    assert "output" not in mend.problem.message + mend.problem.fix

@@ -17,6 +17,7 @@ from dynabench.accounts.people import person
 from dynabench.lib.refusals import as_form_error
 from dynabench.own.access import owned_task
 from dynabench.own.setup.targets import TargetSettings
+from evaluation.task_shape import Untrainable, shape_of
 from tasks.config.schema import TaskConfig
 from tasks.models import TargetModel, Task
 from tasks.permissions import can_edit, look_up_roles
@@ -187,8 +188,18 @@ def target_choose(request: HttpRequest, code: str) -> HttpResponse:
                 show_contact(request, target)
                 return redirect("own:target-health", code, target.pk)
     values = {"task": task, "form": form, "round": task.rounds.last(), **chosen}
+    values["untrainable"] = _untrainable(task.config)
     status = 422 if form and form.errors else 200
     return render(request, "own/setup/target_choose.html", values, status=status)
+
+
+def _untrainable(config: TaskConfig) -> str:
+    """Why no model of the task can be trained here, and what to change; empty: one can."""
+    try:
+        shape_of(config)
+    except Untrainable as error:
+        return str(error)
+    return ""
 
 
 def _made(task: Task, who: User, form: ChoiceForm) -> TargetModel | None:

@@ -17,8 +17,8 @@ from annotation.writing.forms import form_field
 from dynabench.lib.errors import Refused
 from dynabench.lib.refusals import as_form_error
 from dynabench.lib.words import composed_value
-from dynabench.own.wizard.forms import text_area
 from dynabench.own.wizard.shared import is_preview, look, mends_of, own_draft, show
+from dynabench.own.wizard.step_form import text_area
 from tasks.config.components import Component
 from tasks.config.loading import load_config
 from tasks.config.parsing import ConfigError

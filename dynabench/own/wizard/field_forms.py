@@ -8,7 +8,7 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from dynabench.own.wizard.forms import text_area
+from dynabench.own.wizard.step_form import text_area
 from tasks.config.checks import types_of
 from tasks.config.components import COLOURS, COMMON_KEYS, FIELD_TYPES, OUTCOMES
 from tasks.making.outline import (
@@ -226,6 +226,14 @@ class FieldForm(forms.Form):
         for key in self.kind.keys:
             if key in KEY_FIELDS:
                 self.fields[key] = KEY_FIELDS[key]()
+        if self.rows:
+            self.fields["pasted"] = forms.CharField(
+                label=_("Add several at once (optional)"),
+                max_length=20_000,
+                required=False,
+                widget=text_area(3),
+                help_text=_("One per line, such as a list from another program."),
+            )
         self._arrange(draft, when)
         self.order_fields([*_first(self.fields), *LAST])
 
@@ -316,10 +324,13 @@ def _answer_too(data: Data, name: str, wanted: bool) -> None:
         outputs.remove(there[0])
 
 
+LONGEST_LABEL = 100
+
+
 class LabelForm(forms.Form):
     """One label; of a tag its value and colour alone."""
 
-    value = forms.CharField(label=gettext_lazy("Label"), max_length=100, required=False)
+    value = forms.CharField(label=gettext_lazy("Label"), max_length=LONGEST_LABEL, required=False)
     colour = forms.ChoiceField(
         label=gettext_lazy("Colour"),
         required=False,
@@ -352,9 +363,12 @@ def label_rows(field: Data, key: str, sent: Any = None) -> Any:
     return rows_of
 
 
-def write_labels(field: Data, key: str, rows: Any) -> None:
-    """Write the rows that have a value; an emptied one is gone."""
+def write_labels(field: Data, key: str, rows: Any, pasted: str = "") -> None:
+    """Write the rows that have a value, then pasted lines that are new; an emptied one is gone."""
     kept = [form.cleaned_data for form in rows.forms if form.cleaned_data.get("value")]
+    known = {row["value"] for row in kept}
+    lines = dict.fromkeys(line.strip()[:LONGEST_LABEL] for line in pasted.splitlines())
+    kept += [{"value": line} for line in lines if line and line not in known]
     labels: list[Any] = []
     for row in kept:
         more = {k: row[k] for k in ("display", "goal", "help") if row.get(k)}

@@ -175,7 +175,8 @@ def field(request: HttpRequest, pk: int, place: str, index: int) -> HttpResponse
 def _write(data: Data, *, form: FieldForm, rows: Any) -> None:
     """The labels first: another kind of field may have none."""
     if rows is not None:
-        write_labels(fields_in(data, form.at)[form.index], form.rows, rows)
+        pasted = form.cleaned_data.get("pasted", "")
+        write_labels(fields_in(data, form.at)[form.index], form.rows, rows, pasted)
     form.write(data)
 
 

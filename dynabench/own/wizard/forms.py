@@ -1,35 +1,27 @@
 """The forms of the steps: each shows a part of a draft's data, and writes it back."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+import re
+from collections.abc import Mapping
+from typing import Any
 
 from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from dynabench.lib.words import composed
-from tasks.config.components import Part
-from tasks.config.judging import ValidationPolicy, Votes
-from tasks.config.schema import METRICS, Limits, Programs, Support
+from dynabench.own.wizard.step_form import StepForm, require_both, text_area
+from evaluation.scoring.metrics import METRICS as SCORED
 from tasks.making.outline import (
     SHOWN,
     Data,
     answer_of,
-    completed,
     get,
+    metrics_for,
     names,
     put,
     rules_for,
 )
 
-Path = tuple[str, ...]
-PARTS: Mapping[Path, type[Part]] = {
-    ("limits",): Limits,
-    ("programs",): Programs,
-    ("support",): Support,
-    ("validation",): ValidationPolicy,
-    ("validation", "votes"): Votes,
-}
 RULES = {
     "exact_match": gettext_lazy("Its answer differs from the writer's"),
     "string_f1": gettext_lazy("Its answer has too few words in common with the writer's"),
@@ -48,57 +40,13 @@ POLICIES = {
 }
 ASKING = ("ask_user", "pattern", "string_f1")
 """The verdicts that may ask the writer whether the model is right."""
-NONE = ("", gettext_lazy("None"))
 SUPPORT = ("content_warning", "support")
+BRACED = re.compile(r"\{(\w+)\}")
 
 
-def default_of(path: Path) -> Any:
-    """What holds where a configuration says nothing."""
-    part = PARTS.get(path[:-1])
-    return part.model_fields[path[-1]].default if part else None
-
-
-def text_area(rows: int) -> forms.Textarea:
-    """A box of so many lines."""
-    return forms.Textarea(attrs={"rows": rows})
-
-
-def require_both(form: forms.Form, *pair: str) -> None:
-    """Refuse one of two answers without the other."""
-    said = form.cleaned_data
-    for name, other in (pair, pair[::-1]):
-        if said.get(other) and not said.get(name):
-            form.add_error(name, _("Fill in both answers, or neither"))
-
-
-class StepForm(forms.Form):
-    """A step: `PATHS` says where the value of each field stands in the data."""
-
-    PATHS: ClassVar[Mapping[str, Path]] = {}
-
-    def __init__(self, draft: Data, sent: Any = None) -> None:
-        full = completed(draft)
-        found = {name: get(full, at, default_of(at)) for name, at in self.PATHS.items()}
-        super().__init__(sent, initial=found)
-        self.arrange(full)
-
-    def arrange(self, data: Data) -> None:
-        """Fit the fields to the data."""
-
-    def choose(self, name: str, options: Sequence[str], none: Any = NONE) -> None:
-        """Let a field offer these, and what it holds."""
-        held = self.initial.get(name)
-        more = [held] if held and held not in options else []
-        field: Any = self.fields[name]
-        field.choices = [none, *((one, one) for one in (*options, *more))]
-
-    def write(self, data: Data) -> None:
-        """Write what was filled in, without what holds anyway."""
-        for name, path in self.PATHS.items():
-            if name in self.fields:
-                value = self.cleaned_data[name]
-                value = composed(value) if isinstance(value, str) else value
-                put(data, path, None if value == default_of(path) else value)
+def title_of(metric: str) -> str:
+    """What pages call a metric; a metric of an owner's own goes by its name."""
+    return SCORED[metric].title if metric in SCORED else metric
 
 
 class GoalForm(StepForm):
@@ -146,7 +94,21 @@ class GoalForm(StepForm):
         if data.get("kind") == "arena":
             del self.fields["goal_text"], self.fields["goal_field"]
         else:
-            self.choose("goal_field", names(data, "input", "multiclass"))
+            labelled = names(data, "input", "multiclass")
+            self.choose("goal_field", labelled)
+            if not labelled:
+                self.fields["goal_field"].help_text = _(
+                    "Add a field of labels in the step Fields first. Then choose it here."
+                )
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse braces that stand for no field, as no preview could fill them."""
+        said: dict[str, Any] = super().clean() or {}
+        for name in BRACED.findall(said.get("goal_text") or ""):
+            if name != said.get("goal_field"):
+                words = _("Choose the label that {%(name)s} stands for below, or remove the braces")
+                self.add_error("goal_text", words % {"name": name})
+        return said
 
 
 class AnswerForm(StepForm):
@@ -213,10 +175,18 @@ class AnswerForm(StepForm):
         offered = list(dict.fromkeys([*rules_for(data), *filter(None, [held])]))
         chosen: Any = self.fields["rule"]
         chosen.choices = [(name, RULES[name]) for name in offered]
-        self.choose("main", METRICS, none=("", _("Choose one")))
+        if offered == ["ask_user"]:
+            self.fields["rule"].help_text = _(
+                "To compare answers, open a field that people fill in and tick that the model "
+                "answers it too."
+            )
+        fitting = metrics_for(data)
+        self.choose("main", fitting, none=("", _("Choose one")))
         also: Any = self.fields["also"]
-        kept = [one for one in self.initial.get("also") or () if one not in METRICS]
-        also.choices = [(name, name) for name in (*METRICS, *kept)]
+        kept = [one for one in self.initial.get("also") or () if one not in fitting]
+        also.choices = [(name, title_of(name)) for name in (*fitting, *kept)]
+        main: Any = self.fields["main"]
+        main.choices = [(name, title_of(name) if name else words) for name, words in main.choices]
         if "pattern" not in offered:
             del self.fields["pattern"], self.fields["forbidden"]
         if not {"string_f1", "rank", "spans_f1"} & set(offered):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from django.contrib import messages
@@ -9,7 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, gettext_noop
 from django.views.decorators.clickjacking import xframe_options_sameorigin
 
 from dynabench.accounts.people import person
@@ -68,7 +69,18 @@ def problems_of(draft: TaskDraft, text: str = "") -> list[Mend]:
     """What to mend or consider in the configuration that a draft comes to."""
     text = text or draft_text(draft)
     found = check_change(draft.task, text)[1] if draft.task else check_config(text)[1]
-    return [Mend(one, step_of(one.path), _page(draft, one.path)) for one in found]
+    return [Mend(_in_words(one), step_of(one.path), _page(draft, one.path)) for one in found]
+
+
+NO_OUTPUT = gettext_noop("the model answers nothing yet")
+NO_OUTPUT_FIX = gettext_noop("open a field that people fill in, and tick that the model answers it")
+
+
+def _in_words(problem: Problem) -> Problem:
+    """A missing output as the steps call it, without YAML."""
+    if problem.path != "output" or problem.severity != "error":
+        return problem
+    return replace(problem, path="", message=NO_OUTPUT, fix=NO_OUTPUT_FIX)
 
 
 def mends_of(draft: TaskDraft, step: str, path: str = "") -> list[Mend]:

@@ -221,3 +221,21 @@ def test_training_rows_are_for_texts_or_a_picture_and_labels(old: str, new: str)
     with pytest.raises(ConfigError) as caught:
         load_config(text)
     assert "training_rows" in [problem.path for problem in caught.value.problems]
+
+
+def test_a_label_that_models_read_keeps_them_from_being_trained() -> None:
+    field = "{name: language, type: multiclass, label: Language, labels: [en, de]}"
+    labelled = "input: [{name: text, type: text}, {name: label, type: multiclass, labels: [a, b]}]"
+    changes = {
+        "input: [{name: text, type: text}]": labelled,
+        "output: [{name: answer, type: text}]": "output: [label]",
+        "{type: ask_user}": "{type: exact_match, fields: [label]}",
+        "bleu": "accuracy",
+    }
+    text = MINIMAL + f"\ncontext:\n  - {field}\n"
+    for before, after in changes.items():
+        text = text.replace(before, after)
+    found = [one for one in check_config(text)[1] if one.path == "context[0]"]
+    assert [one.severity for one in found] == ["warning"]
+    hidden = text.replace("type: multiclass", "type: text").replace(", labels: [en, de]", "")
+    assert not [one for one in check_config(hidden)[1] if one.path == "context[0]"]
