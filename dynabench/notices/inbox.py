@@ -15,6 +15,7 @@ from dynabench.lib.htmx import htmx_partial
 from dynabench.notices.duties import DutyNews, own_duty_news
 from dynabench.notices.models import About, Digest
 from dynabench.notices.news import News, news
+from dynabench.notices.services import note_seen
 
 KEY = "inbox"
 FRESH = timedelta(minutes=5)
@@ -31,7 +32,7 @@ def see_items(request: HttpRequest) -> list[Item]:
     """Return the items for the page that lists them; they are no longer new afterwards."""
     user, now = person(request), timezone.now()
     items = items_of(user, now)
-    Digest.objects.update_or_create(user=user, defaults={"seen_at": now})
+    note_seen(user=user, now=now)
     _keep_number(request, sum(map(_needs_work, items)), now)
     return items
 

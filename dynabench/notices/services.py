@@ -41,6 +41,11 @@ def renew_and_tell() -> None:
         send_digests()
 
 
+def note_seen(*, user: User, now: datetime) -> None:
+    """Store that the person has just looked at their news. No lock: the last look wins."""
+    Digest.objects.update_or_create(user=user, defaults={"seen_at": now})
+
+
 def renew_notices() -> None:
     """Open the notices that are due, renew their numbers, and end the others.
 
