@@ -21,6 +21,7 @@ HOOKS = (
     *("authenticate", "authenticate_header", "has_permission", "patch", "validate_*"),  # DRF
     "map_serializer",  # drf-spectacular
     *("extract_*", "is_reauthentication_required", "pre_social_login"),  # allauth
+    *("map_serializer", "password_change"),  # drf-spectacular, Django's admin site
     *("delete_model", "history_view", "lookups", "save_*", "view_on_site"),  # its admin
     *("ignore_aliases", "initialize", "readinto", "seekable"),  # PyYAML, hatchling, io
     *("_keepalive_after", "finish_request", "gettimeout"),  # gunicorn
@@ -56,7 +57,8 @@ def stands_alone(path: Path, line: int) -> bool:
 
 def main() -> int:
     vulture = Vulture(ignore_names=list(HOOKS), ignore_decorators=list(DECORATORS))
-    vulture.scavenge([str(p) for folder in (*PRODUCT, "bench") for p in sources(folder)])
+    files = [ROOT / "manage.py", *chain.from_iterable(map(sources, (*PRODUCT, "bench")))]
+    vulture.scavenge([str(path) for path in files])
     used = names_in_text()
     dead = [
         item

@@ -227,7 +227,8 @@ class Pages(CursorPagination):
 
     def get_page_size(self, request: Request) -> int | None:
         """Return what was asked for."""
-        return self.page_size
+        size: int = self.page_size  # type: ignore[assignment]  # set before
+        return size
 
     def decode_cursor(self, request: Request) -> Any:
         """Return the place that a cursor names. Raises ValidationError for what is no cursor."""

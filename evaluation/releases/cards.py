@@ -210,7 +210,8 @@ def _blind_owners(dataset: Dataset) -> list[dict[str, Any]]:
     ).order_by()
     count = votes.values("validator").annotate(n=Count("pk")).values("n")
     rows = dataset.round.task.blind_judgings.annotate(votes=Subquery(count)).exclude(votes=None)
-    return list(rows.values("began_at", "ended_at", "votes"))
+    shown = ("began_at", "ended_at", "votes")
+    return [dict(zip(shown, row, strict=True)) for row in rows.values_list(*shown)]
 
 
 def _sources(dataset: Dataset) -> list[tuple[str, str, str, str]]:

@@ -92,8 +92,8 @@ def _worst_part(score: Score, parts: Iterable[Score]) -> Number | None:
     from evaluation.scoring.groups import groups_of, parts_of, share_of  # loads numpy
 
     config = score.run.version.evaluation_set.task.config
-    numbers = [Number(one.metric, one.value, one.low, one.high, one.n, one.slice, one.kind)
-               for one in parts]  # fmt: skip
+    numbers = [Number(part.metric, part.value, part.low, part.high, part.n, part.slice, part.kind)
+               for part in parts]  # fmt: skip
     if score.metric == WORST_KIND:
         return worst([one for one in numbers if one.kind and one.metric.endswith("_after")])
     fields = groups_of(config).fields

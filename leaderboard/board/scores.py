@@ -32,7 +32,8 @@ class Scores:
     @property
     def is_run(self) -> Marks:
         """Which models have a score."""
-        return ~np.isnan(self.least)
+        found: Marks = ~np.isnan(self.least)
+        return found
 
     @property
     def is_range(self) -> Marks:

@@ -205,8 +205,10 @@ class TaskAdmin(RoleAdmin):
         owns = obj is None or self.allows(request, "delete", obj)
         return [*fixed, "is_official", *([] if owns else ["is_visible", "allow_try_out"])]
 
-    def get_form(self, request: HttpRequest, obj: Any = None, **options: Any) -> Any:
-        form: Any = super().get_form(request, obj, **options)
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any
+    ) -> Any:
+        form: Any = super().get_form(request, obj, change=change, **options)
         form.person = request.user
         return form
 

@@ -35,7 +35,12 @@ def ask_approval(
     check_owns(actor, task)
     if not needs_approval(task):
         raise Refused(_("This task needs no approval."), code="approved")
-    wanted = {"name": task.name, "wanted_code": task.code, "goal": goal, "people": people}
+    wanted: dict[str, Any] = {
+        "name": task.name,
+        "wanted_code": task.code,
+        "goal": goal,
+        "people": people,
+    }
     wanted |= {"proposer": actor, "show": show}
     rows = TaskProposal.objects.select_for_update(of=("self",), no_key=True)
     request, is_new = rows.get_or_create(task=task, defaults=wanted)
@@ -43,7 +48,12 @@ def ask_approval(
         raise Refused(_("This task waits for approval already."), code="waiting")
     if show:
         check_task_name(task.name, "show", task)
-    again = {"state": State.WAITING, "reason": "", "decided_by": None, "decided_at": None}
+    again: dict[str, Any] = {
+        "state": State.WAITING,
+        "reason": "",
+        "decided_by": None,
+        "decided_at": None,
+    }
     again["created_at"] = timezone.now()
     changed_fields(request, wanted | again)
     log(actor, "proposal.made", request)

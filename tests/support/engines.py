@@ -43,7 +43,8 @@ IN_VIEW = """
     document.querySelector(arguments[0])?.scrollIntoView(centre);
 """
 FAULTS = """
-    const isFault = one => one instanceof Ci.nsIScriptError && one.sourceName.startsWith(arguments[0])
+    const isFault = one => one instanceof Ci.nsIScriptError
+        && one.sourceName.startsWith(arguments[0])
         && (!(one.flags & Ci.nsIScriptError.warningFlag) || one.category.startsWith("CSP"));
     const found = Services.console.getMessageArray().filter(isFault);
     Services.console.reset();
@@ -157,7 +158,7 @@ class Engine:
         self._send("resize", {"width": width, "height": height})
 
     def faults(self) -> list[str]:
-        """Errors of scripts and broken policies since the last time, where the engine tells them."""
+        """Errors of scripts and broken policies since the last time, where an engine tells them."""
         return []
 
     def keep_picture(self, path: Path) -> None:

@@ -176,7 +176,8 @@ def test_the_page_shows_what_was_measured(as_alice, model):
     Score.objects.create(run=run, metric="drop", kind="upper_case", value=0.5, low=0, high=1, n=6)
     page = as_alice.get(url_of(model)).text
     for words in (
-        "62.5%", "52.5 to 72.5", "6 examples", "tag=negation", "25.0%", "51.3", "0.50 GiB", "process",
+        "62.5%", "52.5 to 72.5", "6 examples", "tag=negation", "25.0%", "51.3", "0.50 GiB",
+        "process",
         "Perturbed: robustness", "Upper case", "All kinds", "Consistency", "Worst case",
         "<strong>75.0</strong>", "always gives the same answer",
     ):  # fmt: skip

@@ -13,7 +13,7 @@ from dynabench.accounts.models import User
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.errors import Refused
 from tasks.formats import FORMATS
-from tasks.formats.base import Line
+from tasks.formats.base import UNKNOWN, Line
 from tasks.formats.reading import lines_of
 from tasks.line_files import unpacked_lines
 from tasks.models import Round
@@ -69,7 +69,7 @@ def import_answers(
     options = Options(
         file_name, task=round.task.code, round=round.number, skip_bad=True, judge=wanted.judge,
         question=wanted.question, actor=actor, dry_run=dry_run,
-        **({"terms": form.terms} if form else {}),
+        terms=form.terms if form else UNKNOWN,
     )  # fmt: skip
     try:
         with _lines(path, file_name, wanted) as lines:
