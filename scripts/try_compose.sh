@@ -4,6 +4,12 @@
 # Needs the images of scripts/site_image.sh, and root. COMPOSE names another program than `docker compose`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+PYTHON=.venv/bin/python
+[ -x "$PYTHON" ] || PYTHON=python3
+"$PYTHON" -c "import httpx" 2>/dev/null || {
+  echo "The walk needs httpx: python3 -m venv .venv && .venv/bin/pip install httpx." >&2
+  exit 1
+}
 work=$(mktemp -d)
 export COMPOSE_PROJECT_NAME=dynabench-try HTTP_PORT=${HTTP_PORT:-18080} HTTPS_PORT=${HTTPS_PORT:-18443}
 export DYNABENCH_FOLDER=$work/home ERASURES_FOLDER=$work/erasures BACKUP_FOLDER=$work/backups
@@ -24,8 +30,6 @@ until compose logs setup 2>/dev/null | grep -q 'nli round 1 is open'; do
   [ $(($(date +%s) - began)) -lt 600 ] || { echo "The first round does not open."; exit 1; }
   sleep 2
 done
-PYTHON=.venv/bin/python
-[ -x "$PYTHON" ] || PYTHON=python3
 "$PYTHON" scripts/walk.py "https://localhost:$HTTPS_PORT" operator@example.org "$work/secrets/admin_password"
 echo "try_compose: from nothing to a judged example in $(($(date +%s) - began)) s."
 compose exec -T backup /opt/dynabench/entry backup --days 28 /backups
