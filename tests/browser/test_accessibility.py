@@ -197,12 +197,12 @@ def test_pages_of_a_new_task(page, alice, settings, monkeypatch, tmp_path):
     for path in ("/new/", "/new/template/toxicity/"):
         visit(page, path)
         audit(page)
-    page.get_by_role("button", name="Make the task").click()
+    page.get_by_role("button", name="Create task").click()
     expect(page.locator(".error-summary")).to_be_focused()
     audit(page)
     page.get_by_label("Name", exact=True).fill("Mine")
     page.get_by_label("Code", exact=True).fill("mine")
-    page.get_by_role("button", name="Make the task").click()
+    page.get_by_role("button", name="Create task").click()
     audit(page)
     for path in ("/own/mine/delete/", "/own/mine/access/", "/own/mine/targets/new/"):
         visit(page, path)

@@ -159,7 +159,7 @@ def test_a_task_of_ones_own(
     page.get_by_role("link", name="Natural language inference").click()
     page.get_by_label("Name", exact=True).fill("Ferries")
     page.get_by_label("Code", exact=True).fill("ferries")
-    press(page, "Make the task")
+    press(page, "Create task")
     page.get_by_role("link", name="The round has no contexts").click()
     upload_contexts(page, CONTEXTS)
     page.get_by_role("link", name="The round has no target").click()

@@ -45,7 +45,7 @@ def order():
 
 
 def test_a_task_by_keyboard_and_by_dragging(page):
-    press(page, "Begin with nothing, step by step")
+    press(page, "Start from scratch, step by step")
     page.get_by_label("Name", exact=True).fill("Ferries")
     page.locator("[name=goal_text]").fill("Write a review")
     frame = page.frame_locator("iframe.preview")
@@ -88,7 +88,7 @@ def test_a_task_by_keyboard_and_by_dragging(page):
 def test_what_is_typed_before_the_script_has_come_is_previewed(page):
     script = []
     page.route("**/js/wizard*.js", lambda route: script.append(route))  # a slow network
-    page.get_by_role("button", name="Begin with nothing, step by step").click(no_wait_after=True)
+    page.get_by_role("button", name="Start from scratch, step by step").click(no_wait_after=True)
     page.get_by_label("Name", exact=True).fill("Ferries")
     page.locator("[name=goal_text]").fill("Write a review")
     script[0].continue_()
@@ -96,7 +96,7 @@ def test_what_is_typed_before_the_script_has_come_is_previewed(page):
 
 
 def test_a_pause_while_typing_makes_nothing(page):
-    press(page, "Begin with nothing, step by step")
+    press(page, "Start from scratch, step by step")
     page.get_by_label("Name", exact=True).fill("Ferries")
     press(page, "Save and go on")
     add(page, "Review", "text", "input")

@@ -104,7 +104,7 @@ def test_where_a_target_is_chosen_it_is_said_that_none_can_be_trained(nli, ada, 
     TaskMember.objects.create(task=nli.task, user=ada, role="owner")
     page = "/own/nli/targets/choose/"
     assert as_ada.get(page).context["untrainable"] == ""
-    field = "\n  - {name: language, type: multiclass, label: Language, labels: [en, de], required: false}"
+    field = "\n  - {name: tongue, type: multiclass, labels: [en, de], required: false}"
     nli.task.config_text = nli.task.config_text.replace("\ncontext:", f"\ncontext:{field}")
     nli.task.save()
     told = as_ada.get(page)
