@@ -35,15 +35,19 @@ const keepTyped = () => {
   else sessionStorage.removeItem(KEPT);
   discard.hidden = !isOwn;
 };
-const found = JSON.parse(sessionStorage.getItem(KEPT));
-if (found && !isTyped && !isSame(found.text, given.text)) {
+const putTyped = () => {
+  const found = JSON.parse(sessionStorage.getItem(KEPT));
+  if (!found || isTyped || isSame(found.text, box().value)) return;
   box().value = found.text;
   box().name = found.name;
   box().form.elements.base.value = found.base;
   say(WORDS.restored);
   box().dispatchEvent(new Event("input", { bubbles: true }));
-}
+};
+putTyped();
 keepTyped();
+// On the way back to a page that it kept whole, WebKit empties forms that are not to be restored.
+window.addEventListener("pageshow", ({ persisted }) => { if (persisted) setTimeout(putTyped); });
 document.addEventListener("input", (event) => { if (event.target === box()) keepTyped(); });
 discard.addEventListener("click", () => {
   sessionStorage.removeItem(KEPT);

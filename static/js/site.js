@@ -117,7 +117,7 @@ const count = () => {
   counter.textContent = WORDS.count.replace("{length}", length).replace("{limit}", limit);
   if (length === Math.ceil(limit * 0.9) || length === limit) say(counter.textContent);
 };
-document.addEventListener("DOMContentLoaded", () => {
+const restore = () => {
   const box = typed(), values = draftKey() && recall();
   if (values && (!box || box.value.trim() === (box.dataset.given || "").trim())) {
     const all = fields(), has = (one) => isTicked(one) ? "checked" : "value";
@@ -126,8 +126,13 @@ document.addEventListener("DOMContentLoaded", () => {
     if (differ.length) say(WORDS.restored);
   }
   count();
+};
+document.addEventListener("DOMContentLoaded", () => {
+  restore();
   begin(document);
 });
+// On the way back to a page that it kept whole, WebKit empties forms that are not to be restored.
+window.addEventListener("pageshow", ({ persisted }) => { if (persisted) setTimeout(restore); });
 document.addEventListener("click", ({ target }) => {
   if (target.id !== "use-start") return;
   typed().focus();

@@ -17,6 +17,12 @@ PREVIEWED = """(() => {
 EDITOR = "#config-form textarea"
 
 
+def type_first(page, text):
+    page.run("document.querySelector(arguments[0]).setSelectionRange(0, 0)", EDITOR)
+    page.run("document.querySelector(arguments[0]).focus()", EDITOR)
+    page.write(text)
+
+
 def test_judge_by_keys_flag_and_undo(page, alice):
     round, author = make_round("nli"), UserFactory()
     for number in range(3):
@@ -59,8 +65,12 @@ def test_a_battle(page, alice):
     assert page.value("#write-form textarea") == ""
     page.click("#vote button")
     page.until_focused("#next")
-    page.press(ENTER)
+    page.visit("/privacy/")
+    page.back()
+    page.until_seen("#write-form textarea, #next")
+    page.visit("/t/duel/battle/")
     page.until_focused("#write-form textarea")
+    assert page.value("#write-form textarea") == ""
 
 
 def test_the_editor_keeps_what_was_typed_with_what_it_was_made_from(page, alice):
@@ -70,10 +80,7 @@ def test_the_editor_keeps_what_was_typed_with_what_it_was_made_from(page, alice)
     page.visit("/own/nli/")
     page.visit("/own/nli/config/")
     page.until(PREVIEWED, "#goal", "")
-    page.run("document.querySelector(arguments[0]).setSelectionRange(0, 0)", EDITOR)
-    page.run("document.querySelector(arguments[0]).focus()", EDITOR)
-    page.write("# Mine.\n")
-    page.until("document.querySelector('#problems h2')")
+    type_first(page, "# Mine.\n")
     theirs = f"{SHORT}\n# Theirs.\n"
     Task.objects.update(config_text=theirs)
     page.reload()
@@ -88,6 +95,15 @@ def test_the_editor_keeps_what_was_typed_with_what_it_was_made_from(page, alice)
     page.reload()
     page.until("document.querySelector('#discard')?.hidden")
     assert page.value(EDITOR) == theirs
+    type_first(page, "# Again.\n")
+    page.click("#config-form .actions button")
+    page.until_seen("[name=step][value=save]")
+    page.back()
+    page.until("document.querySelector(arguments[0])?.value.startsWith('# Again.')", EDITOR)
+    page.click("#config-form .actions button")
+    page.click("[name=step][value=save]")
+    page.until("document.querySelector('#discard')?.hidden")
+    assert page.value(EDITOR) == Task.objects.get().config_text == f"# Again.\n{theirs}"
 
 
 def test_previews_are_no_steps_of_the_history(page, alice, settings):

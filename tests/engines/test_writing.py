@@ -73,7 +73,10 @@ def test_a_text_stays_with_its_passage(page, alice):
     page.write("Jonas rows.")
     page.reload()
     page.until("document.querySelector(arguments[0])?.value === 'Jonas rows.'", BOX)
-    assert page.run(f"return {SAID}") != ""
+    assert page.run(f"return {SAID}") != ""  # that it was restored
+    page.visit("/privacy/")
+    page.back()
+    page.until("document.querySelector(arguments[0])?.value === 'Jonas rows.'", BOX)
     page.click(BOX)
     page.write("!")
     assert page.run(f"return {SAID}") == ""
