@@ -1,14 +1,15 @@
 """Commands in surroundings that are not well: one line says what to do, and no traceback."""
 
-import os
-import subprocess
-import sys
+import runpy
+from unittest.mock import Mock
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.db import OperationalError, ProgrammingError
 
 from dynabench.management import sentences
 from dynabench.management.sentences import sentence_of
+from evaluation.management.commands import doctor
 from evaluation.operations.health import Finding
 from tasks.targets.connect import registered_names
 from tasks.targets.serving.errors import LoadingError, NotKnownError
@@ -16,14 +17,22 @@ from tasks.targets.serving.server import look_for_models
 from tests.support.live import ROOT
 
 
-@pytest.mark.parametrize("command", [["people", "list"], ["doctor", "--quick", "--media"]])
-def test_an_unmigrated_database(tmp_path, command):
-    environment = os.environ | {"DYNABENCH_HOME": str(tmp_path), "DATABASE_URL": ""}
-    words = [sys.executable, "manage.py", *command]
-    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert done.returncode != 0
-    assert "manage.py migrate" in done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
+def test_the_command_line_ends_with_the_sentence(monkeypatch):
+    for error, code in ((OperationalError("disk is full"), SystemExit), (KeyError("x"), KeyError)):
+        fail = Mock(side_effect=error)
+        monkeypatch.setattr("django.core.management.execute_from_command_line", fail)
+        with pytest.raises(code) as caught:
+            runpy.run_path(str(ROOT / "manage.py"), run_name="__main__")
+        assert code is KeyError or "full" in str(caught.value.code)
+
+
+def test_the_doctor_reads_no_files_of_a_database_that_is_not_ready(monkeypatch, capsys):
+    lacks = Finding("database", "bad", "Run manage.py migrate: tasks 0001.")
+    monkeypatch.setattr(doctor, "findings", lambda: iter([lacks]))
+    monkeypatch.setattr(doctor, "check_media", Mock(side_effect=OperationalError("no such table")))
+    with pytest.raises(CommandError):
+        call_command("doctor", quick=True, media=True)
+    assert lacks.message in capsys.readouterr().out
 
 
 def test_what_is_a_sentence_and_what_a_fault_of_ours(monkeypatch, db):
