@@ -38,7 +38,7 @@ def test_strangers_try_out_and_sign_up(open_page, tasks):
     assert not Example.objects.exists()
     audit(page)
     page.locator("#next").click()
-    expect(page).to_have_url(re.compile("/accounts/signup/.*next=.*/t/sentiment/write/"))
+    expect(page).to_have_url(re.compile("/accounts/signup/.*next=.*sentiment.*write"))
 
 
 def test_from_home_to_a_counted_example_in_six_taps(open_page, tasks):
