@@ -13,6 +13,7 @@ from tests.browser.conftest import (
     audit,
     make_round,
     submit_button,
+    text_box,
     verdict,
     visit,
 )
@@ -30,6 +31,7 @@ def test_strangers_try_out_and_sign_up(open_page, tasks):
     visit(page, "/")
     expect(page.locator(".card h2 a").last).to_have_text("hate-speech")
     audit(page)
+    page.locator("#write-form [name=goal]").evaluate("one => { one.value = 'negative'; }")
     page.get_by_role("link", name="Try it now").click()
     page.keyboard.press("Control+A")
     page.keyboard.type(TEXTS["sentiment"])
@@ -37,8 +39,16 @@ def test_strangers_try_out_and_sign_up(open_page, tasks):
     expect(verdict(page)).to_be_visible()
     assert not Example.objects.exists()
     audit(page)
-    page.locator("#next").click()
-    expect(page).to_have_url(re.compile("/accounts/signup/.*next=.*sentiment.*write"))
+    page.get_by_role("button", name="Keep it").click()
+    expect(page).to_have_url(re.compile("/accounts/signup/.*next=.*sentiment"))
+    page.get_by_label("Email").fill("new@example.com")
+    page.get_by_label("Password", exact=True).fill(f"{PASSWORD} 7")
+    page.get_by_role("button", name="Create my account").click()
+    expect(text_box(page)).to_have_value(TEXTS["sentiment"])
+    expect(page.locator("#goal .goal")).to_contain_text("negative")
+    submit_button(page).click()
+    expect(verdict(page)).to_be_visible()
+    assert Example.objects.get().goal == "negative"
 
 
 def test_from_home_to_a_counted_example_in_six_taps(open_page, tasks):
