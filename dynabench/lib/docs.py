@@ -22,6 +22,13 @@ _TAGS = {
 }
 _ATTRIBUTES = {"a": {"href", "title"}, "code": {"id"}, **{f"h{n}": {"id"} for n in range(1, 7)}}
 
+SCROLLING = {
+    "<pre>": '<pre tabindex="0">',
+    "<table>": '<div class="scroll" tabindex="0"><table>',
+    "</table>": "</table></div>",
+}
+"""What may be wider than a phone scrolls by itself, by keyboard too."""
+
 
 @dataclass(frozen=True)
 class DocsPage:
@@ -73,6 +80,8 @@ def _rendered(name: str, changed_ns: int) -> DocsPage:
             token.children = [_linked(one) for one in token.children or () if one.type != "image"]
     html = _renderer.renderer.render(tokens, _renderer.options, {})
     clean = nh3.clean(html, tags=_TAGS, attributes=_ATTRIBUTES, link_rel="nofollow")
+    for plain, scrolling in SCROLLING.items():
+        clean = clean.replace(plain, scrolling)
     return DocsPage(title, mark_safe(clean), frozenset(anchors))  # noqa: S308  (sanitised above)
 
 
