@@ -3,11 +3,13 @@
 import pytest
 
 from dynabench.accounts.models import LogEntry
+from dynabench.accounts.services import annotator_of
 from dynabench.lib.errors import Refused
-from tasks.models import TaskMember
+from tasks.models import BlindJudging, Task, TaskMember
 from tasks.services import change_members
 from tests.support.factories import TaskFactory, UserFactory
 from tests.support.races import races
+from validation.judging.blind_services import begin_blind
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REPEATS = races(20)
@@ -39,3 +41,18 @@ def test_two_owners_cannot_remove_each_other(at_once, others):
         assert task.members.count() == others + 1
         assert LogEntry.objects.filter(action="member.removed").count() == 1
         TaskMember.objects.filter(pk__in=[member.pk for member in pair]).delete()
+
+
+def test_many_tabs_begin_to_judge_blind_once(at_once):
+    """Lock: the member, in `begin_blind`."""
+    task = TaskFactory(code="nli")
+    for _ in REPEATS:
+        owner = UserFactory()
+        TaskMember.objects.create(task=task, user=owner, role="owner")
+        annotator_of(owner)
+
+        def begin(_tab, task=task, owner=owner):
+            return begin_blind(task=Task.objects.get(pk=task.pk), owner=owner).pk
+
+        assert len(set(at_once(begin, range(3)))) == 1
+        assert BlindJudging.objects.filter(annotator__user=owner).count() == 1

@@ -187,7 +187,7 @@ def target_choose(request: HttpRequest, code: str) -> HttpResponse:
                 messages.success(request, said % {"name": target.name})
                 show_contact(request, target)
                 return redirect("own:target-health", code, target.pk)
-    values = {"task": task, "form": form, "round": task.rounds.last(), **chosen}
+    values: dict[str, Any] = {"task": task, "form": form, "round": task.rounds.last(), **chosen}
     values["untrainable"] = _untrainable(task.config)
     status = 422 if form and form.errors else 200
     return render(request, "own/setup/target_choose.html", values, status=status)
