@@ -362,13 +362,22 @@ def show_refused(
 
 
 def show_attempt(
-    request: HttpRequest, page: WritePage, attempt: Attempt, *, is_new: bool = False
+    request: HttpRequest,
+    page: WritePage,
+    attempt: Attempt,
+    *,
+    is_new: bool = False,
+    is_polled: bool = False,
 ) -> HttpResponse:
-    """The state of an attempt: the verdict, still waiting, or no answer."""
+    """The state of an attempt: the verdict, still waiting, or no answer.
+
+    is_polled: by a page that has waited for it, and so does not list it yet.
+    """
     page = page.showing(attempt)
     if attempt.state == Attempt.State.DONE and attempt.example:
         attempt.example.round = page.round  # read with its policy
-        return show(request, page, result(attempt.example, is_new))
+        panel = {**result(attempt.example, is_new), "is_polled": is_polled}
+        return show(request, page, panel)
     if attempt.state == Attempt.State.ASKING:
         waiting = {"panel": "annotation/_waiting.html", "attempt": attempt}
         response = show(request, page, waiting, status=202)

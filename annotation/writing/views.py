@@ -260,7 +260,8 @@ def _own_attempt(request: HttpRequest, uuid: UUID) -> Attempt:
 def attempt_detail(request: HttpRequest, uuid: UUID) -> HttpResponse:
     """One attempt: its verdict, or that the model is still being asked."""
     attempt = services.expire_attempt(attempt=_own_attempt(request, uuid))
-    return page.show_attempt(request, WritePage.of(attempt.assignment), attempt)
+    now, is_polled = WritePage.of(attempt.assignment), htmx_partial(request)
+    return page.show_attempt(request, now, attempt, is_polled=is_polled)
 
 
 def _shown_example(request: HttpRequest, uuid: UUID) -> tuple[WritePage, Example]:
