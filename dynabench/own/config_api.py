@@ -155,7 +155,8 @@ class ReturnView(OfConfig):
         """Bring a version's text back as the newest version, for editors; refused as a PUT is."""
         version = self.version(number)
         asked = read(ConfigChangeSerializer, request)
-        return saved_config(self.task, version.text, person(request), **asked)
+        editor = person(request)
+        return saved_config(self.task, version.text, editor, **asked, field="number")
 
 
 VERSION = "tasks/<slug:code>/config/versions/<int:number>/"

@@ -86,23 +86,28 @@ class ConfigView(APIView):
         return saved_config(task, text, editor, **asked)
 
 
-def saved_config(task: Task, text: str, editor: User, *, version: str, dry_run: bool) -> Response:
-    """Store a text unless it is a dry run; what differs. Raises ConfigStale, ValidationError."""
+def saved_config(
+    task: Task, text: str, editor: User, *, version: str, dry_run: bool, field: str = "config_text"
+) -> Response:
+    """Store a text unless it is a dry run; what differs. Raises ConfigStale, ValidationError.
+
+    field: of the request, which an error names.
+    """
     before = task.config_text
     try:
         warnings = checked(task, text, base=version)[1]
         if not dry_run:
             task = save_config(task=task, text=text, base=version, actor=editor)
     except ConfigError as error:
-        raise wrong_text(error) from None
+        raise wrong_text(error, field) from None
     body = {**_config_body(task, warnings), "config_text": text, "diff": diff(before, text)}
     return Response(ChangedConfigSerializer(body).data)
 
 
-def wrong_text(error: ConfigError) -> serializers.ValidationError:
+def wrong_text(error: ConfigError, field: str = "config_text") -> serializers.ValidationError:
     """What is wrong with a configuration, and where."""
     found = [str(one) for one in error.problems if one.severity == "error"]
-    return serializers.ValidationError({"config_text": found})
+    return serializers.ValidationError({field: found})
 
 
 def _config_body(task: Task, warnings: list[Problem]) -> dict[str, Any]:

@@ -132,7 +132,7 @@ def test_versions_are_listed_compared_and_brought_back(editor, nli, alice):
     nli.task.config_versions.filter(number=1).update(text="version: 2")
     refused = editor.post(back, {"version": older["version"]})
     assert refused.status_code == 422
-    assert "config_text" in refused.json()["error"]["fields"]
+    assert "number" in refused.json()["error"]["fields"]
 
 
 def test_the_text_for_dynabench_with_what_it_leaves_out(editor, alice, nli):

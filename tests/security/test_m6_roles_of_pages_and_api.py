@@ -78,6 +78,7 @@ SAME = {
     f"GET {TASK}datasets/": f"{T}rounds/<int:number>/data/",
     f"GET {ROUND}datasets/": f"{A_ROUND}release/",
     f"POST {ROUND}datasets/": f"POST {A_ROUND}release/",
+    f"DELETE {ROUND}datasets/<int:version>/": f"POST {A_ROUND}release/undo/",
     f"GET {ROUND}datasets/<int:version>/files/<str:name>": (
         f"{T}rounds/<int:number>/data/<int:version>/<str:name>"
     ),

@@ -68,11 +68,21 @@ def _taken(template: str, method: str) -> frozenset[str] | None:
     if "weights" in names:  # each has a name of its own
         return None
     for body in operation.get("requestBody", {}).get("content", {}).values():
-        shape = body["schema"]
-        if "$ref" in shape:
-            shape = api()["components"]["schemas"][shape["$ref"].rpartition("/")[2]]
-        names |= shape.get("properties", {}).keys()
+        names |= set(_names_in(body["schema"]))
     return frozenset(names)
+
+
+def _names_in(shape: Any) -> Iterator[str]:
+    """The names of the fields of a shape, and of those within them."""
+    if isinstance(shape, list):
+        for one in shape:
+            yield from _names_in(one)
+    if isinstance(shape, dict):
+        if "$ref" in shape:
+            yield from _names_in(api()["components"]["schemas"][shape["$ref"].rpartition("/")[2]])
+        yield from shape.get("properties", {})
+        for one in (*shape.get("properties", {}).values(), *shape.values()):
+            yield from _names_in(one)
 
 
 @cache

@@ -198,6 +198,7 @@ NOTHING = {
     "template": "nli",
     "good": "none",
     "proposals": 1,
+    "docs": "owners",
 }
 """Of what the world has none."""
 
