@@ -156,7 +156,13 @@ class CampaignView(_OfCampaigns):
         found, told = self.found(slug), read(CampaignStateSerializer, request)
         if "rounds" in told:
             told["rounds"] = _rounds(found.task, told["rounds"])
-        move_campaign(campaign=found, actor=person(request), **told)
+        try:
+            move_campaign(campaign=found, actor=person(request), **told)
+        except (
+            Invalid
+        ) as error:  # of what was written on the page, for the state that was asked for
+            field = error.field if error.field in CampaignStateSerializer().fields else "state"
+            raise Invalid(str(error), code=error.code, field=field) from None
         return Response(WholeCampaignSerializer(self.found(slug)).data)
 
 

@@ -363,7 +363,7 @@ def test_a_budget_that_pays_nobody_opens_nothing(nli, as_alice, alice):
     api.force_authenticate(alice)
     told = {"state": "open", "ethics_name": "Ada"}
     refused = api.patch(url, told, format="json")
-    assert (refused.status_code, list(refused.data["error"]["fields"])) == (422, ["budget"])
+    assert (refused.status_code, list(refused.data["error"]["fields"])) == (422, ["state"])
     assert Campaign.objects.get().state == "draft"
     Campaign.objects.update(budget=150)
     page = as_alice.get("/own/nli/campaigns/study/")

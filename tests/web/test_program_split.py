@@ -86,7 +86,7 @@ def test_pages_tell_of_it(mixed, as_alice, alice, capsys):
 
     TaskMember.objects.create(task=mixed.task, user=alice, role="owner")
     page = "/own/nli/rounds/1/release/"
-    assert as_alice.get(page).context["programs"] == 10
+    assert as_alice.get(page).context["preview"].rows["program"] == 10
     call_command("release_round", "nli", 1, dev=8, test=8)
     assert "train 30, dev 8, test 8, program 10" in capsys.readouterr().out
     assert '<th scope="row">program</th>' in as_alice.get("/t/nli/rounds/1/data/").text

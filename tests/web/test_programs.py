@@ -129,6 +129,6 @@ def test_owners_see_what_programs_did(mixed, as_alice, alice):
 
 def test_ones_own_page_says_what_a_program_wrote(mixed, client, bob):
     client.force_login(bob)
-    page = client.get("/me/").text
-    assert page.count("by your program") == 2
-    assert "0 tries, 0 judged" in page
+    page = client.get("/me/")
+    assert page.text.count("by your program") == 2
+    assert (page.context["today"].tries, page.context["today"].judged) == (0, 0)

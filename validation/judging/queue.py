@@ -74,12 +74,9 @@ FROM validation_judgelease AS lease JOIN annotation_example AS example
 WHERE lease.validator_id = %(validator)s AND round.task_id = %(task)s
 ORDER BY lease.until DESC LIMIT 1
 """
-LEASE_OF = """
-SELECT lease.*, EXISTS (
-    SELECT 1 FROM annotation_shownexample AS shown
-    WHERE shown.example_id = lease.example_id AND shown.annotator_id = lease.validator_id
-  ) AS was_shown
-FROM validation_judgelease AS lease WHERE lease.example_id = %s AND lease.validator_id = %s
+SHOWN = """
+SELECT 1 FROM annotation_shownexample
+WHERE example_id = %(example)s AND annotator_id = %(validator)s
 """
 JUDGED_SINCE = """
 SELECT COUNT(*) FROM validation_validation AS vote JOIN annotation_example AS example
@@ -212,6 +209,11 @@ def latest_lease(validator: Annotator, task: Task) -> Held | None:
     lease, holds, author, uuid, round, state, *without = found
     is_current = bool(holds) and state in JUDGED_STATES
     return Held(lease, is_current, author, UUID(str(uuid)), round, state, *map(bool, without))
+
+
+def was_shown(example: Example, validator: Annotator) -> bool:
+    """Whether the validator has seen the example outside the queue."""
+    return _first(SHOWN, example=example.pk, validator=validator.pk) is not None
 
 
 def last_vote(validator: Annotator, task: Task) -> Validation | None:

@@ -285,11 +285,13 @@ def _check_may_pass(validator: Annotator, task: Task) -> None:
         raise CapReached(said % {"number": PASSES})
 
 
-def _lease_of(validator: Annotator, example: Example) -> Any:
-    """Return the lease with `was_shown`: the person has seen the example outside the queue."""
-    for lease in JudgeLease.objects.raw(queue.LEASE_OF, [example.pk, validator.pk]):
-        return lease
-    raise NotHandedOut(_("This example was not given to you to judge."))
+def _lease_of(validator: Annotator, example: Example) -> JudgeLease:
+    """Return the lease by which the example was given to the validator. Raises NotHandedOut."""
+    try:
+        return JudgeLease.objects.get(validator=validator, example=example)
+    except JudgeLease.DoesNotExist:
+        said = _("This example was not given to you to judge.")
+        raise NotHandedOut(said) from None
 
 
 # Votes
@@ -383,7 +385,7 @@ def _check_may_vote(
 ) -> None:
     if example.annotator_id == validator.pk:
         raise NotAllowed(_("You wrote this example. Others judge it."))
-    if lease.was_shown:
+    if queue.was_shown(example, validator):
         raise blind.AlreadyShown(
             _("You have already seen this example with its answer, so others judge it.")
         )
