@@ -46,8 +46,9 @@ const putTyped = () => {
 };
 putTyped();
 keepTyped();
-// On the way back to a page that it kept whole, WebKit empties forms that are not to be restored.
-window.addEventListener("pageshow", ({ persisted }) => { if (persisted) setTimeout(putTyped); });
+// On the way back to a page that it kept whole, WebKit sets forms that are not to be restored to
+// their defaults, without an event and at a time of its own. So what was typed becomes the default.
+window.addEventListener("pagehide", () => { box().defaultValue = box().value; });
 document.addEventListener("input", (event) => { if (event.target === box()) keepTyped(); });
 discard.addEventListener("click", () => {
   sessionStorage.removeItem(KEPT);

@@ -131,8 +131,15 @@ document.addEventListener("DOMContentLoaded", () => {
   restore();
   begin(document);
 });
-// On the way back to a page that it kept whole, WebKit empties forms that are not to be restored.
-window.addEventListener("pageshow", ({ persisted }) => { if (persisted) setTimeout(restore); });
+// On the way back to a page that it kept whole, WebKit sets forms that are not to be restored to
+// their defaults, without an event and at a time of its own. So what they hold becomes the default.
+window.addEventListener("pagehide", () => {
+  for (const one of draftKey() ? fields() : []) {
+    if (isTicked(one)) one.defaultChecked = one.checked;
+    else one.defaultValue = one.value;
+    for (const option of one.options ?? []) option.defaultSelected = option.selected;
+  }
+});
 document.addEventListener("click", ({ target }) => {
   if (target.id !== "use-start") return;
   typed().focus();
