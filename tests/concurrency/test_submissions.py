@@ -1,12 +1,14 @@
 """Many tabs submit at the same instant: exactly as many models as are allowed."""
 
+from io import BytesIO
+
 import pytest
 
 from dynabench.lib.errors import Refused
 from evaluation.models import Submission
 from evaluation.submissions import services as submissions
 from evaluation.submissions.services import submit_model
-from evaluation.uploads.chunked import begin_upload
+from evaluation.uploads.chunked import add_piece, begin_upload
 from tests.support.factories import TaskFactory, UserFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -55,6 +57,7 @@ def test_refusals_under_way_do_not_pass_their_cap(task, owner, at_once):
 
 def test_a_double_click_hands_in_once(task, owner, at_once):
     upload = begin_upload(owner, "model.zip", 3)
+    add_piece(upload, 0, BytesIO(b"abc"))
     told = {"kind": "directory", "upload": upload}
     results = at_once(lambda _: hand_in(task, owner, "Model", **told), range(8))
     assert len({result.pk for result in results}) == 1
