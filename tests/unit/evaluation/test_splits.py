@@ -168,3 +168,11 @@ def test_held_rows_have_authors_of_their_own():
     plan, _ = dealt(rows, Sizes(None, 4, 4, 8))
     assert plan.sizes == (24, 4, 4, 8)
     assert Counter(plan.split_of.values()) == {"test": 1, "dev": 1, "held": 2}
+
+
+def test_what_a_plan_leaves_out_is_counted_by_reason():
+    counts = counted([(author, "neutral", True) for author in (1, 2, 3) for _ in range(3)])
+    plan = make_plan(counts, Sizes(2, 0, 2), seed=0)
+    assert (counts.total, plan.sizes) == (9, Sizes(2, 0, 2))
+    # One author is the test split's, with one row too many; of the others' six train takes two.
+    assert plan.left_out(counts) == {"author": 1, "size": 4}

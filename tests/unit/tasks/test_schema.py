@@ -30,6 +30,11 @@ def test_all_official_tasks_are_tested() -> None:
     assert [path.parent.name for path in OFFICIAL] == codes
 
 
+def test_a_likeness_may_leave_it_to_the_author_only_between_two_bounds() -> None:
+    assert load_config(FULL).may_ask_author
+    assert not load_config(FULL.replace(", ask_between: [0.3, 0.5]", "")).may_ask_author
+
+
 def test_what_views_ask_of_a_configuration() -> None:
     config = load_config(FULL)
     assert config.target_fields == ("label", "answer")
