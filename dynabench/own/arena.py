@@ -1,6 +1,5 @@
 """The owners' pages of an arena: its models, voters with gold pairs, conversations that wait."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,8 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from dynabench.accounts.people import person, shown_name
 from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.own.approval import approval_of
-from dynabench.own.setup.choose_target import LANGUAGE_MODEL, SERVED
-from dynabench.own.setup.targets import TargetSettings
+from dynabench.own.setup.choose_target import BriefForm, chat_settings, checked_settings
 from leaderboard.battles import owner_services as services
 from leaderboard.battles.forms import LONGEST_PROMPT
 from leaderboard.battles.selectors import arena_counts
@@ -44,7 +42,7 @@ class ModelForm(SettingsForm):
     )
 
 
-class ChatForm(forms.Form):
+class ChatForm(BriefForm):
     """A chat model: at an OpenAI-compatible address, or this site's own."""
 
     name = forms.SlugField(
@@ -82,16 +80,9 @@ class ChatForm(forms.Form):
     )
 
     def settings(self) -> dict[str, Any]:
-        """What `TargetSettings` reads."""
+        """Of the target, besides its name."""
         said = self.cleaned_data
-        options = {"instructions": said["instructions"]} if said["instructions"] else {}
-        about: dict[str, Any] = {"name": said["name"], "adapter": "openai_chat", "serving": "{}"}
-        if said["url"]:
-            options["model"] = said["model"] or said["name"]
-            about |= {"url": said["url"], "secret": said["secret"]}
-        else:
-            about |= {"source": LANGUAGE_MODEL, "serving": json.dumps(SERVED)}
-        return {**about, "options": json.dumps(options)}
+        return chat_settings({**said, "model": said["model"] or said["name"]})
 
 
 class GoldForm(forms.Form):
@@ -182,17 +173,11 @@ def _added(request: HttpRequest, task: Task, fields: Mapping[str, Any]) -> HttpR
 
 
 def _entered(request: HttpRequest, task: Task, form: ChatForm) -> HttpResponse | None:
-    """The page after a chat model was let in; None: the form says what is wrong.
-
-    It is checked as one whose every setting is typed.
-    """
-    who = person(request)
-    settings = TargetSettings(who, form.settings(), instance=TargetModel(task=task))
-    if settings.is_valid():
+    """The page after a chat model was let in; None: the form says what is wrong."""
+    fields = checked_settings(task, person(request), form)
+    if fields is not None:
         with as_form_error(form):
-            return _added(request, task, settings.told(settings.fields))
-    for field, errors in settings.errors.items():
-        form.add_error(field if field in form.fields else None, list(errors))
+            return _added(request, task, fields)
     return None
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
@@ -47,7 +48,15 @@ def _shape(config: TaskConfig) -> tuple[Any, ...]:
     return config.model_fields, answer.name, answer.type, frozenset(answer.values)
 
 
-class ChoiceForm(forms.Form):
+class BriefForm(forms.Form):
+    """A target in a few words: a field `name`, and what its `settings` are made of."""
+
+    def settings(self) -> dict[str, Any]:
+        """Of the target, besides its name."""
+        return {}
+
+
+class ChoiceForm(BriefForm):
     """A target to be: `settings` are those of `TargetSettings`."""
 
     name = forms.SlugField(
@@ -64,9 +73,19 @@ class ChoiceForm(forms.Form):
     def arrange(self) -> None:
         """Fit the fields to the task."""
 
-    def settings(self) -> dict[str, Any]:
-        """Of the target, besides its name."""
-        return {}
+
+def chat_settings(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a target's settings: a chat model at the address that was said, or this site's own.
+
+    said: `url`, `secret`, `model` (its name at the address) and `instructions`, which may be empty.
+    """
+    options = {"instructions": said["instructions"]} if said["instructions"] else {}
+    if said["url"]:
+        options["model"] = said["model"]
+        about = {"adapter": "openai_chat", "url": said["url"], "secret": said["secret"]}
+        return {**about, "options": options}
+    about = {"adapter": "openai_chat", "source": LANGUAGE_MODEL, "serving": SERVED}
+    return {**about, "options": options}
 
 
 class ServedForm(ChoiceForm):
@@ -125,14 +144,7 @@ class DescribedForm(ChoiceForm):
         return said
 
     def settings(self) -> dict[str, Any]:
-        said = self.cleaned_data
-        options = {"instructions": said["instructions"]}
-        if said["url"]:
-            options["model"] = said["model"]
-            about = {"adapter": "openai_chat", "url": said["url"], "secret": said["secret"]}
-            return {**about, "options": options}
-        about = {"adapter": "openai_chat", "source": LANGUAGE_MODEL, "serving": SERVED}
-        return {**about, "options": options}
+        return chat_settings(self.cleaned_data)
 
 
 class HubForm(ChoiceForm):
@@ -202,8 +214,8 @@ def _untrainable(config: TaskConfig) -> str:
     return ""
 
 
-def _made(task: Task, who: User, form: ChoiceForm) -> TargetModel | None:
-    """The target, checked as one that is typed; None: the form says what is wrong."""
+def checked_settings(task: Task, who: User, form: BriefForm) -> dict[str, Any] | None:
+    """Return what a form says, checked as a target's that is typed; None: the form says why not."""
     wanted = {"name": form.cleaned_data["name"], "options": {}, "serving": {}, **form.settings()}
     typed = {
         key: json.dumps(value) if isinstance(value, dict) else value
@@ -211,7 +223,13 @@ def _made(task: Task, who: User, form: ChoiceForm) -> TargetModel | None:
     }
     settings = TargetSettings(who, typed, instance=TargetModel(task=task))
     if settings.is_valid():
-        return add_target(task=task, actor=who, fields=settings.told(settings.fields))
+        return settings.told(settings.fields)
     for field, errors in settings.errors.items():
         form.add_error(field if field in form.fields else None, list(errors))
     return None
+
+
+def _made(task: Task, who: User, form: ChoiceForm) -> TargetModel | None:
+    """The target; None: the form says what is wrong."""
+    fields = checked_settings(task, who, form)
+    return add_target(task=task, actor=who, fields=fields) if fields is not None else None
