@@ -59,30 +59,41 @@ class Week:
     judged: int = 0
 
 
+ANSWERS = {Validation: "example__round__task", GoldAnswer: "gold__example__round__task"}
+"""From what people judge to its task. People cannot tell one from the other."""
+
+
 def weeks_of(annotator: Annotator) -> Mapping[tuple[date, int], Week]:
     """By Monday and task: the person's last 26 weeks, retracted tries left out. Three queries."""
     weeks: dict[tuple[date, int], Week] = {}
-    wrote = Example.objects.filter(is_try(), annotator=annotator)
+    wrote = _written(annotator)
     for week, task, tried, valid in _by_week(wrote, "round__task", **counts_of("confirmed")):
         weeks[week.date(), task] = Week(tried, valid)
-    for answers in (Validation, GoldAnswer):  # people cannot tell one from the other
-        rows = answers.objects.filter(validator=annotator, by_program=False)
-        path = "example__round__task" if answers is Validation else "gold__example__round__task"
-        for week, task, judged in _by_week(rows, path, judged=Count("pk")):
+    for answers, path in ANSWERS.items():
+        for week, task, judged in _by_week(_judged(answers, annotator), path, judged=Count("pk")):
             weeks.setdefault((week.date(), task), Week()).judged += judged
     return weeks
 
 
 def done_in_week(annotator: Annotator, tasks: Collection[int], week: date) -> int:
     """Count the person's examples and judgements since a Monday, as `done_by_week`. One query."""
-    since = {"by_program": False, "created_at__gte": _midnight(week)}
-    wrote = Example.objects.filter(is_try(), annotator=annotator, round__task__in=tasks, **since)
-    votes = Validation.objects.filter(validator=annotator, example__round__task__in=tasks, **since)
-    answers = GoldAnswer.objects.filter(
-        validator=annotator, gold__example__round__task__in=tasks, **since
-    )
-    every = [rows.order_by().values("pk") for rows in (wrote, votes, answers)]
-    return every[0].union(*every[1:], all=True).count()
+    rows = [(_written(annotator), "round__task")]
+    rows += [(_judged(answers, annotator), path) for answers, path in ANSWERS.items()]
+    since = _midnight(week)
+    every = [
+        found.filter(created_at__gte=since, **{f"{path}__in": tasks}).order_by().values("pk")
+        for found, path in rows
+    ]
+    count: int = every[0].union(*every[1:], all=True).count()
+    return count
+
+
+def _written(annotator: Annotator) -> Any:
+    return Example.objects.filter(is_try(), annotator=annotator)
+
+
+def _judged(answers: Any, annotator: Annotator) -> Any:
+    return answers.objects.filter(validator=annotator, by_program=False)
 
 
 def done_by_week(

@@ -14,6 +14,7 @@ from annotation.models import Example
 from annotation.writing.page import result
 from dynabench.accounts.services import annotator_of
 from leaderboard.models import WeeklyGoal
+from leaderboard.people.activity import done_by_week, done_in_week, weeks_of
 from leaderboard.people.goals import WEEK, monday
 from tasks.models import TaskMember
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory
@@ -386,3 +387,19 @@ def test_who_works_in_sensitive_tasks_alone_has_no_week_and_no_badge(as_alice, a
     task.config_text = task.config_text.replace("content_warning: null", warning)
     task.save()
     assert not as_alice.get(URL).context["has_week"]
+
+
+def test_a_week_is_counted_alike_at_once_and_among_others(as_alice, alice, bob, nli):
+    week, me = monday(timezone.now().date()), alice.annotator
+    for number in range(3):
+        write(nli, alice, number)
+    retract_example(example=Example.objects.first())
+    write_many(nli, bob, ["fooled"] * 2)
+    judge(as_alice, "label:neutral")
+    Example.objects.filter(pk=Example.objects.filter(annotator=me).last().pk).update(
+        created_at=timezone.now() - WEEK
+    )
+    for tasks in ([nli.task.pk], []):
+        by_week = done_by_week(weeks_of(me), tasks)
+        assert done_in_week(me, tasks, week) == by_week.get(week, 0)
+    assert done_in_week(me, [nli.task.pk], week) == 2  # one written, one judged
