@@ -9,6 +9,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.templatetags.static import static
+from django.views.decorators.csrf import requires_csrf_token
 
 from annotation.models import Example
 from annotation.writing.practice import started
@@ -19,6 +20,7 @@ from dynabench.communities.permissions import listed_communities
 from dynabench.demo.services import can_offer
 from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.lib.markdown import render_markdown
+from dynabench.lib.refusals import Curable
 from leaderboard.people.next_steps import next_steps
 from tasks.permissions import can_judge, can_write, is_offered_new_tasks, look_up_roles
 from tasks.selectors import listed_tasks
@@ -50,6 +52,15 @@ def home(request: HttpRequest) -> HttpResponse:
         **({} if htmx_partial(request) else _beginning(request, cards)),
     }
     return render_page(request, "tasks/home.html", values, part="tasks")
+
+
+@requires_csrf_token
+@login_not_required
+def not_allowed(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Why a page does not open, and the page on which its reader can change that, if any."""
+    cure = exception if isinstance(exception, Curable) else None
+    values = {"exception": str(exception), "cure": cure}
+    return render(request, "403.html", values, status=403)
 
 
 @login_not_required

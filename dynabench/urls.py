@@ -17,6 +17,7 @@ from dynabench.watching import status as site_status
 from dynabench.watching.metrics import metrics
 from tasks.media.views import media_file
 
+handler403 = "dynabench.pages.not_allowed"
 handler500 = "dynabench.api.server_error"
 of_group = login_not_required(RedirectView.as_view(pattern_name="communities:community"))
 

@@ -5,11 +5,13 @@ from collections.abc import Callable, Collection
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from rest_framework.request import Request
 
 from dynabench.accounts.models import User
 from dynabench.accounts.people import person
+from dynabench.lib.refusals import Curable
 from tasks.models import Task
 from tasks.permissions import Person, can_edit, can_see, is_blind_owner, role_of
 
@@ -46,8 +48,10 @@ def require(user: Person, task: Task, may: May) -> None:
     if not user.is_superuser and role_of(user, task) is None:
         raise Http404
     if is_blind_owner(user, task):
-        raise PermissionDenied(
-            _("You judge this task blind. Turn that off on the Access page to read this.")
+        raise Curable(
+            _("You judge this task blind. Turn that off under Access to read labels and votes."),
+            page=reverse("own:access", args=[task.code], fragment="blind"),
+            link=_("Open Access"),
         )
     raise PermissionDenied(_("Your role in this task does not allow this. Ask its owners."))
 

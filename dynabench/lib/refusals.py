@@ -7,11 +7,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.core.management.base import CommandError
 from django.forms import BaseForm
 from django.http import HttpRequest
 
 from dynabench.lib.errors import Refused
+
+
+class Curable(PermissionDenied):
+    """A page that does not open, and another page on which its reader can change that.
+
+    page: the address of the other one. link: what the link to it says.
+    """
+
+    def __init__(self, message: str, *, page: str, link: str) -> None:
+        super().__init__(message)
+        self.page, self.link = page, link
 
 
 @contextmanager

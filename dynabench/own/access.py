@@ -30,7 +30,7 @@ def waiting(request: HttpRequest, task: Task) -> dict[str, Any]:
     reports = Report.objects.filter(context__round__task=task, resolved_at=None)
     notices = task.notices.filter(ended_at=None).exclude(kind__in=TOLD_APART)
     return {
-        "open_reports": reports.count(),
+        "open_reports": reports.count() if can_review(request.user, task) else 0,
         "failing": failing(task),
         "notices": notices.select_related("task").order_by("pk"),
     }

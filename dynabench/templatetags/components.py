@@ -19,7 +19,7 @@ from django.utils.translation import gettext
 from dynabench.accounts.models import User
 from dynabench.accounts.people import account_name
 from tasks.models import Task
-from tasks.permissions import Person, can_enter_judging, can_own, can_submit, can_write
+from tasks.permissions import Person, can_enter_judging, can_own, can_read, can_submit, can_write
 
 register = template.Library()
 DOORS = {"write": can_write, "judge": can_enter_judging, "submit": can_submit}
@@ -176,9 +176,11 @@ def tab(view: str, label: str, here: str, *args: Any) -> SafeString:
     return format_html('<li><a href="{}"{}>{}</a></li>', reverse(view, args=args), current, label)
 
 
-@register.simple_tag
-def admin_row(row: Model) -> SafeString:
-    """To a row in the admin, which whoever reads its owner page may enter."""
+@register.simple_tag(takes_context=True)
+def admin_row(context: Context, row: Model) -> SafeString:
+    """To a row in the admin; empty for those who do not read labels, who may not enter it."""
+    if not can_read(context["user"], context["task"]):
+        return SafeString("")
     about = row._meta
     url = reverse(f"admin:{about.app_label}_{about.model_name}_change", args=[row.pk])
     words = format_html('<span class="visually-hidden"> {}</span>', row)
