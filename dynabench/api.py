@@ -131,5 +131,6 @@ urlpatterns = [
     path("", include("dynabench.communities.api")),
     path("", include("dynabench.own.api")),
     path("", include("dynabench.own.config_api")),
+    path("", include("dynabench.own.approval_api")),
     re_path(r"^(?P<rest>[\s\S]*)$", Nothing.as_view()),
 ]

@@ -36,6 +36,21 @@ class Owning(Asking):
         return self._write("PATCH", f"/tasks/{task}/", change)
 
     @method
+    def approval(self, task: str) -> Flow[types.Approval]:
+        """Return whether a task needs approval, and where the request for it stands; for owners."""
+        return self._get(f"/tasks/{task}/approval/")
+
+    @method
+    def request_approval(
+        self, task: str, **request: Unpack[types.NewApproval]
+    ) -> Flow[types.Approval]:
+        """Ask that a private task may open to others, with its `goal` and `people`; for owners.
+
+        Raises Refused (`approved`, `waiting`), Invalid.
+        """
+        return self._write("POST", f"/tasks/{task}/approval/", request)
+
+    @method
     def members(self, task: str) -> Flow[list[types.Member]]:
         """Who may do what in a task."""
         return self._all(f"/tasks/{task}/members/")

@@ -44,6 +44,26 @@ class Releasing(Uploading, Following):
         return _done((yield from self._follow(ask, _stands, timeout))) if wait else made
 
     @method
+    def preview_release(
+        self,
+        task: str,
+        round: int,
+        train: int | None = None,
+        dev: int | None = None,
+        test: int | None = None,
+        seed: int | None = None,
+        hold_back: bool = False,
+    ) -> Flow[types.ReleasePreview]:
+        """Return what a release of these sizes would hold and leave out; nothing is stored.
+
+        `release` takes the same sizes, and with `confirmed=preview["rows"]` is refused if the round
+        has changed since. Raises Refused where no such release is possible, with sizes that are.
+        """
+        address = f"/tasks/{task}/rounds/{round}/datasets/preview/"
+        sizes = {"train": train, "dev": dev, "test": test, "seed": seed}
+        return self._get(address, **sizes, hold_back=hold_back or None)
+
+    @method
     def undo_release(self, task: str, round: int, version: int = 1) -> Flow[None]:
         """Undo the release of a round that nobody has used; the round is closed again.
 

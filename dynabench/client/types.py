@@ -103,6 +103,18 @@ class Anchors(TypedDict):
     scales: dict[str, Scale]
 
 
+class Approval(TypedDict):
+    """Where a task's request for approval stands."""
+
+    is_needed: bool
+    state: Literal["waiting", "approved", "declined", "withdrawn"] | None
+    goal: str
+    people: str
+    community: str
+    reason: str
+    show: bool
+
+
 class ArenaEffect(TypedDict):
     """What the side with one unit more of a covariate has more of a lead."""
 
@@ -1220,6 +1232,15 @@ class NearCopy(TypedDict):
     equal_wrong: int
 
 
+class NewApproval(TypedDict):
+    """What those who decide want to know."""
+
+    goal: str
+    people: str
+    show: NotRequired[bool]
+    community: NotRequired[str]
+
+
 class NewPolicy(TypedDict):
     """Another policy for a round."""
 
@@ -1237,10 +1258,11 @@ class NewRelease(TypedDict):
     dev: NotRequired[int]
     test: NotRequired[int]
     seed: NotRequired[int]
+    hold_back: NotRequired[bool]
     license: Literal["cc-by-4.0", "cc-by-sa-4.0", "cc-by-nc-4.0", "cc-by-nc-sa-4.0", "cc0-1.0"]
     description: NotRequired[str]
     private_test: NotRequired[bool]
-    hold_back: NotRequired[bool]
+    confirmed: NotRequired[dict[str, int]]
 
 
 class NewTask(TypedDict):
@@ -1459,6 +1481,15 @@ class Preview(TypedDict):
     first: list[ChangedExample]
 
 
+class Proposal(TypedDict):
+    """Sizes that leave out few rows."""
+
+    dev: int
+    test: int
+    rows: dict[str, int]
+    lost: int
+
+
 class Quota(TypedDict):
     """How many more models may be submitted."""
 
@@ -1490,6 +1521,15 @@ class Release(TypedDict):
     queued_at: str
     started_at: NotRequired[str | None]
     finished_at: NotRequired[str | None]
+
+
+class ReleasePreview(TypedDict):
+    """What a release of these sizes would hold and leave out."""
+
+    rows: dict[str, int]
+    left_out: dict[str, int]
+    reasons: dict[str, str]
+    proposals: list[Proposal]
 
 
 class Report(TypedDict):

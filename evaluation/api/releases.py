@@ -1,5 +1,6 @@
 """Releasing a round: asking for a version of its data, and how far it is."""
 
+from dataclasses import replace
 from typing import Any
 
 from django.db.models import QuerySet
@@ -14,13 +15,21 @@ from rest_framework.views import APIView
 from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken
 from dynabench.accounts.people import person
-from dynabench.lib.api import check_form, read
+from dynabench.lib.api import check_form, read, wanted
 from evaluation.models import Dataset
 from evaluation.releases.build import Options
 from evaluation.releases.cards import LICENSES
+from evaluation.releases.census import REASONS, census_of
+from evaluation.releases.forecast import forecast, proposals
 from evaluation.releases.forms import ReleaseForm
 from evaluation.releases.rows import counts_of
-from evaluation.releases.services import request_release, suggested_sizes
+from evaluation.releases.services import (
+    ReleaseRefused,
+    check_sizes,
+    request_release,
+    suggested_sizes,
+)
+from evaluation.releases.splits import Counts
 from evaluation.releases.undo_services import undo_release
 from tasks.access import find_task
 from tasks.models import Round
@@ -35,13 +44,26 @@ def _rows(help_text: str) -> serializers.IntegerField:
     )
 
 
-class NewReleaseSerializer(serializers.Serializer[Any]):
-    """What a version is to be. The splits are dealt once: later versions ignore the sizes."""
+class SizesSerializer(serializers.Serializer[Any]):
+    """The sizes of the splits."""
 
     train = _rows("Rows; unless told all that dev and test leave.")
     dev = _rows("Rows; unless told about a tenth.")
     test = _rows("Rows; unless told about a tenth.")
     seed = _rows("The same one gives the same splits.")
+    hold_back = serializers.BooleanField(
+        default=False, help_text="A fifth of the confirmed examples is published in six months."
+    )
+
+
+def _counts(help_text: str, *, required: bool = True) -> serializers.DictField:
+    count = serializers.IntegerField(min_value=0, max_value=LARGEST)
+    return serializers.DictField(child=count, required=required, help_text=help_text)
+
+
+class NewReleaseSerializer(SizesSerializer):
+    """What a version is to be. The splits are dealt once: later versions ignore the sizes."""
+
     license = serializers.ChoiceField([*LICENSES])
     description = serializers.CharField(
         max_length=5000, required=False, allow_blank=True, help_text="Markdown."
@@ -49,8 +71,31 @@ class NewReleaseSerializer(serializers.Serializer[Any]):
     private_test = serializers.BooleanField(
         default=False, help_text="Only the task's members get the labels of the test split."
     )
-    hold_back = serializers.BooleanField(
-        default=False, help_text="A fifth of the confirmed examples is published in six months."
+    confirmed = _counts(
+        "The `rows` of a preview. A release that would hold other rows is refused (`changed`).",
+        required=False,
+    )
+
+
+class ProposalSerializer(serializers.Serializer[Any]):
+    """Sizes that leave out few rows."""
+
+    dev = serializers.IntegerField()
+    test = serializers.IntegerField()
+    rows = _counts("By split.")
+    lost = serializers.IntegerField(help_text="Rows without a place in these splits.")
+
+
+class ReleasePreviewSerializer(serializers.Serializer[Any]):
+    """What a release of these sizes would hold and leave out."""
+
+    rows = _counts("By split; `program` and `held` only where they have rows.")
+    left_out = _counts("All other examples of the round, by reason.")
+    reasons = serializers.DictField(
+        child=serializers.CharField(), help_text="Each reason of `left_out` in words."
+    )
+    proposals = ProposalSerializer(
+        many=True, help_text="The first is what a release takes unless told."
     )
 
 
@@ -79,9 +124,7 @@ class Releases(generics.ListAPIView[Dataset]):
 
     def round(self) -> Round:
         """The round, for those who may release it."""
-        task = find_task(self.request, self.kwargs["code"], can_own)
-        rounds = task.rounds.select_related("task")
-        return get_object_or_404(rounds, number=self.kwargs["number"])
+        return _owned_round(self.request, self.kwargs["code"], self.kwargs["number"])
 
     def get_queryset(self) -> QuerySet[Dataset]:
         return self.round().datasets.all()
@@ -101,6 +144,47 @@ class Releases(generics.ListAPIView[Dataset]):
         return Response(ReleaseSerializer(made).data, status.HTTP_202_ACCEPTED)
 
 
+class ReleasePreview(APIView):
+    """What a first version of a round's data would be."""
+
+    reads_query = ("GET",)
+
+    @extend_schema(
+        operation_id="releases_preview",
+        parameters=[SizesSerializer],
+        responses=ReleasePreviewSerializer,
+    )
+    def get(self, request: Request, code: str, number: int) -> Response:
+        """What a release of these sizes would hold and leave out; nothing is stored.
+
+        It may be asked while people still write and judge. 409 says why a release of these sizes
+        cannot be, with sizes that can, or that the round was released. For owners.
+        """
+        round = _owned_round(request, code, number)
+        asked = wanted(SizesSerializer, request)
+        if round.datasets.filter(state=Dataset.State.DONE).exists():
+            raise ReleaseRefused("The round was released. Later versions keep its splits.")
+        census = census_of(round)
+        form = _first_form(census.counts, {**asked, "license": Options.license})
+        shown = check_sizes(census, form.options(""))
+        choices = [(sizes, forecast(census, sizes, seed=0)) for sizes in proposals(census.counts)]
+        body = {
+            "rows": shown.rows,
+            "left_out": shown.left_out,
+            "reasons": {name: REASONS[name] for name in shown.left_out},
+            "proposals": [
+                {
+                    "dev": sizes.dev,
+                    "test": sizes.test,
+                    "rows": one.rows,
+                    "lost": sum(one.lost.values()),
+                }
+                for sizes, one in choices
+            ],
+        }
+        return Response(ReleasePreviewSerializer(body).data)
+
+
 class Release(APIView):
     """The release of a round."""
 
@@ -113,19 +197,31 @@ class Release(APIView):
         409 names what prevents it: a later version, a download, a training, an evaluation, or a
         later round that was opened. For owners.
         """
-        task = find_task(request, code, can_own)
-        round = get_object_or_404(task.rounds.select_related("task"), number=number)
+        round = _owned_round(request, code, number)
         get_object_or_404(round.datasets, version=version, state=Dataset.State.DONE)
         undo_release(round=round, actor=person(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+def _owned_round(request: Request, code: str, number: int) -> Round:
+    """The round, for those who may release it."""
+    rounds = find_task(request, code, can_own).rounds.select_related("task")
+    return get_object_or_404(rounds, number=number)
 
 
 def _options(round: Round, asked: dict[str, Any], page: str) -> Options:
     """The owner's options, by the rules of the page's form."""
     if round.datasets.filter(state=Dataset.State.DONE).exists():
         form = ReleaseForm(None, asked)
+        check_form(form)
     else:
-        sizes = suggested_sizes(counts_of(round))
-        form = ReleaseForm(sizes, {"dev": sizes.dev, "test": sizes.test, "seed": 0, **asked})
+        form = _first_form(counts_of(round), asked)
+    return replace(form.options(page), confirmed=asked.get("confirmed"))
+
+
+def _first_form(counts: Counts, asked: dict[str, Any]) -> ReleaseForm:
+    """The checked form of a first version, with the proposed sizes where none are asked for."""
+    sizes = suggested_sizes(counts)
+    form = ReleaseForm(sizes, {"dev": sizes.dev, "test": sizes.test, "seed": 0, **asked})
     check_form(form)
-    return form.options(page)
+    return form

@@ -25,6 +25,7 @@ MODEL, TEAM = "models/<uuid:pk>/", "teams/<int:pk>/"
 urlpatterns = [
     path(f"{TASK}datasets/", datasets.Datasets.as_view(), name="datasets"),
     path(f"{ROUND}datasets/", releases.Releases.as_view(), name="releases"),
+    path(f"{ROUND}datasets/preview/", releases.ReleasePreview.as_view(), name="release-preview"),
     path(f"{ROUND}datasets/<int:version>/", releases.Release.as_view(), name="release"),
     path(
         f"{ROUND}datasets/<int:version>/files/<str:name>",

@@ -6,11 +6,12 @@ import zipfile
 import pytest
 
 from dynabench.client import Invalid, NotFound, PermissionDenied, Refused
+from dynabench.communities.models import Community
 from tasks.invitation_services import make_link
-from tasks.models import Round, Task
+from tasks.models import Round, Task, TaskProposal
 from tests.support import media
 from tests.support.campaigns import open_campaign
-from tests.support.factories import scripted_target
+from tests.support.factories import UserFactory, scripted_target
 
 PICTURES = """
 version: 1
@@ -47,6 +48,33 @@ def test_a_task_is_made_and_hidden(client_of, alice, nli):
 def test_tasks_are_made_by_whom_the_site_allows(editor, nli):
     with pytest.raises(PermissionDenied, match="on this site"):
         editor.create_task(code="mine", config_text=nli.task.config_text)
+
+
+def test_approval_is_requested_once(client_of, alice, nli, settings):
+    settings.NEW_TASKS = "approval"
+    Task.objects.update(is_unapproved=True, is_visible=False)
+    club = Community.objects.create(slug="club", name="Club", is_listed=True)
+    owner = client_of(alice, nli.task, "owner")
+    stands = owner.approval("nli")
+    assert (stands["is_needed"], stands["state"]) == (True, None)
+    why = {"goal": "To find names.", "people": "My class."}
+    with pytest.raises(Invalid, match="goal: "):
+        owner.request_approval("nli", people="My class.")
+    with pytest.raises(Invalid) as unknown:
+        owner.request_approval("nli", **why, community="none")
+    assert unknown.value.fields.keys() == {"community"}
+    asked = owner.request_approval("nli", **why, show=False, community="club")
+    assert asked == owner.approval("nli")
+    assert (asked["state"], asked["show"], asked["community"]) == ("waiting", False, "club")
+    assert TaskProposal.objects.get().for_community.community == club
+    with pytest.raises(Refused) as again:
+        owner.request_approval("nli", **why)
+    Task.objects.update(is_unapproved=False)
+    with pytest.raises(Refused) as needless:
+        owner.request_approval("nli", **why)
+    assert [again.value.code, needless.value.code] == ["waiting", "approved"]
+    with pytest.raises(PermissionDenied):
+        client_of(UserFactory(), nli.task, "editor").request_approval("nli", **why)
 
 
 def test_members_come_change_and_go(client_of, alice, bob, nli):

@@ -4,6 +4,7 @@ import gzip
 import json
 
 import pytest
+from django.utils import timezone
 
 from annotation.models import Example
 from dynabench.client import Invalid, Refused, TimedOut
@@ -52,6 +53,34 @@ def test_a_round_is_released_and_waited_for(owner, meanwhile, capsys, tmp_path):
     Dataset.objects.update(downloaded_at=None)
     owner.undo_release("nli", 1)
     assert owner.releases("nli", 1) == []
+
+
+def test_a_release_is_previewed_and_holds_what_was_confirmed(owner, closed):  # noqa: F811
+    first = owner.preview_release("nli", 1)
+    best = first["proposals"][0]
+    assert first["rows"] == best["rows"]
+    assert first["left_out"].keys() == first["reasons"].keys()
+    preview = owner.preview_release("nli", 1, dev=10, test=20)
+    assert (preview["rows"]["dev"], preview["rows"]["test"]) == (10, 20)
+    total = sum(preview["rows"].values()) + sum(preview["left_out"].values())
+    assert total == closed.examples.count()
+    with pytest.raises(Refused) as too_many:
+        owner.preview_release("nli", 1, test=5000)
+    with pytest.raises(Invalid, match="dev: "):
+        owner.preview_release("nli", 1, dev=-1)
+    assert not Dataset.objects.exists()
+    now = {"license": "cc-by-4.0", "dev": 10, "test": 20, "confirmed": preview["rows"]}
+    Example.objects.filter(pk=closed.examples.first().pk).update(retracted_at=timezone.now())
+    with pytest.raises(Refused) as changed:
+        owner.release("nli", 1, **now)
+    Example.objects.update(retracted_at=None)
+    owner.release("nli", 1, wait=False, **now)
+    build_dataset(Dataset.objects.get().pk)
+    assert Dataset.objects.get().numbers["rows"] == preview["rows"]
+    with pytest.raises(Refused) as released:
+        owner.preview_release("nli", 1)
+    codes = [one.value.code for one in (too_many, changed, released)]
+    assert codes == ["release", "changed", "release"]
 
 
 def test_a_release_need_not_be_waited_for(owner, pauses):

@@ -1,0 +1,107 @@
+"""The API of a task's approval: where it stands, and asking for it, by the rules of the page."""
+
+from typing import Any
+
+from django.urls import path
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dynabench.accounts.api import write
+from dynabench.accounts.models import ApiToken, User
+from dynabench.accounts.people import person
+from dynabench.communities.models import Community
+from dynabench.communities.permissions import listed_communities
+from dynabench.communities.proposal_services import ask_for_task
+from dynabench.lib.api import read
+from dynabench.lib.errors import Invalid
+from tasks.access import ANY, find_task
+from tasks.models import Task, TaskProposal
+from tasks.permissions import can_own, needs_approval
+
+
+class NewApprovalSerializer(serializers.Serializer[Any]):
+    """What those who decide want to know."""
+
+    goal = serializers.CharField(
+        max_length=2000, help_text="What the task finds out, and what its data is for."
+    )
+    people = serializers.CharField(
+        max_length=2000, help_text="Who writes and judges, and about how many they are."
+    )
+    show = serializers.BooleanField(
+        default=True, help_text="Everybody sees the task once it is approved."
+    )
+    community = serializers.CharField(
+        default="",
+        allow_blank=True,
+        help_text="Its slug: its owners decide, too, and the task joins it. Empty: none.",
+    )
+
+
+class ApprovalSerializer(serializers.Serializer[Any]):
+    """Where a task's request for approval stands."""
+
+    is_needed = serializers.BooleanField(help_text="Before others than members see the task.")
+    state = serializers.ChoiceField(
+        TaskProposal.State.choices, allow_null=True, help_text="Null: nobody has asked yet."
+    )
+    goal = serializers.CharField(help_text="Empty before somebody asks, as the next three.")
+    people = serializers.CharField()
+    community = serializers.CharField(help_text="Its slug.")
+    reason = serializers.CharField(help_text="Of the decision.")
+    show = serializers.BooleanField()
+
+
+class Approval(APIView):
+    """The approval of a task."""
+
+    write_scope = ApiToken.Scope.OWN
+
+    @extend_schema(operation_id="approvals_get", responses=ApprovalSerializer)
+    def get(self, request: Request, code: str) -> Response:
+        """Whether the task needs approval, and where the request for it stands; for owners."""
+        task = find_task(request, code, can_own, kinds=ANY)
+        return Response(_approval_of(task))
+
+    @write("approvals_create", NewApprovalSerializer, {201: ApprovalSerializer})
+    def post(self, request: Request, code: str) -> Response:
+        """Ask that the task may open to others than its members; administrators are mailed.
+
+        409 says that it needs none (`approved`) or waits already (`waiting`). For owners.
+        """
+        task, owner = find_task(request, code, can_own, kinds=ANY), person(request)
+        asked = read(NewApprovalSerializer, request)
+        asked["community"] = _community(owner, asked["community"])
+        ask_for_task(task=task, actor=owner, **asked)
+        return Response(_approval_of(task), status.HTTP_201_CREATED)
+
+
+def _community(owner: User, slug: str) -> Community | None:
+    if not slug:
+        return None
+    found = listed_communities(owner).filter(slug=slug).first()
+    if found is None:
+        raise Invalid("There is no such community.", field="community")
+    return found
+
+
+def _approval_of(task: Task) -> dict[str, Any]:
+    proposals = TaskProposal.objects.select_related("for_community__community")
+    asked = proposals.filter(task=task).first()
+    chosen = getattr(asked, "for_community", None)
+    values = {
+        "is_needed": needs_approval(task),
+        "state": asked.state if asked else None,
+        "goal": asked.goal if asked else "",
+        "people": asked.people if asked else "",
+        "community": chosen.community.slug if chosen else "",
+        "reason": asked.reason if asked else "",
+        "show": asked.show if asked else True,
+    }
+    return dict(ApprovalSerializer(values).data)
+
+
+urlpatterns = [path("tasks/<slug:code>/approval/", Approval.as_view(), name="approval")]
