@@ -20,11 +20,16 @@ def writers(round: Round, at: datetime, since: datetime | None = None) -> QueryS
     """The assignments on which somebody was writing at that time, one for each person.
 
     They are current, and were handed out, saved or sent within the 15 minutes before, and after
-    `since` where it is given.
+    `since` where it is given. Who has been shown a verdict and has typed nothing since has
+    finished.
     """
     since = max(at - WRITING_TIME, since or at - WRITING_TIME)
+    lately = Q(assigned_at__gte=since) | Q(attempt__asked_at__gte=since)
+    unfinished = ~Q(attempt__state="done") | Q(conversation__isnull=False)
     active = (
-        Q(assigned_at__gte=since) | Q(draft_saved_at__gte=since) | Q(attempt__asked_at__gte=since)
+        Q(draft_saved_at__gte=since)
+        | Q(attempt__asked_at__gte=since, attempt__state="asking")
+        | lately & unfinished
     )
     return round.assignment_set.filter(active, left_at__isnull=True).distinct()
 

@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from annotation.assignments.services import assign, change_goal
+from annotation.assignments.services import assign, change_goal, save_draft
 from annotation.attempts.services import begin_attempt
 from annotation.models import Assignment, Example
 from annotation.refusals import RoundClosed
@@ -67,6 +67,22 @@ def test_saving_or_sending_lately_is_writing(nli, alice, bob):
     assert {row.pk for row in writers(nli, timezone.now())} == {first.pk, second.pk}
     Assignment.objects.update(left_at=timezone.now())
     assert not writers(nli, timezone.now())
+
+
+def test_who_has_read_the_verdict_and_typed_nothing_since_is_not_waited_for(
+    as_alice, alice, bob, nli, target
+):
+    send(as_alice, "One statement.")
+    (mine,) = Assignment.objects.filter(annotator=annotator_of(alice), left_at=None)
+    assert not writers(nli, timezone.now())
+    save_draft(assignment=mine, inputs={"hypothesis": "A second one, half"})
+    assert [row.pk for row in writers(nli, timezone.now())] == [mine.pk]
+    send(as_alice, "A second one, wholly typed.")
+    assign(annotator=annotator_of(bob), round=nli)
+    closed = close(nli)
+    assert still_writing(closed) == 1  # Bob alone
+    Assignment.objects.filter(annotator=annotator_of(bob)).update(left_at=timezone.now())
+    assert set_round_state(round=closed, state="released", actor=alice).state == "released"
 
 
 def test_who_is_writing_finishes_one_example(as_alice, nli, target):
@@ -215,7 +231,7 @@ def test_the_example_that_fills_the_budget_closes_the_round(as_alice, nli, targe
     send(as_alice, "And a second one.")
     entry = LogEntry.objects.get(action="round.closed")
     assert Round.objects.get().state == "closed"
-    assert (entry.actor, entry.data) == (None, {"reason": "collected", "writing": 1})
+    assert (entry.actor, entry.data) == (None, {"reason": "collected", "writing": 0})
 
 
 def test_what_was_retracted_is_not_collected(as_alice, nli, target):
