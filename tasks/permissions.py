@@ -197,13 +197,19 @@ MOST_COLLEAGUES = 20
 """Members of a task that is not approved, with the places of its open invitations."""
 
 
-def check_colleagues(task: Task, more: int) -> None:
-    """Raises Refused where so many more members are a public of their own, before approval."""
+def places_left(task: Task) -> int | None:
+    """How many more people may become members before approval; None: any number. Two queries."""
     if not needs_approval(task):
-        return
+        return None
     is_open = Q(revoked_at=None, ends_at__gt=timezone.now(), uses__lt=F("most"))
     places = task.invitations.filter(is_open).aggregate(n=Sum(F("most") - F("uses")))["n"] or 0
-    if task.members.colleagues().count() + places + more > MOST_COLLEAGUES:
+    return max(0, MOST_COLLEAGUES - task.members.colleagues().count() - places)
+
+
+def check_colleagues(task: Task, more: int) -> None:
+    """Raises Refused where so many more members are a public of their own, before approval."""
+    left = places_left(task)
+    if left is not None and more > left:
         said = _("Until it is approved a task has at most %(most)d members and open invitations.")
         raise Refused(said % {"most": MOST_COLLEAGUES}, code="approval")
 

@@ -54,6 +54,19 @@ def signed_in(user):
     return client
 
 
+def test_the_form_of_a_link_asks_for_no_more_people_than_may_join(owner, settings, nli):
+    settings.NEW_TASKS = "approval"
+    Task.objects.update(is_unapproved=True)
+    for left in (19, 1):
+        form = owner.get(URL).context["link"]
+        assert form["most"].initial == left
+        assert link(owner, most=form["most"].initial - (left > 1))[1]
+    assert owner.get(URL).context["link"]["most"].initial == 1
+    assert not link(owner, most=1)[1]
+    settings.NEW_TASKS = "everybody"
+    assert owner.get(URL).context["link"]["most"].initial == 20
+
+
 def test_who_is_mailed_signs_up_and_lands_on_the_task(mailed, owner, nli, settings):
     client = Client()
     settings.ACCOUNT_EMAIL_VERIFICATION = "mandatory"

@@ -23,7 +23,7 @@ from dynabench.own.access import owned_task
 from dynabench.own.setup.members import ROLES, RoleForm
 from tasks.invitation_services import LONGEST_DAYS, MOST_USES, invite, make_link, revoke
 from tasks.models import Task, TaskMember
-from tasks.permissions import OWNERS, can_own
+from tasks.permissions import OWNERS, can_own, places_left
 
 MOST_ADDRESSES = 30
 
@@ -71,6 +71,19 @@ class LinkForm(InvitationForm):
     )
     field_order = ("role", "most", "days")
 
+    def __init__(self, *args: Any, left: int | None, **kwargs: Any) -> None:
+        """left: how many more people may become members; None: any number."""
+        super().__init__(*args, **kwargs)
+        most = self.fields["most"]
+        if left is not None:
+            most.initial = max(1, min(most.initial, left))
+            words = ngettext(
+                "Until the task is approved, %(n)d more person can join.",
+                "Until the task is approved, %(n)d more people can join.",
+                left,
+            )
+            most.help_text = words % {"n": left}
+
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -80,7 +93,7 @@ def invitations(request: HttpRequest, code: str) -> HttpResponse:
     sent = {kind: request.POST if kind in request.POST else None for kind in ("mail", "link")}
     start = {"role": TaskMember.Role.ANNOTATOR}
     mail = MailForm(sent["mail"], initial=start, auto_id="mail-%s")
-    link = LinkForm(sent["link"], initial=start, auto_id="link-%s")
+    link = LinkForm(sent["link"], initial=start, auto_id="link-%s", left=places_left(task))
     url = ""
     if mail.is_valid() and _are_mailed(request, task, mail):
         return redirect("own:invitations", code)
