@@ -19,7 +19,15 @@ from django.utils.translation import gettext
 from dynabench.accounts.models import User
 from dynabench.accounts.people import account_name
 from tasks.models import Task
-from tasks.permissions import Person, can_enter_judging, can_own, can_read, can_submit, can_write
+from tasks.permissions import (
+    Person,
+    can_enter_judging,
+    can_oversee,
+    can_own,
+    can_read,
+    can_submit,
+    can_write,
+)
 
 register = template.Library()
 DOORS = {"write": can_write, "judge": can_enter_judging, "submit": can_submit}
@@ -106,6 +114,17 @@ def offers(context: Context, task: Task, what: str) -> bool:
     if task.is_visible and user.pk not in task.roles:
         return True
     return DOORS[what](user, task)
+
+
+@register.simple_tag(takes_context=True)
+def has_owner_pages(context: Context, task: Task) -> bool:
+    """Whether the owners' pages open for the person, blind owners among them.
+
+    No query: on pages that have not looked up the person's role they are not offered.
+    """
+    user: Person = context["user"]
+    is_known = user.is_superuser or user.pk in task.roles
+    return is_known and can_oversee(user, task)
 
 
 @register.simple_tag(takes_context=True)
