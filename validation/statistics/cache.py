@@ -8,6 +8,8 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from django.core.cache import cache
+
 from annotation.models import Example
 from dynabench.lib.adaptive_cache import Kept, kept_many
 from tasks.models import Round
@@ -39,13 +41,22 @@ def headline_numbers(rounds: Sequence[Round]) -> Mapping[int, Kept]:
 def numbers_with(kind: str, round: Round, count: Callable[[Round], Any]) -> Kept | None:
     """A round's numbers and, under `kind`, what is counted at the same time, so that they agree.
 
-    None while a large round is counted for the first time.
+    None while a large round is counted for the first time. A round that was empty is counted again
+    as soon as somebody has written, so that nobody reads of nothing beside what is there.
     """
 
     def together(wanted: Wanted) -> Mapping[str, Numbers]:
         return {name: {**found, kind: count(round)} for name, found in _all(wanted).items()}
 
+    kept = _of_each(kind, [round], together).get(round.pk)
+    if kept is None or kept.numbers["collected"] or not _has_tries(round):
+        return kept
+    cache.delete(_key(kind, str(round.pk)))
     return _of_each(kind, [round], together).get(round.pk)
+
+
+def _has_tries(round: Round) -> bool:
+    return round.examples.filter(by_program=False, retracted_at=None).exists()
 
 
 def kept_report(rounds: Sequence[Round], *, code: str) -> Kept | None:
@@ -75,8 +86,12 @@ def _of_each(kind: str, rounds: Sequence[Round], fresh: Count) -> dict[int, Kept
     return {int(name): kept for name, kept in found.items()}
 
 
+def _key(kind: str, name: str) -> str:
+    return f"numbers:{kind}:{name}"
+
+
 def _kept(kind: str, wanted: Wanted, fresh: Count) -> dict[str, Kept]:
-    names = {f"numbers:{kind}:{name}": name for name in wanted}
+    names = {_key(kind, name): name for name in wanted}
 
     def count(keys: Sequence[str]) -> dict[str, Mapping[str, Any]]:
         numbers = fresh({names[key]: wanted[names[key]] for key in keys})
