@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 from dynabench.own.access import owned_task
 from tasks.models import Round, Task
 from tasks.permissions import can_read
-from validation.statistics.answers import right_answers
+from validation.statistics.answers import decided_labels, right_answers
 
 ALL = ""
 
@@ -34,16 +34,18 @@ class RoundForm(forms.Form):
 
 @require_safe
 def results(request: HttpRequest, code: str) -> HttpResponse:
-    """How often each model's answer is right, with intervals."""
+    """How often people decided for each label, and how often each model's answer is right."""
     task = owned_task(request, code, can_read)
     return render(request, "own/results.html", results_of(task, request.GET))
 
 
 def results_of(task: Task, sent: Any) -> dict[str, Any]:
-    """What the page shows. Two queries."""
+    """What the page shows. Three queries at most."""
     rounds = list(task.rounds.order_by("number"))
     for one in rounds:
         one.task = task
     form = RoundForm(rounds, sent)
-    found = right_answers(form.chosen(rounds))
-    return {"task": task, "form": form, "rounds": rounds, "found": found}
+    chosen = form.chosen(rounds)
+    found, labels = right_answers(chosen), decided_labels(chosen)
+    values = {"task": task, "form": form, "rounds": rounds, "found": found}
+    return {**values, "labels": labels, "columns": list(labels.get("", ()))}

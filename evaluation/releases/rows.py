@@ -216,6 +216,8 @@ class Freezer:
             "parent_uid": parent and (example.parent__uid or str(parent)),
             "withdrawn": False,
         }
+        if example.uid and not row["tag"]:  # an imported row brings a tag of its own
+            row["tag"] = str(metadata.get("tag") or "")
         to_balance = ""
         if self._balanced:
             to_balance = balanced_label(example.consensus__label, inputs.get(self._balanced))

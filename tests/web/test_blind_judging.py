@@ -66,12 +66,33 @@ def test_a_lone_owner_labels_their_texts(mine, ada, as_ada):
         assert as_ada.get(f"/own/mine/{path}").status_code == 200, path
     for path in ("review/", "review/examples/", "log/", "rounds/1/policy/", "annotators/"):
         assert as_ada.get(f"/own/mine/{path}").status_code == 403, path
+    for path in ("", "judge/"):  # their way back to the switch
+        assert 'href="/own/mine/"' in as_ada.get(f"/t/mine/{path}").text
     as_ada.post(SWITCH, {})
     assert as_ada.get("/own/mine/review/examples/").status_code == 200
     begun = BlindJudging.objects.get()
     assert begun.began_at <= begun.noted_at <= begun.ended_at
     dataset = type("Dataset", (), {"round": mine.rounds.get()})
     assert [one["votes"] for one in _blind_owners(dataset)] == [2]
+
+
+def test_tags_of_rows_are_in_results_and_exports(mine, ada, as_ada):
+    assert as_ada.get("/own/mine/").context["numbers"]["collected"] == 0
+    tags = ("food", "food", "tram", "")
+    bring(as_ada, *({"text": f"Text {n}.", "tag": tag} for n, tag in enumerate(tags)))
+    assert as_ada.get("/own/mine/").context["numbers"]["collected"] == 4  # within the minute
+    said = ("positive", "negative", "positive", "neutral")
+    rows = mine.rounds.get().examples.order_by("pk")
+    decide_many(rows, said, ada)
+    labels = as_ada.get("/own/mine/results/").context["labels"]
+    found = {tag: {k: n for k, n in one.items() if n} for tag, one in labels.items()}
+    assert found == {
+        "": {"positive": 2, "negative": 1, "neutral": 1},
+        "food": {"positive": 1, "negative": 1},
+        "tram": {"positive": 1},
+    }
+    lines = as_ada.get("/own/mine/rounds/1/export.jsonl").getvalue().splitlines()
+    assert [json.loads(line)["tag"] for line in lines] == list(tags)
 
 
 def test_what_an_owner_could_read_they_never_judge(mine, ada, as_ada, alice, bob):

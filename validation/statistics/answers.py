@@ -61,6 +61,30 @@ def right_answers(rounds: Sequence[Round]) -> RightAnswers:
     )
 
 
+def decided_labels(rounds: Sequence[Round]) -> Mapping[str, Mapping[str, int]]:
+    """How often people decided for each label: of all texts under "", and of each tag. One query.
+
+    Empty where they choose no label, or have decided nothing; programs' examples are left out.
+    """
+    field = label_field(rounds[0].task.config) if rounds else None
+    if field is None:
+        return {}
+    labels = rounds[0].task.config.component(field).values
+    decided = Example.objects.filter(
+        round__in=rounds,
+        retracted_at=None,
+        by_program=False,
+        consensus__state=Consensus.State.DECIDED,
+        consensus__label__in=labels,
+    )
+    found: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(labels, 0))
+    kinds = decided.order_by().annotate(part=tag_of()).values_list("part", "consensus__label")
+    for tag, label, times in kinds.annotate(Count("pk")):
+        for part in {"", tag}:
+            found[part][label] += times
+    return dict(sorted(found.items()))
+
+
 def _plain_names(models: Collection[str], rounds: Sequence[Round]) -> Mapping[str, str]:
     """The names as they stood in the file: imported ones begin with the task's code here."""
     plain = {one: one.removeprefix(f"{rounds[0].task.code}_") for one in models}
