@@ -6,6 +6,7 @@ docs/statistics.md names numerators, denominators and sources in words.
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum, hypot, sqrt
+from operator import attrgetter
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -109,11 +110,12 @@ def clustered_rate(clusters: Iterable[tuple[float, int]], empty: str = NOTHING) 
     example of an unknown author is a cluster by itself. Successes may be sums of shares.
     """
     pairs = [pair for pair in clusters if pair[1]]
-    successes, n = sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
+    successes, n = sum([pair[0] for pair in pairs]), sum([pair[1] for pair in pairs])
     if len(pairs) == n:
         return rate(successes, n, empty)
     share = successes / n
-    effective = _effective_n(pairs, share, n) * (NORMAL / student(_freedom(pairs))) ** 2
+    count = _effective_clusters(pairs)
+    effective = _effective_n(pairs, share, n, count) * (NORMAL / student(_freedom(count))) ** 2
     low, high = clopper_pearson(share * effective, effective)
     return Rate(share, low, high, n, "korn-graubard", len(pairs))
 
@@ -142,25 +144,27 @@ def clopper_pearson(successes: float, n: float) -> tuple[float, float]:
     return low, float(betaincinv(successes + 1, failures, 0.975)) if failures else 1.0
 
 
-def _effective_n(pairs: Sequence[tuple[float, int]], share: float, n: int) -> float:
+def _effective_n(
+    pairs: Sequence[tuple[float, int]], share: float, n: int, clusters: float
+) -> float:
     """How many independent cases would be as sure (Kish 1965); at most all.
 
     Without any visible variance the clusters themselves are counted, the careful extreme.
     """
     if len(pairs) == 1 or share in (0, 1):
-        return _effective_clusters(pairs)
-    variance = cluster_ratio(pairs).error ** 2
+        return clusters
+    variance = _ratio_error(pairs)[1] ** 2
     return min(n, share * (1 - share) / variance) if variance else n
 
 
 def _effective_clusters(pairs: Sequence[tuple[float, int]]) -> float:
     """How many clusters of one size would be as many (Kish 1965)."""
-    return sum(size for _, size in pairs) ** 2 / sum(size**2 for _, size in pairs)
+    return sum([size for _, size in pairs]) ** 2 / sum([size * size for _, size in pairs])
 
 
-def _freedom(pairs: Sequence[tuple[float, int]]) -> float:
+def _freedom(clusters: float) -> float:
     """Student's degrees of freedom, by how many clusters there are in effect."""
-    return max(1.0, _effective_clusters(pairs) - 1)
+    return max(1.0, clusters - 1)
 
 
 class Ratio(NamedTuple):
@@ -188,10 +192,15 @@ def cluster_ratio(pairs: Sequence[tuple[float, int]]) -> Ratio:
 
     A numerator may be negative, as a difference is.
     """
-    count, n = len(pairs), sum(size for _, size in pairs)
-    ratio = fsum(top for top, _ in pairs) / n
-    spread = fsum((top - ratio * size) ** 2 for top, size in pairs)
-    return Ratio(ratio, sqrt(spread * count / (count - 1)) / n, _freedom(pairs))
+    return Ratio(*_ratio_error(pairs), _freedom(_effective_clusters(pairs)))
+
+
+def _ratio_error(pairs: Sequence[tuple[float, int]]) -> tuple[float, float]:
+    """Return the ratio over at least two clusters and its standard error."""
+    count, n = len(pairs), sum([size for _, size in pairs])
+    ratio = fsum([top for top, _ in pairs]) / n
+    spread = fsum([(top - ratio * size) ** 2 for top, size in pairs])
+    return ratio, sqrt(spread * count / (count - 1)) / n
 
 
 def newcombe(first: Rate, second: Rate) -> tuple[float, float]:
@@ -210,8 +219,7 @@ def round_rates(authors: Sequence[Collected]) -> Mapping[str, Rate | Undefined]:
     """
 
     def over(top: str, bottom: str, empty: str) -> Rate | Undefined:
-        pairs = [(getattr(author, top), getattr(author, bottom)) for author in authors]
-        return clustered_rate(pairs, empty)
+        return clustered_rate(map(attrgetter(top, bottom), authors), empty)
 
     def unless(name: str, reason: str) -> str:
         return "" if any(getattr(author, name) for author in authors) else reason

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import repeat
+from operator import add
+from typing import NamedTuple
 
 from validation.rules.rates import Collected, Compared
 
@@ -11,9 +13,8 @@ Choice = tuple[str, str]
 """Label and verdict of a vote."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """The properties that the examples of one count share."""
+class Cell(NamedTuple):
+    """The properties that the examples of one count share; a tuple, because there are many."""
 
     author: int | None
     outcome: str
@@ -69,14 +70,15 @@ class Part:
 
     def authors(self) -> list[Collected]:
         """Counts of each known author; each example of an unknown one apart."""
-        known: dict[int, list[Collected]] = {}
+        known: dict[int, Collected] = {}
         alone: list[Collected] = []
         for cell, times in self.cells.items():
             if cell.author is None:
                 alone += [cell.counted(1)] * times
             else:
-                known.setdefault(cell.author, []).append(cell.counted(times))
-        return alone + [parts[0] if len(parts) == 1 else sum_of(parts) for parts in known.values()]
+                counted, before = cell.counted(times), known.get(cell.author)
+                known[cell.author] = Collected(*map(add, before, counted)) if before else counted
+        return [*alone, *known.values()]
 
     def authors_compared(self) -> Iterator[Compared]:
         """Each known author's votes that are held against others; each unknown author's apart."""

@@ -14,7 +14,6 @@ from django.db import connection
 from django.db.models import (
     Case,
     CharField,
-    Count,
     F,
     FilteredRelation,
     Q,
@@ -82,7 +81,7 @@ def count(rounds: Sequence[Round], by: str | None = None, *, stored: bool = True
     elif choices:
         config = rounds[0].task.config
         about = is_about_model(config, Example.Outcome.UNDECIDED)
-        _count_patterns(counted, _with_answers(by_people, config, by), about)
+        _count_patterns(counted, rounds, _with_answers(by_people, config, by), about)
     if stored:
         _count_cells(counted, examples, by)
     return counted
@@ -169,18 +168,24 @@ def _with_answers(examples: Any, config: TaskConfig, by: str | None) -> Any:
 
 def _count_cells(counted: Counted, examples: Examples, by: str | None) -> None:
     """One row for each combination of what `Cell` holds, by part."""
-    names = ("in_round", "value", "by_program", "author", "result")
-    consensus = [f"consensus__{name}" for name in ("state", "label", "verdict", "is_verified")]
-    rows = (
-        examples.annotate(judged=is_counted("judged"), wrong=_validated_error(by))
-        .values_list(*names, "judged", *consensus, "wrong")
-        .annotate(times=Count("pk"))
+    kept = ("author", "result", "judged", "state", "label", "verdict", "verified", "wrong")
+    names = (*kept, "by_program", "in_round", "value")
+    consensus = {name: F(f"consensus__{name}") for name in ("state", "label", "verdict")}
+    columns = ", ".join(names)
+    rows = _rows(
+        f"SELECT {columns}, COUNT(*) FROM ({{examples}}) x GROUP BY {columns}",  # noqa: S608
+        examples.annotate(
+            **consensus,
+            judged=is_counted("judged"),
+            verified=F("consensus__is_verified"),
+            wrong=_validated_error(by),
+        ).values_list(*names),
     )
-    for round, value, by_program, author, result, judged, state, *decided, times in rows:
+    for author, result, judged, state, label, verdict, verified, wrong, *whose, times in rows:
+        by_program, round, value = whose
         if by_program:
             counted.part(round, value).program_examples += times
             continue
-        label, verdict, verified, wrong = decided
         cell = Cell(
             author,
             result,
@@ -207,26 +212,31 @@ def _count_votes(counted: Counted, examples: Examples) -> None:
             counted.part(round, value).votes_by[who, (label, verdict)] += times
 
 
-def _count_patterns(counted: Counted, examples: Examples, about: bool) -> None:
+def _count_patterns(
+    counted: Counted, rounds: Sequence[Round], examples: Examples, about: bool
+) -> None:
     """How many examples of an author have which numbers of votes and which answer of the target."""
     columns = ", ".join(f"c{n}" for n in range(len(counted.choices)))
     sums = ", ".join(
         f"SUM(CASE WHEN v.label = %s AND v.verdict = %s THEN 1 ELSE 0 END) AS c{n}"
         for n in range(len(counted.choices))
     )
-    names = ("in_round", "value", "author", "result", "said")
+    names = ("author", "result", "said", "in_round", "value")
     kept = ", ".join(names)
-    # Grouped first by the columns that differ most, which compares fewer columns.
+    of_rounds = Example.objects.filter(round__in=rounds).order_by().values("id")
+    voted, ids = of_rounds.query.sql_with_params()
+    # Votes are added up before the other columns join, which are longer to group by. The groups
+    # begin with the columns that differ most, which compares fewer of them.
     rows = _rows(
-        f"SELECT {kept}, {columns}, COUNT(*) FROM (SELECT {kept}, {sums} "  # noqa: S608
-        "FROM {votes} v JOIN ({examples}) x ON x.id = v.example_id "
-        f"WHERE NOT v.by_program GROUP BY x.id, {kept}) one "
+        f"SELECT {kept}, {columns}, COUNT(*) FROM (SELECT v.example_id, {sums} "  # noqa: S608
+        f"FROM {{votes}} v WHERE NOT v.by_program AND v.example_id IN ({voted}) "
+        "GROUP BY v.example_id) one JOIN ({examples}) x ON x.id = one.example_id "
         f"GROUP BY author, {columns}, result, said, in_round, value",
         examples.values_list("id", *names),
-        [text for choice in counted.choices for text in choice],
+        [*(text for choice in counted.choices for text in choice), *ids],
     )
     known: dict[tuple[Any, ...], Compared] = {}
-    for round, value, author, result, said, *votes, times in rows:
+    for author, result, said, round, value, *votes, times in rows:
         part, pattern = counted.part(round, value), tuple(votes)
         part.patterns[pattern] += times
         part.unanimous[author, max(pattern) == sum(pattern)] += times
