@@ -61,6 +61,12 @@ const begin = (part) => {
   let marked = part.matches?.(FOCUSED) ? part : part.querySelector?.(FOCUSED);
   if (hasTouch && marked?.matches("[data-focus]")) marked = part === document ? null : document.getElementById("goal");
   marked?.focus({ preventScroll: part === document && marked.matches("[data-focus]") });
+  // The goal sticks, so that its focus scrolls nowhere: another text begins at the top, as a page does.
+  if (marked?.id === "goal" && part.contains(marked)) scrollTo(0, 0);
+  // The next button's focus may have scrolled what it follows beneath the head: the verdict is read first.
+  const verdict = marked?.id === "next" && document.getElementById("verdict");
+  const above = verdict ? document.querySelector("header.site").getBoundingClientRect().bottom - verdict.getBoundingClientRect().top : 0;
+  if (above > 0) scrollBy(0, -Math.ceil(above));
   if (marked?.matches("textarea")) marked.setSelectionRange(marked.value.length, marked.value.length);
   if ("select" in (marked?.dataset ?? {}) && marked.value === marked.dataset.given) marked.select();
 };

@@ -4,7 +4,18 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from tasks.models import TaskMember
-from tests.browser.conftest import assign, make_round, submit_button, text_box, visit
+from tests.browser.conftest import (
+    ANSWERS,
+    answer_box,
+    assign,
+    fill,
+    make_round,
+    next_button,
+    submit_button,
+    text_box,
+    verdict,
+    visit,
+)
 from tests.support.factories import scripted_target
 
 WIDTHS = [320, 390]
@@ -94,3 +105,30 @@ def test_on_a_touch_screen_a_page_opens_at_the_top_with_nothing_over_its_field(o
     page.get_by_role("button", name="Another passage").tap()
     expect(page.locator("#goal")).to_be_focused()
     expect(text_box(page)).to_have_value("")
+
+
+def test_a_verdict_and_another_text_begin_at_their_top(open_page, alice):
+    round = make_round("qa", contexts=2)
+    scripted_target(round, **ANSWERS["qa"])
+    phone = {"width": 320, "height": 600}
+    page = open_page(alice, has_touch=True, is_mobile=True, viewport=phone)
+    assign(alice, round)
+    visit(page, "/t/qa/write/")
+    fill(page, "qa")
+    answer_box(page).blur()
+    handle = page.locator(".handle").first
+    expect(handle).to_be_visible()
+    goal = box(page.locator(".ask"))
+    page.evaluate("y => scrollBy(0, y)", box(handle)["bottom"] - 130)  # where the goal sticks
+    assert box(handle)["y"] < 52 + goal["height"]
+    assert not handle.evaluate(
+        "one => { const { x, y, width, height } = one.getBoundingClientRect();"
+        " return document.elementFromPoint(x + width / 2, y + height / 2) === one; }"
+    )
+    page.set_viewport_size({"width": 320, "height": 420})
+    submit_button(page).tap()
+    expect(next_button(page)).to_be_focused()
+    assert box(verdict(page))["y"] >= box(page.locator("header.site"))["bottom"]
+    next_button(page).tap()
+    expect(page.locator("#goal")).to_be_focused()
+    assert page.evaluate("scrollY") == 0
