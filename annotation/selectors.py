@@ -261,6 +261,22 @@ def is_sent_back(example: Example) -> bool:
     return standing.filter(consensus__is_sent_back=True).exists()
 
 
+def sent_back_reason(assignment: Assignment) -> str:
+    """Return what a reviewer asks the author to change; empty: nothing.
+
+    `consensus` and `owner_decisions` are a later stage's names. One query, for who mends one.
+    """
+    if assignment.mends_id is None:
+        return ""
+    standing = Example.objects.filter(
+        pk=assignment.mends_id,
+        retracted_at__isnull=True,
+        consensus__is_sent_back=True,
+        owner_decisions__withdrawn_at__isnull=True,
+    )
+    return standing.values_list("owner_decisions__reason", flat=True).first() or ""
+
+
 class Votes(NamedTuple):
     """How many people have judged an example, and what came of it.
 

@@ -237,6 +237,7 @@ class WritePage:
             "try_number": SimpleLazyObject(lambda: min(used.here + 1, cap)),
             "tries_used": SimpleLazyObject(lambda: min(used.here, cap)),
             "left_in_round": SimpleLazyObject(lambda: left_words(self.round, used.in_round)),
+            "sent_back_reason": SimpleLazyObject(lambda: selectors.sent_back_reason(assignment)),
             "duty_words": SimpleLazyObject(lambda: duties.words(assignment)),
             "recent": recent,
             "history": SimpleLazyObject(

@@ -231,7 +231,9 @@ def test_an_example_that_was_sent_back_is_mended(client, nli, alice, bob, three)
     assert page.count("/mend/") == 1
     response = client.post(f"/me/examples/{first.uuid}/mend/")
     assert response.url == f"/t/nli/write/?retry={first.uuid}"
-    assert "Statement 0." in client.get(response.url).text
+    page = client.get(response.url).text
+    assert "Statement 0." in page
+    assert "Mend the label." in page  # without going back for it
     assignment = assign(annotator=bob.annotator, round=nli)
     assert (assignment.mends, assignment.context) == (first, first.context)
 
@@ -243,6 +245,7 @@ def test_an_example_that_was_sent_back_is_mended(client, nli, alice, bob, three)
     first.refresh_from_db()
     assert first.retracted_at
     assert (mended.parent, mended.retracted_at) == (first, None)
+    assert "Mend the label." not in client.get("/t/nli/write/").text
     assert found(task, state="mended") == [mended.pk]
     assert client.post(f"/me/examples/{first.uuid}/mend/").url == "/me/"
 
