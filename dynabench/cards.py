@@ -1,10 +1,12 @@
 """What lists say of tasks: round, numbers, one example, how many wait for judges."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from annotation.models import Example
 from annotation.rules.near_duplicates import written_text
+from dynabench.accounts.models import User
+from dynabench.accounts.services import annotator_of
 from dynabench.lib.adaptive_cache import Kept, kept
 from evaluation.releases.reading import released_failures
 from leaderboard.arena.board import Size, sizes_of
@@ -14,7 +16,7 @@ from tasks.config.schema import TaskConfig
 from tasks.models import Round, Task
 from tasks.selectors import seen_rounds
 from validation.decisions.awaited import JUDGED_STATES
-from validation.judging.queue import queued_examples
+from validation.judging.queue import queued_examples, tasks_with_places
 from validation.statistics.cache import headline_numbers
 from validation.statistics.report import Number
 
@@ -82,6 +84,13 @@ def cards_of(tasks: Sequence[Task]) -> list[Card]:
             )
         )
     return sorted(cards, key=lambda card: (not card.is_open, card.task.is_sensitive))
+
+
+def cards_for(user: User, cards: Sequence[Card]) -> list[Card]:
+    """The cards, without numbers of examples of which this person may judge none. One query."""
+    waiting = [card.task.pk for card in cards if card.waiting]
+    mine = tasks_with_places(annotator_of(user), waiting) if waiting else set()
+    return [card if card.task.pk in mine else replace(card, waiting=0) for card in cards]
 
 
 def _wanted(round: Round, counted: Kept) -> list[Line]:

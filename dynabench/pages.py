@@ -15,7 +15,7 @@ from annotation.models import Example
 from annotation.writing.practice import started
 from dynabench.accounts.people import person
 from dynabench.accounts.services import annotator_of
-from dynabench.cards import Card, cards_of
+from dynabench.cards import Card, cards_for, cards_of
 from dynabench.communities.permissions import listed_communities
 from dynabench.demo.services import can_offer
 from dynabench.lib.htmx import htmx_partial, render_page
@@ -34,6 +34,8 @@ def home(request: HttpRequest) -> HttpResponse:
     tasks = list(listed_tasks(request.user))
     look_up_roles(request.user, tasks)
     cards = cards_of(tasks)
+    if request.user.is_authenticated:
+        cards = cards_for(person(request), cards)
     search = request.GET.get("q", "").strip().lower()
     only_open, no_sensitive = request.GET.get("open"), request.GET.get("mild")
     values = {

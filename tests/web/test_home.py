@@ -7,7 +7,7 @@ from dynabench.cards import cards_of
 from evaluation.models import Dataset, DatasetItem
 from tasks.models import SIMULATED, Round
 from tests.support.factories import UserFactory, scripted_target
-from tests.support.judging import answered, write
+from tests.support.judging import answered, judge, write
 from validation.decisions.services import override_consensus
 from validation.judging.gold import mark_gold
 from validation.rules.consensus import Vote
@@ -65,6 +65,24 @@ def test_closed_tasks_come_last(hate, nli):
     nli.state = "closed"
     nli.save()
     assert [card.task for card in cards_of([nli.task, hate.task])] == [hate.task, nli.task]
+
+
+def test_nobody_is_sent_to_judge_what_is_not_for_them(client, nli, alice, bob):
+    write(nli, bob)
+    client.force_login(alice)
+    client.get("/t/nli/judge/")  # which leases it
+
+    def numbers():
+        home = client.get("/").context
+        return {home["to_judge"].waiting, home["cards"][0].waiting}
+
+    assert numbers() == {1}
+    assert judge(client, "label:neutral").status_code == 200
+    assert numbers() == {0}  # though it waits for two others
+    client.force_login(bob)
+    assert numbers() == {0}  # who wrote it
+    client.force_login(UserFactory())
+    assert numbers() == {1}
 
 
 def test_a_page_without_an_icon_gets_ours(client):

@@ -292,8 +292,24 @@ def other_queues(validator: Annotator, task: Task) -> Sequence[Task]:
     user = validator.user
     if user is None or user.is_superuser:
         return []  # who reads the labels of all tasks judges none
+    members = TaskMember.objects.with_standing().filter(user=user, is_blind=False)
+    other_role = Q(stands=True) & ~Q(role__in=JUDGES)
+    closed = members.filter(other_role | Q(role__in=READERS)).values("task")
+    others = listed_tasks(user).exclude(pk=task.pk).exclude(pk__in=closed)
+    return list(others.filter(Exists(_places_for(validator))))
+
+
+def tasks_with_places(validator: Annotator, tasks: Collection[int]) -> set[int]:
+    """Of these tasks, by id, those in which an example waits for this validator. One query."""
+    found = Task.objects.filter(pk__in=tasks).filter(Exists(_places_for(validator)))
+    return set(found.values_list("pk", flat=True))
+
+
+def _places_for(validator: Annotator) -> QuerySet[QueueItem]:
+    """What the validator may get, or has got, in an outer task's queue."""
     mine = {"example": OuterRef("pk"), "validator": validator}
-    waiting = QueueItem.objects.filter(
+    return QueueItem.objects.filter(
+        Q(free__gt=0) | Exists(JudgeLease.objects.filter(**mine, takes_place=True)),
         ~Exists(Validation.objects.filter(**mine)),
         ~Exists(Skip.objects.filter(**mine)),
         ~Exists(ShownExample.objects.filter(example=OuterRef("pk"), annotator=validator)),
@@ -301,13 +317,8 @@ def other_queues(validator: Annotator, task: Task) -> Sequence[Task]:
         round__task=OuterRef("pk"),
         round__state__in=JUDGED_STATES,
         example__retracted_at__isnull=True,
-        free__gt=0,
+        still_needed__gt=0,  # in the index
     )
-    members = TaskMember.objects.with_standing().filter(user=user, is_blind=False)
-    other_role = Q(stands=True) & ~Q(role__in=JUDGES)
-    closed = members.filter(other_role | Q(role__in=READERS)).values("task")
-    others = listed_tasks(user).exclude(pk=task.pk).exclude(pk__in=closed)
-    return list(others.filter(Exists(waiting)))
 
 
 def queued_examples(rounds: Collection[int]) -> Counter[int]:
