@@ -33,11 +33,11 @@ def missing(numbers: Mapping[str, Number]) -> str:
     """What a round still waits for before its vMER is a headline; empty when it is one."""
     vmer, decided = numbers["vmer"], numbers["decided"]
     if not isinstance(decided, int) or decided < HEADLINE_DECIDED:
-        message = gettext("Waiting for judges: %(number)s of %(needed)d")
+        message = gettext("Error rate after %(needed)d decided examples (%(number)s so far)")
         return message % {"number": decided, "needed": HEADLINE_DECIDED}
     if not isinstance(vmer, Rate):
         return gettext(vmer.reason) if isinstance(vmer, Undefined) else ""
     if vmer.clusters is not None and vmer.clusters < HEADLINE_AUTHORS:
-        message = gettext("Waiting for authors: %(number)d of %(needed)d")
+        message = gettext("Error rate after %(needed)d authors (%(number)d so far)")
         return message % {"number": vmer.clusters, "needed": HEADLINE_AUTHORS}
     return ""
