@@ -13,7 +13,6 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
-from dynabench.accounts.people import account_name
 from dynabench.accounts.services import annotator_of, log
 from dynabench.accounts.tokens import digest_of
 from dynabench.lib.errors import Invalid, Refused
@@ -155,7 +154,7 @@ def _made(task: Task, key: str, *, days: int, **values: object) -> Invitation:
 def _mail(invitation: Invitation, key: str, actor: User) -> tuple[str, str]:
     """Its subject and its text."""
     task = {"task": invitation.task.name, "role": _(TaskMember.Role(invitation.role).label)}
-    task["person"] = account_name(actor, owns=True)
+    task["person"] = str(annotator_of(actor))  # a stranger may read the mail: no address
     day = date_format(invitation.ends_at, "j F Y")
     lines = [
         _("%(person)s invites you to the task “%(task)s”. Your role: %(role)s.") % task,

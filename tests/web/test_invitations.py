@@ -72,6 +72,9 @@ def test_who_is_mailed_signs_up_and_lands_on_the_task(mailed, owner, nli, settin
     settings.ACCOUNT_EMAIL_VERIFICATION = "mandatory"
     (path,) = mailed(CARLA.upper())
     assert [one.to for one in mail.outbox] == [[CARLA]]
+    (task_owner,) = nli.task.members.select_related("user__annotator")
+    assert str(task_owner.user.annotator) in mail.outbox[0].body
+    assert task_owner.user.email not in mail.outbox[0].body
     assert path.split("/")[2] not in str(Invitation.objects.values_list())  # hashed
     page = client.get(path)
     assert f"?next={path}" in page.text
