@@ -2,6 +2,7 @@
 
 import json
 import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -58,8 +59,12 @@ def forget_key(url: str) -> bool:
 def _keep(credentials: Mapping[str, Any]) -> None:
     file = keys_file()
     file.parent.mkdir(parents=True, exist_ok=True)
-    new = file.with_suffix(".new")
-    new.unlink(missing_ok=True)
-    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as target:
-        json.dump(credentials, target)
-    new.replace(file)
+    # A name of its own, as another process may log in or out meanwhile; 0600 from the beginning.
+    handle, name = tempfile.mkstemp(prefix=f"{file.name}.", dir=file.parent)
+    try:
+        with open(handle, "w") as target:
+            json.dump(credentials, target)
+        Path(name).replace(file)
+    except BaseException:
+        Path(name).unlink()
+        raise

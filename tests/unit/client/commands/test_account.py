@@ -4,9 +4,10 @@ import io
 import json
 import stat
 import sys
+from pathlib import Path
 
 from dynabench.client.commands import main
-from dynabench.client.credentials import keys_file
+from dynabench.client.credentials import api_key, keep_key, keys_file
 from tests.unit.client.commands.conftest import refusal
 
 KEY = "dyna_verysecret"
@@ -56,3 +57,19 @@ def test_a_variable_that_goes_before_the_login_is_named(server, capsys, monkeypa
     monkeypatch.setenv("DYNABENCH_API_KEY", "dyna_old")
     assert main(["login", "--key", KEY]) == 0
     assert "DYNABENCH_API_KEY" in capsys.readouterr().err
+
+
+def test_two_logins_at_once_share_no_file(server, monkeypatch):
+    names, replace = [], Path.replace
+
+    def interrupted(new, target):
+        names.append(new)
+        if len(names) == 1:
+            keep_key("http://other.test", "theirs")
+        return replace(new, target)
+
+    monkeypatch.setattr(Path, "replace", interrupted)
+    keep_key("http://dynabench.test", KEY)
+    assert len(set(names)) == 2
+    assert api_key("http://dynabench.test") == KEY
+    assert list(keys_file().parent.iterdir()) == [keys_file()]
