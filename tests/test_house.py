@@ -75,6 +75,12 @@ RULES = {
         "x" * 120,
         "x" * 121,
     ),
+    "line ends become LF by with_lf": (
+        r"replace\(\"\\r\\n\"",
+        [p for p in PYTHON if p != ROOT / "dynabench/lib/words.py"],
+        "text = with_lf(text)",
+        'text = text.replace("\\r\\n", "\\n")',
+    ),
     "no unfinished work": (
         r"TODO|FIXME|NotImplementedError|breakpoint\(|print\(.*# *debug",
         PYTHON + TEMPLATES,

@@ -15,6 +15,7 @@ from annotation.attempts.conversation_services import spoken_turns
 from annotation.models import Report
 from annotation.writing import widgets
 from dynabench.lib.made_for import made_for, name_for, renamed
+from dynabench.lib.words import with_lf
 from tasks.config.components import Component
 from tasks.config.loading import validate_inputs
 from tasks.config.schema import TaskConfig
@@ -115,8 +116,8 @@ class ComponentForm(forms.Form):
 
 
 def _one_newline(value: Any) -> Any:
-    """A text as models and counters read it: browsers end lines with two characters."""
-    return value.replace("\r\n", "\n") if isinstance(value, str) else value
+    """A text as models and counters read it."""
+    return with_lf(value) if isinstance(value, str) else value
 
 
 def unchanged_fields(config: TaskConfig, inputs: Mapping[str, Any], given: str) -> list[str]:

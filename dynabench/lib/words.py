@@ -87,10 +87,15 @@ def composed(text: str) -> str:
     >>> composed("cafe\u0301\r\nbar\r")
     'caf\xe9\nbar\n'
     """
-    return _in_form("NFC", _with_lf(text))
+    return _in_form("NFC", with_lf(text))
 
 
-def _with_lf(text: str) -> str:
+def with_lf(text: str) -> str:
+    """Return the text with LF at its line ends: browsers send CRLF, old files have CR.
+
+    >>> with_lf("a\\r\\nb\\r")
+    'a\\nb\\n'
+    """
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
@@ -166,7 +171,7 @@ def folded(text: str, *, compatible: bool = False, points: bool = False, languag
     >>> folded("ΑΘΗΝΑ") == folded("Αθήνα"), folded("İzmir ١٢"), folded("ﬁn²", compatible=True)
     (True, 'izmir 12', 'fin2')
     """
-    text = _with_lf(text)
+    text = with_lf(text)
     is_turkic = language.partition("-")[0].lower() in TURKIC
     if text.isascii() and not is_turkic:
         return text.lower()

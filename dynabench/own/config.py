@@ -20,6 +20,7 @@ from dynabench.lib.docs import anchor_of_key
 from dynabench.lib.errors import Invalid
 from dynabench.lib.htmx import render_page
 from dynabench.lib.made_for import made_for, name_for, renamed
+from dynabench.lib.words import with_lf
 from dynabench.own.access import owned_task
 from dynabench.own.preview import framed, judge_values, write_values
 from tasks.config.loading import check_config
@@ -62,7 +63,7 @@ class ConfigForm(forms.Form):
     def typed(self) -> str | None:
         """The text as it was sent; None: it was not."""
         text: str | None = self.data.get(self.add_prefix("text"))
-        return text if text is None else text.replace("\r\n", "\n")
+        return text if text is None else with_lf(text)
 
     def over(self, base: str) -> "ConfigForm":
         """Return the same text and its errors, in a form that saves over another base."""
@@ -73,8 +74,7 @@ class ConfigForm(forms.Form):
 
     def clean_text(self) -> str:
         """The text with the line ends that it has in a file."""
-        text: str = self.cleaned_data["text"].replace("\r\n", "\n")
-        return text
+        return with_lf(self.cleaned_data["text"])
 
 
 @dataclass(frozen=True)

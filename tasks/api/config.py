@@ -13,6 +13,7 @@ from rest_framework.views import APIView
 from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken, User
 from dynabench.lib.api import read, wanted
+from dynabench.lib.words import with_lf
 from tasks.access import ANY, find_edited, find_task
 from tasks.config.dynabench_out import VERSIONS, to_dynabench
 from tasks.config.loading import json_schema
@@ -82,7 +83,7 @@ class ConfigView(APIView):
         """Check another text and store it. A text that is refused gets a message for each line."""
         task, editor = find_edited(request, code, kinds=ANY)
         asked = read(NewConfigSerializer, request)
-        text = asked.pop("config_text").replace("\r\n", "\n")
+        text = with_lf(asked.pop("config_text"))
         return saved_config(task, text, editor, **asked)
 
 

@@ -15,6 +15,7 @@ from dynabench.accounts.api import write
 from dynabench.accounts.models import ApiToken
 from dynabench.accounts.people import person
 from dynabench.lib.api import check_query, read
+from dynabench.lib.words import with_lf
 from tasks.access import ANY, find_task
 from tasks.api.config import wrong_text
 from tasks.api.serializers import (
@@ -81,7 +82,7 @@ class Tasks(generics.ListAPIView[Task]):
         if not can_make_tasks(maker):
             raise exceptions.PermissionDenied("You may not make tasks on this site.")
         asked = read(NewTaskSerializer, request)
-        asked["config_text"] = asked["config_text"].replace("\r\n", "\n")
+        asked["config_text"] = with_lf(asked["config_text"])
         try:
             if maker.is_superuser:
                 task, notes = create_task(actor=maker, **asked)

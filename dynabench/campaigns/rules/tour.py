@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
+from dynabench.lib.words import with_lf
+
 BREAK = re.compile(r"^---[ \t]*$", re.MULTILINE)
 UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 PLACE = re.compile(
@@ -23,8 +25,7 @@ Part = str | Named
 
 def steps_of(tour: str) -> list[list[Part]]:
     """Each step's Markdown and places, in order; steps without any are left out."""
-    text = tour.replace("\r\n", "\n")
-    steps = [list(_parts(step)) for step in BREAK.split(text)]
+    steps = [list(_parts(step)) for step in BREAK.split(with_lf(tour))]
     return [step for step in steps if step]
 
 
