@@ -996,6 +996,8 @@ class Kept(TypedDict):
     weights: Weights
     rates: dict[str, float | None]
     anchors: NotRequired[Anchors | None]
+    budgets: NotRequired[dict[str, float]]
+    formula: NotRequired[str]
     pool: list[str]
     resamples: int
     runner: str
@@ -1039,6 +1041,8 @@ class Leaderboard(TypedDict):
     weights: Weights
     rates: dict[str, float | None]
     anchors: NotRequired[Anchors | None]
+    budgets: NotRequired[dict[str, float]]
+    formula: NotRequired[str]
     pool: list[str]
     resamples: int
     runner: str

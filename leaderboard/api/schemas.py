@@ -257,6 +257,14 @@ class Kept(Shape):
     weights = Weights()
     rates = serializers.DictField(child=serializers.FloatField(allow_null=True))
     anchors = Anchors(required=False, allow_null=True, help_text="Of mode anchored.")
+    budgets = serializers.DictField(
+        child=serializers.FloatField(),
+        required=False,
+        help_text="By metric of which less is better: of the other modes, what it is taken from.",
+    )
+    formula = serializers.CharField(
+        required=False, allow_blank=True, help_text="How the scores are made, in a sentence."
+    )
     pool = serializers.ListField(child=serializers.CharField())
     resamples = serializers.IntegerField()
     runner = serializers.CharField(allow_blank=True)

@@ -7,13 +7,14 @@ from typing import Any
 
 from dynabench.lib.tables import csv_text
 from dynabench.lib.words import gettext_noop
-from leaderboard.scoring.formula import formula
+from leaderboard.scoring.dynascore import MEMORY_BUDGET
+from leaderboard.scoring.formula import formula, priced_formula
 from tasks.config.schema import CUSTOM_PREFIX
 
 Table = Mapping[str, Any]
 PARTS = ("value", "low", "high")
-PASSING = ("date", "code")
-"""What alone makes no board another one."""
+PASSING = ("date", "code", "formula", "budgets")
+"""What alone makes no board another one; the last two follow from the rest and from the code."""
 LATEX = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
     "%": r"\%", "_": r"\_", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
@@ -60,8 +61,8 @@ def as_csv(table: Table) -> str:
     judged = [*_judge_cells(table), *_version_cells(table)]
     added = [*(f"points_{name}" for name in parts), *(name for name, _ in judged)]
     heads = ["rank", "first", "last", "model", "owner", "team", "id", *numbers, *added]
-    rows = [[*heads, "in_the_loop", "not_run", "provisional"]]
-    early = _early_of(table)
+    rows = [[*heads, "in_the_loop", "not_run", "provisional", "formula"]]
+    early, words = _early_of(table), formula_of(table)
     for row in table["rows"]:
         score, cells = row["dynascore"], [row["metrics"][name] for name in names]
         rows.append(
@@ -74,7 +75,7 @@ def as_csv(table: Table) -> str:
                 *(row.get("points", {}).get(name) for name in parts),
                 *(cell for _, cell in judged),
                 "; ".join(row["in_the_loop"]), "; ".join(row["missing"]),
-                early,
+                early, words,
             ]
         )  # fmt: skip
     return csv_text(rows)
@@ -200,11 +201,19 @@ def _latex_head(metric: Mapping[str, Any]) -> str:
 
 
 def formula_of(table: Table, **language: Any) -> str:
-    """The sentence of an anchored table; empty for others. language: as of `formula`."""
-    anchors = table.get("anchors")
-    if not anchors:
+    """Return how the scores of a table are made, with its anchors or exchange rates, in a sentence.
+
+    Empty for a table without either. language: as of `formula`.
+    """
+    if anchors := table.get("anchors"):
+        return formula(table["weights"]["metrics"], table["main"], anchors, **language)
+    if not table.get("rates"):
         return ""
-    return formula(table["weights"]["metrics"], table["main"], anchors, **language)
+    # Snapshots of former releases do not say them; memory alone had one then.
+    budgets = table.get("budgets", {"memory": MEMORY_BUDGET})
+    return priced_formula(
+        table["weights"]["metrics"], table["main"], table["rates"], budgets, **language
+    )
 
 
 def digits_of(name: str, value: float) -> int:

@@ -14,10 +14,12 @@ from django.utils import timezone
 from dynabench.lib.versions import version
 from evaluation.scoring.metrics import METRICS
 from leaderboard.board.cells import BoardScore, Cell
+from leaderboard.board.exports import formula_of
 from leaderboard.board.matrix import DRAWS, Matrix, score_matrix
 from leaderboard.board.opening import opening_of
 from leaderboard.board.query import Mode
 from leaderboard.board.ranked import Ranked, RankedModel, ranked
+from leaderboard.board.scales import rule_of
 from leaderboard.scoring.weights import Weighting
 from tasks.config.schema import LLM_JUDGE
 from tasks.models import Task
@@ -37,7 +39,7 @@ CODE = (
 
 def as_table(task: Task, matrix: Matrix, ranked: Ranked) -> dict[str, Any]:
     """All that is shown of a board, and what it rests on. Of public matrices only."""
-    return {
+    table = {
         "task": {"code": task.code, "name": task.name},
         "date": timezone.now().date().isoformat(),
         "code": code_version(),
@@ -46,6 +48,7 @@ def as_table(task: Task, matrix: Matrix, ranked: Ranked) -> dict[str, Any]:
         "metrics": [_metric(matrix, name) for name in matrix.metrics],
         "weights": asdict(ranked.weighting),
         "rates": dict(ranked.rates.values),
+        "budgets": dict(rule_of(matrix, ranked.weighting.metrics).budgets),
         "anchors": anchors_of(matrix, ranked),
         "pool": [*ranked.rates.pool],
         "resamples": DRAWS,
@@ -71,6 +74,7 @@ def as_table(task: Task, matrix: Matrix, ranked: Ranked) -> dict[str, Any]:
         "notices": [*ranked.notices],
         "rows": [_row(matrix, row) for row in ranked.rows],
     }
+    return {**table, "formula": formula_of(table)}
 
 
 def _metric(matrix: Matrix, name: str) -> dict[str, Any]:

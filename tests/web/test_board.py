@@ -11,6 +11,7 @@ import pytest
 
 from evaluation.models import EvaluationRun
 from leaderboard.board.cells import Cell
+from leaderboard.board.exports import latex
 from leaderboard.board.page import texts
 from tests.support.board_pages import (
     ROLES,
@@ -76,6 +77,21 @@ def test_files_of_an_anchored_board_have_its_scale(client, models):
     classic = client.get(f"{URL}?format=json&mode=classic").json()
     assert classic["anchors"] is None
     assert [row["points"] for row in classic["rows"]] == [{}] * len(models)
+
+
+@pytest.mark.parametrize("mode", ["anchored", "robust", "classic"])
+def test_every_door_tells_the_same_formula(client, models, mode):
+    def door(**options):
+        return client.get(URL, {"mode": mode, **options})
+
+    said = door().context["formula"]
+    table = door(format="json").json()
+    (line,) = {row["formula"] for row in csv.DictReader(io.StringIO(door(format="csv").text))}
+    api = client.get("/api/v1/tasks/nli/leaderboard/", {"mode": mode}).json()
+    assert table["formula"] == line == api["formula"] != ""
+    numbers = re.compile(r"\d[\d.e+-]*")
+    assert numbers.findall(said) == numbers.findall(line)  # names of metrics are words on the page
+    assert f"% {latex(line)}" in door(format="latex").text
 
 
 def test_a_form_sent_without_javascript_leads_to_a_short_url(client, models):

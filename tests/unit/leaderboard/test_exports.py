@@ -53,10 +53,22 @@ def test_csv_has_a_line_for_each_model():
         "dynascore_least": "81.25", "dynascore_most": "81.25",
         "accuracy": "81.25", "accuracy_low": "79.5", "accuracy_high": "83.0", "memory": "12.0",
         "memory_low": "", "memory_high": "", "in_the_loop": "round-1", "not_run": "",
-        "provisional": "",
+        "provisional": "", "formula": "",
     }  # fmt: skip
     assert lines[1]["dynascore"] == lines[1]["first"] == ""
     assert lines[1]["not_run"] == "round-1; memory"
+
+
+def test_a_table_of_exchange_rates_says_what_its_score_is_made_of():
+    given = table(row("ALBERT")) | {
+        "main": "accuracy", "weights": {"metrics": {"accuracy": 3, "memory": 1}},
+        "rates": {"accuracy": 1.0, "memory": 0.25},
+    }  # fmt: skip
+    for budgets, left in (({}, "memory"), ({"memory": 8.0}, "(8 − memory)")):
+        words = formula_of({**given, "budgets": budgets})
+        assert f"0.75 × accuracy + 0.25 × {left} ÷ 0.25." in words
+    assert "16 − memory" in formula_of(given)  # of a former release
+    assert formula_of({**given, "rates": {}}) == ""
 
 
 def test_files_say_which_counting_sets_are_still_judged():
