@@ -18,5 +18,5 @@ mkdir -p "$root/src" "$root/shared"
 git ls-files -z | tar --null -T - -c | tar -x -C "$root/src"
 data=${DYNABENCH_DATA:-../shared/data}
 [ ! -d "$data" ] || cp -r "$data" "$root/shared/data"
-env -u DYNABENCH_DATA -u DYNABENCH_HOME -u PYTHON HOME=/root LANG=C.UTF-8 PIP_NO_CACHE_DIR=1 \
+env -u DYNABENCH_DATA -u DYNABENCH_HOME -u NIGHTLY -u PYTHON HOME=/root LANG=C.UTF-8 PIP_NO_CACHE_DIR=1 \
   chroot "$root" /bin/bash -c 'cd /src && python3 --version && ./test --quick'

@@ -36,6 +36,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 EXAMPLES = int(os.environ.get("EXAMPLES") or 50)
 settings.register_profile("ours", deadline=None, database=None, max_examples=EXAMPLES)
 settings.load_profile("ours")
+NIGHTLY = {*os.environ.get("NIGHTLY", "").split()}  # parts of scripts/nightly.py; "1": all of them
+
+
+def at_night(part: str) -> bool:
+    """Whether this run does what a nightly part does."""
+    return not NIGHTLY.isdisjoint((part, "1"))
 
 
 def _has_docker() -> bool:
@@ -122,7 +128,11 @@ def _nobody_waits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.hookimpl(trylast=True)  # what -m leaves out on purpose is not missed
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    nightly = ((item, item.get_closest_marker("nightly")) for item in items)
+    if later := {item for item, mark in nightly if mark and not at_night(*mark.args)}:
+        config.hook.pytest_deselected(items=[*later])
+        items[:] = [item for item in items if item not in later]
     if ORDER:
         places = {
             path: random.Random(f"{ORDER} {path}").random() for path in {i.path for i in items}

@@ -28,7 +28,7 @@ from dynabench.accounts.tokens import create_token
 from dynabench.lib.throttles import ScopeThrottle
 from dynabench.wsgi import application
 from tests.api.world import SCOPES, World, make_world
-from tests.conftest import EXAMPLES
+from tests.conftest import EXAMPLES, SEED, at_night
 
 KNOWN_IN = 4  # of so many requests all but one name what exists
 MOST_LIMITS = 10  # requests an operation
@@ -41,7 +41,7 @@ CHECKS = [
 ]
 fuzzed = settings(
     max_examples=max(3, EXAMPLES // 20),
-    derandomize=True,
+    derandomize=not SEED,
     database=None,
     deadline=None,
     phases=[Phase.explicit, Phase.generate],
@@ -107,7 +107,13 @@ def problems_of(schema, check):
 
 @pytest.mark.parametrize("mode", GenerationMode)
 def test_odd_requests_are_answered_as_the_schema_says(schema, answers_as_told, mode):
+    """By day half of the operations get right ones and half wrong ones: drawing them takes long."""
+    modes = list(GenerationMode)
+
     def check(operation):
+        turn = modes[zlib.crc32(operation.label.encode()) % len(modes)]
+        if mode is not turn and not at_night("fuzz"):
+            return
         cases = operation.as_strategy(generation_mode=mode)
         try:
             fuzzed(given(case=cases)(answers_as_told))()

@@ -268,7 +268,7 @@ def test_variables_that_a_page_names_are_read(page: Path) -> None:
     text = page.read_text()
     assigned = re.findall(r"(?m)(?:^|[\s`])([A-Z][A-Z0-9_]+)=", text)
     quoted = re.findall(r"`([A-Z][A-Z0-9]*_[A-Z0-9_]+)(?:=[^`]*)?`", text)
-    known = variables(*APPS, "tests") | shell_variables() | FOREIGN
+    known = variables(*APPS, "tests", "scripts") | shell_variables() | FOREIGN
     for name in {*assigned, *quoted}:
         own = name.startswith("TARGET_")  # chosen by owners
         setting = f"{name} = " in (ROOT / "dynabench" / "settings.py").read_text()
