@@ -16,6 +16,7 @@ from dynabench.own import charts
 from dynabench.own.access import owned_task, waiting
 from dynabench.own.activity import CHALLENGE, TAG, Activity, count_activity
 from dynabench.own.approval import approval_of
+from dynabench.own.next_step import next_step
 from dynabench.own.setup.launch import launch_list
 from tasks.budgets import Used, spent
 from tasks.making.services import begun_tasks
@@ -54,6 +55,7 @@ def dashboard(request: HttpRequest, code: str) -> HttpResponse:
         values |= approval_of(request, task)
         values["undecided"] = without_consensus(round) if round and not values["blind"] else 0
         values["shortage"] = short_of_judges(round) if round and not values["blind"] else None
+        values["step"] = next_step(request.user, round, rounds) if round else None
         values["can_forget_demo"] = task.is_simulated and can_own(request.user, task)
         values["can_delete"] = can_own(request.user, task) and _is_begun(task, rounds)
         values["can_offer_demo"] = _is_empty(rounds, values) and can_offer(request.user)

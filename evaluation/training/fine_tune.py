@@ -153,9 +153,16 @@ def train(
 
 
 def dev_part(rows: Sequence[Row], options: TrainingOptions) -> tuple[list[Row], list[Row]]:
-    """(rows to train on, rows to stop by), by group. Raises TrainingError."""
+    """(rows to train on, rows to stop by), by group; of one group by the texts they are about.
+
+    Raises TrainingError.
+    """
+    if len(set(map(group_of, rows))) < 2:  # one author: their texts can still be kept apart
+        rows = [{name: value for name, value in row.items() if name != "group"} for row in rows]
     if len(set(map(group_of, rows))) < 2:
-        raise TrainingError("the rows need two or more groups: one to train on, one to stop by.")
+        raise TrainingError(
+            "All rows are about one text. Add rows about another one, which shows when to stop."
+        )
     return split_by_group(rows, share=options.dev_share, salt=f"dev-{options.seed}")
 
 

@@ -93,12 +93,23 @@ class RoundForm(EndsAhead):
             self.fields["parents"].initial = [parent.number for parent in round.parents.all()]
             self.fields["targets"].initial = [target.name for target in round.targets.all()]
             choices["contexts_of"].queryset = earlier
+        elif last := earlier.last():
+            self._begin_as(last)
         if round.opened_at:
             del self.fields["rule"], self.fields["targets"], self.fields["contexts_of"]
         choices["parents"].queryset = earlier
         choices["parents"].label_from_instance = _name
         if "contexts_of" in choices:
             choices["contexts_of"].label_from_instance = _name
+
+    def _begin_as(self, last: Round) -> None:
+        """Propose for a new round what the last one has."""
+        begun = {name: getattr(last, name) for name in ("rule", "show_target_name", *PAY)}
+        begun["targets"] = [target.name for target in last.targets.all()]
+        begun["parents"] = [last.number]
+        if last.contexts.filter(is_retired=False).exists():
+            begun["contexts_of"] = last.number
+        self.initial |= begun
 
     def clean_contexts_of(self) -> Round | None:
         source: Round | None = self.cleaned_data["contexts_of"]

@@ -19,6 +19,7 @@ from tasks.permissions import can_own
 from tasks.rounds.fixed import lifted
 from tasks.rounds.loop import set_targets
 from tasks.rounds.states import close_if_due
+from tasks.selectors import PLANNED
 
 NO_CONTEXTS = gettext_noop(
     "Round %(number)d has no context to copy: all are retired, as those of imported history, or "
@@ -104,6 +105,20 @@ def change_round(
         locked.parents.set(parents)
     log(actor, "round.changed", locked, **noted)
     return close_if_due(round=locked)
+
+
+@transaction.atomic
+def use_where_missing(*, target: TargetModel, actor: User) -> Round | None:
+    """Put a target into the first planned round of its task that has none; None: there is none.
+
+    Locks the planned rounds, so that of two targets one joins, and none a round that opens.
+    """
+    planned = target.task.rounds.filter(state__in=PLANNED).order_by("number")
+    for round in planned.select_for_update(of=("self",)):
+        if not round.round_targets.exists():
+            log(actor, "round.changed", round, fields={}, **set_targets(round, [target]))
+            return round
+    return None
 
 
 @transaction.atomic

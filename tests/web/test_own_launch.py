@@ -38,7 +38,7 @@ def links(page):
 
 def test_the_list_leads_to_the_pages_that_mend_it(as_alice, draft):
     page = as_alice.get(URL)
-    assert links(page) == [CONTEXTS, "/own/nli/targets/", "/own/nli/access/"]
+    assert links(page) == [CONTEXTS, "/own/nli/targets/", "/own/nli/access/#members"]
     assert "/rounds/1/open/" not in page.text
     for url in links(page):
         assert f'href="{url}"' in page.text
@@ -171,3 +171,69 @@ def test_a_ticket_of_somebody_else_brings_nothing(as_alice, client, bob, draft):
     client.force_login(bob)
     assert client.post(f"{CONTEXTS}store/", {"ticket": ticket}).url == CONTEXTS
     assert not Context.objects.exists()
+
+
+STEPS = (  # a role, the state of round 1, of round 2, and where round 1 leads, then round 2
+    ("owner", "open", None, "/own/nli/rounds/1/close/", None),
+    ("owner", "closed", None, "/own/nli/rounds/1/release/", None),
+    ("owner", "released", None, "/own/nli/rounds/new/", None),
+    ("owner", "released", "draft", None, "/own/nli/rounds/2/open/"),
+    ("owner", "closed", "open", "/own/nli/rounds/1/release/", "/own/nli/rounds/2/close/"),
+    ("owner", "draft", None, None, None),
+    ("editor", "closed", None, None, None),
+    ("editor", "open", None, "/own/nli/rounds/1/close/", None),
+    ("viewer", "open", None, None, None),
+    ("viewer", "released", None, None, None),
+)
+
+
+def test_the_dashboard_leads_on_from_every_state(as_alice, draft):
+    for role, first, second, *wanted in STEPS:
+        Round.objects.filter(number=2).delete()
+        Round.objects.update(state=first)
+        TaskMember.objects.update(role=role)
+        if second:
+            RoundFactory(task=draft.task, number=2, state=second)
+        pages = [as_alice.get(f"{URL}?round={number}") for number in (1, 2)[: 1 + bool(second)]]
+        steps = [page.context["step"] for page in pages]
+        assert [step and step.url for step in steps] == wanted[: len(pages)], (role, first, second)
+        for page, step in zip(pages, steps, strict=True):
+            if step:
+                assert f'href="{step.url}"' in page.text
+                assert as_alice.get(step.url).status_code == 200, step.url
+
+
+def test_the_next_round_is_proposed_as_the_last_one_was(as_alice, draft):
+    form = as_alice.get("/own/nli/rounds/new/").context["form"]
+    assert form["contexts_of"].initial is None  # the last one has nothing to copy
+    target = scripted_target(draft, label="neutral", prob=PROB)
+    draft.contexts.create(fields={"premise": "A text."}, digest="1")
+    Round.objects.update(rule="all", pay_example=20, show_target_name=False)
+    form = as_alice.get("/own/nli/rounds/new/").context["form"]
+    names = ("rule", "pay_example", "show_target_name", "targets", "contexts_of")
+    assert [form[name].initial for name in names] == ["all", 20, False, [target.name], 1]
+
+
+def test_a_new_target_answers_where_a_planned_round_has_none(as_alice, draft):
+    fields = {
+        "adapter": "http",
+        "url": "https://models.example/predict",
+        "options": "{}",
+        "serving": "{}",
+    }
+    for name in ("first", "second"):
+        page = as_alice.post("/own/nli/targets/new/", {"name": name, **fields})
+        assert page.status_code == 302, page.context["form"].errors
+    assert [*draft.targets.values_list("name", flat=True)] == ["first"]
+    assert LogEntry.objects.filter(action="round.changed").count() == 1
+    one, other = draft.task.targets.order_by("pk")
+    for target, uses, planned in ((one, [draft], None), (other, [], draft)):
+        page = as_alice.get(f"/own/nli/targets/{target.pk}/health/")
+        assert (page.context["uses"], page.context["planned"]) == (uses, planned)
+
+
+def test_the_list_says_how_many_judges_are_needed(as_alice, draft):
+    votes = draft.task.config.validation.votes.needed
+    (words,) = (line.words for line in as_alice.get(URL).context["launch"] if "access" in line.url)
+    assert str(votes) in words
+    assert "0" in words

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from django import forms
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
@@ -17,13 +16,12 @@ from dynabench.accounts.models import User
 from dynabench.accounts.people import person
 from dynabench.lib.refusals import as_form_error
 from dynabench.own.access import owned_task
-from dynabench.own.setup.targets import TargetSettings
+from dynabench.own.setup.targets import TargetSettings, show_registered
 from evaluation.task_shape import Untrainable, shape_of
 from tasks.config.schema import TaskConfig
 from tasks.models import TargetModel, Task
 from tasks.permissions import can_edit, look_up_roles
 from tasks.targets.connect import serving_of
-from tasks.targets.contact_pages import show_contact
 from tasks.targets.services import add_target
 from tasks.targets.serving.spec import PACKAGE
 from tasks.targets.sources import may_copy
@@ -195,9 +193,7 @@ def target_choose(request: HttpRequest, code: str) -> HttpResponse:
     if form and form.is_valid():
         with as_form_error(form):
             if target := _made(task, who, form):
-                said = _("The target %(name)s is registered. See what it answers.")
-                messages.success(request, said % {"name": target.name})
-                show_contact(request, target)
+                show_registered(request, target)
                 return redirect("own:target-health", code, target.pk)
     values: dict[str, Any] = {"task": task, "form": form, "round": task.rounds.last(), **chosen}
     values["untrainable"] = _untrainable(task.config)

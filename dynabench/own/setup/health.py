@@ -4,7 +4,7 @@ from statistics import median, quantiles
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Count, Sum
+from django.db.models import Count, Exists, OuterRef, Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils.translation import gettext as _
@@ -15,8 +15,9 @@ from dynabench.accounts.people import person
 from dynabench.lib.throttles import is_used_up
 from dynabench.own.access import owned_task
 from tasks.config.schema import TaskConfig
-from tasks.models import TargetFailure, TargetModel
+from tasks.models import Round, RoundTarget, TargetFailure, TargetModel
 from tasks.permissions import can_edit, can_manage
+from tasks.selectors import PLANNED
 from tasks.targets.send_test import NoAnswer
 from tasks.targets.three_texts import ask_three
 
@@ -30,6 +31,7 @@ def target_health(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     target = get_object_or_404(task.targets.select_related("task"), pk=pk)
     values: dict[str, Any] = {"task": task, "target": target, **_health(target)}
     values["can_edit"] = can_edit(request.user, task)
+    values["uses"], values["planned"] = _rounds(target)
     if request.method == "POST" and is_used_up("test", person(request).pk):
         messages.error(request, _("You have sent many tests. Go on in an hour."))
     elif request.method == "POST":
@@ -39,6 +41,14 @@ def target_health(request: HttpRequest, code: str, pk: int) -> HttpResponse:
         except NoAnswer as error:
             values |= {"failure": str(error), "detail": error.more}
     return render(request, "own/setup/target_health.html", values)
+
+
+def _rounds(target: TargetModel) -> tuple[list[Round], Round | None]:
+    """The rounds that use the target, and a planned one that could. One query."""
+    entries = RoundTarget.objects.filter(round=OuterRef("pk"), target=target)
+    rounds = target.task.rounds.annotate(uses=Exists(entries)).order_by("number")
+    others = [one for one in rounds if not one.uses and one.state in PLANNED]
+    return [one for one in rounds if one.uses], next(iter(others), None)
 
 
 def _row(config: TaskConfig, inputs: Any, answer: Any) -> dict[str, Any]:

@@ -20,7 +20,14 @@ WORDS = {
     "target": gettext_noop("The round has no target, so it only collects: nobody can be fooled."),
     "instructions": gettext_noop("There are no instructions."),
     "examples": gettext_noop("The page of the task shows no good example."),
-    "judges": gettext_noop("Only members may judge, and fewer than an example needs votes."),
+    "judges": gettext_noop(
+        "Judges needed to decide: %(needed)d, besides the author. Members who can judge: "
+        "%(judges)d. Invite people, or judge blind yourself."
+    ),
+    "row_judges": gettext_noop(
+        "Judges needed to decide: %(needed)d. Members who can judge: %(judges)d. Invite people, or "
+        "judge blind yourself."
+    ),
 }
 CONFIG = ("instructions", "examples")
 
@@ -41,9 +48,10 @@ def launch_list(request: HttpRequest, task: Task, rounds: list[Round]) -> dict[s
     round = min(rounds, key=lambda one: one.number, default=None)
     if round is None:
         return {}
+    prepared = _prepared(task, round)
     lines = [
-        Line(_(WORDS[gap.name]), _url(gap.name, round), gap.is_needed)
-        for gap in gaps(task.config, _prepared(task, round))
+        Line(_words(gap.name, task, prepared), _url(gap.name, round), gap.is_needed)
+        for gap in gaps(task.config, prepared)
     ]
     return {"launch": lines, "first": round, "may_open": not any(x.is_needed for x in lines)}
 
@@ -57,12 +65,19 @@ def _prepared(task: Task, round: Round) -> Prepared:
     return Prepared(contexts, round.round_targets.count(), judges)
 
 
+def _words(gap: str, task: Task, prepared: Prepared) -> str:
+    if gap != "judges":
+        return _(WORDS[gap])
+    numbers = {"needed": task.config.validation.votes.needed, "judges": prepared.judges}
+    return _(WORDS["row_judges" if task.config.judges_rows else "judges"]) % numbers
+
+
 def _url(gap: str, round: Round) -> str:
     code = round.task.code
     if gap in CONFIG:
         return reverse("own:config", args=[code])
     if gap == "judges":
-        return reverse("own:access", args=[code])
+        return reverse("own:access", args=[code], fragment="members")
     if gap not in ("rows", "contexts") and not round.task.targets.exists():
         return reverse("own:targets", args=[code])
     page = {"rows": "own:rows", "contexts": "own:contexts"}.get(gap, "own:round-edit")

@@ -21,6 +21,7 @@ from dynabench.lib.throttles import is_used_up
 from dynabench.own.access import owned_task, waiting
 from tasks.models import TargetModel, Task
 from tasks.permissions import can_edit, can_manage, fixed_settings
+from tasks.rounds.services import use_where_missing
 from tasks.targets.contact_pages import show_contact
 from tasks.targets.forms import InputForm, SettingsForm
 from tasks.targets.send_test import NoAnswer, in_words, send_test
@@ -129,11 +130,20 @@ def target_add(request: HttpRequest, code: str) -> HttpResponse:
     if form.is_valid():
         with as_form_error(form):
             made = add_target(task=task, actor=who, fields=form.told(form.fields))
-            said = _("The target %(name)s is registered. Send it a test, then put it into a round.")
-            messages.success(request, said % {"name": made.name})
-            show_contact(request, made)
+            show_registered(request, made)
             return redirect("own:target-test", code, made.pk)
     return _form_page(request, task, form)
+
+
+def show_registered(request: HttpRequest, target: TargetModel) -> None:
+    """Let a new target answer where a planned round has none, and say where, and what it said."""
+    round = use_where_missing(target=target, actor=person(request))
+    about = {"name": target.name, "number": round.number if round else 0}
+    said = _("The target %(name)s is registered. Send it a test, then choose it for a round.")
+    if round:
+        said = _("The target %(name)s is registered. Round %(number)d uses it.")
+    messages.success(request, said % about)
+    show_contact(request, target)
 
 
 @require_http_methods(["GET", "POST"])

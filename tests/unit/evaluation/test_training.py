@@ -382,10 +382,22 @@ def test_bad_rows_are_named(
         )
 
 
-def test_one_group_is_not_enough(tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match="groups"):
+def test_rows_of_one_author_are_kept_apart_by_their_texts() -> None:
+    rows = [
+        {"group": "ada", "passage": f"Passage {n % 3}.", "question": f"Question {n}?"}
+        for n in range(12)
+    ]
+    part, dev = fine_tune.dev_part(rows, OPTIONS)
+    assert part
+    assert dev
+    assert not {row["passage"] for row in part} & {row["passage"] for row in dev}
+
+
+def test_one_text_is_not_enough(tmp_path: Path) -> None:
+    rows = [{**row, "text": "A good day."} for row in text_rows()[:2]]
+    with pytest.raises(TrainingError, match="one text"):
         train(
-            text_rows()[:2],
+            rows,
             kind="sequence-classification",
             base=tmp_path,
             output_dir=tmp_path / "made",
