@@ -10,7 +10,7 @@ from dynabench.lib.errors import Refused
 from tasks.models import ModelUse, Round, TargetModel, TaskMember
 from tasks.rounds import services, states
 from tasks.rounds.loop import replace_target
-from tasks.rounds.services import change_round, delete_round
+from tasks.rounds.services import change_round, delete_round, use_where_missing
 from tasks.rounds.states import set_round_state
 from tasks.targets.ask_before_opening import ask_targets
 from tasks.targets.endpoints.base import Usage
@@ -118,6 +118,20 @@ def test_a_target_is_replaced_once(at_once):
     assert sum(at_once(replaced, others)) == 1
     assert LogEntry.objects.filter(action="round.target_replaced").count() == 1
     assert Round.objects.get().opened_at
+
+
+def test_of_many_new_targets_one_joins_the_planned_round(at_once):
+    """Lock: the planned rounds, in `use_where_missing`."""
+    boss, task = UserFactory(is_superuser=True), TaskFactory(code="nli")
+    for number in REPEATS:
+        round = RoundFactory(task=task, number=number + 1, state="draft")
+        fresh = [
+            TargetModel.objects.create(task=round.task, name=f"t{number}-{n}", adapter="scripted")
+            for n in range(4)
+        ]
+        joined = at_once(lambda target: use_where_missing(target=target, actor=boss), fresh)
+        assert sum(one is not None for one in joined) == 1
+        assert round.round_targets.count() == 1
 
 
 def test_calls_at_once_are_all_counted(at_once):
