@@ -3,14 +3,15 @@
 from collections.abc import Callable, Collection
 
 from django.core.exceptions import PermissionDenied
+from django.db.models import CharField
 from django.http import Http404, HttpRequest
-from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from rest_framework.request import Request
 
 from dynabench.accounts.models import User
 from dynabench.accounts.people import person
+from dynabench.lib.prepared import PreparedRead, Slot
 from dynabench.lib.refusals import Curable
 from tasks.models import Task
 from tasks.permissions import Person, can_edit, can_see, is_blind_owner, role_of
@@ -18,6 +19,7 @@ from tasks.permissions import Person, can_edit, can_see, is_blind_owner, role_of
 May = Callable[[Person, Task], bool]
 ANY = ("examples", "arena")
 """The kinds of tasks."""
+BY_CODE = PreparedRead(lambda: Task.objects.filter(code=Slot("code", CharField())))
 
 
 def find_task(
@@ -31,7 +33,9 @@ def find_task(
 
     kinds: of tasks that have what is asked for; ANY of them for what every task has.
     """
-    task = get_object_or_404(Task, code=code)
+    task = BY_CODE.first(code=code)
+    if task is None:
+        raise Http404
     require(request.user, task, may)
     if kinds is not ANY and task.config.kind not in kinds:
         raise Http404

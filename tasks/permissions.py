@@ -1,6 +1,6 @@
 """Who may do what with a task: one function for each question, answered by `tasks.roles`."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from dynabench.accounts.models import User
 from dynabench.accounts.people import has_confirmed_address
 from dynabench.lib.errors import Refused
+from dynabench.lib.prepared import PreparedRead, Slot
 from tasks.models import Generator, TargetModel, Task, TaskMember
 from tasks.roles import (
     ADMINISTRATOR,
@@ -30,7 +31,7 @@ READERS = roles_that(May.READ)
 REVIEWERS = roles_that(May.REVIEW)
 EDITORS = roles_that(May.EDIT)
 OWNERS = roles_that(May.OWN)
-HELD = ("task", "role", "address", "is_blind")
+MEMBER = PreparedRead(lambda: TaskMember.objects.filter(task=Slot("task"), user=Slot("user")))
 
 
 def role_of(user: Person, task: Task) -> str | None:
@@ -41,7 +42,7 @@ def role_of(user: Person, task: Task) -> str | None:
     if not user.is_authenticated:
         return None
     if user.pk not in task.roles:
-        look_up_roles(user, [task])
+        _keep_roles(user, [task], MEMBER.rows(task=task.pk, user=user.pk))
     return task.roles[user.pk]
 
 
@@ -52,18 +53,24 @@ def look_up_roles(user: Person, tasks: Collection[Task]) -> None:
     """
     if not user.is_authenticated:
         return
-    members = TaskMember.objects.filter(task__in=tasks, user=user)
-    found = {task: about for task, *about in members.values_list(*HELD)}
+    _keep_roles(user, tasks, TaskMember.objects.filter(task__in=tasks, user=user))
+
+
+def _keep_roles(user: User, tasks: Collection[Task], members: Iterable[TaskMember]) -> None:
+    """Write down the user's roles on the tasks; one query if a role was given by an address."""
+    found = {member.task_id: member for member in members}
+    given = [member.pk for member in found.values() if member.address]
     standing: set[int] = set()
-    if any(address for _role, address, _is_blind in found.values()):
-        standing.update(members.standing().values_list("task", flat=True))
+    if given:
+        members = TaskMember.objects.standing().filter(pk__in=given)
+        standing.update(members.values_list("pk", flat=True))
     for task in tasks:
-        role, address, is_blind = found.get(task.pk, (None, "", False))
-        stands = not address or task.pk in standing
-        task.roles[user.pk] = role if stands else None
-        if role in READERS and not stands:
+        member = found.get(task.pk)
+        stands = member is not None and (not member.address or member.pk in standing)
+        task.roles[user.pk] = member.role if member and stands else None
+        if member and member.role in READERS and not stands:
             task.idle_readers.add(user.pk)
-        if role in OWNERS and stands and is_blind:
+        if member and member.role in OWNERS and stands and member.is_blind:
             task.blind_owners.add(user.pk)
 
 

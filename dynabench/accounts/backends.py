@@ -3,6 +3,11 @@
 from allauth.account.auth_backends import AuthenticationBackend
 
 from dynabench.accounts.models import User
+from dynabench.lib.prepared import PreparedRead, Slot
+
+WITH_ANNOTATOR = PreparedRead(
+    lambda: User.objects.select_related("annotator").filter(pk=Slot("user"))
+)
 
 
 class Backend(AuthenticationBackend):  # type: ignore[misc]
@@ -10,8 +15,5 @@ class Backend(AuthenticationBackend):  # type: ignore[misc]
 
     def get_user(self, user_id: str) -> User | None:
         """The active user of a session."""
-        try:
-            user = User.objects.select_related("annotator").get(pk=user_id)
-        except User.DoesNotExist:
-            return None
-        return user if self.user_can_authenticate(user) else None
+        user = WITH_ANNOTATOR.first(user=user_id)
+        return user if user and self.user_can_authenticate(user) else None

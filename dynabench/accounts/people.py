@@ -7,6 +7,9 @@ from django.utils.translation import gettext as _
 from rest_framework.request import Request
 
 from dynabench.accounts.models import Annotator, User
+from dynabench.lib.prepared import PreparedRead, Slot
+
+CONFIRMED = PreparedRead(lambda: EmailAddress.objects.filter(user=Slot("user"), verified=True)[:1])
 
 
 def person(request: HttpRequest | Request) -> User:
@@ -45,4 +48,4 @@ def has_confirmed_address(user: User) -> bool:
     """Whether a person has shown that an address is theirs; everybody where none is asked to."""
     if settings.ACCOUNT_EMAIL_VERIFICATION == "none":
         return True
-    return bool(EmailAddress.objects.filter(user=user, verified=True).exists())
+    return CONFIRMED.first(user=user.pk) is not None

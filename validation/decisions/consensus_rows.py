@@ -10,6 +10,8 @@ from django.db.models import F
 from django.utils import timezone
 
 from annotation.models import Example, TargetOutput
+from dynabench.lib.prepared import PreparedRead, Slot
+from dynabench.lib.sql import change_rows
 from tasks.models import Round
 from validation.models import Consensus, Gold, OwnerDecision, QueueItem, RoundPolicy, Validation
 from validation.rules.claims import check_claim, label_field
@@ -21,6 +23,18 @@ DERIVED = (
     *("state", "label", "verdict", "votes", "still_needed", "is_verified", "is_validated_error"),
     *("is_sent_back", "decided_by", "decided_at"),
 )
+LOCKED = PreparedRead(
+    lambda: Example.objects.select_related("round__round_policy", "consensus").filter(
+        pk=Slot("example")
+    )
+)
+
+# In SQL, as each vote needs it (dynabench/lib/sql.py).
+STILL_NEEDED = """
+UPDATE validation_queueitem
+SET free = free + %(needed)s - still_needed + %(freed)s, still_needed = %(needed)s
+WHERE example_id = %(example)s
+"""
 
 
 def round_policy_of(round: Round) -> RoundPolicy:
@@ -56,7 +70,7 @@ def lock_example(example: Example) -> Example:
     """
     if connection.features.has_select_for_update:  # SQLite has locked the whole database
         Example.objects.select_for_update(no_key=True).values_list("pk").get(pk=example.pk)
-    locked = Example.objects.select_related("round__round_policy", "consensus").get(pk=example.pk)
+    locked = LOCKED.get(example=example.pk)
     locked.round.task = example.round.task
     return locked
 
@@ -81,7 +95,9 @@ def derive_one(example: Example, votes: Sequence[Validation], freed: int = 0) ->
         model_label,
         stored.fitted,
     )
-    _store([now], freed)
+    _store([now])
+    values = {"example": example.pk, "needed": now.still_needed, "freed": freed}
+    change_rows(STILL_NEEDED, **values)
 
 
 def derived(
@@ -141,8 +157,8 @@ def _decided_at(now: Consensus, before: Consensus | None) -> datetime:
     return timezone.now()
 
 
-def _store(rows: Sequence[Consensus], freed: int = 0) -> None:
-    """Write consensus rows, and how many votes the examples' queue items still need."""
+def _store(rows: Sequence[Consensus]) -> None:
+    """Write consensus rows; an example that nobody has judged or decided has none."""
     said = [row for row in rows if row.votes or row.decided_by]
     silent = [row.pk for row in rows if not (row.votes or row.decided_by)]
     if silent:
@@ -150,12 +166,6 @@ def _store(rows: Sequence[Consensus], freed: int = 0) -> None:
     Consensus.objects.bulk_create(
         said, update_conflicts=True, unique_fields=["example"], update_fields=DERIVED
     )
-    for needed in {row.still_needed for row in rows}:
-        alike = [row.pk for row in rows if row.still_needed == needed]
-        items = QueueItem.objects.filter(pk__in=alike)
-        (items if freed else items.exclude(still_needed=needed)).update(
-            free=F("free") + needed - F("still_needed") + freed, still_needed=needed
-        )
 
 
 def derive_all(examples: Sequence[Example]) -> int:
@@ -187,6 +197,10 @@ def derive_all(examples: Sequence[Example]) -> int:
     ]
     _requeue(examples, [row for row in rows if row.votes and row.still_needed])
     _store(rows)
+    for needed in {row.still_needed for row in rows}:
+        alike = [row.pk for row in rows if row.still_needed == needed]
+        items = QueueItem.objects.filter(pk__in=alike).exclude(still_needed=needed)
+        items.update(free=F("free") + needed - F("still_needed"), still_needed=needed)
     names = ("state", "label", "verdict", "is_verified", "is_validated_error")
     return sum(
         row.pk in before and any(getattr(row, n) != getattr(before[row.pk], n) for n in names)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -15,6 +15,7 @@ from annotation.models import Example, ShownExample
 from dynabench.accounts.counting import quota_name, spent_today
 from dynabench.accounts.models import Annotator
 from dynabench.lib.days import midnight
+from dynabench.lib.sql import first_row
 from tasks.duties.rules import EVERY, Span
 from tasks.models import Round, Task, TaskMember
 from tasks.permissions import JUDGES, READERS
@@ -55,8 +56,7 @@ def judged_rounds(task: Task) -> QuerySet[Round]:
     return task.rounds.filter(state__in=JUDGED_STATES).order_by("number")
 
 
-# In SQL, as each vote needs them: Django takes ten times as long to build one as the database takes
-# to answer it.
+# In SQL, as each vote needs them (dynabench/lib/sql.py).
 LATEST_LEASE = """
 SELECT lease.id, lease.until > %(now)s AND example.retracted_at IS NULL AND NOT EXISTS (
     SELECT 1 FROM annotation_shownexample AS shown
@@ -171,19 +171,10 @@ def next_place(
         values: dict[str, Any] = {"round": round, "validator": validator.pk, "avoid": avoid}
         values |= {"first": span[0], "last": span[1]}
         values |= {"asked_until": timezone.now() - AUTHOR_TIME}
-        if found := _first(sql, **values, above=above):
+        if found := first_row(sql, **values, above=above):
             return Place(*found)
-        (above,) = _first(NEXT_LEVEL, round=round, above=above) or (None,)
+        (above,) = first_row(NEXT_LEVEL, round=round, above=above) or (None,)
     return None
-
-
-def _first(sql: str, **values: int | datetime) -> tuple[Any, ...] | None:
-    """The first row of a query in SQL."""
-    adapt = connection.ops.adapt_datetimefield_value  # SQLite keeps times as text
-    adapted = {n: adapt(v) if isinstance(v, datetime) else v for n, v in values.items()}
-    with connection.cursor() as cursor:
-        cursor.execute(sql, adapted)
-        return cursor.fetchone()  # type: ignore[no-any-return]
 
 
 class Held(NamedTuple):
@@ -203,7 +194,7 @@ class Held(NamedTuple):
 
 def latest_lease(validator: Annotator, task: Task) -> Held | None:
     """The validator's latest lease in this task."""
-    found = _first(LATEST_LEASE, validator=validator.pk, task=task.pk, now=timezone.now())
+    found = first_row(LATEST_LEASE, validator=validator.pk, task=task.pk, now=timezone.now())
     if found is None:
         return None
     lease, holds, author, uuid, round, state, *without = found
@@ -213,7 +204,7 @@ def latest_lease(validator: Annotator, task: Task) -> Held | None:
 
 def was_shown(example: Example, validator: Annotator) -> bool:
     """Whether the validator has seen the example outside the queue."""
-    return _first(SHOWN, example=example.pk, validator=validator.pk) is not None
+    return first_row(SHOWN, example=example.pk, validator=validator.pk) is not None
 
 
 def last_vote(validator: Annotator, task: Task) -> Validation | None:
@@ -229,7 +220,7 @@ def last_vote(validator: Annotator, task: Task) -> Validation | None:
 
 def judged_today(validator: Annotator, task: Task) -> int:
     """How many examples of the task the validator has judged since 00:00 UTC."""
-    found = _first(JUDGED_SINCE, validator=validator.pk, task=task.pk, since=midnight())
+    found = first_row(JUDGED_SINCE, validator=validator.pk, task=task.pk, since=midnight())
     return int(found[0]) if found else 0
 
 
@@ -260,7 +251,7 @@ def has_given(most: int, round: int, validator: Annotator) -> bool:
     Few votes in all answer it from an index alone; a round's own are looked for in their examples.
     """
     values = {"validator": validator.pk, "round": round}
-    return all(_first(sql, **values)[0] >= most for sql in (VOTES, VOTES_IN))  # type: ignore[index]
+    return all(first_row(sql, **values)[0] >= most for sql in (VOTES, VOTES_IN))  # type: ignore[index]
 
 
 def round_numbers(*rounds: Round) -> Mapping[int, Mapping[str, int]]:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -18,6 +18,8 @@ from annotation.shown_services import note_shown_examples
 from annotation.submitted_work import check_not_submitted
 from dynabench.accounts.models import Annotator
 from dynabench.lib.errors import Refused
+from dynabench.lib.prepared import PreparedRead, Slot
+from dynabench.lib.sql import change_rows
 from dynabench.lib.words import composed
 from tasks.models import Round, Task
 from tasks.rounds.states import close_if_due
@@ -43,6 +45,24 @@ WALKS = 32
 """One in so many walks through the queue starts again at its front."""
 CHUNK = 500
 Way = ShownExample.Way
+LEASE = PreparedRead(
+    lambda: JudgeLease.objects.filter(validator=Slot("validator"), example=Slot("example"))
+)
+JUDGED = PreparedRead(
+    lambda: Example.objects.select_related("context", "round").filter(pk=Slot("example"))
+)
+# In SQL, as each vote needs them (dynabench/lib/sql.py).
+NEW_LEASE = """
+INSERT INTO validation_judgelease (example_id, validator_id, leased_at, until, takes_place, is_gold)
+VALUES (%(example)s, %(validator)s, %(leased_at)s, %(until)s, true, false)
+ON CONFLICT (example_id, validator_id) DO NOTHING
+"""
+LEFT_PLACE = """
+UPDATE validation_judgelease SET takes_place = false, until = %(now)s
+WHERE id = %(lease)s AND takes_place
+"""
+FREED = "UPDATE validation_queueitem SET free = free + %(places)s WHERE example_id = %(example)s"
+VOTES = PreparedRead(lambda: Validation.objects.filter(example=Slot("example")))
 
 
 class NotHandedOut(NotAllowed):
@@ -214,21 +234,17 @@ def _is_free(place: Place, part: Part) -> bool:
 def _lease(place: Place, validator: Annotator) -> JudgeLease:
     """Lease a place of its locked item to the validator."""
     now = timezone.now()
-    example = Example.objects.select_related("context", "round").get(pk=place.example)
+    example = JUDGED.get(example=place.example)
     times = {"leased_at": now, "until": now + LEASE_TIME}
     mine = JudgeLease.objects.filter(example=example, validator=validator)
     if place.lease:
         is_given = mine.filter(takes_place=False).update(takes_place=True, **times)
-        lease = mine.get()
     else:
-        try:
-            with transaction.atomic():
-                lease = mine.create(example=example, validator=validator, **times)
-            is_given = 1
-        except IntegrityError:
-            lease, is_given = mine.get(), 0
+        ids = {"example": place.example, "validator": validator.pk}
+        is_given = change_rows(NEW_LEASE, **ids, **times)
+    lease = LEASE.get(validator=validator.pk, example=place.example)
     if is_given:  # else another tab of the same person was first
-        QueueItem.objects.filter(pk=place.example).update(free=F("free") - 1)
+        _free(place.example, -1)
     lease.example = example
     return lease
 
@@ -243,16 +259,17 @@ def return_expired() -> None:
 
 def _leave(lease: JudgeLease) -> int:
     """End a lease; returns 1 if it took a place, which the caller must free, else 0."""
-    mine, now = JudgeLease.objects.filter(pk=lease.pk), timezone.now()
-    if mine.filter(takes_place=True).update(takes_place=False, until=now):
+    now = timezone.now()
+    if change_rows(LEFT_PLACE, lease=lease.pk, now=now):
         return 1
-    mine.update(until=now)
+    JudgeLease.objects.filter(pk=lease.pk).update(until=now)
     return 0
 
 
 def _free(example_id: int, places: int) -> None:
+    """Give places of an example back; a negative number takes them."""
     if places:
-        QueueItem.objects.filter(pk=example_id).update(free=F("free") + places)
+        change_rows(FREED, example=example_id, places=places)
 
 
 def skip_example(*, validator: Annotator, example: Example) -> None:
@@ -287,11 +304,10 @@ def _check_may_pass(validator: Annotator, task: Task) -> None:
 
 def _lease_of(validator: Annotator, example: Example) -> JudgeLease:
     """Return the lease by which the example was given to the validator. Raises NotHandedOut."""
-    try:
-        return JudgeLease.objects.get(validator=validator, example=example)
-    except JudgeLease.DoesNotExist:
-        said = _("This example was not given to you to judge.")
-        raise NotHandedOut(said) from None
+    lease = LEASE.first(validator=validator.pk, example=example.pk)
+    if lease is None:
+        raise NotHandedOut(_("This example was not given to you to judge."))
+    return lease
 
 
 # Votes
@@ -337,7 +353,7 @@ def cast_validation(
             _check_may_vote(locked, validator, lease, answers)
             _leave(lease)
             return gold.store_answer(example=locked, **said)
-        votes = list(locked.validations.all())
+        votes = VOTES.rows(example=locked.pk)
         if (before := _said_before(votes, said)) is not None:
             return before
         _check_may_vote(locked, validator, lease, votes)

@@ -7,8 +7,9 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
+from django.db.models import UUIDField
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
@@ -22,6 +23,7 @@ from dynabench.accounts.models import Annotator
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.errors import Refused
 from dynabench.lib.htmx import htmx_partial, render_page
+from dynabench.lib.prepared import PreparedRead, Slot
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_enter_judging
@@ -31,6 +33,11 @@ from validation.models import GoldAnswer, Validation
 
 BREAK_MINUTES = 45  # tasks with a warning have limits of their own
 AWAY_MINUTES = 20
+NAMED = PreparedRead(
+    lambda: Example.objects.select_related("round", "context").filter(
+        uuid=Slot("uuid", UUIDField()), round__task=Slot("task")
+    )
+)
 
 
 def _gate(task: Task) -> HttpResponse:
@@ -43,8 +50,9 @@ def _example(request: HttpRequest, task: Task) -> Example:
         uuid = UUID(request.POST.get("example", ""))
     except ValueError:
         raise Http404 from None
-    rows = Example.objects.select_related("round", "context")
-    example = get_object_or_404(rows, uuid=uuid, round__task=task)
+    example = NAMED.first(uuid=uuid, task=task.pk)
+    if example is None:
+        raise Http404
     example.round.task = task
     return example
 

@@ -1,0 +1,118 @@
+"""Reads whose SQL is built once for each thread, for what every vote and every page needs.
+
+Django takes longer to build a query than the database takes to answer it. Such a read is written as
+a queryset, with a slot for each value:
+
+    BY_CODE = PreparedRead(lambda: Task.objects.filter(code=Slot("code", CharField())))
+    BY_CODE.first(code="nli")
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, cast
+
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import BigIntegerField, Expression, Field, Model, QuerySet
+from django.db.models.query import get_related_populators
+from django.db.models.sql.compiler import SQLCompiler
+
+M = TypeVar("M", bound=Model)
+
+
+KEY = BigIntegerField()
+
+
+class Slot(Expression):
+    """The place of a value in a prepared read, which each call of it gives by name."""
+
+    def __init__(self, name: str, output_field: "Field[Any, Any]" = KEY) -> None:
+        super().__init__(output_field=output_field)
+        self.name = name
+
+    def as_sql(self, _compiler: SQLCompiler, _connection: Any) -> tuple[str, tuple[Any, ...]]:
+        """Return a placeholder, and this slot where its value belongs."""
+        return "%s", (self,)
+
+    def value_among(self, values: dict[str, Any], connection: BaseDatabaseWrapper) -> Any:
+        """Return the value that a call gave, as the database takes it. Raises KeyError."""
+        return self.output_field.get_db_prep_value(values[self.name], connection)
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """What Django built, and what it needs to make objects of the rows."""
+
+    sql: str
+    parameters: Sequence[Any]  # values that are always the same, and slots
+    compiler: SQLCompiler
+    converters: dict[int, Any]
+    columns: slice  # of the model's own fields in a row
+    names: Sequence[str]  # of those fields
+    populators: Sequence[Any]  # they make the related objects
+
+    @classmethod
+    def of(cls, queryset: QuerySet[Any], connection: BaseDatabaseWrapper) -> "_Statement":
+        """Build the SQL of a queryset, as `django.db.models.query.ModelIterable` does."""
+        compiler = queryset.query.get_compiler(connection=connection)
+        sql, parameters = compiler.as_sql()
+        select: Any = compiler.select
+        about: Any = compiler.klass_info
+        columns = slice(about["select_fields"][0], about["select_fields"][-1] + 1)
+        return cls(
+            sql=sql,
+            parameters=parameters,
+            compiler=compiler,
+            converters=compiler.get_converters([column for column, *_ in select]),
+            columns=columns,
+            names=[column.target.attname for column, *_ in select[columns]],
+            populators=get_related_populators(about, select, connection.alias),  # type: ignore[call-arg]
+        )
+
+
+class PreparedRead(Generic[M]):
+    """A queryset of whole objects, with their related objects, whose values alone change.
+
+    build: makes the queryset, with a `Slot` for each value. It is called once for each thread.
+    """
+
+    def __init__(self, build: Callable[[], QuerySet[M]]) -> None:
+        self._build = build
+        self._kept = threading.local()  # a compiler belongs to its thread's connection
+
+    def rows(self, **values: Any) -> list[M]:
+        """Return the objects that the read finds with these values. One query."""
+        connection = connections[DEFAULT_DB_ALIAS]
+        statement: _Statement | None = getattr(self._kept, "statement", None)
+        if statement is None or statement.compiler.connection is not connection:
+            statement = self._kept.statement = _Statement.of(self._build(), connection)
+        parameters = [
+            part.value_among(values, connection) if isinstance(part, Slot) else part
+            for part in statement.parameters
+        ]
+        with connection.cursor() as cursor:
+            cursor.execute(statement.sql, parameters)
+            found = cursor.fetchall()
+        converted = statement.compiler.apply_converters(found, statement.converters)
+        return [self._object(statement, row) for row in converted]
+
+    def first(self, **values: Any) -> M | None:
+        """Return the first object that the read finds, or None. One query."""
+        return next(iter(self.rows(**values)), None)
+
+    def get(self, **values: Any) -> M:
+        """Return the object that the read finds. Raises the model's DoesNotExist. One query."""
+        if (found := self.first(**values)) is None:
+            raise self._build().model.DoesNotExist  # type: ignore[attr-defined]
+        return found
+
+    @staticmethod
+    def _object(statement: _Statement, row: Sequence[Any]) -> M:
+        about: Any = statement.compiler.klass_info
+        made = cast(
+            M, about["model"].from_db(DEFAULT_DB_ALIAS, statement.names, row[statement.columns])
+        )
+        for populator in statement.populators:
+            populator.populate(row, made)
+        return made
