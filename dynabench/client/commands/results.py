@@ -17,7 +17,17 @@ from dynabench.client.errors import Invalid
 
 Numbers = Mapping[str, Any]
 CORRECTED = "Note: a difference is clear if its p, corrected by Holm's method, is at most 0.05."
-UNITS = {"throughput": "throughput (examples/s)", "memory": "memory (GiB)"}
+UNITS = {
+    "throughput": "examples/s",
+    "memory": "GiB",
+    "memory_mean": "GiB",
+    "latency_p95": "s",
+    "fairness_gap": "points",
+    "robustness_drop": "points",
+}
+"""By metric; all others are in percent."""
+AS_MEASURED = frozenset({"examples/s", "GiB", "s"})
+"""Units of what a model's results give as they are; shares they give from 0 to 1."""
 
 
 def add(commands: Any) -> None:
@@ -76,7 +86,7 @@ def shown(results: Numbers) -> str:
         sure = f" ({low:.2f} to {high:.2f})" if low is not None else ""
         lines.append(f"Dynascore {shown_score}{sure}{place}")
     rows = [
-        [name, UNITS.get(metric, metric), f"{number['value']:.4g}", _interval(number), number["n"]]
+        [name, _metric(metric), *_result(metric, number), number["n"]]
         for name, metrics in results["scores"].items()
         for metric, number in metrics.items()
     ]
@@ -90,6 +100,15 @@ def shown(results: Numbers) -> str:
     return "\n".join([*lines, *_sealed(rounded), *(f"Note: {text}" for text in results["notes"])])
 
 
+def _result(metric: str, number: Numbers) -> tuple[str, str | None]:
+    """A number of a model's results and its interval, in the units of boards."""
+    if UNITS.get(metric) in AS_MEASURED:
+        return f"{number['value']:.4g}", None
+    shares = {part: number[part] for part in ("value", "low", "high")}
+    percent = {part: None if one is None else 100 * one for part, one in shares.items()}
+    return f"{percent['value']:.2f}", _interval(percent)
+
+
 def _sealed(names: Iterable[str]) -> Iterator[str]:
     """That the scores on these sets are rounded."""
     for name in names:
@@ -99,7 +118,7 @@ def _sealed(names: Iterable[str]) -> Iterator[str]:
 def _interval(number: Numbers) -> str | None:
     if number["low"] is None:
         return None
-    return f"{number['low']:.4g} to {number['high']:.4g}"
+    return f"{number['low']:.2f} to {number['high']:.2f}"
 
 
 def leaderboard(args: argparse.Namespace) -> int:
@@ -116,12 +135,13 @@ def leaderboard(args: argparse.Namespace) -> int:
             row["rank"] or "not run",
             row["model"],
             _score(row["dynascore"]),
+            _interval(row["dynascore"]),
             *(_number(row["metrics"].get(name)) for name in metrics),
         ]
         for row in board["rows"]
     ]
     columns = [_metric(metric["name"], metric.get("judge")) for metric in board["metrics"]]
-    heads = ["rank", "model", "Dynascore", *columns]
+    heads = ["rank", "model", "Dynascore", "95 % interval", *columns]
     shown = table(heads, rows) if rows else f"{args.task} has no published model yet."
     sealed = _sealed(
         one["name"] for one in board["sets"] if one.get("is_sealed") and one.get("counts", True)
@@ -139,10 +159,10 @@ def _early(sets: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             yield f"Note: {one['name']} v{one['version']} is provisional{far}."
 
 
-def _metric(name: str, judge: Mapping[str, Any] | None) -> str:
+def _metric(name: str, judge: Mapping[str, Any] | None = None) -> str:
     """A metric's name with its unit; of a language model as judge with its agreement."""
     if name != "llm_judge" or not judge:
-        return UNITS.get(name, name)
+        return f"{name} ({UNITS.get(name, '%')})"
     found = judge["agreement"]
     words = f"κ at least {found['low']:.2f}" if found["is_calibrated"] else "not calibrated"
     return f"{name} ({judge['name']}: {words})"

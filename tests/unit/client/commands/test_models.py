@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import sys
 
 import pytest
@@ -27,7 +28,12 @@ def test_a_model_is_handed_in_followed_and_published(accepting, capsys):
     assert f"Submitted: {SERVER}/m/{ID}/" in err
     assert "answers.jsonl: 0.0 kB" in err
     assert "Dynascore 41.25 (39.50 to 43.00), rank 2=" in out
-    assert "control  accuracy  0.5    0.4 to 0.6     90" in out
+    rows = [re.split("  +", line) for line in out.splitlines() if line.startswith("control")]
+    assert [row[1:] for row in rows] == [  # in the units of boards
+        ["accuracy (%)", "50.00", "40.00 to 60.00", "90"],
+        ["robustness_drop (points)", "0.00", "-3.40 to 3.40", "90"],
+        ["latency_p95 (s)", "0.02489", "-", "90"],
+    ]
     assert "Note: round1_acc: round 1 is not over." in out
     assert out.endswith("Published.\n")
 

@@ -11,7 +11,7 @@ from tests.unit.client.commands.conftest import ID, RESULTS, refusal
 
 
 def test_a_leaderboard_by_ones_own_weights(server, capsys):
-    cell = {"value": 61.5, "low": None, "high": None}
+    cell, sure = {"value": 61.5, "low": None, "high": None}, {"low": 58.123, "high": 64.0}
     server.answers["GET /tasks/nli/leaderboard/"] = {
         "metrics": [{"name": "accuracy"}, {"name": "memory"}],
         "sets": [
@@ -19,7 +19,12 @@ def test_a_leaderboard_by_ones_own_weights(server, capsys):
             {"name": "round-2", "version": 1, "is_provisional": True, "counts": False},
         ],
         "rows": [
-            {"rank": "1", "model": "a", "dynascore": cell, "metrics": {"accuracy": cell}},
+            {
+                "rank": "1",
+                "model": "a",
+                "dynascore": {**cell, **sure},
+                "metrics": {"accuracy": cell},
+            },
             {"rank": "", "model": "b", "dynascore": {**cell, "value": None}, "metrics": {}},
         ],
     }
@@ -32,8 +37,8 @@ def test_a_leaderboard_by_ones_own_weights(server, capsys):
     }
     first, second, note = capsys.readouterr().out.splitlines()[1:]
     assert "round-1 v2 is provisional, 3 of 9 judged" in note
-    assert first.split() == ["1", "a", "61.50", "61.50", "-"]
-    assert second.split() == ["not", "run", "b", "-", "-", "-"]
+    assert re.split("  +", first.strip()) == ["1", "a", "61.50", "58.12 to 64.00", "61.50", "-"]
+    assert second.split() == ["not", "run", "b", *"----"]
 
 
 def test_a_score_that_is_a_range_is_shown_from_its_worst_case_to_its_best(server, capsys):
@@ -44,7 +49,9 @@ def test_a_score_that_is_a_range_is_shown_from_its_worst_case_to_its_best(server
     }  # fmt: skip
     assert main(["leaderboard", "nli"]) == 0
     _, line, note = capsys.readouterr().out.splitlines()
-    assert re.split("  +", line.strip()) == ["1–4", "file", "40.90 to 58.25"]
+    assert re.split("  +", line.strip()) == [
+        *("1–4", "file", "40.90 to 58.25", "38.10 to 60.00"),
+    ]
     assert "memory (uploaded)" in note
     found = {**RESULTS, "dynascore": None, "rank": "1–4", "notes": []}
     found |= {f"dynascore_{part}": score[part] for part in ("low", "high", "least", "most")}
@@ -150,11 +157,14 @@ def test_two_models_beside_each_other(server, capsys):
             *("p", "corrected p", "test"),
         ],
         [
-            *("control", "accuracy", "70.00", "50.00", "20.00", "15.5 to 24.5", "one"),
+            *("control", "accuracy (%)", "70.00", "50.00", "20.00", "15.50 to 24.50", "one"),
             *("0.0041", "0.012", "McNemar's exact test"),
         ],
         ["control", "memory (GiB)", "70.00", "50.00", "-", "-", "not tested", "-", "-", "-"],
-        ["control", "fairness", "70.00", "50.00", "-1.00", "-2 to 1", "not clear", "-", "-", "-"],
+        [
+            *("control", "fairness (%)", "70.00", "50.00", "-1.00", "-2.00 to 1.00"),
+            *("not clear", "-", "-", "-"),
+        ],
         ["control", judged, "70.00", "50.00", "-", "-", "not tested", "-", "-", "-"],
     ]
     server.answers["GET /tasks/nli/leaderboard/compare/"] |= {"rows": []}
