@@ -193,7 +193,8 @@ class Answers:
         what = f"{missing} of {size} answers are missing"
         if missing >= MISSING_SHARE * size:
             raise InvalidOutput(
-                f"{what}. Write one line for each example; a model ends with exit code 0 then."
+                f"{what}. Write one line for each example; "
+                "a program does so before it ends with exit code 0."
             )
         return f"{what}; they count as wrong."
 
@@ -249,7 +250,7 @@ class Answers:
         except json.JSONDecodeError as error:
             self._refuse(
                 f"it is not JSON ({error.msg}, character {error.pos + 1}). Write one JSON object "
-                "a line, and everything else to standard error."
+                "a line; a program writes everything else to standard error."
             )
         except ValueError as error:
             self._refuse(f"{error}.")

@@ -77,17 +77,25 @@ class Away(Exception):
 
 
 class Problems:
-    """What is wrong with answers, line by line."""
+    """What is wrong with answers; a mistake that many lines share is written out once."""
 
     def __init__(self) -> None:
-        self._found: list[str] = []
+        self._found: dict[str, str] = {}  # by what is wrong: it with the first such line
+        self._alike: dict[str, list[int]] = {}  # the numbers of further ones
         self._unknown: list[str] = []  # ids
         self._lines = 0
+        self._number = 0
 
-    def add(self, problem: str) -> None:
-        """Note one; too many are too many. Raises Refused."""
-        self._found.append(problem)
-        if len(self._found) == MOST_PROBLEMS:
+    def add(self, problem: str, number: int | None = None, line: str = "") -> None:
+        """Note one, of the line with this number; too many are too many. Raises Refused."""
+        if number is None:
+            self._found[problem] = problem + line
+        elif problem in self._found:
+            self._alike.setdefault(problem, []).append(number)
+        else:
+            self._found[problem] = f"Line {number}: {problem}{line}"
+        self._number += 1
+        if self._number == MOST_PROBLEMS:
             self.check()
 
     def take(self, answers: Answers, line: bytes) -> None:
@@ -98,7 +106,9 @@ class Problems:
         except InvalidOutput as error:
             if isinstance(error, UnknownId):
                 self._unknown.append(error.args[1])
-            self.add(f"{error}\n  {visible(line[:SHOWN].decode(errors='replace'))}")
+            shown = f"\n  {visible(line[:SHOWN].decode(errors='replace'))}"
+            number = answers.lines if str(error).startswith(f"Line {answers.lines}: ") else None
+            self.add(str(error).removeprefix(f"Line {number}: "), number, shown)
 
     def check(self, log: str = "") -> None:
         """Raises Refused when there is a problem; OtherIds where every line has an unknown id."""
@@ -109,7 +119,16 @@ class Problems:
             refused.ids = tuple(self._unknown)
             raise refused
         if self._found:
-            raise Refused("\n".join(self._found), Outcome.INVALID_OUTPUT, log)
+            raise Refused("\n".join(self._words()), Outcome.INVALID_OUTPUT, log)
+
+    def _words(self) -> Iterator[str]:
+        for problem, first in self._found.items():
+            yield first
+            if alike := self._alike.get(problem):
+                lines = "line" if len(alike) == 1 else "lines"
+                yield f"The same is wrong with {lines} {', '.join(map(str, alike))}."
+        if self._number == MOST_PROBLEMS:
+            yield f"The first {MOST_PROBLEMS} problems are named; nothing was read after them."
 
 
 def answer_five(

@@ -103,6 +103,25 @@ def test_predictions_are_checked_line_by_line(capsys, config, inputs, tmp_path):
     assert "u4, u5." in report["message"]
 
 
+def test_a_mistake_that_many_lines_share_is_written_out_once(capsys, config, inputs, tmp_path):
+    path = tmp_path / "answers.jsonl"
+    told = ("--config", config, "--uids", inputs, "--predictions", path)
+    flat = '{"id": "ID", "label": "neutral"}'
+    wrong = {1: flat, 2: "neutral", 3: flat, 4: flat}
+    path.write_text("\n".join(wrong.values()))
+    code, report = check(capsys, *told)
+    said = report["message"].splitlines()
+    assert code == 1
+    assert [line.split(":")[0] for line in said if line.startswith("Line")] == ["Line 1", "Line 2"]
+    assert [line for line in said if "3, 4" in line]
+    assert not [line for line in said if "20" in line]
+    path.write_text("\n".join([flat] * 30))  # it stops, and says so
+    said = check(capsys, *told)[1]["message"].splitlines()
+    assert len(said) == 4
+    assert "19, 20." in said[2]
+    assert "20" in said[3]
+
+
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r", "\n\n \n"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 @pytest.mark.parametrize("writer", ["us", "lm_eval"])
