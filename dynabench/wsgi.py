@@ -25,6 +25,7 @@ if has_metrics:
     count_together(settings.HOME / "metrics")
 if settings.HAS_TRACES:
     start_tracing()
+gc.disable()  # until the apps are ready
 django.setup(set_prefix=False)  # the apps first: what follows reads models
 from dynabench.health import once_ready  # noqa: E402
 
