@@ -1,8 +1,7 @@
 """Reads of released datasets: their rows and files."""
 
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from django.db.models import Max, Prefetch, prefetch_related_objects
@@ -17,7 +16,6 @@ from evaluation.releases.rows import Freezer, Frozen, to_json
 from tasks.access import find_task
 from tasks.models import Round, Task
 from tasks.permissions import can_read, can_take
-from validation.models import ExampleTag
 
 DECODED = ("input_json", "output_json", "metadata_json")
 
@@ -86,24 +84,17 @@ def standing_lines(round: Round) -> Iterator[str]:
     Fields as in a dataset, people's names too; `split` is empty, and `tags` are reviewers', which
     no dataset has.
     """
-    for chunk in _standing(round):
-        tags: dict[int, list[str]] = defaultdict(list)
-        ids = [frozen.example for frozen in chunk]
-        for one in ExampleTag.objects.filter(example__in=ids):
-            tags[one.example_id].append(one.name)
-        yield "".join(
-            f"{to_json({**frozen.row, 'tags': tags[frozen.example]})}\n" for frozen in chunk
-        )
+    for chunk in _standing(round, Freezer(round, is_tagged=True)):
+        yield "".join([f"{to_json(frozen.row)}\n" for frozen in chunk])
 
 
 def standing_rows(round: Round) -> Iterator[Mapping[str, Any]]:
     """The same rows, one at a time, with all corrections and what was imported with them."""
-    for chunk in _standing(round, is_whole=True):
+    for chunk in _standing(round, Freezer(round, is_whole=True)):
         yield from (frozen.row for frozen in chunk)
 
 
-def _standing(round: Round, *, is_whole: bool = False) -> Iterator[Sequence[Frozen]]:
-    freezer = Freezer(round, is_whole=is_whole)
+def _standing(round: Round, freezer: Freezer) -> Iterator[Iterator[Frozen]]:
     return freezer.chunks(Example.objects.filter(round=round, retracted_at__isnull=True))
 
 

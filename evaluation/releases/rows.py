@@ -6,12 +6,14 @@ names, so no id that an import or a crowd provider left there gets out.
 
 import hmac
 from array import array
-from collections import defaultdict
+from collections import defaultdict, namedtuple
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import orjson
+from django.db import connections
 from django.db.models import Count, Q, QuerySet, TextField, Value
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Coalesce, NullIf
@@ -22,21 +24,25 @@ from evaluation.releases.splits import Counts
 from tasks.config.schema import CORRECTION, TaskConfig
 from tasks.formats.base import PRIVATE
 from tasks.models import Context, Round, TargetVersion
-from validation.models import OwnerDecision, Validation
+from validation.models import ExampleTag, OwnerDecision, Validation
 from validation.rules.corrections import right_answers
 
 CHUNK = 2000
 """Examples that are read at a time."""
 Row = dict[str, Any]
-_Vote = list[str | None]
+_Vote = tuple[str, str, str | None]
 """Label or verdict; user, program or owner; the validator's pseudonym."""
 
 
-class Said(NamedTuple):
-    """The votes on an example, and what validators typed as its right answer."""
+class _Said(NamedTuple):
+    """What was said of a chunk's examples, by example: mostly nothing but votes."""
 
-    votes: list[_Vote]
-    corrections: list[Row]
+    votes: Mapping[int, Sequence[_Vote]]
+    corrections: Mapping[int, Sequence[Row]]
+    """What validators typed as the right answer."""
+    outputs: Mapping[int, Sequence[Any]]
+    """What the targets said, in their order."""
+    tags: Mapping[int, Sequence[str]]
 
 
 VERIFIED = Q(consensus__is_verified=True)
@@ -48,6 +54,9 @@ COLUMNS = (
     *("shown_at", "created_at", "parent__uuid", "parent__uid", "challenge"),
     *(f"consensus__{name}" for name in ("label", "is_verified", "decided_by", "votes")),
 )
+TEXTS = ("inputs", "metadata", "support")
+"""Columns of JSON, which are read as texts."""
+_Stored = namedtuple("_Stored", [*COLUMNS, *(f"{name}_text" for name in TEXTS)])
 MODEL_WRONG = {Example.Outcome.FOOLED.value: True, Example.Outcome.NOT_FOOLED.value: False}
 
 
@@ -108,10 +117,13 @@ class Frozen(NamedTuple):
 class Freezer:
     """Makes rows of a round's examples, a chunk at a time, in the order of writing."""
 
-    def __init__(self, round: Round, *, is_whole: bool = False):
-        """is_whole: rows tell all that was imported with them, but for what names people."""
+    def __init__(self, round: Round, *, is_whole: bool = False, is_tagged: bool = False):
+        """is_whole: rows tell all that was imported with them, but for what names people.
+
+        is_tagged: they tell reviewers' tags.
+        """
         self._round, config = round, round.task.config
-        self._is_whole = is_whole
+        self._is_whole, self._is_tagged = is_whole, is_tagged
         key, _ = PseudonymKey.objects.get_or_create(task=round.task)
         self._key = bytes.fromhex(key.key)
         self._pseudonym = lru_cache(100_000)(self._new_pseudonym)
@@ -127,22 +139,24 @@ class Freezer:
             for pk, name, digest in versions.values_list("pk", "target__name", "digest")
         }
 
-    def chunks(self, examples: QuerySet[Example]) -> Iterator[Sequence[Frozen]]:
+    def chunks(self, examples: QuerySet[Example]) -> Iterator[Iterator[Frozen]]:
         """These examples of the round in the order of writing; a few queries for each chunk.
 
-        Their ids are read first: with a LIMIT instead, PostgreSQL walks through consensus from the
-        first example on for every chunk.
+        A chunk's rows are made while it is read, so that a row can go before the next one comes.
+        Ids are read first: with a LIMIT instead, PostgreSQL walks through consensus from the first
+        example on for every chunk.
         """
-        rows = examples.order_by("pk").annotate(**json_texts("inputs", "metadata", "support"))
-        texts = ("inputs_text", "metadata_text", "support_text")
-        rows = rows.values_list(*COLUMNS, *texts, named=True)
+        rows = examples.order_by("pk").annotate(**json_texts(*TEXTS)).values_list(*_Stored._fields)
         every = array("q", examples.order_by("pk").values_list("pk", flat=True).iterator(CHUNK))
         for start in range(0, len(every), CHUNK):
             part = every[start : start + CHUNK]
-            chunk = list(rows.filter(pk__gte=part[0], pk__lte=part[-1]))
-            self._read_contexts({example.context_id for example in chunk})
-            votes, outputs = self._votes(part), _outputs(part)
-            yield [self._frozen(e, votes[e.pk], outputs[e.pk]) for e in chunk]
+            chunk = read_as_stored(rows.filter(pk__gte=part[0], pk__lte=part[-1]))
+            yield self._freeze([_Stored._make(row) for row in chunk], part)
+
+    def _freeze(self, chunk: Sequence[_Stored], ids: Sequence[int]) -> Iterator[Frozen]:
+        self._read_contexts({example.context_id for example in chunk})
+        said = self._said(ids)
+        return (self._frozen(example, said) for example in chunk)
 
     def _new_pseudonym(self, role: str, annotator: int | None) -> str | None:
         """A person's name in this task's datasets; another one in each role."""
@@ -162,29 +176,38 @@ class Freezer:
                 "tag": tag,
             }
 
-    def _votes(self, ids: Sequence[int]) -> Mapping[int, Said]:
-        """Votes and standing decisions of owners, by example, in the order of being cast."""
-        found: dict[int, Said] = defaultdict(lambda: Said([], []))
+    def _said(self, ids: Sequence[int]) -> _Said:
+        """Votes and standing decisions of owners in the order of being cast, and all the others."""
+        votes: dict[int, list[_Vote]] = defaultdict(list)
+        corrections: dict[int, list[Row]] = defaultdict(list)
+        tags: dict[int, list[str]] = defaultdict(list)
         of_these, columns = {"example__gte": ids[0], "example__lte": ids[-1]}, ("label", "verdict")
         cast = Validation.objects.filter(**of_these).order_by("pk")
         typed = KeyTextTransform(CORRECTION, "metadata") if self._corrects else Value("")
-        for example, label, verdict, who, by_program, correction in cast.values_list(
-            "example_id", *columns, "validator_id", "by_program", typed
+        for example, label, verdict, who, by_program, correction in read_as_stored(
+            cast.values_list("example_id", *columns, "validator_id", "by_program", typed)
         ):
-            mode, name = "program" if by_program else "user", self._pseudonym("validator", who)
-            found[example].votes.append([label or verdict, mode, name])
+            name = self._pseudonym("validator", who)
+            votes[example].append((label or verdict, "program" if by_program else "user", name))
             if correction:
-                found[example].corrections.append({"answer": correction, "validator": name})
+                corrections[example].append({"answer": correction, "validator": name})
         standing = OwnerDecision.objects.filter(**of_these, withdrawn_at__isnull=True)
         for example, label, verdict in standing.values_list("example_id", *columns):
-            found[example].votes.append([label or verdict, "owner", None])
-        return found
+            votes[example].append((label or verdict, "owner", None))
+        if self._is_tagged:
+            tagged = ExampleTag.objects.filter(**of_these).order_by("name")
+            for example, name in tagged.values_list("example_id", "name"):
+                tags[example].append(name)
+        return _Said(votes, corrections, _outputs(ids), tags)
 
-    def _frozen(self, example: Any, said: Said, outputs: Sequence[Any]) -> Frozen:
-        uid, parent = example.uid or str(example.uuid), example.parent__uuid
+    def _frozen(self, example: Any, said: _Said) -> Frozen:
+        pk, uid = example.pk, example.uid or as_uuid(example.uuid)
+        parent = example.parent__uuid
+        votes, outputs = said.votes.get(pk, ()), said.outputs.get(pk, ())
+        corrections = said.corrections.get(pk, ())
         inputs = orjson.loads(example.inputs_text)
         metadata = orjson.loads(example.metadata_text)
-        right = example.consensus__label or self._right(example, inputs, outputs, said.corrections)
+        right = example.consensus__label or self._right(example, inputs, outputs, corrections)
         label = as_text(right)
         shown, created = example.shown_at, example.created_at
         row = {
@@ -204,24 +227,26 @@ class Freezer:
             "validated": bool(example.consensus__is_verified),
             "decided_by": example.consensus__decided_by or "",
             "total_verified": example.consensus__votes or 0,
-            "votes": [{"vote": v, "count": n} for v, n in _times(said.votes).items()],
-            "validations": said.votes,
-            "corrections": said.corrections,
+            "votes": [{"vote": v, "count": n} for v, n in _times(votes).items()],
+            "validations": votes,
+            "corrections": corrections,
             "outcome": example.outcome,
             "model_wrong": MODEL_WRONG.get(example.outcome),
             **self._answers(outputs),
             "metadata_json": to_json(self._metadata(metadata, is_imported=bool(example.uid))),
             "generated_datetime": created.date().isoformat(),
             "time_elapsed": round((created - shown).total_seconds(), 1) if shown else None,
-            "parent_uid": parent and (example.parent__uid or str(parent)),
+            "parent_uid": parent and (example.parent__uid or as_uuid(parent)),
             "withdrawn": False,
         }
+        if self._is_tagged:
+            row["tags"] = said.tags.get(pk, ())
         if example.uid and not row["tag"]:  # an imported row brings a tag of its own
             row["tag"] = str(metadata.get("tag") or "")
         to_balance = ""
         if self._balanced:
             to_balance = balanced_label(example.consensus__label, inputs.get(self._balanced))
-        return Frozen(example.pk, uid, example.annotator_id, to_balance, row["validated"], row)
+        return Frozen(pk, uid, example.annotator_id, to_balance, row["validated"], row)
 
     def _metadata(self, metadata: Row, *, is_imported: bool) -> Row:
         """What the configuration asks for, and of what was imported all that names nobody."""
@@ -264,14 +289,30 @@ def _outputs(ids: Sequence[int]) -> Mapping[int, Sequence[Any]]:
     rows = TargetOutput.objects.filter(example__gte=ids[0], example__lte=ids[-1])
     rows = rows.order_by("example_id", "position").annotate(**json_texts("output", "prob"))
     columns = ("example_id", "version_id", "fooled", "output_text", "prob_text")
-    for row in rows.values_list(*columns):
+    for row in read_as_stored(rows.values_list(*columns)):
         found[row[0]].append(row)
     return found
 
 
-def _times(votes: Sequence[_Vote]) -> Mapping[str | None, int]:
+def read_as_stored(rows: QuerySet[Any, Any]) -> list[Any]:
+    """Read rows of `values_list` without Django's conversion of each value, which takes longer.
+
+    On SQLite a UUID is text and a time has no zone, but is of UTC.
+    """
+    sql, values = rows.query.sql_with_params()
+    with connections[rows.db].cursor() as cursor:
+        cursor.execute(sql, values)
+        return list(cursor.fetchall())
+
+
+def as_uuid(stored: UUID | str) -> str:
+    """A UUID as people write it, of what the database holds."""
+    return str(stored if isinstance(stored, UUID) else UUID(stored))
+
+
+def _times(votes: Sequence[_Vote]) -> Mapping[str, int]:
     """How often each label or verdict was given; for so few a Counter takes longer."""
-    found: dict[str | None, int] = {}
+    found: dict[str, int] = {}
     for vote, _, _ in votes:
         found[vote] = found.get(vote, 0) + 1
     return found
