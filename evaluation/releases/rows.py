@@ -6,8 +6,9 @@ names, so no id that an import or a crowd provider left there gets out.
 
 import hmac
 from array import array
-from collections import defaultdict, namedtuple
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -49,14 +50,35 @@ VERIFIED = Q(consensus__is_verified=True)
 UNJUDGED = Q(consensus__isnull=True, outcome=Example.Outcome.NOT_FOOLED)
 """Nobody judged it, and the model agreed with its author: for train only."""
 RELEASABLE = VERIFIED | UNJUDGED
-COLUMNS = (
-    *("pk", "uuid", "uid", "annotator_id", "by_program", "context_id", "outcome"),
-    *("shown_at", "created_at", "parent__uuid", "parent__uid", "challenge"),
-    *(f"consensus__{name}" for name in ("label", "is_verified", "decided_by", "votes")),
-)
 TEXTS = ("inputs", "metadata", "support")
 """Columns of JSON, which are read as texts."""
-_Stored = namedtuple("_Stored", [*COLUMNS, *(f"{name}_text" for name in TEXTS)])
+
+
+class _Stored(NamedTuple):
+    """What is read of an example, as the database holds it."""
+
+    pk: int
+    uuid: UUID | str
+    uid: str | None
+    annotator_id: int | None
+    by_program: bool
+    context_id: int
+    outcome: str
+    shown_at: datetime | None
+    created_at: datetime
+    parent__uuid: UUID | str | None
+    parent__uid: str | None
+    challenge: str | None
+    consensus__label: str | None
+    consensus__is_verified: bool | None
+    consensus__decided_by: str | None
+    consensus__votes: int | None
+    inputs_text: str
+    metadata_text: str
+    support_text: str | None
+
+
+COLUMNS = _Stored._fields[: -len(TEXTS)]
 MODEL_WRONG = {Example.Outcome.FOOLED.value: True, Example.Outcome.NOT_FOOLED.value: False}
 
 
@@ -200,7 +222,7 @@ class Freezer:
                 tags[example].append(name)
         return _Said(votes, corrections, _outputs(ids), tags)
 
-    def _frozen(self, example: Any, said: _Said) -> Frozen:
+    def _frozen(self, example: _Stored, said: _Said) -> Frozen:
         pk, uid = example.pk, example.uid or as_uuid(example.uuid)
         parent = example.parent__uuid
         votes, outputs = said.votes.get(pk, ()), said.outputs.get(pk, ())
@@ -255,7 +277,7 @@ class Freezer:
         return {name: metadata[name] for name in self._questions if name in metadata}
 
     def _right(
-        self, example: Any, inputs: Row, outputs: Sequence[Any], corrections: Sequence[Row]
+        self, example: _Stored, inputs: Row, outputs: Sequence[Any], corrections: Sequence[Row]
     ) -> Any:
         """The author's answer. Where authors give none, the model's if it is right.
 
