@@ -100,7 +100,10 @@ def _of_runs(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:
 
 
 def with_wait(progress: Progress, runs: Sequence[EvaluationRun]) -> Progress:
-    """The same, with the place in the queue of what waits; a few queries."""
+    """The same, with the place in the queue of what waits, or what a check waits for; a few
+    queries."""
+    if progress.phase == "received":
+        return _with_busy_workers(progress)
     if progress.phase != "queued":
         return progress
     first = next(run for run in latest(runs) if run.state == State.QUEUED)
@@ -114,6 +117,19 @@ def with_wait(progress: Progress, runs: Sequence[EvaluationRun]) -> Progress:
         values = {"position": position, "time": in_words(seconds)}
         sentence = _("Number %(position)d in the queue, %(time)s to wait.") % values
     return replace(progress, sentence=sentence, position=position, wait_seconds=seconds)
+
+
+def _with_busy_workers(progress: Progress) -> Progress:
+    """The same, with the evaluations behind which a check waits: no worker leaves one for it."""
+    running = EvaluationRun.objects.filter(state=State.RUNNING).count()
+    if not running:
+        return progress
+    sentence = ngettext(
+        "Received. Its check begins when a worker is free: %(number)d evaluation is running.",
+        "Received. Its check begins when a worker is free: %(number)d evaluations are running.",
+        running,
+    )
+    return replace(progress, sentence=sentence % {"number": running})
 
 
 def _ended(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:

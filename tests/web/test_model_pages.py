@@ -339,6 +339,21 @@ def test_the_state_is_polled_until_it_is_over(as_alice, task, alice):
     assert 'id="publish"' in part.text
 
 
+def test_a_check_that_waits_says_behind_what(as_alice, task, alice):
+    url = url_of(submission_of(task, alice, requested_by=alice))
+    alone = as_alice.get(url).context["progress"].sentence
+    other = submission_of(task, alice, state=State.DONE, outcome="ok")
+    run = EvaluationRun.objects.create(submission=other, version=make_set(task, "open"))
+    assert as_alice.get(url).context["progress"].sentence == alone
+    run = leases.claim(EvaluationRun, run.pk)
+    busy = as_alice.get(url).context["progress"]
+    assert busy.sentence != alone
+    assert "1" in busy.sentence
+    assert busy.phase == "received"
+    leases.finish(run, outcome="ok")
+    assert as_alice.get(url).context["progress"].sentence == alone
+
+
 def test_publishing_and_taking_back(as_alice, client, model):
     as_alice.post(url_of(model, "publish/"))
     model.refresh_from_db()
