@@ -77,7 +77,7 @@ def shown_examples(assignment: Assignment) -> Sequence[Worked]:
 
     def titled(values: dict[str, Any]) -> list[tuple[str, str]]:
         return [
-            (config.component(name).title.removeprefix("Your "), shown_value(config, name, value))
+            (config.component(name).others_title, shown_value(config, name, value))
             for name, value in values.items()
         ]
 

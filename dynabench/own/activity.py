@@ -145,7 +145,7 @@ def _slices(round: Round) -> Sequence[tuple[str, str, int, int]]:
     if round.task.is_sensitive:  # what people wrote stands on no page unshielded
         fields = [name for name in fields if config.labels(name)]
     for name in fields:
-        title = config.component(name).title
+        title = config.component(name).others_title
         rows = _thinnest(round, name)
         found += [(title, config.display(name, value), *counts) for value, *counts in rows]
     return [

@@ -82,7 +82,7 @@ def _answers(
     config: TaskConfig, components: Iterable[Component], values: Mapping[str, Any]
 ) -> list[tuple[str, str]]:
     return [
-        (component.title.removeprefix("Your ").capitalize(), words)
+        (component.others_title, words)
         for component in components
         if (words := shown_value(config, component.name, values.get(component.name)))
     ]

@@ -71,9 +71,12 @@ def fitting(version: EvaluationSetVersion, state: str) -> Iterator[tuple[Paraphr
 def beside(config: TaskConfig, one: Paraphrase, row: SetRow) -> ToCheck:
     """What somebody reads who checks a paraphrase: all that models read, and the right answers."""
     media = config.media_fields
-    texts = [(config.component(n).title, str(row.inputs[n]), new) for n, new in one.fields.items()]
+    texts = [
+        (config.component(name).others_title, str(row.inputs[name]), new)
+        for name, new in one.fields.items()
+    ]
     others = [
-        (config.component(name).title, str(row.inputs[name]))
+        (config.component(name).others_title, str(row.inputs[name]))
         for name in config.model_fields
         if name not in one.fields and name not in media and row.inputs.get(name)
     ]

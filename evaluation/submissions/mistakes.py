@@ -35,7 +35,7 @@ class Wrong:
         """(title, value) of the inputs, in people's words."""
         config = self.config
         return [
-            (config.component(name).title, shown_value(config, name, value))
+            (config.component(name).others_title, shown_value(config, name, value))
             for name, value in self.row.inputs.items()
         ]
 

@@ -460,7 +460,7 @@ def _example(
     return Example(
         uid=row.uid,
         fields=[
-            (config.component(name).title, shown_value(config, name, value))
+            (config.component(name).others_title, shown_value(config, name, value))
             for name, value in row.inputs.items()
         ],
         answers=(words(answers[0]), words(answers[1])),

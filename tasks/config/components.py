@@ -169,6 +169,12 @@ class Component(Part):
         return self.label or self.name
 
     @property
+    def others_title(self) -> str:
+        """What people read above what somebody else wrote: “Your post” becomes “Post”."""
+        words = self.judges_label or self.title.removeprefix("Your ")
+        return words[:1].upper() + words[1:]
+
+    @property
     def values(self) -> tuple[str, ...]:
         """The values of the labels."""
         return tuple(label.value for label in self.labels)

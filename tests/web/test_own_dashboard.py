@@ -142,8 +142,8 @@ def test_thin_slices_come_first(as_alice, busy):
     found = slices(html)
     assert found[:2] == [("Tag: negation", 1, 0), ("Tag: ferries", 3, 1)]
     assert found[2:4] == [
-        ("Your label: definitely true", 2, 0),
-        (f"Your label: {task.config.display('label', 'neutral')}", 2, 1),
+        ("Label: definitely true", 2, 0),
+        (f"Label: {task.config.display('label', 'neutral')}", 2, 1),
     ]
     assert sorted(found[4:]) == sorted(
         [
@@ -175,7 +175,7 @@ def test_in_a_sensitive_task_slices_show_no_text(as_alice, alice, hate):
     write(hate, UserFactory(), text="They moved in.", label="not-hate")
     html = as_alice.get("/own/hate-speech/").text
     names = [name for name, *_ in slices(html)]
-    assert [*names, *untried(html)] == ["Tag: neighbours", "Your label: not hateful"]
+    assert [*names, *untried(html)] == ["Tag: neighbours", "Label: not hateful"]
 
 
 def test_pay_is_shown_where_a_round_pays(as_alice, busy):

@@ -248,7 +248,7 @@ def _field(one: Searched) -> forms.Field:
         "metadata": gettext("%(field)s (author, afterwards)"),
         "judges": gettext("%(field)s (judges)"),
     }
-    label = whose[one.place] % {"field": component.title}
+    label = whose[one.place] % {"field": component.others_title}
     if component.labels:
         choices = [(choice.value, choice.words) for choice in component.labels]
         return forms.ChoiceField(choices=choices, required=False, label=label)

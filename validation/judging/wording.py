@@ -32,11 +32,9 @@ def judges_title(component: Component) -> str:
 
     The label of a conversation asks its author which answer is wrong, so judges read another one.
     """
-    if component.judges_label:
-        return component.judges_label
-    if component.type == "chat":
+    if component.type == "chat" and not component.judges_label:
         return _("Conversation")
-    return component.title.removeprefix("Your ").capitalize()
+    return component.others_title
 
 
 def legend(config: TaskConfig, example: Written) -> str:

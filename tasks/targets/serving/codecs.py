@@ -80,7 +80,7 @@ class Codec(ABC):
         room = self.max_length - len(tokens) - self.tokenizer.num_special_tokens_to_add(is_pair)
         if room < least:
             most = len(tokens) + room - least
-            cure = f"shorten it to {most}."
+            cure = f"{most} fit: shorten it, or set a larger max_length."
             if most < 1:
                 cure = f"the model reads {self.max_length} in all: set a larger max_length."
             raise wrong_field(field, f"has {len(tokens)} tokens; {cure}")

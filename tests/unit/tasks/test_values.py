@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.config.components import plain
+from tasks.config.components import Component, plain
 from tasks.config.loading import load_config, validate_inputs
 from tasks.config.parsing import dump_yaml, read_yaml
 from tasks.config.schema import TaskConfig
@@ -190,3 +190,16 @@ SPAN_TASK = one_field(type="span", reference="passage")
 
 def test_numbers_read_as_people_write_them() -> None:
     assert [plain(value) for value in (2.0, 0.5, 3, None)] == ["2", "0.5", "3", ""]
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ({"label": "Your NLI statement"}, "NLI statement"),
+        ({"label": "Your statement", "judges_label": "What they wrote"}, "What they wrote"),
+        ({"label": "Yourself"}, "Yourself"),
+        ({}, "Text"),
+    ],
+)
+def test_a_title_over_the_words_of_others_does_not_call_them_yours(said, found):
+    assert Component(name="text", type="text", **said).others_title == found
