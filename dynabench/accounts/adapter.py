@@ -19,6 +19,7 @@ from django.utils.translation import gettext_lazy
 
 from dynabench.accounts.access_services import has_confirmed
 from dynabench.accounts.models import User
+from dynabench.accounts.places import leave_place
 from dynabench.accounts.reauthentication import did_recently, other_ways
 from dynabench.accounts.undo_services import offer_undo
 from dynabench.env import sends_mail
@@ -104,6 +105,11 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
             return reverse("annotation:write", args=[text.task])
         return str(super().get_login_redirect_url(request))
 
+    def get_email_verification_redirect_url(self, email_address: EmailAddress) -> str:
+        """Return the page that asked for a confirmed address, or what allauth does."""
+        place = leave_place(self.request)
+        return place or str(super().get_email_verification_redirect_url(email_address))
+
     def get_signup_redirect_url(self, request: HttpRequest) -> str:
         """Return where a sign-in leads: who signs up may have lost the address to go on with."""
         return self.get_login_redirect_url(request)
@@ -128,7 +134,8 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
         request.is_mail_logged = True
         message = _(
             "This site sends no mails: it writes them to the log of its web server (./run keeps "
-            "it in var/logs/web.log). Look there for the mail to %(email)s and its link."
+            "it in logs/web.log of its folder, which is var/ by default). Look there for the mail "
+            "to %(email)s and its link."
         )
         messages.warning(request, message % {"email": email})
 

@@ -10,6 +10,7 @@ from django.views.decorators.clickjacking import xframe_options_sameorigin
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from dynabench.accounts.people import person
+from dynabench.accounts.places import keep_place
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.own.access import owned_task
@@ -43,13 +44,15 @@ def gallery(request: HttpRequest) -> HttpResponse:
     if not is_offered_new_tasks(request.user):
         raise Http404
     user = person(request)
+    if not (may := can_make_tasks(user)):
+        keep_place(request)
     values = {
         "templates": templates().values(),
         "tasks": edited_tasks(user),
         "drafts": user.task_drafts.filter(task=None),
         "begun": begun_tasks().filter(made_by=user),
         "proposals": user.task_proposals.select_related("task"),
-        "may": can_make_tasks(user),
+        "may": may,
     }
     return render(request, "own/new/gallery.html", values)
 
@@ -74,7 +77,8 @@ def new_task(request: HttpRequest, kind: str, code: str) -> HttpResponse:
             if "steps" in request.POST:
                 return _begun(request, source, form)
             return _made(request, source, form)
-    may = can_make_tasks(request.user)
+    if not (may := can_make_tasks(request.user)):
+        keep_place(request)
     values = {"source": source, "kind": kind, "form": form, "may": may}
     return render(request, "own/new/task.html", values, status=422 if form.errors else 200)
 

@@ -20,6 +20,7 @@ from annotation.care.services import care_of, check_rested, note_answered, note_
 from annotation.care.views import show_care
 from annotation.rules.care import STOPS
 from dynabench.accounts.models import Annotator
+from dynabench.accounts.places import keep_place
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.downloads import lines
 from dynabench.lib.errors import Refused
@@ -65,6 +66,7 @@ def battle(request: HttpRequest, code: str) -> HttpResponse:
     reason = "reader" if can_read(request.user, task) else ""
     if not reason and not may_decide(voter, task):
         reason = "unconfirmed"
+        keep_place(request)
     if reason or len(live_contestants(task)) < 2:
         return render(request, "battles/none.html", {"task": task, "reason": reason})
     if consent_of(voter, task) is None:

@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from dynabench.accounts.models import confirm_address
-from tests.support.factories import PASSWORD
+from tests.support.factories import PASSWORD, UserFactory
 
 ADDRESSES = "/accounts/email/"
 OTHER = "other@example.com"
@@ -173,6 +173,21 @@ def test_a_link_that_confirms_leads_on(client, alice, other, key):
     client.post(f"/accounts/confirm-email/{key}/")
     other.refresh_from_db()
     assert other.verified == (":" in key)
+
+
+@pytest.mark.parametrize("place", ["/new/", "/new/template/qa/", "/t/nli/judge/"])
+def test_who_confirms_an_address_goes_on_where_it_was_asked_for(nli, settings, place):
+    settings.ACCOUNT_EMAIL_VERIFICATION, settings.NEW_TASKS = "optional", "approval"
+    settings.UNCONFIRMED_VOTES = False
+    user = UserFactory()
+    address = EmailAddress.objects.create(user=user, email=user.email, primary=True)
+    client = Client()
+    client.force_login(user)
+    assert "/accounts/email/" in client.get(place).text
+    key = EmailConfirmationHMAC.create(address).key
+    for leads_to in (place, "/"):  # once
+        assert client.post(f"/accounts/confirm-email/{key}/").url == leads_to
+        EmailAddress.objects.update(verified=False)
 
 
 def test_tab_goes_from_the_address_to_the_password(client):

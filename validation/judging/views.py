@@ -20,6 +20,7 @@ from annotation.care.views import show_care
 from annotation.models import Example
 from annotation.rules.care import STOPS
 from dynabench.accounts.models import Annotator
+from dynabench.accounts.places import keep_place
 from dynabench.accounts.services import annotator_of
 from dynabench.lib.errors import Refused
 from dynabench.lib.htmx import htmx_partial, render_page
@@ -73,6 +74,8 @@ def _show_next(
     is_checked = forms.get("saved") is not None
     session = services.open_session(validator=validator, task=task, is_checked=is_checked)
     values = page.page_values(session, **forms)
+    if values.get("unconfirmed"):
+        keep_place(request)
     said = said or (page.saved_words(values["judged"]) if forms.get("saved") else "")
     values |= {"said": said, "break_minutes": _break_minutes(request, task), "care": care}
     return render_page(request, "validation/judge.html", values, part="work", status=status)

@@ -10,6 +10,7 @@ from django.views.decorators.clickjacking import xframe_options_sameorigin
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dynabench.accounts.people import person
+from dynabench.accounts.places import keep_place
 from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.own.access import owned_task
 from dynabench.own.config import ConfigForm, shown
@@ -109,7 +110,9 @@ def finish(request: HttpRequest, pk: int) -> HttpResponse:
             return _made(request, draft, form)
     values: dict[str, Any] = {"form": form, "mends": mends, "text": text}
     values["is_stopped"] = any(one.problem.severity == "error" for one in mends)
-    values["may"] = can_make_tasks(request.user)
+    if not (may := can_make_tasks(request.user)):
+        keep_place(request)
+    values["may"] = may
     return show(request, draft, "finish", values, status=422 if form.errors else 200)
 
 
