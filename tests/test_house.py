@@ -36,6 +36,12 @@ RULES = {
         "<script src=\"{% static 'js/site.js' %}\" defer></script>",
         '<p style="color: red" onclick="go()">',
     ),
+    "forms leave it to the template to say that a field is optional": (
+        r"label=.*\(optional\)",
+        PYTHON,
+        'label=_("Address"),',
+        'label=_("Address (optional)"),',
+    ),
     "save names its fields in services": (
         r"\.save\((?!update_fields=|force_insert=True|.*save=False)",
         SERVICES,

@@ -51,7 +51,7 @@ class ChatForm(BriefForm):
         help_text=_("Voters read it after their vote. Lowercase letters, digits and hyphens."),
     )
     url = forms.URLField(
-        label=_("Address (optional)"),
+        label=_("Address"),
         required=False,
         max_length=500,
         assume_scheme="https",
@@ -60,20 +60,20 @@ class ChatForm(BriefForm):
         ),
     )
     model = forms.CharField(
-        label=_("Model at that address (optional)"),
+        label=_("Model at that address"),
         required=False,
         max_length=200,
         help_text=_("Empty: the name above."),
     )
     secret = forms.CharField(
-        label=_("API key (optional)"),
+        label=_("API key"),
         required=False,
         max_length=500,
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
         help_text=_("Stored encrypted. You won't see it again."),
     )
     instructions = forms.CharField(
-        label=_("System prompt (optional)"),
+        label=_("System prompt"),
         required=False,
         max_length=4000,
         widget=forms.Textarea(attrs={"rows": 3}),

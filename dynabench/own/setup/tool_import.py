@@ -43,7 +43,7 @@ class ToolForm(forms.Form):
         help_text=gettext_lazy("As the tool exported it, also packed. Maximum 20 MB."),
     )
     question = forms.CharField(
-        label=gettext_lazy("Question (optional)"),
+        label=gettext_lazy("Question"),
         max_length=200,
         required=False,
         help_text=gettext_lazy("Whose answers are the votes, where a tool asked several."),

@@ -228,7 +228,7 @@ class FieldForm(forms.Form):
                 self.fields[key] = KEY_FIELDS[key]()
         if self.rows:
             self.fields["pasted"] = forms.CharField(
-                label=_("Add several at once (optional)"),
+                label=_("Add several at once"),
                 max_length=20_000,
                 required=False,
                 widget=text_area(3),
