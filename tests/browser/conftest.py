@@ -249,15 +249,37 @@ def visit(page: Page, path: str) -> None:
 
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 # Timers, which axe waits for, do not run where scripts are off.
-FAULTS = """rules => {
+# Contrast, which takes axe most of its time, is checked once for what is in the same place of pages
+# in the same colours: `known` has hashes of these.
+FAULTS = """async ([rules, known]) => {
     const isOff = matchMedia("(scripting: none)").matches;
     if (isOff) window.setTimeout = todo => Promise.resolve().then(todo);
-    return axe.run(document, {
+    const seen = new Set(known.split(" ").map(Number)), unseen = new Map();
+    const walk = (element, hash) => {
+        if (!element.checkVisibility({visibilityProperty: true, opacityProperty: true})) return;
+        const style = getComputedStyle(element);
+        const look = [
+            element.tagName, element.className, element.matches(":disabled"), style.color,
+            style.backgroundColor, style.backgroundImage, style.opacity, style.position,
+            style.fontSize, style.fontWeight].join();
+        for (let at = 0; at < look.length; at++)
+            hash = Math.imul(hash ^ look.charCodeAt(at), 0x01000193);
+        if (!seen.has(hash)) unseen.set(element, hash);
+        for (const child of element.children) walk(child, hash);
+    };
+    walk(document.body, 0x811c9dc5);
+    for (const element of unseen.keys()) element.setAttribute("data-unseen", "");
+    axe.configure({rules: [{id: "color-contrast", selector: "[data-unseen]"}]});
+    const found = await axe.run(document, {
         runOnly: {type: "tag", values: rules}, resultTypes: ["violations"], selectors: false,
         preload: !isOff,
-    }).then(found => found.violations.flatMap(rule => rule.nodes.map(
-        node => `${rule.id}: ${node.html.slice(0, 200)} ${node.failureSummary}`)));
+    });
+    for (const element of unseen.keys()) element.removeAttribute("data-unseen");
+    const faults = found.violations.flatMap(rule => rule.nodes.map(
+        node => `${rule.id}: ${node.html.slice(0, 200)} ${node.failureSummary}`));
+    return [faults, [...new Set(unseen.values())]];
 }"""
+_known: set[int] = set()
 # Nothing that sticks covers anything at the top, and all that unfolds is open.
 PREPARED = """all => {
     scrollTo(0, 0);
@@ -291,8 +313,9 @@ def _audit(page: Page, unfolded: str, looks: tuple[tuple[str, int], ...]) -> Non
     for scheme, width in looks:
         page.emulate_media(color_scheme=scheme)
         page.set_viewport_size({"width": width, "height": 800})
-        faults = page.evaluate(FAULTS, RULES)
+        faults, found = page.evaluate(FAULTS, [RULES, " ".join(map(str, _known))])
         assert not faults, f"{page.url}, {scheme}, {width} px:\n" + "\n".join(faults)
+        _known.update(found)
         room = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
         assert room[0] <= room[1], f"{page.url} overflows at {width} px: {room}"
     page.emulate_media(color_scheme="light")
