@@ -81,6 +81,12 @@ RULES = {
         "x" * 120,
         "x" * 121,
     ),
+    "the template of a field says that it is optional": (
+        r"label=.*\(optional\)",
+        PYTHON,
+        'label=_("Address"),',
+        'label=_("Address (optional)"),',
+    ),
     "line ends become LF by with_lf": (
         r"replace\(\"\\r\\n\"",
         [p for p in PYTHON if p != ROOT / "dynabench/lib/words.py"],
