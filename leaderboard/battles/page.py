@@ -79,5 +79,5 @@ def _form(task: Task, battle: Battle | None, last: Turn | None) -> MessageForm |
         "prompt": last.prompt if last and again else "",
     }
     form = MessageForm(initial=initial)
-    form.fields["prompt"].widget.attrs |= {"data-limit": LONGEST_PROMPT, "autofocus": number == 1}
+    form.fields["prompt"].widget.attrs |= {"data-limit": LONGEST_PROMPT, "data-focus": number == 1}
     return form

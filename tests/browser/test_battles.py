@@ -54,6 +54,13 @@ def test_a_battle_by_keyboard(page, alice, task):
     expect(text_box(page)).to_be_focused()
 
 
+def test_on_a_touch_screen_no_keyboard_covers_a_new_battle(open_page, alice, task):
+    services.give_consent(voter=annotator_of(alice), task=task, agrees=False)
+    page = open_page(alice, has_touch=True, is_mobile=True)
+    visit(page, URL)
+    expect(text_box(page)).not_to_be_focused()
+
+
 def test_what_may_go_wrong_is_told(page, alice, task, settings):
     settings.LIVE_WAIT_SECONDS = 0.1
     services.give_consent(voter=annotator_of(alice), task=task, agrees=False)
