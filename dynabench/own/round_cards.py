@@ -89,6 +89,12 @@ class Card:
         return fixed and self._is_empty and bool(self.round.round_targets.all())
 
     @property
+    def takes_contexts(self) -> bool:
+        """Whether people may still write about contexts that are imported now."""
+        is_over = self.round.state in (State.CLOSED, State.RELEASED)
+        return not (is_over or self.round.task.config.judges_rows)
+
+    @property
     def can_go(self) -> bool:
         """Whether an owner may delete it: nobody writes in it, and nobody has."""
         live = self.round.state in (State.OPEN, State.PAUSED)

@@ -1,6 +1,7 @@
 """What a task lacks before its first round opens, and the owner pages that mend it."""
 
 import pytest
+from django.contrib.messages import get_messages
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from annotation.assignments.services import assign
@@ -56,6 +57,8 @@ def test_a_file_is_stored_only_after_its_preview_and_the_round_opens(as_alice, d
     ticket = page.context["ticket"]
     stored = as_alice.post(f"{CONTEXTS}store/", {"ticket": ticket})
     assert stored.url == URL
+    told = [one.level_tag for one in get_messages(stored.wsgi_request)]
+    assert told == ["success", "warning"]  # a line was left out
     assert [*Context.objects.values_list("fields__premise", "tag")] == [
         ("The shop opens at nine.", "daily")
     ]

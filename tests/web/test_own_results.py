@@ -100,6 +100,15 @@ def test_the_first_step_of_a_judging_task_is_the_import_of_its_rows(task, as_ada
     assert 'href="/own/sums/results/"' in page.text
 
 
+def test_pages_of_a_judging_task_say_nothing_of_writing(judged, as_ada):
+    pages = {path: as_ada.get(path) for path in ("/own/sums/rounds/", "/t/sums/", "/t/sums/judge/")}
+    for path, page in pages.items():
+        assert page.status_code == 200
+        for link in ("/own/sums/rounds/1/contexts/", "/t/sums/write/", "#vmer"):
+            assert f'{link}"' not in page.text, (path, link)
+    assert [card.numbers["decided"] for card in pages["/own/sums/rounds/"].context["cards"]] == [8]
+
+
 def test_where_a_target_is_chosen_it_is_said_that_none_can_be_trained(nli, ada, as_ada):
     TaskMember.objects.create(task=nli.task, user=ada, role="owner")
     page = "/own/nli/targets/choose/"

@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dynabench.accounts.people import person
@@ -156,6 +156,13 @@ def store(request: HttpRequest, code: str, number: int, desk: str) -> HttpRespon
         new = DESKS[desk].store(round=round, found=found, **about)
         upload.forget()
         messages.success(request, DESKS[desk].done % {"number": new})
+        if found.error_count:
+            bad = ngettext(
+                "%(n)d line had an error and was left out.",
+                "%(n)d lines had errors and were left out.",
+                found.error_count,
+            )
+            messages.warning(request, bad % {"n": found.error_count})
         return redirect(DESKS[desk].after, code)
     return redirect(f"own:{desk}", code, number)
 
