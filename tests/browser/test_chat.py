@@ -92,6 +92,13 @@ def test_an_answer_streams_and_the_turn_that_failed_is_marked_by_keyboard(model,
     assert example.outcome == "fooled"
 
 
+def test_on_a_touch_screen_a_conversation_opens_at_its_top(model, alice, open_page):
+    phone = {"width": 320, "height": 480}
+    page = open_page(alice, has_touch=True, is_mobile=True, viewport=phone)
+    visit(page, "/t/talks/write/")
+    assert page.evaluate("[scrollY, document.activeElement.tagName]") == [0, "BODY"]
+
+
 @pytest.mark.language_model
 def test_the_local_models_words_stream_into_the_page(local_model, page):
     visit(page, "/t/talks/write/")
