@@ -54,14 +54,15 @@ document.addEventListener("htmx:beforeSwap", (event) => {
 
 // Focus goes to what the server marks; a sentence to start from is selected, so that typing replaces it.
 // A field that waits for a text takes it without scrolling, so that what one has to read stays in view; on a
-// touch screen, where a keyboard would cover that, the goal above takes it, and on a new page nothing.
+// touch screen, where a keyboard would cover that, the goal above takes it, and on a new page nothing; but who
+// chose to edit goes to the text.
 const FOCUSED = "[autofocus], [data-focus]";
 const hasTouch = matchMedia("(pointer: coarse)").matches;
 const begin = (part) => {
   let marked = part.matches?.(FOCUSED) ? part : part.querySelector?.(FOCUSED);
-  if (hasTouch && marked?.matches("[data-focus]")) marked = part === document ? null : document.getElementById("goal");
+  if (hasTouch && marked?.matches("[data-focus]") && part.id !== "form") marked = part === document ? null : document.getElementById("goal");
   marked?.focus({ preventScroll: part === document && marked.matches("[data-focus]") });
-  // The goal sticks, so that its focus scrolls nowhere: another text begins at the top, as a page does.
+  // Another text begins at the top, as a page does: a goal that sticks takes the focus without a scroll.
   if (marked?.id === "goal" && part.contains(marked)) scrollTo(0, 0);
   // The next button's focus may have scrolled what it follows beneath the head: the verdict is read first.
   const verdict = marked?.id === "next" && document.getElementById("verdict");

@@ -110,8 +110,8 @@ def test_on_a_touch_screen_a_page_opens_at_the_top_with_nothing_over_its_field(o
 def test_a_verdict_and_another_text_begin_at_their_top(open_page, alice):
     round = make_round("qa", contexts=2)
     scripted_target(round, **ANSWERS["qa"])
-    phone = {"width": 320, "height": 600}
-    page = open_page(alice, has_touch=True, is_mobile=True, viewport=phone)
+    tall = {"width": 320, "height": 920}  # the goal sticks there
+    page = open_page(alice, has_touch=True, is_mobile=True, viewport=tall)
     assign(alice, round)
     visit(page, "/t/qa/write/")
     fill(page, "qa")
@@ -129,6 +129,12 @@ def test_a_verdict_and_another_text_begin_at_their_top(open_page, alice):
     submit_button(page).tap()
     expect(next_button(page)).to_be_focused()
     assert box(verdict(page))["y"] >= box(page.locator("header.site"))["bottom"]
+    page.locator("#edit").tap()
+    expect(text_box(page)).to_be_focused()
+    expect(text_box(page)).to_be_in_viewport()
+    text_box(page).fill("When did Ada leave Tarn for good?")
+    submit_button(page).tap()
+    expect(next_button(page)).to_be_focused()
     next_button(page).tap()
     expect(page.locator("#goal")).to_be_focused()
     assert page.evaluate("scrollY") == 0
