@@ -84,6 +84,7 @@ TEXTS: dict[str, Any] = {
     "id_days": _("After the campaign was closed. Then they are deleted."),
     "help_text": _("Markdown; addresses where people find help, by country."),
     "questions": _(
+        "Leave this empty and save: the campaign's page then has a form for questions. Or write "
         "YAML: `questions` and `about`, lists of fields as in a task's configuration. You read the "
         "answers to `questions` by pseudonym; those to `about`, which nobody must give, in groups "
         "of ten people or more."

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from dynabench.campaigns import own_views
+from dynabench.campaigns import own_views, question_views
 
 app_name = "own-campaigns"
 urlpatterns = [
@@ -10,6 +10,7 @@ urlpatterns = [
     path("new/", own_views.campaign_make, name="make"),
     path("<slug:slug>/", own_views.campaign, name="campaign"),
     path("<slug:slug>/change/", own_views.campaign_change, name="change"),
+    path("<slug:slug>/questions/", question_views.questions, name="questions"),
     path("<slug:slug>/state/", own_views.campaign_state, name="state"),
     path("<slug:slug>/invite/", own_views.campaign_invite, name="invite"),
     path("<slug:slug>/paid/", own_views.campaign_paid, name="paid"),

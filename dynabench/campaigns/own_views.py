@@ -40,7 +40,7 @@ def _task(request: HttpRequest, code: str) -> Task:
     return task
 
 
-def _campaign(request: HttpRequest, code: str, slug: str) -> Campaign:
+def find_campaign(request: HttpRequest, code: str, slug: str) -> Campaign:
     """A campaign of the task, for its owners."""
     return get_object_or_404(_task(request, code).campaigns.select_related("task"), slug=slug)
 
@@ -75,7 +75,7 @@ def campaign_make(request: HttpRequest, code: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def campaign_change(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Change a campaign; what was promised to people stays."""
-    found = _campaign(request, code, slug)
+    found = find_campaign(request, code, slug)
     newest = found.consents.first()
     posted = request.POST if request.method == "POST" else None
     start = {"consent": newest.text if newest else ""}
@@ -101,7 +101,7 @@ def _form_page(request: HttpRequest, values: dict[str, Any]) -> HttpResponse:
 @require_safe
 def campaign(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Its numbers, the people by pseudonym, what is owed, and what an owner may do now."""
-    return _page(request, _campaign(request, code, slug))
+    return _page(request, find_campaign(request, code, slug))
 
 
 def _page(
@@ -153,7 +153,7 @@ def _query(campaign: Campaign) -> str:
 @require_POST
 def campaign_state(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Open, pause, close; mail invitations; note what became due."""
-    found = _campaign(request, code, slug)
+    found = find_campaign(request, code, slug)
     to = request.POST.get("to", "")
     if to not in Campaign.State.values or to not in services.FROM:
         raise Http404
@@ -173,7 +173,7 @@ def campaign_state(request: HttpRequest, code: str, slug: str) -> HttpResponse:
 @require_POST
 def campaign_invite(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Mail people a link each; so many an hour, as anybody could be; others stay typed."""
-    found, actor = _campaign(request, code, slug), person(request)
+    found, actor = find_campaign(request, code, slug), person(request)
     form = InviteForm(request.POST, auto_id="invite-%s")
     if form.is_valid():
         named = form.cleaned_data["addresses"]
@@ -192,7 +192,7 @@ def campaign_invite(request: HttpRequest, code: str, slug: str) -> HttpResponse:
 @require_POST
 def campaign_paid(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Note that everything owed was paid elsewhere."""
-    found = _campaign(request, code, slug)
+    found = find_campaign(request, code, slug)
     form = PaidForm(request.POST, auto_id="paid-%s")
     if form.is_valid():
         with as_form_error(form):
@@ -206,7 +206,7 @@ def campaign_paid(request: HttpRequest, code: str, slug: str) -> HttpResponse:
 @require_POST
 def campaign_settle(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Note now what became due by decisions; a worker does it each minute."""
-    found = _campaign(request, code, slug)
+    found = find_campaign(request, code, slug)
     n = services.settle(campaign=found)
     messages.success(request, ngettext("%(n)d new row.", "%(n)d new rows.", n) % {"n": n})
     return redirect("own-campaigns:campaign", code, slug)
@@ -215,7 +215,7 @@ def campaign_settle(request: HttpRequest, code: str, slug: str) -> HttpResponse:
 @require_POST
 def campaign_bonuses(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Plan bonuses for all who are owed some; a worker sends them within a minute."""
-    found = _campaign(request, code, slug)
+    found = find_campaign(request, code, slug)
     with as_message(request):
         n = payment_services.plan_bonuses(campaign=found, actor=person(request))
         words = ngettext("%(n)d bonus is planned.", "%(n)d bonuses are planned.", n)
@@ -226,7 +226,7 @@ def campaign_bonuses(request: HttpRequest, code: str, slug: str) -> HttpResponse
 @require_POST
 def payment_resolve(request: HttpRequest, code: str, slug: str, pk: int) -> HttpResponse:
     """Say what became of an unclear payment."""
-    found = _campaign(request, code, slug)
+    found = find_campaign(request, code, slug)
     rows = Payment.objects.select_related("place__campaign__task")
     payment = get_object_or_404(rows, pk=pk, place__campaign=found)
     is_paid = request.POST.get("to") == "paid"
@@ -239,7 +239,7 @@ def payment_resolve(request: HttpRequest, code: str, slug: str, pk: int) -> Http
 @require_safe
 def quality(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """The judges whose work an owner should look at, with the evidence; nobody is rejected."""
-    found = _campaign(request, code, slug)
+    found = find_campaign(request, code, slug)
     values = {"task": found.task, "campaign": found, "looks": looks_of(found)}
     return render(request, "own/campaign_quality.html", values)
 
@@ -247,7 +247,7 @@ def quality(request: HttpRequest, code: str, slug: str) -> HttpResponse:
 @require_safe
 def coverage(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Which failures were found, and which over and over."""
-    found = _campaign(request, code, slug)
+    found = find_campaign(request, code, slug)
     values = {
         "task": found.task,
         "campaign": found,
@@ -260,7 +260,7 @@ def coverage(request: HttpRequest, code: str, slug: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def place(request: HttpRequest, code: str, slug: str, pk: int) -> HttpResponse:
     """One person: their pauses and appeal, what was submitted, and what the owner decides."""
-    found = _campaign(request, code, slug)
+    found = find_campaign(request, code, slug)
     rows = found.all_places.select_related("campaign__task", "annotator")
     one = get_object_or_404(rows, pk=pk)
     form = PlaceForm(request.POST if request.method == "POST" else None)
@@ -311,7 +311,7 @@ def _decide(request: HttpRequest, place: Place, form: PlaceForm) -> None:
 @require_safe
 def campaign_file(request: HttpRequest, code: str, slug: str, kind: str) -> HttpResponse:
     """The ledger, or what is owed, as CSV for a panel, a bank or taxes."""
-    found = _campaign(request, code, slug)
+    found = find_campaign(request, code, slug)
     if kind not in FILES:
         raise Http404
     response = csv_file(FILES[kind](found), f"{slug}-{kind}.csv")

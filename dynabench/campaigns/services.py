@@ -114,6 +114,15 @@ def change_campaign(
     return locked
 
 
+@transaction.atomic
+def change_questions(*, campaign: Campaign, actor: User, text: str) -> Campaign:
+    """Ask another questionnaire, in YAML, from now on. Locks the campaign. Raises Refused."""
+    locked = lock_owned(campaign, actor)
+    fields = changed_fields(locked, {"questions": text})
+    log(actor, "campaign.changed", locked.task, campaign=locked.slug, fields=fields)
+    return locked
+
+
 def _choose_rounds(campaign: Campaign, rounds: Collection[Round]) -> bool:
     """Whether they are others; once it was open, what counts cannot become less."""
     before, now = set(campaign.rounds.all()), set(_of_task(campaign.task, rounds))

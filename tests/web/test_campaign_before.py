@@ -10,6 +10,7 @@ from annotation.models import ShownExample
 from dynabench.campaigns.before.tour import tour_of
 from dynabench.campaigns.jobs import renew_campaigns
 from dynabench.campaigns.models import Campaign, LedgerRow, Place, Qualification
+from dynabench.campaigns.rules.questionnaire import read_questionnaire
 from dynabench.campaigns.selectors import done_of, numbers_of, rows_of
 from dynabench.me.services import delete_person
 from tasks.models import TaskMember
@@ -218,3 +219,31 @@ def test_a_tour_shows_items_without_their_labels(nli, alice):
     assert str(gold.uuid) not in page.text  # who saw it is not tested with it
     shown = ShownExample.objects.filter(way="tour").values_list("example", flat=True)
     assert {*shown} == {gold.pk, trained.pk}  # nor given it to judge
+
+
+def test_an_owner_asks_questions_without_yaml(nli, as_alice, alice):
+    TaskMember.objects.create(task=nli.task, user=alice, role="owner")
+    campaign = open_campaign(nli.task)
+    url = "/own/nli/campaigns/study/questions/"
+
+    def sent(*rows):
+        data = {"questions-TOTAL_FORMS": len(rows), "questions-INITIAL_FORMS": 0}
+        for number, row in enumerate(rows):
+            data |= {f"questions-{number}-{name}": said for name, said in row.items()}
+        return as_alice.post(url, data)
+
+    assert len(as_alice.get(url).context["rows"].forms) == 2
+    years = {"words": "Years of English", "kind": "number", "is_required": "on"}
+    gender = {"words": "Gender", "kind": "multiclass", "choices": "woman\r\nman", "is_about": "on"}
+    wrong = [{**years, "kind": "multilabel"}, {**years, "is_about": "on"}, {**years, "name": "1"}]
+    assert [sent(one).status_code for one in wrong] == [422] * 3
+    assert sent({**years, "name": "same"}, {**gender, "name": "same"}).status_code == 422
+    assert sent(years, gender, {"words": "", "kind": "text"}).status_code == 302
+    campaign.refresh_from_db()
+    asked = read_questionnaire(campaign.questions)
+    assert [one.name for one in asked.questions] == ["years_of_english"]
+    assert [one.values for one in asked.about] == [("woman", "man")]
+    assert len(as_alice.get(url).context["rows"].forms) == 4
+    Campaign.objects.update(questions="questions: [{name: it, type: slider}]")
+    assert as_alice.get(url).context["is_yaml"]
+    assert sent(years).context["is_yaml"]

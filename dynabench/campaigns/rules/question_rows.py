@@ -1,0 +1,88 @@
+"""A questionnaire as rows that people fill without YAML, and the YAML of such rows. Pure."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dynabench.campaigns.rules.questionnaire import read_questionnaire
+from tasks.config.components import Component
+from tasks.config.parsing import dump_yaml
+
+CHOOSING = ("multiclass", "multilabel")
+"""Types of questions with choices."""
+KINDS = ("text", "long_text", "number", *CHOOSING)
+KEYS = {"name", "type", "label", "required", "labels"}
+"""What a row can say of a question."""
+LONGEST_NAME = 40
+
+
+@dataclass(frozen=True)
+class Row:
+    """A question: its words, its type, and whether it is about the person."""
+
+    words: str
+    kind: str = "text"
+    choices: tuple[str, ...] = ()
+    is_required: bool = True
+    is_about: bool = False
+    name: str = ""
+    """By which answers are kept; empty: made of the words."""
+
+
+def rows_of(text: str) -> list[Row] | None:
+    """Return the rows of a questionnaire in YAML; None where it says more than rows can.
+
+    Raises ConfigError.
+    """
+    asked = read_questionnaire(text)
+    parts = ((asked.questions, False), (asked.about, True))
+    rows = [_row(one, is_about=is_about) for part, is_about in parts for one in part]
+    return None if None in rows else [row for row in rows if row]
+
+
+def _row(one: Component, *, is_about: bool) -> Row | None:
+    is_plain = all(
+        label.value == label.words and not (label.help or label.goal) for label in one.labels
+    )
+    if one.type not in KINDS or not is_plain or not one.model_fields_set <= KEYS:
+        return None
+    return Row(one.title, one.type, one.values, one.required and not is_about, is_about, one.name)
+
+
+def text_of(rows: Iterable[Row]) -> str:
+    """Return the YAML of a questionnaire of these rows; empty without any."""
+    parts: dict[str, list[dict[str, Any]]] = {"questions": [], "about": []}
+    for row in _named(list(rows)):
+        field: dict[str, Any] = {"name": row.name, "type": row.kind, "label": row.words}
+        if row.kind in CHOOSING:
+            field["labels"] = list(row.choices)
+        if not (row.is_required or row.is_about):
+            field["required"] = False
+        parts["about" if row.is_about else "questions"].append(field)
+    told = {name: fields for name, fields in parts.items() if fields}
+    return dump_yaml(told) if told else ""
+
+
+def _named(rows: Sequence[Row]) -> list[Row]:
+    """The rows with names that differ; a row that has one keeps it."""
+    taken = {row.name for row in rows if row.name}
+    named = []
+    for row in rows:
+        name = row.name or _free(_name_of(row.words), taken)
+        taken.add(name)
+        named.append(replace(row, name=name))
+    return named
+
+
+def _name_of(words: str) -> str:
+    name = re.sub(r"[^a-z0-9]+", "_", words.lower())[:LONGEST_NAME].strip("_")
+    return name if name[:1].isalpha() else f"question_{name}".rstrip("_")
+
+
+def _free(name: str, taken: set[str]) -> str:
+    number, free = 1, name
+    while free in taken:
+        number += 1
+        free = f"{name}_{number}"
+    return free

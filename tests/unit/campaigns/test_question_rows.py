@@ -1,0 +1,46 @@
+"""A questionnaire as rows without YAML, and back."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynabench.campaigns.rules.question_rows import CHOOSING, KINDS, Row, rows_of, text_of
+from dynabench.campaigns.rules.questionnaire import read_questionnaire
+
+WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1)
+CHOICES = st.lists(WORDS, min_size=2, max_size=4, unique=True).map(tuple)
+
+
+@st.composite
+def drawn_rows(draw):
+    kind = draw(st.sampled_from(KINDS))
+    is_about = kind in CHOOSING and draw(st.booleans())
+    choices = draw(CHOICES) if kind in CHOOSING else ()
+    is_required = not is_about and draw(st.booleans())
+    return Row(draw(WORDS), kind, choices, is_required, is_about)
+
+
+@given(st.lists(drawn_rows(), max_size=5))
+def test_what_rows_say_is_read_back(rows):
+    found = rows_of(text_of(rows))
+    ordered = sorted(rows, key=lambda row: row.is_about)
+    assert [vars(one) | {"name": ""} for one in found] == [vars(one) for one in ordered]
+    assert len({one.name for one in found}) == len(rows)
+    assert rows_of(text_of(found)) == found  # names stay, by which answers are kept
+
+
+def test_names_come_from_the_words_once():
+    rows = [Row("How old?"), Row("How old!"), Row("Wie alt?", name="how_old"), Row("42"), Row("？")]
+    names = [one.name for one in read_questionnaire(text_of(rows)).questions]
+    assert names == ["how_old_2", "how_old_3", "how_old", "question_42", "question"]
+    assert text_of([]) == ""
+
+
+@pytest.mark.parametrize(
+    "more",
+    ["type: slider", "type: number, minimum: 3", "type: text, help: Say so",
+     "type: multiclass, labels: [{value: a, display: A}, b]",
+     "type: multiclass, labels: [{value: a, goal: an a}, b]"],
+)  # fmt: skip
+def test_what_no_row_can_say_stays_yaml(more):
+    assert rows_of(f"questions: [{{name: it, {more}}}]") is None
