@@ -40,6 +40,8 @@ def _list(args: argparse.Namespace, releases: list[Any], sets: list[Any]) -> int
     ]
     text = table(["round", "version", "files"], rows) if rows else "No round is released yet."
     names = ", ".join(one["name"] for one in sets)
-    text += f"\nEvaluation sets: {names}" if names else ""
+    if names:
+        text += f"\nEvaluation sets: {names}"
+        text += f"\nTheir inputs, to answer: dynabench data {args.task} --inputs SET"
     tell(args, {"datasets": releases, "evaluation_sets": sets}, text)
     return 0

@@ -189,6 +189,7 @@ def test_data_are_listed_and_downloaded(server, capsys):
     out = capsys.readouterr().out
     assert "1      2        train.jsonl" in out
     assert "Evaluation sets: control" in out
+    assert "dynabench data nli --inputs" in out
     assert main(["data", "nli", "1", "--to", "here"]) == 0
     assert "here/nli-round1-v2" in capsys.readouterr().out
     assert Path("here/nli-round1-v2/train.jsonl").read_text() == "hi\n"
