@@ -189,3 +189,12 @@ def test_query_counts(as_alice, run):
     assert (count(as_alice, URL), count(as_alice, f"{URL}{run.pk}/")) == few
     check("trainings", few[0])
     check("training", few[1])
+
+
+def test_a_report_without_tests_says_that_nothing_was_compared(as_alice, run):
+    done(run)
+    assert 'id="not-compared"' not in as_alice.get(f"{URL}{run.pk}/").text
+    TrainingRun.objects.filter(pk=run.pk).update(report={**REPORT, "tests": []})
+    page = as_alice.get(f"{URL}{run.pk}/").text
+    assert 'id="not-compared"' in page
+    assert "<svg" not in page.partition("<main")[2].partition("What it learned")[0]
