@@ -5,7 +5,6 @@ Also with the style of answers held constant (four covariates), fit and report.
 See bench/README.md.
 """
 
-import argparse
 import json
 import os
 import sys
@@ -22,7 +21,7 @@ import numpy as np  # noqa: E402
 
 django.setup()
 
-from bench.machine import machine, versions  # noqa: E402
+from bench.command import parser_of, with_origin  # noqa: E402
 from leaderboard.arena.ranking import counted, paired, rank_models  # noqa: E402
 from leaderboard.arena.report import STYLE_DRAWS  # noqa: E402
 from tests.support.arenas import simulated, styled  # noqa: E402
@@ -36,12 +35,19 @@ BARS = {  # at most
 }
 
 
+def seconds_of_unit() -> float:
+    """Return the processor seconds of solving ten systems of 400 equations."""
+    matrix = np.eye(400) * 400 + np.arange(400)
+    started = time.process_time()
+    for _ in range(10):
+        np.linalg.solve(matrix, matrix)
+    return time.process_time() - started
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="10,000 comparisons")
-    parser.add_argument("--json", action="store_true", help="print one object")
-    given = parser.parse_args()
-    voters = 200 if given.quick else 2000
+    given = parser_of(__doc__, quick="10,000 comparisons").parse_args()
+    voters = 4 if given.smoke else 200 if given.quick else 2000
+    unit = seconds_of_unit()
     votes = simulated(1, np.linspace(-2, 2, MODELS).tolist(), voters=voters, each=50)
     started = time.process_time()
     pairs, cells = paired(MODELS, votes.left, votes.right, votes.outcome)
@@ -56,10 +62,10 @@ def main() -> None:
         alone = votes if draws else votes._replace(voter=np.zeros_like(votes.voter))
         rank_models(MODELS, alone, style=style, draws=draws)
         took[name] = time.process_time() - started
-    found = took | {"comparisons": len(votes.left), "bars": BARS}
+    ratios = {f"{name.removesuffix(' seconds')} / solve": took[name] / unit for name in took}
+    results = took | {"ratios": ratios, "comparisons": len(votes.left), "bars": BARS}
     if given.json:
-        results = found | {"machine": machine(), "versions": versions("numpy", "scipy")}
-        print(json.dumps(results, indent=2))
+        print(json.dumps(with_origin(results, "numpy", "scipy", lower=ratios), indent=2))
         return
     for name, seconds in took.items():
         print(f"{name:15} {seconds:6.2f}   at most {BARS[name]:g}")

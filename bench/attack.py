@@ -6,14 +6,10 @@ their own. They read what the API shows them, and guess the labels from it. The 
 somebody learns more than docs/evaluation.md, "Sealed sets", says. See bench/README.md.
 """
 
-import argparse
-import atexit
 import io
 import json
 import os
-import shutil
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -25,24 +21,19 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-HOME = tempfile.mkdtemp(prefix="attack-")
-atexit.register(shutil.rmtree, HOME, ignore_errors=True)
-os.environ.update(
-    DYNABENCH_HOME=HOME, DATABASE_URL=f"sqlite:///{HOME}/attack.sqlite3", LOG_LEVEL="ERROR",
-    DJANGO_SETTINGS_MODULE="dynabench.settings", EMAIL_VERIFICATION="mandatory",
-)  # fmt: skip
 
-import django  # noqa: E402
+from bench.prepared import site_here  # noqa: E402
+
+os.environ["EMAIL_VERIFICATION"] = "mandatory"
+HOME = site_here()
+
 import numpy as np  # noqa: E402
-
-django.setup()
-
 from allauth.account.models import EmailAddress  # noqa: E402
 from django.core.files.base import ContentFile  # noqa: E402
-from django.core.management import call_command  # noqa: E402
 from django.db.models import F  # noqa: E402
 from rest_framework.test import APIClient  # noqa: E402
 
+from bench.command import parser_of, with_origin  # noqa: E402
 from bench.guessing import (  # noqa: E402
     Guesser,
     Labels,
@@ -51,7 +42,6 @@ from bench.guessing import (  # noqa: E402
     share_right,
     stated_bounds,
 )
-from bench.machine import machine, versions  # noqa: E402
 from dynabench.accounts.counting import tidy_counted_people  # noqa: E402
 from dynabench.accounts.models import User, confirm_address  # noqa: E402
 from dynabench.communities.joint_services import submit_jointly  # noqa: E402
@@ -336,14 +326,14 @@ def show(results: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="200 examples, about a minute")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser = parser_of(__doc__, quick="200 examples, about a minute")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     size, rng = 200 if options.quick else 1000, np.random.default_rng(options.seed)
-    call_command("migrate", verbosity=0)
-    attacks = {attack.__name__.replace("_", " "): played(attack, size, rng) for attack in PEOPLE}
+    chosen = [*PEOPLE]
+    if options.smoke:
+        size, chosen = 60, [joint_submissions, own_workers]
+    attacks = {attack.__name__.replace("_", " "): played(attack, size, rng) for attack in chosen}
     ratios = {f"{name}: {bar}": attacks[name][bar] for name in attacks for bar in BARS}
     results = {
         "examples": size,
@@ -351,9 +341,8 @@ def main() -> None:
         "bars": BARS,
         "attacks": attacks,
         "stated": stated_bounds(DOCUMENTED, METRICS),
-        "machine": machine(),
-        "versions": versions("django", "numpy"),
     }
+    results = with_origin(results, "django", "numpy", lower=ratios)
     print(json.dumps(results, indent=2)) if options.json else show(results)
     if over := [name for name, value in ratios.items() if value > 1]:
         sys.exit(f"More than the bound: {', '.join(over)}.")

@@ -13,50 +13,45 @@ The data (DYNABENCH_DATA, else ../shared/data) is other people's: figures alone 
 bench/README.md.
 """
 
-import argparse
 import hashlib
 import io
 import json
 import os
-import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.boards.rows import DATA, FILES, TASKS, Row, Rows, file_of  # noqa: E402
+from bench.boards.plan import Entry, entries  # noqa: E402
+from bench.boards.rows import DATA, FILES, TASKS, Row, Rows, file_of, seeds  # noqa: E402
+from bench.command import LACKS, parser_of, with_origin  # noqa: E402
 from bench.machine import machine, versions  # noqa: E402
+from bench.prepared import site_here  # noqa: E402
 
 MOST_TRAIN, TESTED = 800, 400
 QUICK_TRAIN, QUICK_TESTED = 200, 40
 SLOW = ("starter-int8", "minilm-int8", "language-model", "frozen")
 """Kinds of models that --quick leaves out."""
-RUNS = {"SUBMISSIONS_PER_DAY": "1000", "LOG_LEVEL": "ERROR", "DEBUG": "0"}
+SMOKE_TRAIN, SMOKE_TESTED = 12, 8
+SMOKE_KINDS = ("majority",)
 Answers = Mapping[str, Mapping[str, list[str]]]
 """The labels by model and set, in the order of the set's rows."""
 
 
 def start(home: Path) -> None:
-    """Set Django up on an empty site in `home`; what models need stays there."""
+    """Set Django up on an empty site; what models need stays in `home`."""
     home.mkdir(parents=True, exist_ok=True)
-    for old in ("site.sqlite3", "site.sqlite3-wal", "site.sqlite3-shm"):
-        (home / old).unlink(missing_ok=True)
-    for old in ("media", "spool"):
-        shutil.rmtree(home / old, ignore_errors=True)
-    os.environ |= RUNS | {
-        "DYNABENCH_HOME": str(home),
-        "DATABASE_URL": f"sqlite:///{home}/site.sqlite3",
-        "DJANGO_SETTINGS_MODULE": "dynabench.settings",
-    }
-    import django
-    from django.core.management import call_command
+    os.environ["SUBMISSIONS_PER_DAY"] = "1000"
+    site_here()
+    from django.conf import settings
 
-    django.setup()
-    call_command("migrate", verbosity=0)
+    settings.SUBMISSIONS_PER_DAY = 1000  # where the site was set up before
 
 
 class Site:
@@ -169,24 +164,17 @@ class Site:
 
 
 def measure(
-    tasks: list[str], home: Path, left_out: Sequence[str], *, quick: bool
+    all_rows: Mapping[str, Rows], models: Mapping[str, list[Entry]], home: Path, *, quick: bool
 ) -> dict[str, Any]:
-    """The figures of these tasks, without the texts. left_out: kinds or names of models."""
+    """The figures of these tasks with these models, without the texts."""
     from tqdm import tqdm
 
     from bench.boards.figures import adjust, figures
     from bench.boards.models import Maker
-    from bench.boards.plan import entries
     from dynabench.lib.queue import silence
 
-    sizes = (QUICK_TRAIN, QUICK_TESTED) if quick else (MOST_TRAIN, TESTED)
-    all_rows = {task: TASKS[task](*sizes) for task in tasks}
-    models = {
-        task: [e for e in entries([*rows.stages]) if not {e.kind, e.name} & {*left_out}]
-        for task, rows in all_rows.items()
-    }
     found = {}
-    with silence(), tqdm(total=2 * sum(map(len, models.values())) + len(tasks)) as bar:
+    with silence(), tqdm(total=2 * sum(map(len, models.values())) + len(all_rows)) as bar:
         for task, rows in all_rows.items():
             site = Site(rows, home, quick=quick)
             tell = lambda said: bar.set_postfix_str(said[:50])  # noqa: E731
@@ -207,11 +195,18 @@ def measure(
     return found
 
 
-def with_origin(found: dict[str, Any]) -> dict[str, Any]:
-    """Each task's figures with what they rest on."""
+def packages() -> tuple[str, ...]:
+    """Return the names of the packages on which answers depend."""
     from bench.boards.models import PACKAGES
 
-    about = {"machine": machine(), "versions": versions(*PACKAGES), "data_sha256": dict(_digests())}
+    return PACKAGES
+
+
+def with_data(found: dict[str, Any]) -> dict[str, Any]:
+    """Each task's figures with what they rest on."""
+    about = {
+        "machine": machine(), "versions": versions(*packages()), "data_sha256": dict(_digests())
+    }  # fmt: skip
     for each in found.values():
         seconds = sum(one["cpu_seconds"] for one in each["models"])
         each |= about | {"cpu_seconds": round(seconds)}
@@ -235,32 +230,54 @@ def write(found: dict[str, Any]) -> None:
     write_plots(tasks)
 
 
+def run(given: Namespace, tasks: list[str]) -> dict[str, Any]:
+    """Make the site and return the figures of these tasks."""
+    if given.smoke:
+        with TemporaryDirectory() as folder:
+            start(home := Path(folder))
+            rows = seeds(SMOKE_TRAIN, SMOKE_TESTED)
+            one_each = {entry.kind: entry for entry in entries([*rows.stages])}
+            few = [one_each[kind] for kind in SMOKE_KINDS]
+            return measure({"sentiment": rows}, {"sentiment": few}, home, quick=True)
+    home = (given.home / "quick" if given.quick else given.home).resolve()
+    start(home)
+    sizes = (QUICK_TRAIN, QUICK_TESTED) if given.quick else (MOST_TRAIN, TESTED)
+    left_out = {*(SLOW if given.quick else given.without)}
+    all_rows = {task: TASKS[task](*sizes) for task in tasks}
+    models = {
+        task: [one for one in entries([*rows.stages]) if not {one.kind, one.name} & left_out]
+        for task, rows in all_rows.items()
+    }
+    return with_data(measure(all_rows, models, home, quick=given.quick))
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__, quick="a part of one task, fewer models")
     parser.add_argument("--task", choices=TASKS, help="only this task")
     parser.add_argument("--home", type=Path, default=ROOT / "var" / "boards")
-    parser.add_argument("--quick", action="store_true", help="a part of one task, fewer models")
     parser.add_argument(
         "--without", action="append", default=[], help="a kind of models or a model to leave out"
     )
     parser.add_argument("--write", action="store_true", help="figures and plots")
-    parser.add_argument("--json", action="store_true", help="print one object")
     given = parser.parse_args()
-    if lacking := [name for name in FILES if not file_of(name).exists()]:
-        parser.exit(2, f"{DATA} lacks {lacking[0]}.jsonl.gz. Set DYNABENCH_DATA to its folder.\n")
-    if given.write and given.quick:
-        parser.exit(2, "A quick run has no figures to ship; leave --write out.\n")
-    tasks = [given.task] if given.task else ["sentiment"] if given.quick else [*TASKS]
-    home = (given.home / "quick" if given.quick else given.home).resolve()
-    start(home)
-    left_out = SLOW if given.quick else given.without
-    found = with_origin(measure(tasks, home, left_out, quick=given.quick))
+    is_small = given.quick or given.smoke
+    lacking = [name for name in FILES if not file_of(name).exists()]
+    if lacking and not given.smoke:
+        said = f"{DATA} lacks {lacking[0]}.jsonl.gz. Set DYNABENCH_DATA to its folder.\n"
+        parser.exit(LACKS, said)
+    if given.write and is_small:
+        parser.error("a quick run has no figures to ship; leave --write out")
+    found = run(given, ["sentiment"] if given.quick else [given.task] if given.task else [*TASKS])
     if given.write:
         write(found)
     if given.json:
-        print(json.dumps(found, indent=2, ensure_ascii=False))
+        ratios = {
+            f"{task}: {one['model']}": one["accuracy"]["value"]
+            for task, each in found.items()
+            for one in each["models"]
+        }
+        results = with_origin({"ratios": ratios, "tasks": found}, *packages())
+        print(json.dumps(results, indent=2, ensure_ascii=False))
     else:
         for task, each in found.items():
             print(f"\n{task}")

@@ -6,7 +6,6 @@ The nodes are raylets on this machine. A model waits 20 ms an example, so that t
 do not decide. See bench/README.md.
 """
 
-import argparse
 import gzip
 import json
 import statistics
@@ -15,22 +14,25 @@ import tempfile
 import time
 from contextlib import redirect_stdout
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.machine import machine, versions  # noqa: E402
+from bench.command import LACKS, parser_of, with_origin  # noqa: E402
 from evaluation.contract import Runnable, SetRow  # noqa: E402
 from evaluation.inference.evaluate import Attempt, Question, evaluate  # noqa: E402
 from evaluation.runs.ray_driver import Connected, Job  # noqa: E402
 from evaluation.runs.ray_runner import RayRunner  # noqa: E402
 from evaluation.sandbox.limits import Limits  # noqa: E402
+from evaluation.sandbox.monitor import Runner  # noqa: E402
 from evaluation.sandbox.process import ProcessRunner  # noqa: E402
 from evaluation.task_shape import labels_of, runnable  # noqa: E402
 from tasks.config.loading import load_config  # noqa: E402
 from tests.support.cluster import LIMITS, SECONDS, Nodes, nodes, waiting  # noqa: E402
+from tests.support.evaluations import ScriptedRunner  # noqa: E402
 from tests.support.serving_models import tiny_model  # noqa: E402
 
 NODES, SHARDS = 3, 6
@@ -67,8 +69,8 @@ def waiting_seconds(cluster: Nodes, folder: Path, shard: int) -> dict[str, float
     return {"1": one, "3": seconds(job, TIMES)}
 
 
-def are_equal(cluster: Nodes, folder: Path, size: int) -> bool:
-    """Whether a float model has the same answers and scores on the cluster, to the last digit."""
+def are_equal(here: Runner, there: Runner, folder: Path, size: int) -> bool:
+    """Whether a float model has the same answers and scores by both, to the last digit."""
     config = load_config((ROOT / "tasks/official/nli/task.yaml").read_text())
     labels = labels_of(config) or ()
     rows = [
@@ -81,10 +83,7 @@ def are_equal(cluster: Nodes, folder: Path, size: int) -> bool:
     ]
     model = runnable(config, folder=tiny_model(folder / "model", "pair-classification"))
     limits, found = Limits(cpus=1, memory_bytes=LIMITS.memory_bytes), []
-    for name, runner in (
-        ("here", ProcessRunner()),
-        ("there", RayRunner(cluster.address, size // 2, "scores")),
-    ):
+    for name, runner in (("here", here), ("there", there)):
         (folder / name).mkdir()
         attempt = Attempt(model, runner, limits, lambda progress, message: None, folder / name)
         ended = evaluate(Question(config, lambda: rows), attempt)
@@ -98,7 +97,26 @@ def measure(shard: int) -> dict[str, Any]:
         folder = Path(name)
         with nodes(1, folder / "cache") as cluster:
             took = waiting_seconds(cluster, folder, shard)
-            equal = are_equal(cluster, folder, 4 * shard)
+            there = RayRunner(cluster.address, 2 * shard, "scores")
+            equal = are_equal(ProcessRunner(), there, folder, 4 * shard)
+    return with_ratios(took, equal, shard)
+
+
+def measure_small() -> dict[str, Any]:
+    """The parts that need no cluster: tests/integration/test_cluster.py starts a real one."""
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory() as name:
+        inputs = Path(name, "waiting.jsonl")
+        inputs.write_text(json.dumps({"id": "x", "inputs": {}}) + "\n")
+        model = waiting(Runnable(), "", None)
+        model.run(Runnable(), inputs, LIMITS, take=lambda line: None, beat=lambda: None)
+        took = time.perf_counter() - began
+        equal = are_equal(ScriptedRunner(), ScriptedRunner(), Path(name), 8)
+    return with_ratios({"1": took, "3": took}, equal, 1)
+
+
+def with_ratios(took: dict[str, float], equal: bool, shard: int) -> dict[str, Any]:
+    """Return the seconds that nodes took, and the ratios."""
     return {
         "ratios": {
             "3 nodes / 1, waiting": took["1"] / took["3"],
@@ -111,14 +129,12 @@ def measure(shard: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="600 examples instead of 2,400")
-    parser.add_argument("--json", action="store_true", help="print one object")
+    parser = parser_of(__doc__, quick="600 examples instead of 2,400")
     given = parser.parse_args()
-    results = measure(QUICK if given.quick else WHOLE)
-    results |= {"bars": BARS, "machine": machine(), "versions": versions("ray", "torch")}
+    if not find_spec("ray"):
+        parser.exit(LACKS, "ray is missing: requirements-ray.txt pins it.\n")
+    results = measure_small() if given.smoke else measure(QUICK if given.quick else WHOLE)
+    results = with_origin(results | {"bars": BARS}, "ray", "torch")
     if given.json:
         print(json.dumps(results, indent=2))
         return

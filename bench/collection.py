@@ -8,7 +8,6 @@ or COPY, an aggregate in one statement, a plain read. Every step runs in a proce
 that its peak memory can be told. The judge cycle over HTTP comes from `bench/judging.py`.
 """
 
-import argparse
 import json
 import os
 import random
@@ -19,14 +18,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from argparse import SUPPRESS
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bench.command import parser_of, with_origin
 from bench.judging import judge_cycle
-from bench.machine import machine, versions
+from bench.prepared import site_here
 from bench.site import database, environment, manage
 from bench.verdict_page import ROOT
 
@@ -180,19 +182,26 @@ def step_report() -> dict[str, float]:
 
     round = Round.objects.select_related("task").get(task__code="nli")
 
-    def bare() -> None:
-        with connection.cursor() as cursor:
-            for statement in BARE_REPORT:
-                cursor.execute(statement, [round.pk]).fetchall()
-
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE" if connection.vendor == "postgresql" else "ANALYZE")
-    pairs = [(_timed(bare), _timed(lambda: task_report([round], code="nli"))) for _ in range(3)]
+    pairs = [
+        (_timed(lambda: read_counts(round)), _timed(lambda: task_report([round], code="nli")))
+        for _ in range(3)
+    ]
     return {
         "bare_seconds": statistics.median(pair[0] for pair in pairs),
         "seconds": statistics.median(pair[1] for pair in pairs),
         "ratio": statistics.median(ours / least for least, ours in pairs),
     }
+
+
+def read_counts(round: Any) -> None:
+    """Run the bare statements of the report."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        for statement in BARE_REPORT:
+            cursor.execute(statement, [round.pk]).fetchall()
 
 
 def step_export() -> dict[str, float]:
@@ -206,7 +215,7 @@ def step_export() -> dict[str, float]:
     round = Round.objects.select_related("task").get(task__code="nli")
     count = round.examples.count()
     pairs = [
-        (_timed(lambda: _read(round)), _timed(lambda: deque(standing_lines(round), maxlen=0)))
+        (_timed(lambda: read_bare(round)), _timed(lambda: deque(standing_lines(round), maxlen=0)))
         for _ in range(3)
     ]
     with open(os.devnull, "w") as nowhere:
@@ -220,8 +229,8 @@ def step_export() -> dict[str, float]:
     }
 
 
-def _read(round: Any) -> None:
-    """The rows that an export is made of: examples with their contexts, answers and votes."""
+def read_bare(round: Any) -> None:
+    """Read the rows that an export is made of: examples with their contexts, answers and votes."""
     from annotation.models import Example, TargetOutput
     from evaluation.releases.rows import COLUMNS
     from validation.models import Validation
@@ -241,8 +250,11 @@ def _read(round: Any) -> None:
         deque(rows.iterator(chunk_size=2000), maxlen=0)
 
 
-def step_next() -> dict[str, float]:
-    """Twenty people judge in turn where all examples are queued; then one who has judged many."""
+def step_next(each: int = 25, alone: int = 100) -> dict[str, float]:
+    """Twenty people judge in turn where all examples are queued; then one who has judged many.
+
+    each: how many votes the twenty give; alone: how many that one gives.
+    """
     from datetime import timedelta
 
     from django.conf import settings
@@ -278,7 +290,7 @@ def step_next() -> dict[str, float]:
 
     people = Annotator.objects.bulk_create(Annotator() for _ in range(20))
     latencies = []
-    for _ in range(25):
+    for _ in range(each):
         for person in people:
             started = time.perf_counter()
             lease = lease_next(validator=person, task=round.task)
@@ -286,7 +298,7 @@ def step_next() -> dict[str, float]:
             vote_on(lease)
     (lone,) = Annotator.objects.bulk_create([Annotator()])
     places = QueueItem.objects.filter(round=round).order_by("still_needed", "key")
-    many = round.examples.count() // 50  # 20,000 of a million
+    many = max(1, round.examples.count() // 50)  # 20,000 of a million
     judged = list(places.values_list("pk", flat=True)[:many])
     Table(Validation, ("example_id", "validator_id", "label", "verdict", "is_imported")).insert(
         (pk, lone.pk, "neutral", "", False) for pk in judged
@@ -295,21 +307,21 @@ def step_next() -> dict[str, float]:
     JudgeLease.objects.create(
         validator=lone, example_id=judged[-1], takes_place=False, leased_at=now, until=now
     )
-    alone = []
-    for _ in range(100):
+    then = []
+    for _ in range(alone):
         started = time.perf_counter()
         lease = lease_next(validator=lone, task=round.task)
-        alone.append(time.perf_counter() - started)
+        then.append(time.perf_counter() - started)
         vote_on(lease)
     return {
         **_percentiles(latencies),
         "judged_before": len(judged),
-        **{f"then {name}": value for name, value in _percentiles(alone).items()},
+        **{f"then {name}": value for name, value in _percentiles(then).items()},
     }
 
 
-def step_rows() -> dict[str, float]:
-    """10,000 rows that nobody judged come in, and a judge sees the first one."""
+def step_rows(count: int = 10_000) -> dict[str, float]:
+    """So many rows that nobody judged come in, and a judge sees the first one."""
     from django.core.management import call_command
     from django.test import Client
 
@@ -322,7 +334,7 @@ def step_rows() -> dict[str, float]:
     client = Client(SERVER_NAME="localhost")
     client.force_login(person)
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file, open(os.devnull, "w") as none:
-        for number in range(10_000):
+        for number in range(count):
             file.write(json.dumps({"text": f"Would you pass me the salt, number {number}?"}) + "\n")
         file.flush()
         options = ("--task", "tone", "--create", "--judge", "--labels", "rude,polite")
@@ -331,7 +343,7 @@ def step_rows() -> dict[str, float]:
     task = Task.objects.get(code="tone")
     TaskMember.objects.create(task=task, user=person, role="judge")
     first = _timed(lambda: _seen(client.get("/t/tone/judge/")))
-    assert QueueItem.objects.filter(round__task=task).count() == 10_000
+    assert QueueItem.objects.filter(round__task=task).count() == count
     return {"import_seconds": imported, "first_item_seconds": first, "seconds": imported + first}
 
 
@@ -381,6 +393,34 @@ def copy_of(url: str, home: Path) -> str:
     return f"{server}/bench_raw"
 
 
+def collection_here(examples: int, votes: int) -> dict[str, Any]:
+    """Every step's figures, in this process and on a database of its own."""
+    home = site_here()
+    results: dict[str, Any] = {"setup": step_setup()}
+    file = write_history(home, examples, votes)
+    steps = {
+        "import": partial(step_import, str(file)),
+        "report": step_report,
+        "export": step_export,
+        "next": partial(step_next, 1, 3),
+        "rows": partial(step_rows, 3),
+    }
+    empty = copy_of(f"sqlite:///{home}/bench.sqlite3", home)
+    for name, work in steps.items():
+        with redirect_stdout(sys.stderr):
+            results[name] = {**work(), "peak_MB": _peak_mb()}
+    results["raw"] = step_raw(empty)
+    return with_ratios(results)
+
+
+def write_history(home: Path, examples: int, votes: int) -> Path:
+    """Write the file that is imported."""
+    file = home / "history.jsonl"
+    with file.open("w") as lines:
+        lines.writelines(f"{line}\n" for line in rows(examples, votes))
+    return file
+
+
 def collection(kind: str, examples: int, votes: int) -> dict[str, Any]:
     """Every step's figures."""
     with ExitStack() as stack:
@@ -391,12 +431,15 @@ def collection(kind: str, examples: int, votes: int) -> dict[str, Any]:
             manage(env, *command)
         step(env, "setup")
         empty = copy_of(url, home)
-        file = home / "history.jsonl"
-        with file.open("w") as lines:
-            lines.writelines(f"{line}\n" for line in rows(examples, votes))
+        file = write_history(home, examples, votes)
         found = {"import": step(env, "import", str(file)), "raw": step(env, "raw", empty)}
         for name in ("report", "export", "next", "rows"):
             found[name] = step(env, name)
+    return with_ratios(found)
+
+
+def with_ratios(found: dict[str, Any]) -> dict[str, Any]:
+    """Add the ratios to what the steps found."""
     ratios = {
         "import / raw": found["import"]["rows_per_second"] / found["raw"]["rows_per_second"],
         "report / bare, at most": found["report"]["ratio"],
@@ -410,16 +453,12 @@ def collection(kind: str, examples: int, votes: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__, quick="5,000 examples, short rounds")
     parser.add_argument("--examples", type=int, default=1_000_000)
     parser.add_argument("--votes", type=int, default=3, help="of each example")
-    parser.add_argument("--quick", action="store_true", help="5,000 examples, short rounds")
     parser.add_argument("--database", default="sqlite", help="sqlite, postgres or an address")
     parser.add_argument("--processes", type=int, default=2, help="web processes of the judge cycle")
-    parser.add_argument("--json", action="store_true", help="one object on standard output")
-    parser.add_argument("--step", nargs="+", help=argparse.SUPPRESS)
+    parser.add_argument("--step", nargs="+", help=SUPPRESS)
     options = parser.parse_args()
     if options.step:
         import django
@@ -429,13 +468,18 @@ def main() -> None:
         results = globals()[f"step_{name}"](*arguments)
         print(json.dumps({**results, "peak_MB": _peak_mb()}))
         return
-    examples = 5000 if options.quick else options.examples
-    results = collection(options.database, examples, options.votes)
-    seconds, rounds = (1.0, 2) if options.quick else (5.0, 5)
-    results["judging"] = judge_cycle(options.database, seconds, rounds, options.processes)
-    results["ratios"] |= results["judging"].pop("ratios")
-    results |= {"examples": examples, "votes": examples * options.votes, "machine": machine()}
-    results["versions"] = versions("django", "psycopg", "gunicorn")
+    examples = 60 if options.smoke else 5000 if options.quick else options.examples
+    if options.smoke:  # the judge cycle has a smoke form of its own
+        results = collection_here(examples, options.votes)
+    else:
+        results = collection(options.database, examples, options.votes)
+        seconds, rounds = (1.0, 2) if options.quick else (5.0, 5)
+        results["judging"] = judge_cycle(options.database, seconds, rounds, options.processes)
+        results["ratios"] |= results["judging"].pop("ratios")
+    results |= {"examples": examples, "votes": examples * options.votes}
+    rates = {"import / raw", "export / bare read"}
+    lower = results["ratios"].keys() - rates
+    results = with_origin(results, "django", "psycopg", "gunicorn", lower=lower)
     if options.json:
         print(json.dumps(results, indent=1))
         return

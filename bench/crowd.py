@@ -11,9 +11,9 @@ many requests a second; `people` of the result are those who would make as many 
     python -m bench.site --soak 30         # 32 clients for 30 minutes: memory, rows, connections
 """
 
-import argparse
 import http.client
 import json
+import os
 import random
 import re
 import statistics
@@ -28,7 +28,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.machine import machine, versions
+from bench.command import parser_of, with_origin
+from bench.prepared import python_here, site_here, web_here
 from bench.site import command as background
 from bench.site import cpu_seconds, database, environment, free_port, manage, python, web
 from bench.verdict_page import process
@@ -49,10 +50,10 @@ from annotation.models import Example
 from dynabench.accounts.models import Annotator, User, confirm_address
 from dynabench.accounts.services import annotator_of
 from evaluation.training.shipped import install_starter
-from tasks.models import Round, Task
+from tasks.models import Round, RoundTarget, Task
 from tasks.rounds.loop import register_target
 from tasks.services import install_official_tasks
-people, examples = map(int, sys.argv[1:])
+people, examples, is_served = map(int, sys.argv[1:])
 install_official_tasks()
 LIMITS = ("limits: {tries_per_context: 1000000, tries_per_day: 1000000, "
           "share_of_votes: 0.99, share_of_round: 0.99}")
@@ -61,8 +62,13 @@ for task in Task.objects.filter(code__in=["sentiment", "nli"]):
     Task.objects.filter(pk=task.pk).update(config_text=f"{text}\\n{LIMITS}\\n")
 Round.objects.update(state="open")
 task = Task.objects.get(code="sentiment")
-source = install_starter("sentiment", settings.HOME)
-register_target(task=task, name="bench", round=task.rounds.get(), source=str(source))
+if is_served:
+    source = install_starter("sentiment", settings.HOME)
+    register_target(task=task, name="bench", round=task.rounds.get(), source=str(source))
+else:
+    target = task.targets.create(name="bench", adapter="scripted", url="http://scripted.test",
+                                 options={"label": "neutral"})
+    RoundTarget.objects.create(round=task.rounds.get(), target=target)
 round = Task.objects.get(code="nli").rounds.get()
 context = round.contexts.first()
 authors = Annotator.objects.bulk_create(Annotator(source="import") for _ in range(20))
@@ -182,13 +188,13 @@ class Person:
         return text, seconds
 
 
-def crowd(people: list[Person], seconds: float) -> Measured:
+def crowd(people: list[Person], seconds: float, pause: float = PAUSE_SECONDS) -> Measured:
     """They all come within one pause, and stay so long."""
     found, lock = Measured(seconds), threading.Lock()
     end = time.perf_counter() + seconds
 
     def work(person: Person) -> None:
-        time.sleep(random.uniform(0, PAUSE_SECONDS))
+        time.sleep(random.uniform(0, pause))
         step = person.look
         while time.perf_counter() < end:
             try:
@@ -203,7 +209,7 @@ def crowd(people: list[Person], seconds: float) -> Measured:
                 # The vote brings the next item; after a verdict the page is opened again.
                 is_ready = step == person.look or person.kind == "judge"
                 step = person.act if is_ready else person.look
-            time.sleep(random.expovariate(1 / PAUSE_SECONDS))
+            time.sleep(random.expovariate(1 / pause))
 
     threads = [threading.Thread(target=work, args=[person]) for person in people]
     for thread in threads:
@@ -232,6 +238,7 @@ class Site:
     env: dict[str, str]
     people: list[Person]
     pids: dict[str, int]
+    pause: float = PAUSE_SECONDS
 
     def memory(self) -> dict[str, dict[str, float]]:
         """MB of each part: of all its processes together, and of the largest one."""
@@ -265,7 +272,7 @@ def site(kind: str, most: int, examples: int, processes: int) -> Iterator[Site]:
         env |= {"PREPARE_STATEMENTS": "1", "ALLOWED_HOSTS": "127.0.0.1"}
         manage(env, "migrate", "-v0")
         manage(env, "collectstatic", "--noinput", "-v0")
-        sessions = python(env, SETUP, str(most), str(examples)).split()[-most:]
+        sessions = python(env, SETUP, str(most), str(examples), "1").split()[-most:]
         serve = background("serve_model", "--registered", "--port", str(port))
         health = f"http://127.0.0.1:{port}/models/bench/health"
         models = stack.enter_context(process(serve, env, health))
@@ -278,6 +285,27 @@ def site(kind: str, most: int, examples: int, processes: int) -> Iterator[Site]:
             pids["database"] = int(python(env, POSTMASTER))
         crowd(people[:8], 3 * PAUSE_SECONDS)  # each thread opens its connection
         yield Site(env, people, pids)
+
+
+@contextmanager
+def small_site(most: int, examples: int) -> Iterator[Site]:
+    """A site in this process, on SQLite, whose target is scripted; nobody pauses for long."""
+    site_here()
+    sessions = python_here(SETUP, str(most), str(examples), "0").split()[-most:]
+    with web_here() as (port, pid):
+        people = [Person(port, session, number) for number, session in enumerate(sessions)]
+        yield Site({**os.environ}, people, {"web": pid}, pause=0.1)
+
+
+def ratios_of(results: dict[str, Any]) -> dict[str, float]:
+    """Return people at once, and of the first step what a request costs and how long it takes."""
+    one = results["soak"] if "soak" in results else results["steps"][0]
+    costs = {f"{part} CPU ms, at most": used for part, used in one["cpu_ms"].items()}
+    return {
+        **{f"people who {kind}": count for kind, count in results.get("people", {}).items()},
+        **costs,
+        "p95 ms, at most": _slowest(one),
+    }
 
 
 def steps(there: Site, counts: tuple[int, ...], seconds: float) -> list[dict[str, Any]]:
@@ -294,7 +322,7 @@ def steps(there: Site, counts: tuple[int, ...], seconds: float) -> list[dict[str
 def measured(there: Site, count: int, seconds: float) -> dict[str, Any]:
     """What so many people find, and the processor time of each part for one of their requests."""
     before = there.cpu()
-    found = crowd(there.people[:count], seconds)
+    found = crowd(there.people[:count], seconds, there.pause)
     requests = sum(map(len, found.waits.values()))
     spent = {part: used - before[part] for part, used in there.cpu().items()}
     figures = {
@@ -370,23 +398,24 @@ def _growth(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Parse, measure, show."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__, quick="two steps of five seconds")
     parser.add_argument("--database", default="postgres", help="postgres or an address")
-    parser.add_argument("--quick", action="store_true", help="two steps of five seconds")
     parser.add_argument("--seconds", type=float, default=60, help="of each step")
     parser.add_argument("--processes", type=int, default=2, help="web processes")
     parser.add_argument("--soak", type=float, metavar="MINUTES", default=0)
     parser.add_argument("--clients", type=int, default=32, help="of the soak")
-    parser.add_argument("--json", action="store_true", help="one object on standard output")
     options = parser.parse_args()
     counts, seconds = (STEPS[:2], 5.0) if options.quick else (STEPS, options.seconds)
     if options.soak:
         counts, seconds = (options.clients,), 60 * options.soak
     # A vote each PAUSE_SECONDS and person at most; three decide an example.
     examples = int(500 + sum(counts) * seconds / PAUSE_SECONDS / 2)
-    with site(options.database, max(counts), examples, options.processes) as there:
+    if options.smoke:
+        counts, seconds = (2,), 2.0
+        place = small_site(2, 60)
+    else:
+        place = site(options.database, max(counts), examples, options.processes)
+    with place as there:
         results: dict[str, Any] = {"pause_seconds": PAUSE_SECONDS, "cycles": CYCLES}
         if options.soak:
             results["soak"] = soak(there, options.clients, options.soak)
@@ -397,10 +426,12 @@ def main() -> None:
                 if not one["failed"] and _slowest(one) <= LIMIT_MS
             ]  # fmt: skip
             results["people"] = people_of(good[-1]) if good else {"write": 0, "judge": 0}
-            results["stored"] = there.stored()
+            if not options.smoke:
+                results["stored"] = there.stored()
         results["memory"] = there.memory()
-    results["machine"] = machine()
-    results["versions"] = versions("django", "psycopg", "gunicorn")
+    results["ratios"] = ratios_of(results)
+    lower = [name for name in results["ratios"] if name.endswith("at most")]
+    results = with_origin(results, "django", "psycopg", "gunicorn", lower=lower)
     print(json.dumps(results, indent=1)) if options.json else show(results)
 
 

@@ -5,7 +5,6 @@ A model's folder (random weights, MiniLM's and roberta-base's size) is run by th
 fed full sorted batches that are encoded already. See bench/README.md.
 """
 
-import argparse
 import json
 import os
 import statistics
@@ -23,9 +22,9 @@ from uuid import uuid4
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.machine import machine, versions  # noqa: E402
-from bench.serving import Server, free_port, load, running, texts_of, wait_for  # noqa: E402
-from evaluation.contract import Outcome, Runnable  # noqa: E402
+from bench.command import LACKS, parser_of, with_origin  # noqa: E402
+from bench.serving import LIMIT_BATCH, Server, free_port, load, running, texts_of, wait_for  # noqa: E402
+from evaluation.contract import MIB, Ending, Outcome, Runnable, Usage  # noqa: E402
 from evaluation.sandbox.containers import RUNTIME_IMAGE, DockerRunner  # noqa: E402
 from evaluation.sandbox.harness import arguments  # noqa: E402
 from evaluation.sandbox.harness.answering import read_examples  # noqa: E402
@@ -34,6 +33,7 @@ from evaluation.sandbox.harness.loading import Model  # noqa: E402
 from evaluation.sandbox.harness.loading import load as load_model  # noqa: E402
 from evaluation.sandbox.images import has_image  # noqa: E402
 from evaluation.sandbox.limits import Limits  # noqa: E402
+from evaluation.sandbox.monitor import Runner  # noqa: E402
 from tasks.targets.serving.backends import cores  # noqa: E402
 from tests.support.serving_models import KINDS, tokenizer_files  # noqa: E402
 
@@ -81,6 +81,17 @@ class Limit:
         return self._process.submit(_limit, turn).result()
 
 
+class LimitHere:
+    """The backend in this process: for a smoke form, where nobody looks at the rate."""
+
+    def __init__(self, asked: Runnable, inputs: Path) -> None:
+        _load(asked, inputs)
+
+    def run(self, turn: int) -> tuple[int, float]:
+        """Examples and processor seconds of every other batch."""
+        return _limit(turn)
+
+
 def _load(asked: Runnable, inputs: Path) -> None:
     """Load the model as the harness does, and keep every batch encoded."""
     global _loaded
@@ -108,10 +119,9 @@ def _limit(turn: int) -> tuple[int, float]:
     return sum(map(len, chosen)), time.process_time() - used
 
 
-def sandboxed(asked: Runnable, inputs: Path, count: int) -> dict[str, float]:
+def sandboxed(runner: Runner, asked: Runnable, inputs: Path, count: int) -> dict[str, float]:
     """One run in the sandbox, from asking for a container until it is gone."""
     lines: list[bytes] = []
-    runner = DockerRunner(f"bench-{uuid4().hex}")
     started = time.monotonic()
     ending = runner.run(asked, inputs, Limits(cpus=cores()), take=lines.append, beat=lambda: None)
     seconds = time.monotonic() - started
@@ -128,14 +138,16 @@ def sandboxed(asked: Runnable, inputs: Path, count: int) -> dict[str, float]:
     }
 
 
-def measured_round(limit: Limit, asked: Runnable, inputs: Path, count: int) -> dict[str, float]:
+def measured_round(
+    limit: Limit | LimitHere, runner: Runner, asked: Runnable, inputs: Path, count: int
+) -> dict[str, float]:
     """The limit, the sandbox, and the limit again.
 
     The limit is the rate if the limit had every core to itself. Measured by the clock it would be
     lower while others use the machine, and the sandbox could beat it.
     """
     before = limit.run(0)
-    found = sandboxed(asked, inputs, count)
+    found = sandboxed(runner, asked, inputs, count)
     after = limit.run(1)
     count, cpu = (sum(pair) for pair in zip(before, after, strict=True))
     rate = count * cores() / cpu
@@ -173,13 +185,45 @@ def measure(size: str, count: int, rounds: int, http_seconds: float) -> dict[str
     texts = list(islice(cycle(texts), count))
     with tempfile.TemporaryDirectory() as place:
         folder = make_model(Path(place, "model"), size)
-        inputs = Path(place, "examples.jsonl")
-        rows = [{"id": f"x{n}", "inputs": {"text": text}} for n, text in enumerate(texts)]
-        inputs.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        asked = Runnable(folder=folder, fields=("text",), output="label", labels=("no", "yes"))
-        limit = Limit(asked, inputs)
-        found = [measured_round(limit, asked, inputs, count) for _ in range(rounds)]
+        inputs, asked = asked_of(Path(place), folder, texts)
+        limit, runner = Limit(asked, inputs), DockerRunner(f"bench-{uuid4().hex}")
+        found = [measured_round(limit, runner, asked, inputs, count) for _ in range(rounds)]
         single = one_by_one(folder, texts, http_seconds, Path(place))
+    return with_ratios(size, count, source, found, single)
+
+
+def measure_small() -> dict[str, Any]:
+    """The same of a few sentences, where the runner's answers are given; without HTTP."""
+    from bench.prepared import site_here, tiny_model_here
+    from tests.support.evaluations import ScriptedRunner
+
+    site_here()
+    folder, count = tiny_model_here(), 2 * LIMIT_BATCH
+    source, texts = texts_of(count)
+    with tempfile.TemporaryDirectory() as place:
+        inputs, asked = asked_of(Path(place), folder, texts)
+        usage = Usage(
+            2.0, examples_per_second=3.0, start_seconds=1.0, cpu_seconds=1.5, peak_bytes=MIB,
+            mean_bytes=MIB,
+        )  # fmt: skip
+        runner = ScriptedRunner(ending=Ending(Outcome.OK, usage))
+        found = measured_round(LimitHere(asked, inputs), runner, asked, inputs, count)
+    return with_ratios("tiny", count, source, [found], 1.0)
+
+
+def asked_of(place: Path, folder: Path, texts: list[str]) -> tuple[Path, Runnable]:
+    """Write the examples, and say how the model is asked."""
+    inputs = place / "examples.jsonl"
+    rows = [{"id": f"x{n}", "inputs": {"text": text}} for n, text in enumerate(texts)]
+    inputs.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    labels = tuple(json.loads((folder / "dynabench.json").read_text())["labels"])
+    return inputs, Runnable(folder=folder, fields=("text",), output="label", labels=labels)
+
+
+def with_ratios(
+    size: str, count: int, source: str, found: list[dict[str, float]], single: float
+) -> dict[str, Any]:
+    """Return medians over the rounds, and the ratios."""
     medians = {name: statistics.median(one[name] for one in found) for name in found[0]}
     results: dict[str, Any] = {
         "examples": count,
@@ -210,17 +254,17 @@ def show(results: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="under a minute: MiniLM, one round")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser = parser_of(__doc__, quick="under a minute: MiniLM, one round")
     parser.add_argument("--rounds", type=int, default=3, help="of MiniLM; roberta-base has one")
     parser.add_argument("--examples", type=int, default=EXAMPLES)
     parser.add_argument("--size", choices=SIZES, help="only this model")
     options = parser.parse_args()
-    if not has_image(RUNTIME_IMAGE):
-        parser.error(f"{RUNTIME_IMAGE} is missing: scripts/runtime_image.sh builds it.")
+    if not (options.smoke or has_image(RUNTIME_IMAGE)):
+        parser.exit(LACKS, f"{RUNTIME_IMAGE} is missing: scripts/runtime_image.sh builds it.\n")
     sizes = [options.size] if options.size else ["minilm"] if options.quick else list(SIZES)
-    results: dict[str, Any] = {"machine": machine(), "bars": BARS, "models": {}}
+    results: dict[str, Any] = {"bars": BARS, "models": {}}
+    if options.smoke:
+        sizes, results["models"] = [], {"tiny": measure_small()}
     for size in sizes:
         count = QUICK_EXAMPLES if options.quick else options.examples
         rounds = options.rounds if size == "minilm" and not options.quick else 1
@@ -228,13 +272,13 @@ def main() -> None:
             size, count, rounds, 2.0 if options.quick else HTTP_SECONDS
         )
     results["paper"] = "7 to 10 examples a second: base-size models on eight processors (Dynaboard)"
-    results["machine"]["load_average_at_end"] = os.getloadavg()[0]
-    results["versions"] = versions("torch", "transformers", "tokenizers", "numpy", "docker")
+    packages = ("torch", "transformers", "tokenizers", "numpy", "docker")
     results["ratios"] = {
         f"{size}: {name}": ratio
         for size, found in results["models"].items()
         for name, ratio in found["ratios"].items()
     }
+    results = with_origin(results, *packages)
     print(json.dumps(results)) if options.json else show(results)
 
 

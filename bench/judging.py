@@ -12,7 +12,6 @@ have behind the same middleware: it reads one row and inserts one.
 pace, and without a pause. The site is then as `./run` starts it: one web process, SQLite.
 """
 
-import argparse
 import http.client
 import json
 import random
@@ -28,8 +27,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.machine import machine, versions
-from bench.site import cpu_seconds, database, environment, manage, python, web
+from bench.command import parser_of, with_origin
+from bench.prepared import python_here, site_here, web_here
+from bench.site import TICKS, cpu_seconds, database, environment, manage, python, web
 
 PEOPLE = (1, 8)
 PAUSE_SECONDS = 1.5  # of a person between an item and their key, on the mean
@@ -58,7 +58,7 @@ Example.objects.bulk_create(
              outcome="fooled") for n in range(int(sys.argv[1]))], batch_size=1000)
 print(Example.objects.first().uuid)
 for number in range(8):
-    user = User.objects.create_user(f"bench{number}@example.com", "x")
+    user = User.objects.create_user(f"bench{number}@example.com")
     confirm_address(user)
     annotator_of(user)
     session = SessionStore()
@@ -81,10 +81,11 @@ class Figures:
     latencies: list[float] = field(repr=False)
 
     def figures(self) -> dict[str, float]:
-        steps = statistics.quantiles(self.latencies, n=20)
+        enough = self.latencies if len(self.latencies) > 1 else 2 * (self.latencies or [0.0])
+        steps = statistics.quantiles(enough, n=20)
         return {
             "per_second": self.cycles / self.seconds,
-            "cpu_ms": 1000 * self.cpu_seconds / max(1, self.cycles),
+            "cpu_ms": 1000 * max(self.cpu_seconds, 1 / TICKS) / max(1, self.cycles),
             "p50_ms": 1000 * steps[9],
             "p95_ms": 1000 * steps[-1],
             "failed": self.failed,
@@ -142,11 +143,17 @@ class Person:
 
 
 def run(
-    people: list[Person], step: str, seconds: float, pids: list[int], pause: float = 0
+    people: list[Person],
+    step: str,
+    seconds: float,
+    pids: list[int],
+    pause: float = 0,
+    most: float = float("inf"),
 ) -> Figures:
     """All people do the step again and again; a step that failed is counted and told.
 
-    pause: seconds between two steps, on the mean of an exponential distribution.
+    pause: seconds between two steps, on the mean of an exponential distribution. most: steps of
+    each person.
     """
     latencies: list[float] = []
     failed: list[bool] = []
@@ -154,7 +161,9 @@ def run(
 
     def work(person: Person) -> None:
         person.reconnect()
-        while time.perf_counter() < began + seconds:
+        done = 0
+        while time.perf_counter() < began + seconds and done < most:
+            done += 1
             waits = random.expovariate(1 / pause) if pause else 0
             time.sleep(waits)
             started = time.perf_counter()
@@ -179,6 +188,18 @@ def run(
     took = time.perf_counter() - began
     used = sum(map(cpu_seconds, pids)) - before
     return Figures(len(latencies), len(failed), took, used, latencies)
+
+
+@contextmanager
+def judges_here(examples: int) -> Iterator[tuple[list[Person], int]]:
+    """People before the judge page of a site in this process; and the process."""
+    site_here()
+    minimal, *sessions = python_here(SETUP, str(examples)).split()
+    with web_here() as (port, pid):
+        people = [Person(port, session, minimal) for session in sessions]
+        for person in people:
+            person.sit_down()
+        yield people, pid
 
 
 @contextmanager
@@ -207,21 +228,29 @@ def key_to_next(kind: str, seconds: float, processes: int) -> dict[str, Any]:
     """Figures of all people at a person's pace, and without a pause."""
     with judges(kind, seconds + 5, processes) as (people, pid):
         pauses = {"at a person's pace": PAUSE_SECONDS, "without a pause": 0}
-        return {
+        found: dict[str, Any] = {
             name: run(people, "judge", seconds, [pid], pause).figures()
             for name, pause in pauses.items()
         }
+    return found | {"ratios": {f"p95 ms {name}": one["p95_ms"] for name, one in found.items()}}
 
 
 def judge_cycle(kind: str, seconds: float, rounds: int, processes: int) -> dict[str, Any]:
     """Medians over the rounds, and ratios taken within a round."""
-    found: dict[str, list[dict[str, float]]] = {}
     with judges(kind, seconds * (rounds + 1), processes) as (people, pid):
-        for _ in range(rounds):
-            for count in PEOPLE:
-                for step in ("minimal", "judge"):
-                    results = run(people[:count], step, seconds, [pid]).figures()
-                    found.setdefault(f"{step}, {count}", []).append(results)
+        return measured(people, pid, seconds, rounds)
+
+
+def measured(
+    people: list[Person], pid: int, seconds: float, rounds: int, most: float = float("inf")
+) -> dict[str, Any]:
+    """Return the figures of these people. most: steps of each of them in a measurement."""
+    found: dict[str, list[dict[str, float]]] = {}
+    for _ in range(rounds):
+        for count in PEOPLE:
+            for step in ("minimal", "judge"):
+                results = run(people[:count], step, seconds, [pid], most=most).figures()
+                found.setdefault(f"{step}, {count}", []).append(results)
     result: dict[str, Any] = {
         name: {key: statistics.median(row[key] for row in rows) for key in rows[0]}
         for name, rows in found.items()
@@ -236,25 +265,23 @@ def judge_cycle(kind: str, seconds: float, rounds: int, processes: int) -> dict[
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__, quick="two rounds of a second")
     parser.add_argument("--database", default="sqlite", help="sqlite, postgres or an address")
-    parser.add_argument("--quick", action="store_true", help="two rounds of a second")
     parser.add_argument("--seconds", type=float, default=5, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--processes", type=int, help="web processes; default: 2, of --pace 1")
     parser.add_argument("--pace", action="store_true", help="from key to next item")
-    parser.add_argument("--json", action="store_true", help="one object on standard output")
     options = parser.parse_args()
     seconds, rounds = (1.0, 2) if options.quick else (options.seconds, options.rounds)
-    if options.pace:
+    if options.smoke:
+        with judges_here(80) as (people, pid):
+            results = measured(people, pid, 60, 1, most=2)
+    elif options.pace:
         seconds = 15 if options.quick else 60
         results = key_to_next(options.database, seconds, options.processes or 1)
     else:
         results = judge_cycle(options.database, seconds, rounds, options.processes or 2)
-    results["machine"] = machine()
-    results["versions"] = versions("django", "psycopg", "gunicorn")
+    results = with_origin(results, "django", "psycopg", "gunicorn", lower=results["ratios"])
     if options.json:
         print(json.dumps(results, indent=1))
     elif options.pace:
@@ -265,7 +292,7 @@ def main() -> None:
 
 def show_pace(results: dict[str, Any]) -> None:
     for name, one in results.items():
-        if "p95_ms" in one:
+        if name.startswith(("at ", "without ")):
             print(f"{name:20} p50 {one['p50_ms']:6.1f} ms, p95 {one['p95_ms']:6.1f} ms")
     print("wanted at a person's pace: p95 at most 100 ms")
 

@@ -7,7 +7,6 @@ The numbers are drawn by a seed and written to a throw-away database. Requests g
 test client: all middleware, no network. See bench/README.md.
 """
 
-import argparse
 import json
 import random
 import statistics
@@ -15,11 +14,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from argparse import SUPPRESS
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench.machine import machine, versions
+from bench.command import parser_of, with_origin
+from bench.prepared import site_here
 from bench.site import database, environment, manage
 from bench.verdict_page import ROOT
 
@@ -239,6 +240,11 @@ def measure(kind: str, models: int, sets: int, times: int) -> dict[str, Any]:
             cwd=ROOT, env=env, check=True, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found | {"database": kind}
+
+
+def with_ratios(found: dict[str, Any], models: int, sets: int) -> dict[str, Any]:
+    """Add the ratios to what `step` found."""
     ms, few = found["ms"], found["queries"]["10 models"]
     found["ratios"] = {
         "page / (bare aggregate + template)": ms["page"]["p50"]
@@ -247,29 +253,29 @@ def measure(kind: str, models: int, sets: int, times: int) -> dict[str, Any]:
         / (ms["aggregate"]["p50"] + ms["template"]["p50"]),
         "queries, many / few": found["queries"][f"{models} models"][1] / few[1],
     }
-    return found | {"models": models, "sets": sets, "metrics": 5, "database": kind}
+    return found | {"models": models, "sets": sets, "metrics": 5}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__, quick="200 models, 10 sets, 40 requests")
     parser.add_argument("--models", type=int, default=1000)
     parser.add_argument("--sets", type=int, default=20)
     parser.add_argument("--times", type=int, default=100, help="requests of each kind")
     parser.add_argument("--database", default="sqlite", help="sqlite, postgres or an address")
-    parser.add_argument("--quick", action="store_true", help="200 models, 10 sets, 40 requests")
-    parser.add_argument("--json", action="store_true", help="print one object")
-    parser.add_argument("--step", type=int, nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--step", type=int, nargs=3, help=SUPPRESS)
     given = parser.parse_args()
     if given.step:
         print(json.dumps(step(*given.step)))
         return
     sizes = (200, 10, 40) if given.quick else (given.models, given.sets, given.times)
-    results = measure(given.database, *sizes) | {
-        "machine": machine(),
-        "versions": versions("django", "psycopg", "numpy"),
-    }
+    if given.smoke:
+        sizes = (12, 2, 2)
+        site_here()
+        found = step(*sizes)
+    else:
+        found = measure(given.database, *sizes)
+    results = with_ratios(found, *sizes[:2])
+    results = with_origin(results, "django", "psycopg", "numpy", lower=results["ratios"])
     if given.json:
         print(json.dumps(results, indent=2))
         return

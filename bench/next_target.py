@@ -10,7 +10,6 @@ rows and on round 2's dev set too, as `manage.py train_target` would do it. Both
 project. See bench/README.md.
 """
 
-import argparse
 import gzip
 import hashlib
 import json
@@ -27,7 +26,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.machine import machine, versions  # noqa: E402
+from bench.command import LACKS, parser_of, with_origin  # noqa: E402
 from evaluation.scoring.paired import compare  # noqa: E402
 from evaluation.task_shape import shape_of, training_row  # noqa: E402
 from evaluation.training.fine_tune import Reading, TrainingOptions, answers, dev_part, train  # noqa: E402
@@ -68,44 +67,73 @@ def seeds(options: TrainingOptions) -> tuple[Rows, Rows]:
     return dev_part(rest, options)
 
 
+def options_of(seed: int, epochs: int) -> TrainingOptions:
+    """How A and B are trained."""
+    options = STARTERS["sentiment"].options
+    return replace(options, seed=seed, epochs=epochs, labels=SHAPE.labels)
+
+
 def measure(*, quick: bool, seed: int, home: Path) -> dict[str, Any]:
-    """Train A and B and compare them; texts are left out of the result."""
-    started = time.perf_counter()
-    options = replace(
-        STARTERS["sentiment"].options, seed=seed, epochs=2 if quick else 3, labels=SHAPE.labels
-    )
+    """Train A and B on DynaSent and compare them; texts are left out of the result."""
+    options = options_of(seed, 2 if quick else 3)
     one = released("r1-dev")[: 300 if quick else 1500]
     two = released("r2-dev")[: 400 if quick else None]
     part, dev = dev_part(one, options)
     if not quick:
         seed_part, seed_dev = seeds(options)
         part, dev = part + seed_part, dev + seed_dev
+    tests = dict(tests_of(two, quick=quick))
+    return trained(part, dev, two, tests, options=options, base=encoder(), home=home)
+
+
+def measure_seeds(home: Path) -> dict[str, Any]:
+    """Do the same with a tiny model and a few of the shipped rows."""
+    from tests.support.serving_models import tiny_model
+
+    base = tiny_model(home / "base", "sequence-classification", labels=SHAPE.labels)
+    rows = [{**row, "group": str(n)} for n, row in enumerate(seed_rows("sentiment")[:48])]
+    tests = {"round 2 test": rows[40:]}
+    few = {"options": options_of(0, 1), "base": base, "home": home}
+    return trained(rows[:16], rows[16:24], rows[24:40], tests, **few)
+
+
+def trained(
+    part: Rows,
+    dev: Rows,
+    two: Rows,
+    tests: dict[str, Rows],
+    *,
+    options: TrainingOptions,
+    base: Path,
+    home: Path,
+) -> dict[str, Any]:
+    """Train A on `part` from `base`, B from A on round 2, too, and compare them on the tests."""
+    started = time.perf_counter()
     more, more_dev = dev_part(two, options)
     more = [{**row, "weight": ROUND_2_WEIGHT} for row in more]
     a, b = home / "a", home / "b"
-    for base, folder, rows, stop in (
-        (encoder(), a, part, dev),
+    for first, folder, rows, stop in (
+        (base, a, part, dev),
         (a, b, part + more, dev + more_dev),
     ):
         train(
             rows,
             kind=SHAPE.kind,
-            base=base,
+            base=first,
             output_dir=folder,
             options=options,
             progress=lambda done, steps, said, name=folder.name: show(name, done, steps, said),
             dev=stop,
         )
-    tests = dict(tests_of(two, quick=quick))
     found = {
         name: {k: v for k, v in pair(a, b, rows).items() if k != "examples"}
         for name, rows in tests.items()
     }
     test = found["round 2 test"]
     return {
-        "seed": seed,
+        "seed": options.seed,
         "rows": {"A": len(part), "B": len(part) + len(more)},
-        "ratios": {"B / A accuracy": test["after"]["value"] / test["before"]["value"]},
+        "ratios": {"B / A accuracy": test["after"]["value"] / max(test["before"]["value"], 0.01)},
         "tests": found,
         "seconds": time.perf_counter() - started,
     }
@@ -146,17 +174,17 @@ def print_table(results: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="DynaSent round 2 with and without its data.")
-    parser.add_argument("--quick", action="store_true", help="less data and no seeds")
+    parser = parser_of(__doc__, quick="less data and no seeds")
     parser.add_argument("--seed", type=int, default=0, help="of chance")
-    parser.add_argument("--json", action="store_true", help="print one object")
     given = parser.parse_args()
-    if not (DATA / "dynasent-r2-test.jsonl.gz").exists():
-        parser.exit(2, f"There is no DynaSent in {DATA}. Set DYNABENCH_DATA to its folder.\n")
+    if not (given.smoke or (DATA / "dynasent-r2-test.jsonl.gz").exists()):
+        parser.exit(LACKS, f"There is no DynaSent in {DATA}. Set DYNABENCH_DATA to its folder.\n")
     with tempfile.TemporaryDirectory() as home:
-        results = measure(quick=given.quick, seed=given.seed, home=Path(home))
-    results["machine"] = machine()
-    results["versions"] = versions("torch", "transformers", "tokenizers")
+        if given.smoke:
+            results = measure_seeds(Path(home))
+        else:
+            results = measure(quick=given.quick, seed=given.seed, home=Path(home))
+    results = with_origin(results, "torch", "transformers", "tokenizers")
     if given.json:
         print(json.dumps(results, indent=2))
     else:

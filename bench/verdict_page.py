@@ -3,7 +3,9 @@
 Ten people in turn submit a sentence, and the same sentence goes to the model server alone, over
 connections that are kept. The site is a real one: gunicorn, sessions, CSRF, SQLite on disk. Then
 the task list is fetched, alone and while people wait for a target that takes eight seconds.
-`python bench/verdict_page.py MODEL_FOLDER [COUNT]` prints one JSON object, times in milliseconds.
+
+    python -m bench.verdict_page --quick                   # with the sentiment starter, 60 turns
+    python -m bench.verdict_page --model FOLDER --json     # 200 turns; times in milliseconds
 """
 
 import hashlib
@@ -31,6 +33,8 @@ from tasks.targets.proofs import Prover  # noqa: E402
 SECRET_KEY = "of-the-measured-site"
 TOKEN = "b" * 32  # the CSRF cookie and its header
 WAITING = 24  # people; more than the server has threads
+SLOW_SECONDS, WATCHED_SECONDS = 8.0, 3.0  # of the slow target, and of those in which home is asked
+WARM = 10  # turns that do not count
 SETUP = """
 import sys, re
 from django.contrib.auth import SESSION_KEY, BACKEND_SESSION_KEY, HASH_SESSION_KEY
@@ -50,9 +54,10 @@ task.config_text = text + "\\nlimits: {tries_per_context: 1000000, tries_per_day
 task.save()
 Round.objects.update(state="open")  # no model server runs yet that could be asked
 round = task.rounds.get()
-register_target(task=task, name="bench", round=round, source=sys.argv[1])
+register_target(task=task, name="bench", round=round, source=sys.argv[1],
+                serving={"backend": sys.argv[3]})
 for number in range(10):
-    user = User.objects.create_user(f"bench{number}@example.com", "x")
+    user = User.objects.create_user(f"bench{number}@example.com")
     session = SessionStore()
     session[SESSION_KEY] = str(user.pk)
     session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
@@ -62,7 +67,7 @@ for number in range(10):
     print(session.session_key, assignment.pk, assignment.goal)
 slow = Task.objects.get(code="nli")
 TargetModel.objects.create(task=slow, name="slow", adapter="scripted", url="http://slow.test",
-                           options={"label": "neutral", "delay": 8})
+                           options={"label": "neutral", "delay": float(sys.argv[2])})
 RoundTarget.objects.create(round=slow.rounds.get(), target=slow.targets.get())
 slow.config_text = re.sub(r"^limits:.*?(?=^[a-z]|\\Z)", "", slow.config_text, flags=re.S | re.M)
 slow.config_text += "\\nlimits: {tries_per_context: 1000000, tries_per_day: 1000000}\\n"
@@ -115,7 +120,7 @@ def verdict_page(model: Path, count: int, free_port: Callable[[], int]) -> dict[
             subprocess.run([*run, *setup], cwd=ROOT, env=environment, check=True)
         code = "import django; django.setup()\n" + SETUP
         made = subprocess.run(
-            [sys.executable, "-c", code, str(model)],
+            [sys.executable, "-c", code, str(model), str(SLOW_SECONDS), "onnx"],
             cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         (task,), *people, slow = [tuple(line.split()) for line in made.stdout.splitlines()]
@@ -124,8 +129,36 @@ def verdict_page(model: Path, count: int, free_port: Callable[[], int]) -> dict[
         url = f"http://127.0.0.1:{served}/models/bench/health"
         stack.enter_context(process(serve, environment, url))
         stack.enter_context(process(site, environment, f"http://127.0.0.1:{web}/healthz/"))
-        results = _measure(web, served, people, count, int(task))
+        prover = prover_of(SECRET_KEY, int(task))
+        results = _measure(web, served, people, count, prover)
         return results | _while_slow(web, *slow, count)
+
+
+def verdict_page_here() -> dict[str, float]:
+    """Return what a few turns find where the site is in this process, and another target slow."""
+    from django.conf import settings
+
+    from bench.prepared import manage_here, python_here, site_here, tiny_model_here, web_here
+    from bench.site import free_port
+
+    site_here()
+    model = tiny_model_here()
+    served = free_port()
+    settings.MODEL_SERVER_URL = f"http://127.0.0.1:{served}"
+    made = python_here(SETUP, str(model), "1", "torch")
+    (task,), *people, slow = [tuple(line.split()) for line in made.splitlines()]
+    url = f"http://127.0.0.1:{served}/models/bench/health"
+    prover = prover_of(settings.SECRET_KEY, int(task))
+    serve = ("serve_model", "--registered", f"--port={served}")
+    with manage_here(url, *serve), web_here() as (web, _):
+        results = _measure(web, served, people, 2, prover, warm=1)
+        few = _while_slow(web, *slow, 2, waiting=2, watched=0.3, warm=1, expected=frozenset({200}))
+        return results | few
+
+
+def prover_of(secret_key: str, task: int) -> Prover:
+    """What signs requests to the model server, as a site with this key does."""
+    return Prover(hashlib.sha256(f"dynabench.model-server:{secret_key}".encode()).digest(), task)
 
 
 def _headers(session: str) -> dict[str, str]:
@@ -151,10 +184,21 @@ def _submit(
     return timed(site, "POST", f"/t/{task}/write/", body, _headers(session))
 
 
-def _while_slow(web: int, session: str, assignment: str, goal: str, count: int) -> dict[str, float]:
-    """The task list's median alone, and while WAITING people wait for a target of eight seconds."""
+def _while_slow(
+    web: int,
+    session: str,
+    assignment: str,
+    goal: str,
+    count: int,
+    *,
+    waiting: int = WAITING,
+    watched: float = WATCHED_SECONDS,
+    warm: int = WARM,
+    expected: frozenset[int] = frozenset({202, 503}),
+) -> dict[str, float]:
+    """The task list's median alone, and while people wait for a target of eight seconds."""
     site = http.client.HTTPConnection("127.0.0.1", web, timeout=30)
-    alone = [timed(site, "GET", "/")[0] for _ in range(count)][10:]
+    alone = [timed(site, "GET", "/")[0] for _ in range(count + warm)][warm:]
     answers = []
 
     def wait(number: int) -> None:
@@ -162,31 +206,35 @@ def _while_slow(web: int, session: str, assignment: str, goal: str, count: int) 
         text = f"Statement number {number} of a patient person."
         answers.append(_submit(mine, session, "nli", "hypothesis", text, assignment, goal)[1])
 
-    people = [threading.Thread(target=wait, args=[number]) for number in range(WAITING)]
+    people = [threading.Thread(target=wait, args=[number]) for number in range(waiting)]
     for person in people:
         person.start()
-    time.sleep(1)
-    during, until = [], time.monotonic() + 3
+    time.sleep(watched / 3)
+    during, until = [], time.monotonic() + watched
     while time.monotonic() < until:
         during.append(timed(site, "GET", "/")[0])
     for person in people:
         person.join()
-    if not set(answers) <= {202, 503}:
+    if not set(answers) <= expected:
         raise RuntimeError(f"The slow target's pages answered {answers}.")
     home, slow = statistics.median(alone), statistics.median(during)
     return {"home_ms": home, "home_while_slow_ms": slow, "home_while_slow / home": slow / home}
 
 
 def _measure(
-    web: int, served: int, people: list[tuple[str, ...]], count: int, task: int
+    web: int,
+    served: int,
+    people: list[tuple[str, ...]],
+    count: int,
+    prover: Prover,
+    warm: int = WARM,
 ) -> dict[str, float]:
     site = http.client.HTTPConnection("127.0.0.1", web, timeout=30)
     model = http.client.HTTPConnection("127.0.0.1", served, timeout=30)
     pages, bare = [], []
     lines = (ROOT / "tasks" / "official" / "sentiment" / "seed.jsonl").read_text().splitlines()
     lines = [line for line in lines if len(json.loads(line)["text"]) > 20]
-    prover = Prover(hashlib.sha256(f"dynabench.model-server:{SECRET_KEY}".encode()).digest(), task)
-    for number in range(count + 10):
+    for number in range(count + warm):
         name, proof = prover.header()
         headers = {"Content-Type": "application/json", name.decode(): proof.decode()}
         text = json.loads(lines[7 * number % len(lines)])["text"]
@@ -196,7 +244,7 @@ def _measure(
         whole, answered = _submit(site, session, "sentiment", "text", text, assignment, goal)
         if status != 200 or answered != 200:
             raise RuntimeError(f"{text}: the model answered {status}, the page {answered}.")
-        if number >= 10:  # both are warm
+        if number >= warm:  # both are warm
             bare.append(seconds)
             pages.append(whole)
     apart = [page - call for page, call in zip(pages, bare, strict=True)]
@@ -208,8 +256,33 @@ def _measure(
     }
 
 
-if __name__ == "__main__":
-    from bench.serving import free_port
+def main() -> None:
+    """Parse, measure, show."""
+    from bench.command import parser_of, with_origin
+    from bench.site import free_port
+    from evaluation.training.shipped import install_starter
 
-    count = int(sys.argv[2]) if len(sys.argv) > 2 else 200
-    print(json.dumps(verdict_page(Path(sys.argv[1]).resolve(), count, free_port)))
+    parser = parser_of(__doc__, quick="60 turns, not 200")
+    parser.add_argument("--model", type=Path, help="a model's folder; default: the starter")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as home:
+        if given.smoke:
+            results = verdict_page_here()
+        else:
+            model = given.model or install_starter("sentiment", Path(home))
+            results = verdict_page(model.resolve(), 60 if given.quick else 200, free_port)
+    ratios = {
+        "page minus model ms": results["page_minus_model_ms"],
+        "page minus model / home": results["page_minus_model_ms"] / results["home_ms"],
+        "home while slow / home": results["home_while_slow / home"],
+    }
+    found = with_origin({"ratios": ratios, **results}, "django", "gunicorn", lower=ratios)
+    if given.json:
+        print(json.dumps(found, indent=1))
+        return
+    for name, value in ratios.items():
+        print(f"{name:28}{value:8.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluation.seeds import group_of, split_by_group
+from evaluation.seeds import group_of, seed_rows, split_by_group
 from validation.rules.consensus import Policy, Vote, decide
 
 DATA = Path(
@@ -180,6 +180,29 @@ def _rows(
 ) -> Rows:
     kept, dropped = apart(stages, tests, most)
     return Rows(task, kept, tests, tuple(like), dropped, **more)
+
+
+def seeds(most: int, size: int) -> Rows:
+    """Shipped seeds of sentiment as two rounds: what smoke forms have where no data is."""
+    lines = [_line(number, row) for number, row in enumerate(seed_rows("sentiment"))]
+    rows = [row_of(line) for line in lines[: 2 * most + 2 * size]]
+    stages = {"round 1": rows[:most], "round 2": rows[most : 2 * most]}
+    tested = rows[2 * most :]
+    for row in tested[size:]:
+        row["line"]["round"] = 2
+    tests = {"round-1": tested[:size], "round-2": tested[size:]}
+    return _rows("sentiment", stages, tests, tests, most)
+
+
+def _line(number: int, row: Mapping[str, Any]) -> Row:
+    """A seed as a line of imported history, whose label five people chose."""
+    votes = [{"worker": f"v{n}", "label": row["label"]} for n in range(5)]
+    return {
+        "task": "sentiment", "round": 1, "uid": f"seed{number}", "context": {},
+        "input": {"text": row["text"]}, "author": f"a{number}", "author_label": row["label"],
+        "model_prediction": {"model": "seed", "label": "neutral", "probs": None},
+        "model_wrong": row["label"] != "neutral", "validations": votes, "metadata": {},
+    }  # fmt: skip
 
 
 TASKS = {"sentiment": sentiment, "nli": nli, "hate-speech": hate_speech}

@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[2]
 _locks = []
 
 
-def _kept() -> Path:
-    """Where it lies: in `var/`, which git ignores, by a digest of what made it."""
+def kept() -> Path:
+    """Return where it lies: in `var/`, which git ignores, by a digest of what made it."""
     digest = hashlib.sha256(django.__version__.encode())
     for file in sorted(ROOT.glob("*/migrations/*.py")) + sorted(ROOT.glob("*/*/migrations/*.py")):
         digest.update(file.read_bytes())
@@ -32,24 +32,24 @@ def copy() -> bool:
     name = settings.DATABASES["default"]["TEST"]["NAME"]
     for suffix in ("", "-wal", "-shm"):  # a killed run leaves side files, which fit no new database
         Path(f"{name}{suffix}").unlink(missing_ok=True)
-    kept = _kept()
-    lock = kept.with_suffix(".lock").open("w")
+    file = kept()
+    lock = file.with_suffix(".lock").open("w")
     fcntl.flock(lock, fcntl.LOCK_EX)
-    if not kept.exists():
+    if not file.exists():
         _locks.append(lock)
         return False
     lock.close()
-    shutil.copyfile(kept, name)
+    shutil.copyfile(file, name)
     return True
 
 
 def keep() -> None:
     """Keep a copy of the test database, as a whole or not at all."""
-    kept = _kept()
-    new = kept.with_suffix(f".{os.getpid()}")
+    file = kept()
+    new = file.with_suffix(f".{os.getpid()}")
     target = sqlite3.connect(new)
     connection.ensure_connection()
     connection.connection.backup(target)
     target.close()
-    new.replace(kept)
+    new.replace(file)
     _locks.pop().close()

@@ -1,0 +1,35 @@
+"""What all programs of `bench/` take and print: sizes, and ratios with their origin."""
+
+import argparse
+from collections.abc import Container
+from typing import Any
+
+from bench.machine import machine, versions
+
+LACKS = 3
+"""A program ends with this where the machine lacks what it needs."""
+
+
+def parser_of(doc: str | None, *, quick: str) -> argparse.ArgumentParser:
+    """Return a parser with --quick, --smoke and --json; quick: what --quick leaves out."""
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument("--quick", action="store_true", help=quick)
+    smoke = "the least that runs, for tests: its figures mean nothing"
+    sizes.add_argument("--smoke", action="store_true", help=smoke)
+    parser.add_argument("--json", action="store_true", help="print one object")
+    return parser
+
+
+def with_origin(
+    results: dict[str, Any], *packages: str, lower: Container[str] = ()
+) -> dict[str, Any]:
+    """Return results with the better direction of each ratio, the machine, and versions.
+
+    lower: names of the ratios of which less is better.
+    """
+    better = {name: "lower" if name in lower else "higher" for name in results["ratios"]}
+    origin = {"better": better, "machine": machine(), "versions": versions(*packages)}
+    return {**results, **origin}
