@@ -18,7 +18,7 @@ from tests.support.old_databases import RELEASES, VERSION
 from tests.support.variables import APPS, variables
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 # Read by libraries, not by us.
 FOREIGN = {"SSL_CERT_FILE", "HF_HOME", "HF_HUB_OFFLINE", "PIP_EXTRA_INDEX_URL", "LOCAL_API_KEY"}
 FOREIGN |= {"ANYMAIL_MAILGUN_API_KEY"}  # one of those that django-anymail knows
