@@ -224,3 +224,21 @@ def test_small_screens_show_cards(open_page, task):
     expect(card.locator("[data-label=Robustness]")).to_be_hidden()
     page.get_by_role("link", name="All metrics").click()
     expect(card.locator("[data-label=Robustness]")).to_be_visible()
+
+
+OVERFLOWS = """() => [...document.querySelectorAll("html, .scroll, .card, pre")]
+    .filter(one => one.clientWidth && one.scrollWidth > one.clientWidth + 1).length"""
+
+
+def test_nothing_overflows_in_arabic_that_does_not_in_english(open_page, alice, task):
+    found = {}
+    for language in ("en", "ar"):
+        page = open_page(alice, locale=language)
+        for path in (URL, "/t/nli/rounds/", "/own/nli/", "/own/nli/annotators/"):
+            for width in (1280, 320):
+                page.set_viewport_size({"width": width, "height": 800})
+                visit(page, path)
+                found[language, path, width] = page.evaluate(OVERFLOWS)
+        assert page.evaluate("document.documentElement.lang") == language
+    for (language, *where), number in found.items():
+        assert number <= found["en", *where], (language, where)

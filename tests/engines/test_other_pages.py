@@ -2,7 +2,7 @@
 
 from dynabench.accounts.models import Annotator
 from tasks.models import Task, TaskDraft, TaskMember
-from tests.browser.conftest import make_round
+from tests.browser.conftest import assign, make_round
 from tests.support.battles import battle_arena
 from tests.support.engines import CONTROL, ENTER
 from tests.support.factories import UserFactory
@@ -131,3 +131,32 @@ def test_previews_are_no_steps_of_the_history(page, alice, settings):
     page.back()
     page.until("location.pathname === '/new/'")
     assert TaskDraft.objects.get().owner == alice
+
+
+COVERED = """(() => {
+    const bar = document.querySelector('#write-form .submit').getBoundingClientRect();
+    return [...document.querySelectorAll('#write-form :is(.field, .counter, .hint)')].some(one => {
+        const box = one.getBoundingClientRect();
+        return box.height && Math.min(box.bottom, bar.bottom) - Math.max(box.top, bar.top) > 1;
+    });
+})()"""
+MARKERS = """return [...document.querySelectorAll('.menu > summary')].map(
+    one => getComputedStyle(one, '::marker').content)"""
+"""What stands before the words of each menu."""
+
+
+def test_a_narrow_page_to_write_opens_at_its_top_and_covers_nothing(page, alice):
+    assign(alice, make_round("qa"))
+    page.resize(500, 702)
+    page.visit("/t/qa/write/")
+    assert page.run("return scrollY") == 0
+    page.type("#write-form textarea", "When did Ada leave Tarn?")
+    page.run("document.querySelector('#write-form .field:last-of-type').scrollIntoView(false)")
+    page.until(f"!{COVERED}")
+    for language in ("en", "ar"):
+        page.run("document.cookie = `django_language=${arguments[0]}; path=/`", language)
+        page.visit("/t/qa/write/")
+        page.run("document.querySelector('.more').open = true")
+        assert {*page.run(MARKERS)} == {'""'}, language
+        page.run("document.querySelector('.more').open = false")
+        assert {*page.run(MARKERS)} == {'""'}, language
