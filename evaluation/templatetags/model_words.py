@@ -108,6 +108,16 @@ def gib(size: int | str | None) -> str:
 
 
 @register.filter
+def is_in_points(name: str) -> bool:
+    """Return whether a metric is a difference of two shares, which is in points and no share.
+
+    >>> is_in_points("group_gap"), is_in_points("accuracy")
+    (True, False)
+    """
+    return name in (GROUP_GAP, WORST_KIND_DROP)
+
+
+@register.filter
 def metric(name: str) -> str:
     """A metric's or a kind's name in words: `worst_case` becomes “Worst case”.
 

@@ -339,6 +339,16 @@ def test_the_state_is_polled_until_it_is_over(as_alice, task, alice):
     assert 'id="publish"' in part.text
 
 
+def test_a_difference_of_shares_is_in_points_as_on_boards():
+    values = {"value": 0.014, "low": 0.0, "high": 0.096, "n": 3}
+    shown = {
+        name: render_to_string("components/score.html", {"score": {**values, "metric": name}})
+        for name in ("group_gap", "worst_kind_drop", "accuracy")
+    }
+    assert ["<strong>1.4%" in one for one in shown.values()] == [False, False, True]
+    assert all("<strong>1.4" in one for one in shown.values())
+
+
 def test_a_check_that_waits_says_behind_what(as_alice, task, alice):
     url = url_of(submission_of(task, alice, requested_by=alice))
     alone = as_alice.get(url).context["progress"].sentence
