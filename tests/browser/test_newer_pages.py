@@ -8,9 +8,9 @@ from playwright.sync_api import expect
 from evaluation.llm_judges.agreement import Agreement
 from evaluation.models import CustomMetric, LlmJudge
 from tasks.models import TaskMember
-from tests.browser.conftest import audit, visit
+from tests.browser.conftest import audit, make_round, visit
 from tests.support.evaluations import accepted_model, set_version
-from tests.support.factories import TaskFactory
+from tests.support.factories import TaskFactory, scripted_target
 from tests.support.judged_answers import chat_target, judged_answers
 from tests.support.own_workers import fill_own_workers
 from tests.support.paraphrases import paraphrased
@@ -133,3 +133,14 @@ def test_a_judge_is_made_without_a_script(open_page, alice):
     page.get_by_role("button", name="Make it and ask it").click()
     expect(page.get_by_role("heading", name="careful")).to_be_visible()
     assert LlmJudge.objects.filter(name="careful", state="queued").exists()
+
+
+def test_three_texts_are_answered_one_after_another(page, alice, model_calls):
+    round = make_round("nli")
+    target = scripted_target(round, label="neutral")
+    TaskMember.objects.create(task=round.task, user=alice, role="owner")
+    visit(page, f"/own/nli/targets/{target.pk}/health/")
+    page.get_by_role("button", name="Send three texts").click()
+    expect(page.locator("tbody[aria-live] td.number")).to_have_count(3)
+    expect(page.locator("#test-title")).to_be_focused()
+    assert len(model_calls) == 3

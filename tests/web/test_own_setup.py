@@ -11,6 +11,7 @@ from tasks.targets.connect import secret_of
 from tasks.targets.endpoints.base import EndpointError
 from tests.support.factories import UserFactory, scripted_target
 from tests.support.judging import answered, write
+from tests.web.conftest import HTMX
 
 TARGETS, ACCESS = "/own/nli/targets/", "/own/nli/access/"
 MEMBERS = f"{ACCESS}members/"
@@ -254,8 +255,17 @@ def test_how_a_target_fares(as_alice, owner, nli, monkeypatch):
     target.options = {"fail": "down"}
     target.save()
     assert all("failure" in one for one in as_alice.post(url).context["answered"])
+    target.options = {"label": "neutral"}
+    target.save()
+    assert "?text=0" in as_alice.post(url, **HTMX).text  # the page first, then each text
+    for number in range(3):
+        row = as_alice.post(f"{url}?text={number}", **HTMX).text
+        assert row.lstrip().startswith("<tr>")
+        assert (f"?text={number + 1}" in row) == (number < 2)
+    assert [as_alice.post(f"{url}?text={no}").status_code for no in ("3", "-1", "x")] == [404] * 3
     monkeypatch.setattr("dynabench.own.setup.health.is_used_up", lambda *about: True)
     assert "answered" not in as_alice.post(url).context
+    assert "?text=" not in as_alice.post(f"{url}?text=0", **HTMX).text
     owner.role = "reviewer"
     owner.save()
     assert as_alice.get(url).status_code == 200
