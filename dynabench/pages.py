@@ -22,7 +22,13 @@ from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.lib.markdown import render_markdown
 from dynabench.lib.refusals import Curable
 from leaderboard.people.next_steps import next_steps
-from tasks.permissions import can_judge, can_write, is_offered_new_tasks, look_up_roles
+from tasks.permissions import (
+    can_judge,
+    can_oversee,
+    can_write,
+    is_offered_new_tasks,
+    look_up_roles,
+)
 from tasks.selectors import listed_tasks
 from validation.rules.terms import TERMS
 from validation.statistics.definitions import DEFINITIONS
@@ -80,20 +86,29 @@ def favicon(request: HttpRequest) -> HttpResponse:
 
 
 def _beginning(request: HttpRequest, cards: Sequence[Card]) -> dict[str, Any]:
-    """The first thing to do: for strangers a try-out, for others what they left."""
+    """The first thing to do: for strangers a try-out, for others what they left.
+
+    Tasks that have the person as a member come first.
+    """
     if not request.user.is_authenticated:
         mild = [card for card in cards if _is_short(card)]
         short = min(mild, key=lambda card: card.task.config.gives == "passage", default=None)
         return {"taste": started(short.round, "home").values()} if short and short.round else {}
     tasks = [card.task.pk for card in cards if not card.task.is_sensitive]
     user = person(request)
+    mine = {card.task.pk for card in cards if card.task.roles.get(user.pk)}
     judged = [card for card in cards if can_judge(user, card.task)]
-    lasting = sorted(cards, key=lambda card: card.task.is_simulated)
+    lasting = sorted(cards, key=lambda card: (card.task.pk not in mine, card.task.is_simulated))
     return {
         "can_offer_demo": user.is_superuser and not Example.objects.exists() and can_offer(user),
         "steps": next_steps(annotator_of(user), tasks),
         "to_write": next((c.task for c in lasting if c.is_open and can_write(user, c.task)), None),
-        "to_judge": max(judged, key=lambda card: card.waiting, default=None),
+        "to_judge": max(
+            judged,
+            key=lambda card: (card.waiting > 0 and card.task.pk in mine, card.waiting),
+            default=None,
+        ),
+        "own_tasks": [c.task for c in cards if c.task.pk in mine and can_oversee(user, c.task)],
     }
 
 

@@ -109,7 +109,7 @@ class RoundForm(EndsAhead):
         begun["parents"] = [last.number]
         if last.contexts.filter(is_retired=False).exists():
             begun["contexts_of"] = last.number
-        self.initial |= begun
+        self.initial.update(begun)
 
     def clean_contexts_of(self) -> Round | None:
         source: Round | None = self.cleaned_data["contexts_of"]

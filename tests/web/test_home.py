@@ -5,11 +5,18 @@ import pytest
 from annotation.models import Example
 from dynabench.cards import cards_of
 from evaluation.models import Dataset, DatasetItem
-from tasks.models import SIMULATED, Round
-from tests.support.factories import UserFactory, scripted_target
+from tasks.models import SIMULATED, Round, TaskMember
+from tests.support.factories import (
+    ContextFactory,
+    RoundFactory,
+    TaskFactory,
+    UserFactory,
+    scripted_target,
+)
 from tests.support.judging import answered, judge, write
 from validation.decisions.services import override_consensus
 from validation.judging.gold import mark_gold
+from validation.judging.queue_services import fill_queue
 from validation.rules.consensus import Vote
 
 TEXT = "Nobody waits for the ferry."
@@ -83,6 +90,27 @@ def test_nobody_is_sent_to_judge_what_is_not_for_them(client, nli, alice, bob):
     assert numbers() == {0}  # who wrote it
     client.force_login(UserFactory())
     assert numbers() == {1}
+
+
+def test_a_members_tasks_come_first(client, nli, alice, bob):
+    other = RoundFactory(task=TaskFactory(code="sentiment"))
+    ContextFactory(round=other)
+    for number, round in enumerate((nli, nli, other)):
+        write(round, bob, number)
+        fill_queue(round=round)
+
+    def home():
+        values = client.get("/").context
+        return values["to_write"], values["to_judge"].task, values["own_tasks"]
+
+    client.force_login(alice)
+    assert home() == (nli.task, nli.task, [])
+    TaskMember.objects.create(task=other.task, user=alice, role="annotator")
+    assert home() == (other.task, other.task, [])
+    TaskMember.objects.update(role="owner")
+    assert home() == (other.task, nli.task, [other.task])
+    assert 'href="/own/sentiment/"' in client.get("/").text
+    assert 'href="/own/nli/"' not in client.get("/").text
 
 
 def test_a_page_without_an_icon_gets_ours(client):
