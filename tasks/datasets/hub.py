@@ -6,6 +6,7 @@ a redirect to a private address is refused, and nobody gets at what only the ope
 
 import io
 import re
+import secrets
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -133,7 +134,8 @@ class _HubFile(io.RawIOBase):
         data = _asked(self._url, self._what, last - first + 1, headers).body
         if len(data) != last - first + 1:
             raise FileError("The hub sends another number of bytes than it tells. Try again.")
-        part = kept.with_suffix(".part")
+        # A name of its own, as another request may fetch the same piece.
+        part = kept.with_name(f"{number}.{secrets.token_hex(4)}.part")
         part.write_bytes(data)
         part.rename(kept)
         return data

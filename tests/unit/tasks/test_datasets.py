@@ -372,3 +372,26 @@ def test_a_file_that_is_cut_is_not_taken(read):
         read("org/pairs", url)
     with pytest.raises(FileError, match="cannot be read now"):
         read("org/pairs", url)
+
+
+def test_two_requests_that_fetch_one_piece_share_no_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(hub, "_asked", lambda *about, **more: Body(b"abc"))
+    files = [hub._HubFile("https://hub.test/a", "a", 3, Pieces(tmp_path)) for _ in range(2)]
+    write, others = Path.write_bytes, []
+
+    def interrupted(part, data):
+        write(part, data)
+        if not others:
+            others.append(part)
+            others.append(files[1].read())
+
+    monkeypatch.setattr(Path, "write_bytes", interrupted)
+    assert (files[0].read(), others[1]) == (b"abc", b"abc")
+    assert [one.name for one in tmp_path.glob("*/*")] == ["0"]
+
+
+class Body:
+    """An answer of the hub."""
+
+    def __init__(self, body):
+        self.body = body
