@@ -4,7 +4,7 @@ from statistics import median, quantiles
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Count, Sum
+from django.db.models import Count, Exists, OuterRef, Sum
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils.translation import gettext as _
@@ -17,8 +17,9 @@ from dynabench.lib.htmx import htmx_partial
 from dynabench.lib.throttles import is_used_up
 from dynabench.own.access import owned_task
 from tasks.config.schema import TaskConfig
-from tasks.models import TargetFailure, TargetModel
+from tasks.models import Round, RoundTarget, TargetFailure, TargetModel
 from tasks.permissions import can_edit, can_manage
+from tasks.selectors import PLANNED
 from tasks.targets.send_test import NoAnswer, send_test
 from tasks.targets.three_texts import TEXTS, ask_three, samples
 
@@ -41,11 +42,20 @@ def target_health(request: HttpRequest, code: str, pk: int) -> HttpResponse:
         values |= _answered_one(request, target)
         return render(request, "own/setup/target_health.html#rows", values)
     values |= {**_health(target), "can_edit": can_edit(request.user, task)}
+    values["uses"], values["planned"] = _rounds(target)
     if request.method == "POST" and htmx_partial(request):
         values |= {"is_tested": True, "following": _following(target, 0)}
     elif request.method == "POST":
         values |= _answered_all(request, target)
     return render(request, "own/setup/target_health.html", values)
+
+
+def _rounds(target: TargetModel) -> tuple[list[Round], Round | None]:
+    """The rounds that use the target, and a planned one that could. One query."""
+    entries = RoundTarget.objects.filter(round=OuterRef("pk"), target=target)
+    rounds = target.task.rounds.annotate(uses=Exists(entries)).order_by("number")
+    others = [one for one in rounds if not one.uses and one.state in PLANNED]
+    return [one for one in rounds if one.uses], next(iter(others), None)
 
 
 def _answered_all(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
