@@ -21,7 +21,7 @@ from dynabench.own.setup.launch import launch_list
 from tasks.budgets import Used, spent
 from tasks.making.services import begun_tasks
 from tasks.models import Round, Task
-from tasks.permissions import can_manage, can_oversee, can_own, is_blind_owner
+from tasks.permissions import can_manage, can_oversee, can_own, is_blind_owner, may_be_blind
 from tasks.selectors import PLANNED
 from tasks.targets.spending_services import used_in, used_outside
 from validation.decisions.review_queue import without_consensus
@@ -55,6 +55,7 @@ def dashboard(request: HttpRequest, code: str) -> HttpResponse:
         values |= approval_of(request, task)
         values["undecided"] = without_consensus(round) if round and not values["blind"] else 0
         values["shortage"] = short_of_judges(round) if round and not values["blind"] else None
+        values["may_be_blind"] = may_be_blind(request.user, task)
         values["step"] = next_step(request.user, round, rounds) if round else None
         values["can_forget_demo"] = task.is_simulated and can_own(request.user, task)
         values["can_delete"] = can_own(request.user, task) and _is_begun(task, rounds)

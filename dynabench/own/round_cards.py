@@ -13,7 +13,7 @@ from django.utils.translation import gettext_noop, ngettext
 from tasks.budgets import Line, Used, lines
 from tasks.models import Context, Round, Task
 from tasks.rounds.states import NEXT_STATES
-from tasks.selectors import grace_end, still_writing, writers
+from tasks.selectors import PLANNED, grace_end, still_writing, writers
 from validation.judging.queue import round_numbers, waiting_examples
 from validation.judging.short_of_judges import short_of_judges
 from validation.models import Consensus
@@ -81,6 +81,11 @@ class Card:
         """What can be done with the round; it is released elsewhere, with its dataset."""
         states = [State(s) for s in NEXT_STATES[self.round.state] if s != State.RELEASED]
         return [step(state, self.round) for state in states]
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether opening it is the next step."""
+        return self.round.state in PLANNED
 
     @property
     def takes_other_targets(self) -> bool:

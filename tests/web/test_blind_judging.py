@@ -80,7 +80,9 @@ def test_tags_of_rows_are_in_results_and_exports(mine, ada, as_ada):
     assert as_ada.get("/own/mine/").context["numbers"]["collected"] == 0
     tags = ("food", "food", "tram", "")
     bring(as_ada, *({"text": f"Text {n}.", "tag": tag} for n, tag in enumerate(tags)))
-    assert as_ada.get("/own/mine/").context["numbers"]["collected"] == 4  # within the minute
+    page = as_ada.get("/own/mine/")
+    assert page.context["numbers"]["collected"] == 4  # within the minute
+    assert 'href="/own/mine/access/#blind"' in page.text  # nobody else can judge them
     said = ("positive", "negative", "positive", "neutral")
     rows = mine.rounds.get().examples.order_by("pk")
     decide_many(rows, said, ada)
