@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
+from threading import get_ident
 from typing import Any
 
 import yaml
@@ -92,7 +93,7 @@ def api() -> dict[str, Any]:
     kept = ROOT / "var" / f"schema-{hashlib.sha256(text).hexdigest()[:16]}.json"
     if not kept.exists():
         kept.parent.mkdir(exist_ok=True)
-        new = kept.with_suffix(f".{os.getpid()}")
+        new = kept.with_suffix(f".{os.getpid()}-{get_ident()}")  # threads may ask at once
         new.write_text(json.dumps(yaml.load(text, Loader=yaml.CSafeLoader)))
         new.replace(kept)
     found: dict[str, Any] = json.loads(kept.read_bytes())
