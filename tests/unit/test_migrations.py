@@ -11,6 +11,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.state import ModelState, ProjectState
 from django.db.models.functions import Now, Random
 
+from dynabench.management.commands.migrate import new_models_alone
 from tests.support.live import ROOT
 from tests.support.migration_rules import problems
 from tests.support.old_databases import RELEASES
@@ -130,3 +131,17 @@ def test_a_table_that_it_does_not_know_may_change_freely():
 def wrong_with(operation, known):
     app = "tasks" if "ask" in str(operation.deconstruct()) else "annotation"
     return list(problems(app, [operation], of(word=text(), maybe=text(null=True)), known))
+
+
+def test_a_new_model_leaves_the_others_as_they_are() -> None:
+    state = MigrationLoader(None).project_state()
+    task = state.apps.get_model("tasks", "Task")
+    fields = [
+        ("id", models.AutoField(primary_key=True)),
+        ("task", models.ForeignKey("tasks.Task", models.CASCADE, related_name="marks")),
+    ]
+    with new_models_alone():
+        state.add_model(ModelState("tasks", "Mark", fields))
+    assert state.apps.get_model("tasks", "Task") is task
+    assert state.apps.get_model("tasks", "Mark")._meta.get_field("task").related_model is task
+    assert "marks" in {one.name for one in task._meta.related_objects}
