@@ -14,6 +14,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PARTS = {
+    "architectures": (
+        *("requirements.txt", "tasks/targets/serving/*", "evaluation/sandbox/harness/*"),
+        *("tests/support/architectures.py", "tests/unit/evaluation/test_architectures.py"),
+    ),
+    "cluster": (
+        *("requirements-ray.txt", "evaluation/runs/*", "evaluation/sandbox/*"),
+        *("evaluation/training/*", "tests/support/cluster.py", "tests/integration/test_cluster.py"),
+    ),
     "debian13": (
         *("requirements*.txt", "pyproject.toml", "test", ".ci/run"),
         *("scripts/debian13.sh", "scripts/venv.sh"),
@@ -21,6 +29,11 @@ PARTS = {
     "fuzz": (
         *("docs/openapi-v1.yaml", "dynabench/lib/api*", "requirements*.txt"),
         *("tests/api/test_schemathesis.py", "tests/api/world.py"),
+    ),
+    "harnesses": (
+        *("requirements*.txt", "evaluation/releases/*", "evaluation/inference/elsewhere.py"),
+        *("evaluation/scoring/*", "tasks/targets/serving/generation/*"),
+        "tests/integration/test_elsewhere.py",
     ),
     "releases": (
         *("*/migrations/*.py", "tests/releases/*", "tests/support/old_databases.py"),

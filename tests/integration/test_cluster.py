@@ -39,6 +39,7 @@ from tests.support.factories import TaskFactory
 from tests.support.serving_models import says, tiny_model
 
 pytestmark = [
+    pytest.mark.nightly("cluster"),
     pytest.mark.skipif(not find_spec("ray"), reason="needs ray (requirements-ray.txt)"),
     pytest.mark.django_db,  # all of them, or others run in between and the cluster starts again
 ]

@@ -30,6 +30,7 @@ from tests.support.factories import ContextFactory, RoundFactory, TaskFactory
 from validation.decisions.consensus_rows import derive_one
 from validation.models import Validation
 
+pytestmark = pytest.mark.nightly("harnesses")
 LABELS = ("it's {{ 7*7 }}", '"no"\\n', "{% raw %} maybe")
 """Labels that would be run, cut or lost wherever they were not taken as data."""
 RULES = "Say {{ cycler.__init__ }} or {name!r}.\n\n!function os.system\n- 'a\": &b *c\n```"

@@ -277,6 +277,7 @@ def test_log_probabilities_of_a_prompt_are_those_of_its_tokens(
     assert all(a <= b for a, b in zip(told.token_logprobs[1:], likeliest, strict=True))
 
 
+@pytest.mark.nightly("harnesses")
 def test_lm_eval_evaluates_through_both_routes(
     url: str, registry: ModelRegistry, tmp_path: Path
 ) -> None:
@@ -331,6 +332,7 @@ def capitals():
 """
 
 
+@pytest.mark.nightly("harnesses")
 def test_inspect_evaluates_through_it(url: str, tmp_path: Path) -> None:
     (tmp_path / "task.py").write_text(INSPECTED % CAPITAL[0]["content"])
     subprocess.run(

@@ -14,8 +14,9 @@ from scripts.nightly import PARTS, ROOT, parts_of
     [
         ("tasks/migrations/0099_more.py", ["releases"]),
         ("dynabench/campaigns/migrations/0099_more.py", ["releases"]),
-        ("requirements-web.txt", ["debian13", "fuzz"]),
+        ("requirements-web.txt", ["debian13", "fuzz", "harnesses"]),
         ("docs/openapi-v1.yaml", ["fuzz"]),
+        ("evaluation/sandbox/harness/loading.py", ["architectures", "cluster"]),
         ("docs/developers.md", []),
     ],
 )
