@@ -28,8 +28,8 @@ from typing import Any
 
 from bench.command import parser_of, with_origin
 from bench.judging import judge_cycle
-from bench.prepared import site_here
-from bench.site import database, environment, manage
+from bench.prepared import prepare, site_here
+from bench.site import database, environment
 from bench.verdict_page import ROOT
 
 LABELS = ("entailment", "neutral", "contradiction")
@@ -427,8 +427,7 @@ def collection(kind: str, examples: int, votes: int) -> dict[str, Any]:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         url = stack.enter_context(database(kind, home))
         env = environment(home, url)
-        for command in (["migrate", "-v0"], ["collectstatic", "--noinput", "-v0"]):
-            manage(env, *command)
+        prepare(env)
         step(env, "setup")
         empty = copy_of(url, home)
         file = write_history(home, examples, votes)

@@ -29,9 +29,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.command import parser_of, with_origin
-from bench.prepared import python_here, site_here, web_here
+from bench.prepared import prepare, python_here, site_here, web_here
 from bench.site import command as background
-from bench.site import cpu_seconds, database, environment, free_port, manage, python, web
+from bench.site import cpu_seconds, database, environment, free_port, python, web
 from bench.verdict_page import process
 
 PAUSE_SECONDS = 4.0  # of a person here, on the mean of an exponential distribution
@@ -270,8 +270,7 @@ def site(kind: str, most: int, examples: int, processes: int) -> Iterator[Site]:
         port = free_port()
         env = {**environment(home, url), "MODEL_SERVER_URL": f"http://127.0.0.1:{port}"}
         env |= {"PREPARE_STATEMENTS": "1", "ALLOWED_HOSTS": "127.0.0.1"}
-        manage(env, "migrate", "-v0")
-        manage(env, "collectstatic", "--noinput", "-v0")
+        prepare(env)
         sessions = python(env, SETUP, str(most), str(examples), "1").split()[-most:]
         serve = background("serve_model", "--registered", "--port", str(port))
         health = f"http://127.0.0.1:{port}/models/bench/health"

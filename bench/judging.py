@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.command import parser_of, with_origin
-from bench.prepared import python_here, site_here, web_here
-from bench.site import TICKS, cpu_seconds, database, environment, manage, python, web
+from bench.prepared import prepare, python_here, site_here, web_here
+from bench.site import TICKS, cpu_seconds, database, environment, python, web
 
 PEOPLE = (1, 8)
 PAUSE_SECONDS = 1.5  # of a person between an item and their key, on the mean
@@ -209,8 +209,7 @@ def judges(kind: str, seconds: float, processes: int) -> Iterator[tuple[list[Per
         home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         url = stack.enter_context(database(kind, home))
         env = environment(home, url)
-        manage(env, "migrate", "-v0")
-        manage(env, "collectstatic", "--noinput", "-v0")
+        prepare(env)
         examples = int(1000 + 2 * 150 * seconds)
         minimal, *sessions = python(env, SETUP, str(examples)).split()
         port, pid = stack.enter_context(web(env, processes))

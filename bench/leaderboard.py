@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.command import parser_of, with_origin
-from bench.prepared import site_here
-from bench.site import database, environment, manage
+from bench.prepared import prepare, site_here
+from bench.site import database, environment
 from bench.verdict_page import ROOT
 
 SIZE = 1000  # examples of a set
@@ -232,8 +232,7 @@ def step(models: int, sets: int, times: int) -> dict[str, Any]:
 def measure(kind: str, models: int, sets: int, times: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, database(kind, Path(folder)) as url:
         env = environment(Path(folder), url)
-        for command in (["migrate", "-v0"], ["collectstatic", "--noinput", "-v0"]):
-            manage(env, *command)
+        prepare(env)
         sizes = [str(number) for number in (models, sets, times)]
         done = subprocess.run(
             [sys.executable, "-m", "bench.leaderboard", "--step", *sizes],

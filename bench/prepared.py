@@ -43,6 +43,15 @@ def empty_database(file: Path) -> None:
     shutil.copyfile(kept, file)
 
 
+def prepare(env: dict[str, str]) -> None:
+    """Make the tables and collect the static files of the site that `env` describes."""
+    if env["DATABASE_URL"].startswith("sqlite:///"):
+        empty_database(Path(env["DATABASE_URL"].removeprefix("sqlite:///")))
+    else:
+        manage(env, "migrate", "-v0")
+    manage(env, "collectstatic", "--noinput", "-v0")
+
+
 def site_here(*, in_memory: bool = False) -> Path:
     """Set Django up in this process, on an empty database; return the site's home.
 

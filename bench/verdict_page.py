@@ -104,20 +104,21 @@ def timed(connection: http.client.HTTPConnection, *request) -> tuple[float, int]
 
 def verdict_page(model: Path, count: int, free_port: Callable[[], int]) -> dict[str, float]:
     """Medians over `count` turns, in ms; raises RuntimeError on a wrong status."""
+    from bench.prepared import prepare  # which needs this module
+
     web, served = free_port(), free_port()
     with tempfile.TemporaryDirectory() as home, ExitStack() as stack:
         environment = {
             **os.environ,
             "DYNABENCH_HOME": home,
-            "DATABASE_URL": "",
+            "DATABASE_URL": f"sqlite:///{home}/db.sqlite3",
             "DJANGO_SETTINGS_MODULE": "dynabench.settings",
             "MODEL_SERVER_URL": f"http://127.0.0.1:{served}",
             "SECRET_KEY": SECRET_KEY,
             "LOG_LEVEL": "ERROR",
         }
         run = [sys.executable, "manage.py"]
-        for setup in (["migrate", "-v0"], ["collectstatic", "--noinput", "-v0"]):
-            subprocess.run([*run, *setup], cwd=ROOT, env=environment, check=True)
+        prepare(environment)
         code = "import django; django.setup()\n" + SETUP
         made = subprocess.run(
             [sys.executable, "-c", code, str(model), str(SLOW_SECONDS), "onnx"],
