@@ -4,10 +4,11 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Prefetch, Q, QuerySet, Sum, prefetch_related_objects
+from django.db.models import Prefetch, Q, QuerySet, Sum
 from django.utils import timezone
 
 from dynabench.accounts.models import User
+from dynabench.lib.prepared import PreparedRead, Slot
 from tasks.budgets import Used
 from tasks.models import Round, RoundTarget, Task, TaskMember
 from tasks.permissions import EDITORS, Person
@@ -78,13 +79,21 @@ def used(round: Round) -> Used:
     )
 
 
+ENTRIES = PreparedRead(
+    lambda: RoundTarget.objects.select_related("target").filter(round=Slot("round"))
+)
+
+
 def targets_of(round: Round) -> Sequence[RoundTarget]:
     """The round's targets in their order; one query, which `Round.target_names` then needs not."""
-    entries = RoundTarget.objects.select_related("target")
-    prefetch_related_objects([round], Prefetch("round_targets", entries))
+    prefetched = round.__dict__.setdefault("_prefetched_objects_cache", {})
+    if "round_targets" not in prefetched:
+        entries = round.round_targets.all()
+        entries._result_cache = ENTRIES.rows(round=round.pk)
+        prefetched["round_targets"] = entries
     found = list(round.round_targets.all())
     for entry in found:
-        entry.target.task = round.task  # the same, and known
+        entry.round, entry.target.task = round, round.task  # the same, and known
     return found
 
 

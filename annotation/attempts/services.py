@@ -48,6 +48,7 @@ from annotation.rules.near_duplicates import are_alike, band_keys, compared, wri
 from annotation.rules.outcome import Ensemble, Outcome, TargetVerdict, judge, resolve
 from annotation.submitted_work import check_may_retract
 from dynabench.accounts.models import Annotator
+from dynabench.lib.prepared import PreparedRead, Slot
 from dynabench.lib.telemetry.tracing import span
 from tasks.contexts.files import context_digest
 from tasks.media.services import digests_in, keep
@@ -59,6 +60,12 @@ from tasks.targets.endpoints.base import EndpointError, Prediction
 
 logger = logging.getLogger(__name__)
 State = Attempt.State
+# Locks; for transactions only.
+AUTHOR = PreparedRead(
+    lambda: Annotator.objects.select_for_update(of=("self",)).only("pk").filter(pk=Slot("pk"))
+)
+ROUND = PreparedRead(lambda: Round.objects.select_for_update(of=("self",)).filter(pk=Slot("pk")))
+ASKED = PreparedRead(lambda: RoundTarget.objects.filter(round=Slot("round")))
 
 
 class _NotStored(Exception):
@@ -88,7 +95,7 @@ def begin_attempt(
     if assignment.round.is_past_end:
         assignment.round = close_if_due(round=assignment.round)
     with transaction.atomic():
-        Annotator.objects.select_for_update(of=("self",)).values_list("pk").get(pk=annotator.pk)
+        AUTHOR.get(pk=annotator.pk)
         used = selectors.used(assignment, context_digest(dict(inputs)), key)
         attempt = Attempt.objects.get(pk=used.attempt) if used.attempt else None
         if attempt and attempt.state != State.FAILED and not attempt.is_lost:
@@ -329,7 +336,7 @@ def _round_that_takes(attempt: Attempt) -> Round:
     After the closing it takes one example of each person, whose assignment ends with that.
     """
     known = attempt.assignment.round
-    round = Round.objects.select_for_update(of=("self",)).get(pk=known.pk)
+    round = ROUND.get(pk=known.pk)
     round.task = known.task
     if round.state == Round.State.OPEN:
         return round
@@ -357,8 +364,8 @@ def _lock_mended(assignment: Assignment) -> Example | None:
 
 def _check_asked(round: Round, targets: Sequence[RoundTarget]) -> None:
     """Raises _NotStored unless those asked are still the round's targets; its lock is held."""
-    now = RoundTarget.objects.filter(round=round).values_list("pk", "target_id")
-    if set(now) != {(entry.pk, entry.target_id) for entry in targets}:
+    now = {(entry.pk, entry.target_id) for entry in ASKED.rows(round=round.pk)}
+    if now != {(entry.pk, entry.target_id) for entry in targets}:
         raise _NotStored("replaced")
 
 

@@ -50,6 +50,7 @@ from dynabench.lib.bodies import takes
 from dynabench.lib.errors import Refused
 from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.lib.kept_text import KeptText, forget_text, kept_text
+from dynabench.lib.prepared import PreparedRead, Slot
 from tasks.access import ANY, find_task
 from tasks.models import Round, Task
 from tasks.permissions import can_see
@@ -61,6 +62,13 @@ AFTER_GATE = {
     "judge": "validation:judge",
     "battle": "leaderboard:battle",
 }
+POSTED = PreparedRead(
+    lambda: Assignment.objects.select_related("context", "round__round_policy").filter(
+        pk=Slot("pk")
+    )
+)
+LONGEST_ID = 19
+"""Digits of a number that no id reaches, nor does the database take it."""
 
 
 def refusal(request: HttpRequest, error: Refused, task: Task) -> HttpResponse:
@@ -178,8 +186,9 @@ def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpRespo
 def posted_assignment(request: HttpRequest, annotator: Annotator, task: Task) -> Assignment:
     """The person's assignment that the form was made for; 404 for others."""
     pk = request.POST.get("assignment", "")
-    found = Assignment.objects.select_related("context", "round__round_policy")
-    assignment = get_object_or_404(found, pk=pk if pk.isdecimal() else 0)
+    assignment = POSTED.first(pk=int(pk)) if pk.isdecimal() and len(pk) < LONGEST_ID else None
+    if assignment is None:
+        raise Http404
     if (assignment.annotator_id, assignment.round.task_id) != (annotator.pk, task.pk):
         raise Http404
     assignment.annotator, assignment.round.task = annotator, task  # known, so not read again

@@ -7,11 +7,17 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from dynabench.accounts.models import User
+from dynabench.lib.prepared import PreparedRead, Slot
 from tasks.duty import Duty
 from tasks.models import Round, Task
 from tasks.roles import May, allowed
 
 MAY = {Duty.Kind.WRITE: May.WRITE, Duty.Kind.JUDGE: May.JUDGE}
+
+
+WRITING = PreparedRead(
+    lambda: Duty.objects.standing().filter(task=Slot("task"), kind=Duty.Kind.WRITE)
+)
 
 
 def standing_of(task: Task) -> QuerySet[Duty]:
@@ -31,8 +37,7 @@ def applying(duties: Iterable[Duty], round: int, person: int | None) -> Duty | N
 
 def writing_duty(round: Round, user: int | None) -> Duty | None:
     """What the user with this id is asked to write in the round. One query."""
-    duties = standing_of(round.task).filter(kind=Duty.Kind.WRITE)
-    return applying(duties, round.pk, user)
+    return applying(WRITING.rows(task=round.task_id), round.pk, user)
 
 
 def within(duty: Duty, path: str) -> Q:

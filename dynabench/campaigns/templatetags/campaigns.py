@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import QuerySet
 from django.template import Library
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -14,6 +15,7 @@ from dynabench.campaigns.models import Place
 from dynabench.campaigns.rules.own_rules import MEASURES
 from dynabench.campaigns.rules.pay import units
 from dynabench.campaigns.selectors import Done, done_of
+from dynabench.lib.prepared import PreparedRead, Slot
 from tasks.models import Task
 
 register = Library()
@@ -42,6 +44,21 @@ def money_or_unknown(amount: int | None, currency: str) -> str:
     return _("unknown") if amount is None else money(amount, currency)
 
 
+def _working(**where: Any) -> QuerySet[Place]:
+    """The places of people who work, the first one first."""
+    going = Place.objects.filter(state__in=(Place.State.WORKING, Place.State.LAPSED), **where)
+    return going.select_related("campaign").order_by("pk")
+
+
+WRITING = PreparedRead(
+    lambda: _working(
+        annotator=Slot("annotator"),
+        campaign__task=Slot("task"),
+        campaign__kind__in=("write", "both"),
+    )[:1]
+)
+
+
 @dataclass(frozen=True)
 class Study:
     """A study for which somebody works, by its address, and what they have done for it."""
@@ -56,11 +73,7 @@ def study_written_for(example: Example) -> Study | None:
 
     One query, and a few more in a study.
     """
-    place = _working(
-        annotator=example.annotator_id,
-        campaign__task=example.round.task_id,
-        campaign__kind__in=("write", "both"),
-    )
+    place = WRITING.first(annotator=example.annotator_id, task=example.round.task_id)
     if place is None or (done := done_of(place)).written < place.campaign.each:
         return None
     return Study(place.campaign.slug, done)
@@ -74,13 +87,8 @@ def done_for(user: User, task: Task, slug: str, kind: str) -> Done | None:
         campaign__task=task,
         campaign__slug=slug,
         campaign__kind__in=(kind, "both"),
-    )
+    ).first()
     return done_of(place) if place else None
-
-
-def _working(**where: Any) -> Place | None:
-    going = Place.objects.filter(state__in=(Place.State.WORKING, Place.State.LAPSED), **where)
-    return going.select_related("campaign").first()
 
 
 @register.simple_tag
