@@ -40,6 +40,8 @@ SAME = {
     f"POST {TASK}members/": f"POST {OWN}access/members/",
     f"PATCH {TASK}members/<int:pk>/": f"POST {OWN}access/members/<int:pk>/",
     f"DELETE {TASK}members/<int:pk>/": f"POST {OWN}access/members/<int:pk>/",
+    f"GET {TASK}approval/": f"POST {OWN}access/approval/",
+    f"POST {TASK}approval/": f"POST {OWN}access/approval/",
     f"GET {TASK}invitations/": f"{OWN}access/invitations/",
     f"POST {TASK}invitations/": f"{OWN}access/invitations/",
     f"DELETE {TASK}invitations/<int:pk>/": f"POST {OWN}access/invitations/<int:pk>/revoke/",
@@ -77,6 +79,7 @@ SAME = {
     f"GET {TASK}statistics/": f"{T}numbers.json",
     f"GET {TASK}datasets/": f"{T}rounds/<int:number>/data/",
     f"GET {ROUND}datasets/": f"{A_ROUND}release/",
+    f"GET {ROUND}datasets/preview/": f"{A_ROUND}release/",
     f"POST {ROUND}datasets/": f"POST {A_ROUND}release/",
     f"DELETE {ROUND}datasets/<int:version>/": f"POST {A_ROUND}release/undo/",
     f"GET {ROUND}datasets/<int:version>/files/<str:name>": (
