@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import Any
 
-from django.db.models import Count
-from django.db.models.functions import TruncWeek
+from django.db.models import CharField, Count, F, Value
+from django.db.models.functions import Cast, TruncWeek
 from django.utils import timezone
 
 from annotation.models import Example
@@ -59,6 +59,8 @@ class Week:
     judged: int = 0
 
 
+Goals = Mapping[date, int]
+"""Weekly goals by the week they began in."""
 ANSWERS = {Validation: "example__round__task", GoldAnswer: "gold__example__round__task"}
 """From what people judge to its task. People cannot tell one from the other."""
 
@@ -75,17 +77,29 @@ def weeks_of(annotator: Annotator) -> Mapping[tuple[date, int], Week]:
     return weeks
 
 
-def done_in_week(annotator: Annotator, tasks: Collection[int], week: date) -> int:
-    """Count the person's examples and judgements since a Monday, as `done_by_week`. One query."""
+def week_of(annotator: Annotator, tasks: Collection[int], week: date) -> tuple[int, Goals]:
+    """Count the person's examples and judgements since a Monday, as `done_by_week`; their goals.
+
+    One query.
+    """
     rows = [(_written(annotator), "round__task")]
     rows += [(_judged(answers, annotator), path) for answers, path in ANSWERS.items()]
     since = _midnight(week)
-    every = [
-        found.filter(created_at__gte=since, **{f"{path}__in": tasks}).order_by().values("pk")
+    done = [
+        found.filter(created_at__gte=since, **{f"{path}__in": tasks})
+        .order_by()
+        .values(begins=Value("", CharField()))
+        .annotate(times=Count("pk"))
         for found, path in rows
     ]
-    count: int = every[0].union(*every[1:], all=True).count()
-    return count
+    goals = WeeklyGoal.objects.filter(annotator=annotator).order_by()
+    of_weeks = goals.values(begins=Cast("week", CharField()), times=F("amount"))
+    found = of_weeks.union(*done, all=True).values_list("begins", "times")
+    every = list(found)
+    return (
+        sum(times for begins, times in every if not begins),
+        {date.fromisoformat(begins): times for begins, times in every if begins},
+    )
 
 
 def _written(annotator: Annotator) -> Any:
@@ -114,7 +128,7 @@ def _by_week(rows: Any, task: str, **counts: Count) -> Any:
     return weeks.values_list("week", task).annotate(**counts).order_by()
 
 
-def goals_of(annotator: Annotator) -> Mapping[date, int]:
+def goals_of(annotator: Annotator) -> Goals:
     """The person's weekly goals by the week they began in."""
     return dict(WeeklyGoal.objects.filter(annotator=annotator).values_list("week", "amount"))
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from annotation.models import Assignment
 from annotation.selectors import used
 from dynabench.accounts.models import Annotator
-from leaderboard.people.activity import done_in_week, goals_of
+from leaderboard.people.activity import week_of
 from leaderboard.people.goals import goal_in, monday
 from tasks.models import Round
 
@@ -23,15 +23,12 @@ class NextSteps:
 
 
 def next_steps(me: Annotator, mild: Collection[int]) -> NextSteps:
-    """The person's next steps; mild: ids of the tasks that count for the week. Four queries."""
+    """The person's next steps; mild: ids of the tasks that count for the week. Three queries."""
     current = Assignment.objects.filter(
         annotator=me, left_at__isnull=True, round__state=Round.State.OPEN
     )
     latest = current.select_related("round__task").order_by("-assigned_at").first()
     week = monday(datetime.now(UTC).date())
-    return NextSteps(
-        latest,
-        used(latest).here + 1 if latest else 0,
-        done_in_week(me, mild, week),
-        goal_in(goals_of(me), week),
-    )
+    done, goals = week_of(me, mild, week)
+    try_number = used(latest).here + 1 if latest else 0
+    return NextSteps(latest, try_number, done, goal_in(goals, week))

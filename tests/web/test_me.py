@@ -14,7 +14,7 @@ from annotation.models import Example
 from annotation.writing.page import result
 from dynabench.accounts.services import annotator_of
 from leaderboard.models import WeeklyGoal
-from leaderboard.people.activity import done_by_week, done_in_week, weeks_of
+from leaderboard.people.activity import done_by_week, goals_of, week_of, weeks_of
 from leaderboard.people.goals import WEEK, monday
 from tasks.models import TaskMember
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory
@@ -389,7 +389,9 @@ def test_who_works_in_sensitive_tasks_alone_has_no_week_and_no_badge(as_alice, a
     assert not as_alice.get(URL).context["has_week"]
 
 
-def test_a_week_is_counted_alike_at_once_and_among_others(as_alice, alice, bob, nli):
+def test_a_week_is_counted_alike_at_once_and_among_others(
+    as_alice, alice, bob, nli, django_assert_num_queries
+):
     week, me = monday(timezone.now().date()), alice.annotator
     for number in range(3):
         write(nli, alice, number)
@@ -399,7 +401,11 @@ def test_a_week_is_counted_alike_at_once_and_among_others(as_alice, alice, bob, 
     Example.objects.filter(pk=Example.objects.filter(annotator=me).last().pk).update(
         created_at=timezone.now() - WEEK
     )
+    for begins, amount in ((week, 5), (week - WEEK, 3)):
+        WeeklyGoal.objects.create(annotator=me, week=begins, amount=amount)
     for tasks in ([nli.task.pk], []):
         by_week = done_by_week(weeks_of(me), tasks)
-        assert done_in_week(me, tasks, week) == by_week.get(week, 0)
-    assert done_in_week(me, [nli.task.pk], week) == 2  # one written, one judged
+        with django_assert_num_queries(1):
+            found = week_of(me, tasks, week)
+        assert found == (by_week.get(week, 0), goals_of(me))
+    assert week_of(me, [nli.task.pk], week)[0] == 2  # one written, one judged

@@ -362,6 +362,7 @@ def test_an_unknown_key_makes_no_500(as_alice, nli):
     form = open_form(as_alice, attempt_key="x")
     assert as_alice.post(URL, form, **HTMX).status_code == 422
     assert as_alice.post(URL, {**form, "assignment": "x"}, **HTMX).status_code == 404
+    assert as_alice.post(URL, {**form, "assignment": "9" * 25}, **HTMX).status_code == 404
     assert as_alice.get(f"/attempt/{uuid.uuid4()}/").status_code == 404
 
 
