@@ -27,7 +27,7 @@ from tasks.permissions import (
     can_oversee,
     can_write,
     is_offered_new_tasks,
-    look_up_roles,
+    with_roles,
 )
 from tasks.selectors import listed_tasks
 from validation.rules.terms import TERMS
@@ -37,8 +37,7 @@ from validation.statistics.definitions import DEFINITIONS
 @login_not_required
 def home(request: HttpRequest) -> HttpResponse:
     """All tasks that this person may see, by search and filters, and how to begin."""
-    tasks = list(listed_tasks(request.user))
-    look_up_roles(request.user, tasks)
+    tasks = with_roles(listed_tasks(request.user), request.user)
     cards = cards_of(tasks)
     if request.user.is_authenticated:
         cards = cards_for(person(request), cards)

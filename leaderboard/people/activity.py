@@ -94,8 +94,7 @@ def week_of(annotator: Annotator, tasks: Collection[int], week: date) -> tuple[i
     ]
     goals = WeeklyGoal.objects.filter(annotator=annotator).order_by()
     of_weeks = goals.values(begins=Cast("week", CharField()), times=F("amount"))
-    found = of_weeks.union(*done, all=True).values_list("begins", "times")
-    every = list(found)
+    every = [(row["begins"], row["times"]) for row in of_weeks.union(*done, all=True)]
     return (
         sum(times for begins, times in every if not begins),
         {date.fromisoformat(begins): times for begins, times in every if begins},

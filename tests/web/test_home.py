@@ -1,11 +1,14 @@
 """What the first page tells of tasks, and what it keeps to itself."""
 
 import pytest
+from django.contrib.auth.models import AnonymousUser
 
 from annotation.models import Example
 from dynabench.cards import cards_of
 from evaluation.models import Dataset, DatasetItem
 from tasks.models import SIMULATED, Round, TaskMember
+from tasks.permissions import look_up_roles, with_roles
+from tasks.selectors import listed_tasks
 from tests.support.factories import (
     ContextFactory,
     RoundFactory,
@@ -123,3 +126,24 @@ def test_strangers_try_no_task_that_goes_away_with_the_demo(client, nli, alice):
     nli.task.code = SIMULATED
     nli.task.save()
     assert "taste" not in client.get("/").context
+
+
+def test_tasks_come_with_the_roles_that_are_looked_up_for_them(alice, bob, nli):
+    rows = [
+        {"role": "owner"},
+        {"role": "owner", "is_blind": True},
+        {"role": "reviewer", "address": "another@example.org"},  # not alice's, so it waits
+        {"role": "judge", "address": alice.email},
+    ]
+    for number, row in enumerate(rows):
+        task = TaskFactory(code=f"task{number}", config_text=nli.task.config_text)
+        TaskMember.objects.create(task=task, user=alice, **row)
+        TaskMember.objects.create(task=task, user=bob, role="reviewer")
+    for user in (alice, bob, UserFactory(is_superuser=True), AnonymousUser()):
+        known, plain = with_roles(listed_tasks(user), user), list(listed_tasks(user))
+        look_up_roles(user, plain)
+        assert known == plain
+        assert len(plain) == 5
+        for one, other in zip(known, plain, strict=True):
+            assert one.roles == other.roles
+            assert (one.idle_readers, one.blind_owners) == (other.idle_readers, other.blind_owners)
