@@ -32,7 +32,6 @@ from evaluation.sandbox.process import ProcessRunner  # noqa: E402
 from evaluation.task_shape import labels_of, runnable  # noqa: E402
 from tasks.config.loading import load_config  # noqa: E402
 from tests.support.cluster import LIMITS, SECONDS, Nodes, nodes, waiting  # noqa: E402
-from tests.support.evaluations import ScriptedRunner  # noqa: E402
 from tests.support.serving_models import tiny_model  # noqa: E402
 
 NODES, SHARDS = 3, 6
@@ -104,6 +103,11 @@ def measure(shard: int) -> dict[str, Any]:
 
 def measure_small() -> dict[str, Any]:
     """The parts that need no cluster: tests/integration/test_cluster.py starts a real one."""
+    from bench.prepared import site_here
+
+    site_here()
+    from tests.support.evaluations import ScriptedRunner  # which reads models
+
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as name:
         inputs = Path(name, "waiting.jsonl")
