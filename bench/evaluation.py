@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from docker.errors import DockerException
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
@@ -259,7 +261,11 @@ def main() -> None:
     parser.add_argument("--examples", type=int, default=EXAMPLES)
     parser.add_argument("--size", choices=SIZES, help="only this model")
     options = parser.parse_args()
-    if not (options.smoke or has_image(RUNTIME_IMAGE)):
+    try:
+        is_there = options.smoke or has_image(RUNTIME_IMAGE)
+    except DockerException:
+        parser.exit(LACKS, "No Docker engine answers.\n")
+    if not is_there:
         parser.exit(LACKS, f"{RUNTIME_IMAGE} is missing: scripts/runtime_image.sh builds it.\n")
     sizes = [options.size] if options.size else ["minilm"] if options.quick else list(SIZES)
     results: dict[str, Any] = {"bars": BARS, "models": {}}
