@@ -197,9 +197,10 @@ def measure(size: str, count: int, rounds: int, http_seconds: float) -> dict[str
 def measure_small() -> dict[str, Any]:
     """The same of a few sentences, where the runner's answers are given; without HTTP."""
     from bench.prepared import site_here, tiny_model_here
-    from tests.support.evaluations import ScriptedRunner
 
     site_here()
+    from tests.support.evaluations import ScriptedRunner  # which reads models
+
     folder, count = tiny_model_here(), 2 * LIMIT_BATCH
     source, texts = texts_of(count)
     with tempfile.TemporaryDirectory() as place:
