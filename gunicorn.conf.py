@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 from gunicorn.glogging import Logger
 
-from dynabench.env import EnvError, env_choice, env_int
-from dynabench.lib.web_server.worker import Worker
+from core.env import EnvError, env_choice, env_int
+from core.web.web_server.worker import Worker
 
 worker_class = Worker
 try:
@@ -51,5 +51,5 @@ if is_json:
 # The main process outlives releases: it keeps none of our modules, so that a reload (HUP) gives
 # the new release to its workers, and this worker of the new release.
 for name in [*sys.modules]:
-    if name == "dynabench" or name.startswith("dynabench."):
+    if name.split(".")[0] in ("core", "dynabench"):
         del sys.modules[name]

@@ -10,8 +10,8 @@ if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dynabench.settings")
     from django.core.management import execute_from_command_line
 
-    from dynabench.env import EnvError
-    from dynabench.lib.frames import with_room
+    from core.env import EnvError
+    from core.web.frames import with_room
 
     try:
         with_room(execute_from_command_line)(sys.argv)

@@ -5,8 +5,8 @@ from django.shortcuts import get_object_or_404
 from rest_framework.request import Request
 
 from annotation import selectors
-from dynabench.accounts.models import Annotator
-from dynabench.accounts.services import annotator_of
+from core.accounts.models import Annotator
+from core.accounts.services import annotator_of
 from tasks.access import May, require
 from tasks.models import Context, Task
 from tasks.permissions import can_write

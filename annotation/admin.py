@@ -9,7 +9,7 @@ from django.utils.html import format_html
 
 from annotation.models import Example, Report, TargetOutput
 from annotation.moderation import resolve_reports
-from dynabench.accounts.people import shown_name
+from core.accounts.people import shown_name
 from tasks.admin.contexts import RoundFilter
 from tasks.admin.roles import READ_ONLY, REVIEWERS, ByRole, RoleAdmin, person, shielded
 from tasks.media.markup import in_words

@@ -10,7 +10,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.db.models import Exists, OuterRef, QuerySet
 
 from annotation.models import Example
-from dynabench.accounts.models import User
+from core.accounts.models import User
 from tasks.models import Round
 from tasks.permissions import can_read
 

@@ -19,7 +19,7 @@ from annotation.models import (
     TextVector,
 )
 from annotation.moderation import withdraw_example
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from tasks.config.schema import TaskConfig
 from tasks.media.services import delete_media, delete_unnamed, digests_in
 from tasks.models import Media

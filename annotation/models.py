@@ -12,7 +12,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from annotation.rules.care import Seen
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from tasks.models import Context, Round, TargetModel, TargetVersion, Task
 
 

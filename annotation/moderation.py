@@ -7,9 +7,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from annotation.models import Example, Report
-from dynabench.accounts.erasures import note_erasure
-from dynabench.accounts.models import Annotator, Erasure, User
-from dynabench.accounts.services import log
+from core.accounts.erasures import note_erasure
+from core.accounts.models import Annotator, Erasure, User
+from core.accounts.services import log
 from tasks.media.services import digests_in, hide_withdrawn
 from tasks.models import Context, Task
 

@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 
 from annotation import selectors
 from annotation.refusals import NotAllowed
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from tasks.models import Round, Task
 from tasks.rounds.states import close_if_due
 

@@ -1,7 +1,7 @@
 """What people are refused when they write or judge, each with its HTTP status and its code."""
 
 from annotation.models import Example
-from dynabench.lib.errors import Refused
+from core.errors import Refused
 
 
 class NotAllowed(Refused):

@@ -27,9 +27,9 @@ from annotation.rules.near_duplicates import (
     grams,
     overlap,
 )
-from dynabench.accounts.counting import SPENT_SQL, quota_name
-from dynabench.accounts.models import Annotator
-from dynabench.lib.days import midnight, today
+from core.accounts.counting import SPENT_SQL, quota_name
+from core.accounts.models import Annotator
+from core.days import midnight, today
 from tasks.models import Context, Round, Task
 from tasks.selectors import writers
 

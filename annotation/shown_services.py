@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from django.db import connection
 
 from annotation.models import ShownExample
-from dynabench.accounts.models import Annotator, User
+from core.accounts.models import Annotator, User
 from tasks.models import Round, Task
 
 # One statement, as a task may have a hundred thousand examples.

@@ -6,7 +6,7 @@ from django.utils.translation import gettext as _
 
 from annotation.models import Example
 from annotation.refusals import NotAllowed
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from tasks.models import Task
 
 SUBMITTED = ("submitted", "approved", "rejected")

@@ -5,7 +5,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from annotation.models import Assignment
-from dynabench.lib.rows import delete_some
+from core.data.rows import delete_some
 
 KEPT = timedelta(days=90)
 

@@ -42,11 +42,11 @@ from bench.guessing import (  # noqa: E402
     share_right,
     stated_bounds,
 )
-from dynabench.accounts.counting import tidy_counted_people  # noqa: E402
-from dynabench.accounts.models import User, confirm_address  # noqa: E402
+from core.accounts.counting import tidy_counted_people  # noqa: E402
+from core.accounts.models import User, confirm_address  # noqa: E402
+from core.errors import Refused  # noqa: E402
 from dynabench.communities.joint_services import submit_jointly  # noqa: E402
 from dynabench.communities.models import Community  # noqa: E402
-from dynabench.lib.errors import Refused  # noqa: E402
 from dynabench.me.services import delete_person  # noqa: E402
 from evaluation.contract import SetRow, Usage  # noqa: E402
 from evaluation.jobs import evaluate_next  # noqa: E402

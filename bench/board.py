@@ -58,7 +58,7 @@ class Site:
     """One task of the site: its owner, rounds, sets and models."""
 
     def __init__(self, rows: Rows, home: Path, *, quick: bool) -> None:
-        from dynabench.accounts.models import User, confirm_address
+        from core.accounts.models import User, confirm_address
         from tasks.config.loading import load_config
 
         self.rows, self.home, self.quick = rows, home, quick
@@ -171,7 +171,7 @@ def measure(
 
     from bench.boards.figures import adjust, figures
     from bench.boards.models import Maker
-    from dynabench.lib.queue import silence
+    from core.jobs.queue import silence
 
     found = {}
     with silence(), tqdm(total=2 * sum(map(len, models.values())) + len(all_rows)) as bar:

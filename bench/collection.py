@@ -262,7 +262,7 @@ def step_next(each: int = 25, alone: int = 100) -> dict[str, float]:
     from django.utils import timezone
 
     from annotation.models import Example
-    from dynabench.accounts.models import Annotator
+    from core.accounts.models import Annotator
     from tasks.models import Round
     from validation.bulk_insert import Table
     from validation.judging.services import cast_validation, lease_next
@@ -325,7 +325,7 @@ def step_rows(count: int = 10_000) -> dict[str, float]:
     from django.core.management import call_command
     from django.test import Client
 
-    from dynabench.accounts.models import User, confirm_address
+    from core.accounts.models import User, confirm_address
     from tasks.models import Task, TaskMember
     from validation.models import QueueItem
 

@@ -11,7 +11,16 @@ Run = Mapping[str, float]
 LOSS = 0.2
 """A ratio is lost that is this share worse: a time of 1.25 times, or a rate of 0.8 times."""
 PRODUCT = (
-    *("annotation/", "dynabench/", "evaluation/", "leaderboard/", "tasks/", "validation/"),
+    *(
+        "annotation/",
+        "core/",
+        "dynabench/",
+        "evaluation/",
+        "leaderboard/",
+        "serving/",
+        "tasks/",
+        "validation/",
+    ),
     *("templates/", "requirements", "gunicorn.conf.py"),
 )
 """How the paths of files begin that decide how fast the site is."""

@@ -47,8 +47,8 @@ from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_K
 from django.contrib.sessions.backends.db import SessionStore
 from django.conf import settings
 from annotation.models import Example
-from dynabench.accounts.models import Annotator, User, confirm_address
-from dynabench.accounts.services import annotator_of
+from core.accounts.models import Annotator, User, confirm_address
+from core.accounts.services import annotator_of
 from evaluation.training.shipped import install_starter
 from tasks.models import Round, RoundTarget, Task
 from tasks.rounds.loop import register_target

@@ -36,7 +36,7 @@ from evaluation.sandbox.harness.loading import load as load_model  # noqa: E402
 from evaluation.sandbox.images import has_image  # noqa: E402
 from evaluation.sandbox.limits import Limits  # noqa: E402
 from evaluation.sandbox.monitor import Runner  # noqa: E402
-from tasks.targets.serving.backends import cores  # noqa: E402
+from serving.backends import cores  # noqa: E402
 from tests.support.serving_models import KINDS, tokenizer_files  # noqa: E402
 
 EXAMPLES, QUICK_EXAMPLES = 10_000, 800

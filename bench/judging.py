@@ -40,8 +40,8 @@ from django.conf import settings
 from django.contrib.auth import SESSION_KEY, BACKEND_SESSION_KEY, HASH_SESSION_KEY
 from django.contrib.sessions.backends.db import SessionStore
 from annotation.models import Example
-from dynabench.accounts.models import Annotator, User, confirm_address
-from dynabench.accounts.services import annotator_of
+from core.accounts.models import Annotator, User, confirm_address
+from core.accounts.services import annotator_of
 from tasks.models import Task
 from tasks.services import install_official_tasks
 install_official_tasks()

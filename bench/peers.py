@@ -14,7 +14,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tasks.targets.serving.backends import (
+from serving.backends import (
     OnnxBackend,
     backend_version,
     cores,
@@ -22,10 +22,10 @@ from tasks.targets.serving.backends import (
     torch_model,
     write_onnx,
 )
-from tasks.targets.serving.codecs import codec_for
-from tasks.targets.serving.fingerprint import FileHashes, fingerprint
-from tasks.targets.serving.spec import ModelFolder, ModelSpec, open_folder
-from tasks.targets.serving.tokens import Tokens, read_tokens
+from serving.codecs import codec_for
+from serving.fingerprint import FileHashes, fingerprint
+from serving.spec import ModelFolder, ModelSpec, open_folder
+from serving.tokens import Tokens, read_tokens
 
 WAIT_MS = 2
 

@@ -84,7 +84,7 @@ class Site:
         from django.core.management import call_command
         from django.test import Client
 
-        from dynabench.accounts.models import User, confirm_address
+        from core.accounts.models import User, confirm_address
         from tasks.models import Task
         from tasks.services import install_official_tasks
 
@@ -108,7 +108,7 @@ class Site:
     def open_round(self, queued: int) -> None:
         """Let people write for a scripted target, and judge what others wrote."""
         from annotation.models import Example
-        from dynabench.accounts.models import Annotator
+        from core.accounts.models import Annotator
         from tasks.models import RoundTarget, TargetModel, Task
 
         task = Task.objects.get(code="sentiment")
@@ -187,7 +187,7 @@ class Site:
     def verdict(self) -> Request:
         """Submit one sentence after the other."""
         from annotation.assignments.services import assign
-        from dynabench.accounts.services import annotator_of
+        from core.accounts.services import annotator_of
 
         given = assign(annotator=annotator_of(self.people[0]), round=self.open)
         chance, words = random.Random(3), ["mill", "river", "bread", "storm", "quiet", "bright"]

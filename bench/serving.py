@@ -35,7 +35,7 @@ from bench.peers import Bare  # noqa: E402
 from bench.verdict_page import verdict_page  # noqa: E402
 from evaluation.seeds import seed_rows  # noqa: E402
 from evaluation.training.shipped import install_starter  # noqa: E402
-from tasks.targets.serving.backends import cores  # noqa: E402
+from serving.backends import cores  # noqa: E402
 
 CLIENTS = (1, 8, 32)
 OURS = {"fp32": "onnx", "int8": "onnx", "bf16": "torch"}  # versions of the model: backend

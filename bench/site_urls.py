@@ -6,7 +6,7 @@ from django.shortcuts import get_object_or_404
 from django.urls import include, path
 
 from annotation.models import Example
-from dynabench.accounts.models import LogEntry
+from core.accounts.models import LogEntry
 
 
 def minimal(request: HttpRequest) -> HttpResponse:

@@ -36,7 +36,7 @@ from evaluation.training.starters import (  # noqa: E402
     STARTERS,
     train_starter,
 )
-from tasks.targets.serving.spec import OUTPUTS  # noqa: E402
+from serving.spec import OUTPUTS  # noqa: E402
 
 DATA = Path(os.environ.get("DYNABENCH_DATA") or ROOT.parent / "shared" / "data")
 SAME = 0.75

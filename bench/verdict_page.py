@@ -28,7 +28,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tasks.targets.proofs import Prover  # noqa: E402
+from serving.proofs import Prover  # noqa: E402
 
 SECRET_KEY = "of-the-measured-site"
 TOKEN = "b" * 32  # the CSRF cookie and its header
@@ -40,8 +40,8 @@ import sys, re
 from django.contrib.auth import SESSION_KEY, BACKEND_SESSION_KEY, HASH_SESSION_KEY
 from django.contrib.sessions.backends.db import SessionStore
 from django.conf import settings
-from dynabench.accounts.models import User
-from dynabench.accounts.services import annotator_of
+from core.accounts.models import User
+from core.accounts.services import annotator_of
 from annotation.assignments.services import assign
 from tasks.models import Round, RoundTarget, TargetModel, Task
 from tasks.services import install_official_tasks

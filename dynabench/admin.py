@@ -10,8 +10,8 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 
 from annotation.models import Example
-from dynabench.accounts.models import Annotator, LogEntry
-from dynabench.accounts.people import shown_name
+from core.accounts.models import Annotator, LogEntry
+from core.accounts.people import shown_name
 from dynabench.own.log import PRIVATE, of, told
 from tasks.admin.roles import (
     OWNERS,

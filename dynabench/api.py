@@ -17,8 +17,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts import api as accounts
-from dynabench.lib.outages import api_error, unavailable
+from core.accounts import api as accounts
+from core.web.outages import api_error, unavailable
 
 ERROR = {
     "type": "object",
@@ -44,7 +44,7 @@ ERROR = {
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
     """How a token is sent."""
 
-    target_class = "dynabench.accounts.authentication.TokenAuthentication"
+    target_class = "core.accounts.authentication.TokenAuthentication"
     name = "token"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
@@ -54,7 +54,7 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
 def with_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """The schema with the one shape of errors at every operation, and when to come back.
 
-    Bodies are closed: what nobody reads is refused (`dynabench.lib.api.read`).
+    Bodies are closed: what nobody reads is refused (`core.web.api.read`).
     """
     for name, shape in result["components"].get("schemas", {}).items():
         if name.endswith("Request") and "properties" in shape:

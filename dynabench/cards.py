@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 
 from annotation.models import Example
 from annotation.rules.near_duplicates import written_text
-from dynabench.accounts.models import User
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.adaptive_cache import Kept, kept
+from core.accounts.models import User
+from core.accounts.services import annotator_of
+from core.data.adaptive_cache import Kept, kept
 from evaluation.releases.reading import released_failures
 from leaderboard.arena.board import Size, sizes_of
 from leaderboard.snapshots.previews import Top

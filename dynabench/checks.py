@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 
-from dynabench.env import sends_mail
+from core.env import sends_mail
 
 REQUIRED = ("ALLOWED_HOSTS", "DATABASE_URL")
 

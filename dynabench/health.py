@@ -13,9 +13,9 @@ from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.translation import gettext as _
 
-from dynabench.lib.errors import Unavailable
-from dynabench.lib.outages import unavailable
-from dynabench.lib.versions import version
+from core.errors import Unavailable
+from core.versions import version
+from core.web.outages import unavailable
 from evaluation.operations.health import check_schema, check_static_files, parts
 
 KEPT_SECONDS = 1.0

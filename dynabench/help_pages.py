@@ -6,7 +6,7 @@ from django.shortcuts import render
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
-from dynabench.lib.docs import docs_names, docs_page
+from core.text.docs import docs_names, docs_page
 
 GROUPS = (
     (_("For owners of tasks"), ("owners", "task-config", "statistics", "targets", "datasets",

@@ -18,9 +18,9 @@ def log_settings(log_format: str, level: str) -> dict[str, Any]:
         "disable_existing_loggers": False,
         "formatters": {
             "line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"},
-            "json": {"()": "dynabench.lib.telemetry.logs.JsonLines"},
+            "json": {"()": "core.telemetry.logs.JsonLines"},
         },
-        "filters": {"one_line": {"()": "dynabench.lib.outages.OneLine"}},
+        "filters": {"one_line": {"()": "core.web.outages.OneLine"}},
         "handlers": {
             "console": {
                 "class": "logging.StreamHandler",

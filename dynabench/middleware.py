@@ -14,9 +14,9 @@ from django.utils import translation
 from django.utils.deprecation import MiddlewareMixin
 from django_htmx.http import HttpResponseClientRedirect
 
-from dynabench.lib.outages import unavailable
-from dynabench.lib.telemetry.logs import current
-from dynabench.lib.telemetry.tracing import span
+from core.telemetry.logs import current
+from core.telemetry.tracing import span
+from core.web.outages import unavailable
 
 Handler = Callable[[HttpRequest], HttpResponse]
 logger = logging.getLogger(__name__)

@@ -13,14 +13,14 @@ from django.views.decorators.csrf import requires_csrf_token
 
 from annotation.models import Example
 from annotation.writing.practice import started
-from dynabench.accounts.people import person
-from dynabench.accounts.services import annotator_of
+from core.accounts.people import person
+from core.accounts.services import annotator_of
+from core.text.markdown import render_markdown
+from core.web.htmx import htmx_partial, render_page
+from core.web.refusals import Curable
 from dynabench.cards import Card, cards_for, cards_of
 from dynabench.communities.permissions import listed_communities
 from dynabench.demo.services import can_offer
-from dynabench.lib.htmx import htmx_partial, render_page
-from dynabench.lib.markdown import render_markdown
-from dynabench.lib.refusals import Curable
 from leaderboard.people.next_steps import next_steps
 from tasks.permissions import (
     can_judge,

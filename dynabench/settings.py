@@ -7,7 +7,7 @@ from typing import Any
 from django.urls import reverse_lazy
 from whitenoise.compress import Compressor
 
-from dynabench.env import (
+from core.env import (
     LOGGED_MAILS,
     EnvError,
     cache_address,
@@ -34,8 +34,8 @@ from dynabench.env import (
     sends_mail,
     site_url,
 )
-from dynabench.lib.enum_names import ENUM_NAMES
-from dynabench.lib.languages import languages
+from core.text.languages import languages
+from core.web.enum_names import ENUM_NAMES
 from dynabench.log_settings import log_settings
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -53,9 +53,9 @@ ALLOWED_HOSTS = env_hosts("ALLOWED_HOSTS") or ["localhost", "127.0.0.1", "[::1]"
 CSRF_TRUSTED_ORIGINS = env_origins("CSRF_TRUSTED_ORIGINS")
 
 INSTALLED_APPS = [
-    "dynabench.accounts",
+    "core.accounts",
     "dynabench",
-    "dynabench.upkeep",
+    "core.jobs",
     "dynabench.me",
     "dynabench.webhooks",
     "dynabench.notices",
@@ -104,7 +104,7 @@ MIDDLEWARE = [
     "dynabench.middleware.no_redirect_for_htmx",
     "dynabench.middleware.Outages",
     "dynabench.middleware.private_pages",
-    "dynabench.lib.bodies.Bodies",
+    "core.web.bodies.Bodies",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -141,7 +141,7 @@ TEMPLATES = [
         },
     }
 ]
-FORM_RENDERER = "dynabench.lib.form_renderer.FieldRenderer"
+FORM_RENDERER = "core.web.form_renderer.FieldRenderer"
 
 DATABASES = {
     "default": database(
@@ -156,7 +156,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CACHE_URL = cache_address()
 CACHES: dict[str, dict[str, Any]] = {
     "default": (
-        {"BACKEND": "dynabench.lib.shared_cache.SharedCache", "LOCATION": CACHE_URL}
+        {"BACKEND": "core.data.shared_cache.SharedCache", "LOCATION": CACHE_URL}
         if CACHE_URL
         else {
             "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
@@ -167,7 +167,7 @@ CACHES: dict[str, dict[str, Any]] = {
 
 # People
 AUTH_USER_MODEL = "accounts.User"
-AUTHENTICATION_BACKENDS = ["dynabench.accounts.backends.Backend"]
+AUTHENTICATION_BACKENDS = ["core.accounts.backends.Backend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (
@@ -188,10 +188,10 @@ ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
 ACCOUNT_EMAIL_NOTIFICATIONS = True
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
 ACCOUNT_FORMS = {
-    "login": "dynabench.accounts.forms.LoginForm",
-    "reauthenticate": "dynabench.accounts.forms.ReauthenticateForm",
-    "change_password": "dynabench.accounts.forms.ChangePasswordForm",
-    "reset_password": "dynabench.accounts.forms.ResetPasswordForm",
+    "login": "core.accounts.forms.LoginForm",
+    "reauthenticate": "core.accounts.forms.ReauthenticateForm",
+    "change_password": "core.accounts.forms.ChangePasswordForm",
+    "reset_password": "core.accounts.forms.ResetPasswordForm",
 }
 ACCOUNT_RATE_LIMITS = {"signup": "20/m/ip", "login": "30/m/ip"}
 ALLAUTH_TRUSTED_PROXY_COUNT = env_int("TRUSTED_PROXY_COUNT", 0, most=100)
@@ -199,11 +199,11 @@ MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 # Browsers allow passkeys on http only for localhost; so does this setting.
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not HTTPS
-MFA_ADAPTER = "dynabench.accounts.adapter.MfaAdapter"
+MFA_ADAPTER = "core.accounts.adapter.MfaAdapter"
 MFA_FORMS = {
-    "authenticate": "dynabench.accounts.forms.CodeForm",
-    "reauthenticate": "dynabench.accounts.forms.CodeAgainForm",
-    "activate_totp": "dynabench.accounts.forms.ActivateCodeForm",
+    "authenticate": "core.accounts.forms.CodeForm",
+    "reauthenticate": "core.accounts.forms.CodeAgainForm",
+    "activate_totp": "core.accounts.forms.ActivateCodeForm",
 }
 USERSESSIONS_TRACK_ACTIVITY = False
 
@@ -218,7 +218,7 @@ PASSWORD_SIGN_IN = env_choice("PASSWORD_SIGN_IN", "everybody", "administrators")
 SOCIALACCOUNT_LOGIN_ON_GET = True
 SOCIALACCOUNT_PROVIDERS = {
     "openid_connect": {
-        "provider_class": "dynabench.accounts.openid.Provider",
+        "provider_class": "core.accounts.openid.Provider",
         "OAUTH_PKCE_ENABLED": True,
         "SCOPE": env_list("OIDC_SCOPES") or ["openid", "profile", "email"],
         # Who has an account with an address that the provider confirms has it from now on by both.
@@ -243,7 +243,7 @@ PRINTED_MAILS = "django.core.mail.backends.console.EmailBackend"
 EMAIL_BACKEND = env_class("EMAIL_BACKEND", LOGGED_MAILS if LOG_FORMAT == "json" else PRINTED_MAILS)
 MAIL_TRANSPORT = EMAIL_BACKEND
 if sends_mail(EMAIL_BACKEND):
-    EMAIL_BACKEND = "dynabench.lib.mail.LimitedBackend"  # a server that hangs takes few threads
+    EMAIL_BACKEND = "core.mail.transport.LimitedBackend"  # a server that hangs takes few threads
 # Where addresses need not be confirmed, sign-up must tell that there is an account with an address.
 VERIFICATIONS = ("mandatory", "optional", "none")  # the first is taken where none is named
 ACCOUNT_EMAIL_VERIFICATION = env_choice(
@@ -339,15 +339,15 @@ DISK_RESERVE_BYTES = env_int("DISK_RESERVE_GIB", 1) * 2**30
 # The API
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "dynabench.accounts.authentication.TokenAuthentication",  # the first one says "Bearer"
+        "core.accounts.authentication.TokenAuthentication",  # the first one says "Bearer"
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": [
-        "dynabench.accounts.authentication.HasScope",
-        "dynabench.lib.api.KnownQuery",
+        "core.accounts.authentication.HasScope",
+        "core.web.api.KnownQuery",
     ],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "dynabench.lib.api.Negotiation",
-    "DEFAULT_THROTTLE_CLASSES": ["dynabench.lib.throttles.ScopeThrottle"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "core.web.api.Negotiation",
+    "DEFAULT_THROTTLE_CLASSES": ["core.web.throttles.ScopeThrottle"],
     # Of one token, person or address in one web process; a shared cache counts all processes.
     "DEFAULT_THROTTLE_RATES": {
         "read": "600/min",
@@ -358,11 +358,11 @@ REST_FRAMEWORK = {
     },
     "NUM_PROXIES": ALLAUTH_TRUSTED_PROXY_COUNT,
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["dynabench.lib.api.Json"],
-    "DEFAULT_PAGINATION_CLASS": "dynabench.lib.api.Pages",
+    "DEFAULT_PARSER_CLASSES": ["core.web.api.Json"],
+    "DEFAULT_PAGINATION_CLASS": "core.web.api.Pages",
     "DEFAULT_VERSIONING_CLASS": "rest_framework.versioning.NamespaceVersioning",
-    "DEFAULT_SCHEMA_CLASS": "dynabench.lib.schema.Operation",
-    "EXCEPTION_HANDLER": "dynabench.lib.api.answer_error",
+    "DEFAULT_SCHEMA_CLASS": "core.web.schema.Operation",
+    "EXCEPTION_HANDLER": "core.web.api.answer_error",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
 SPECTACULAR_SETTINGS = {
@@ -465,7 +465,7 @@ if HAS_TRACES:
 LOG_LEVEL = env_choice("LOG_LEVEL", "INFO", "DEBUG", "WARNING", "ERROR", "CRITICAL")
 LOGGING = log_settings(LOG_FORMAT, LOG_LEVEL)
 if SENTRY_DSN := env_secret("SENTRY_DSN"):
-    from dynabench.lib.telemetry.reports import report_to
+    from core.telemetry.reports import report_to
 
     try:
         report_to(SENTRY_DSN)

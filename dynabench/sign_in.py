@@ -19,13 +19,13 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from requests import RequestException
 
-from dynabench.accounts.access_services import has_confirmed, set_administrator, take_over
-from dynabench.accounts.adapter import Adapter as AccountAdapter
-from dynabench.accounts.administrators import LastAdministrator
-from dynabench.accounts.models import User
-from dynabench.accounts.reauthentication import note_provider
-from dynabench.env import ADMINISTRATOR, ROLES
-from dynabench.lib.outside import Hanging, Places
+from core.accounts.access_services import has_confirmed, set_administrator, take_over
+from core.accounts.adapter import Adapter as AccountAdapter
+from core.accounts.administrators import LastAdministrator
+from core.accounts.models import User
+from core.accounts.reauthentication import note_provider
+from core.env import ADMINISTRATOR, ROLES
+from core.outside import Hanging, Places
 from dynabench.notices.inbox import renew_number
 from tasks.models import Task
 from tasks.services import set_role

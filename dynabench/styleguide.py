@@ -5,8 +5,8 @@ from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from dynabench.lib import charts
-from dynabench.lib.charts import Dot, Heat, Point
+from core import charts
+from core.charts import Dot, Heat, Point
 from validation.rules.rates import Rate
 
 ROUNDS = ("1", "2", "3")

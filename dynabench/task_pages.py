@@ -11,11 +11,11 @@ from django.shortcuts import render
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from core.charts import Point, line_chart, reach
+from core.data.adaptive_cache import Kept
+from core.text.markdown import render_markdown
+from core.web.downloads import csv_file
 from dynabench.communities.selectors import communities_of
-from dynabench.lib.adaptive_cache import Kept
-from dynabench.lib.charts import Point, line_chart, reach
-from dynabench.lib.downloads import csv_file
-from dynabench.lib.markdown import render_markdown
 from evaluation.releases.reading import latest_datasets, public_datasets
 from tasks.access import ANY, find_task
 from tasks.config.schema import ShownExample, TaskConfig

@@ -6,8 +6,8 @@ from django.urls import include, path
 from django.views.generic import RedirectView
 from django.views.i18n import set_language
 
+from core.accounts import views
 from dynabench import download, health, help_pages, pages, styleguide, task_pages
-from dynabench.accounts import views
 from dynabench.me import joining, personal
 from dynabench.notices.views import off as digest_off
 from dynabench.notices.views import page as news

@@ -8,10 +8,10 @@ from django.conf import settings
 from django.core.handlers.wsgi import WSGIHandler
 from gunicorn.errors import AppImportError
 
-from dynabench.env import EnvError
-from dynabench.lib.frames import with_room
-from dynabench.lib.telemetry.measures import count_together
-from dynabench.lib.telemetry.tracing import start_tracing
+from core.env import EnvError
+from core.telemetry.measures import count_together
+from core.telemetry.tracing import start_tracing
+from core.web.frames import with_room
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dynabench.settings")
 # Leaderboards multiply matrices: each request by itself, the other cores are for other requests.

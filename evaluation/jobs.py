@@ -16,14 +16,14 @@ from django.utils.translation import gettext_noop
 
 from annotation.mails import tell_reports
 from annotation.tidying import tidy_assignments
-from dynabench.accounts.counting import tidy_counted_people
-from dynabench.accounts.erasures import write_log
-from dynabench.accounts.idempotency import purge_answers
-from dynabench.accounts.tidying import is_tidied, note_tidied, tidy_people
-from dynabench.lib.bounded import Bounds, OutOfBounds, bounded
-from dynabench.lib.encryption import decrypt
-from dynabench.lib.errors import Unavailable
-from dynabench.lib.storage.disk import scratch
+from core.accounts.counting import tidy_counted_people
+from core.accounts.erasures import write_log
+from core.accounts.idempotency import purge_answers
+from core.accounts.tidying import is_tidied, note_tidied, tidy_people
+from core.data.encryption import decrypt
+from core.errors import Unavailable
+from core.files.bounded import Bounds, OutOfBounds, bounded
+from core.files.storage.disk import scratch
 from evaluation.contract import GIB, MIB, Outcome, Runnable
 from evaluation.custom_metrics.scoring_services import work
 from evaluation.custom_metrics.services import request_custom_scores
@@ -100,13 +100,13 @@ from evaluation.uploads.model_folders import (
     digest_of,
     remove_macos_files,
 )
+from serving.errors import MisconfiguredError
+from serving.hub import HubAwayError
+from serving.spec import ModelSpec
 from tasks.invitation_services import tidy_invitations
 from tasks.media.services import tidy_media, tidy_orphans
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.failures import tell_failures
-from tasks.targets.serving.errors import MisconfiguredError
-from tasks.targets.serving.hub import HubAwayError
-from tasks.targets.serving.spec import ModelSpec
 from validation.judging.tidying import tidy_leases
 
 logger = logging.getLogger(__name__)

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.contract import Runnable, Writing
+from serving.spec import FIELDS, LOOKS, PAIR, PICTURE, SEQUENCE, SPAN
 from tasks.config.loading import dump_config
 from tasks.config.schema import TaskConfig
-from tasks.targets.serving.spec import FIELDS, LOOKS, PAIR, PICTURE, SEQUENCE, SPAN
 
 PARTS = (
     *("version", "name", "language", "goal", "context", "input", "output", "verdict", "metrics"),

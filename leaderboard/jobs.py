@@ -10,7 +10,7 @@ import numpy as np
 from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from dynabench.lib.errors import Refused
+from core.errors import Refused
 from evaluation.models import CustomMetric, CustomOutcome, EvaluationRun
 from evaluation.runs.selectors import counting
 from evaluation.scoring.bootstrap import powers_of

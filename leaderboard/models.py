@@ -10,7 +10,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from evaluation.models import EvaluationRun
 from tasks.models import TargetModel, TargetVersion, Task
 

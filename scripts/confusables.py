@@ -1,11 +1,11 @@
-"""Write `dynabench/lib/confusables.txt`: which characters look like which, by Unicode's UTS #39.
+"""Write `core/text/confusables.txt`: which characters look like which, by Unicode's UTS #39.
 
 The data is ICU's, read through PyICU, which the product does not need:
 
     python -m venv /tmp/icu && /tmp/icu/bin/pip install pyicu-wheels==2.15.2
     /tmp/icu/bin/python scripts/confusables.py
 
-Run it when Unicode has a new version, and the tests of `dynabench.lib.names`.
+Run it when Unicode has a new version, and the tests of `core.text.names`.
 """
 
 from itertools import count, groupby

@@ -14,7 +14,16 @@ from pathlib import Path
 from vulture import Vulture
 
 ROOT = Path(__file__).parents[1]
-PRODUCT = ("dynabench", "tasks", "annotation", "validation", "evaluation", "leaderboard")
+PRODUCT = (
+    "core",
+    "serving",
+    "dynabench",
+    "tasks",
+    "annotation",
+    "validation",
+    "evaluation",
+    "leaderboard",
+)
 # Frameworks call these by their names.
 HOOKS = (
     *("clean_*", "get_*", "has_*_permission", "__getattr__", "Media", "process_*"),  # Django

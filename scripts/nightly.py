@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PARTS = {
     "architectures": (
-        *("requirements.txt", "tasks/targets/serving/*", "evaluation/sandbox/harness/*"),
+        *("requirements.txt", "serving/*", "evaluation/sandbox/harness/*"),
         *("tests/support/architectures.py", "tests/unit/evaluation/test_architectures.py"),
     ),
     "cluster": (
@@ -27,12 +27,12 @@ PARTS = {
         *("scripts/debian13.sh", "scripts/venv.sh"),
     ),
     "fuzz": (
-        *("docs/openapi-v1.yaml", "dynabench/lib/api*", "requirements*.txt"),
+        *("docs/openapi-v1.yaml", "core/web/api*", "requirements*.txt"),
         *("tests/api/test_schemathesis.py", "tests/api/world.py"),
     ),
     "harnesses": (
         *("requirements*.txt", "evaluation/releases/*", "evaluation/inference/elsewhere.py"),
-        *("evaluation/scoring/*", "tasks/targets/serving/generation/*"),
+        *("evaluation/scoring/*", "serving/generation/*"),
         "tests/integration/test_elsewhere.py",
     ),
     "releases": (

@@ -13,8 +13,8 @@ cd "$(dirname "$0")/.."
 
 BASE=dynabench-base:latest
 RUNTIME=dynabench-runtime:latest
-SOURCES=({dynabench,dynabench/lib,tasks,tasks/targets,evaluation,evaluation/sandbox}/__init__.py
-  dynabench/lib/{damage,words}.py tasks/targets/serving evaluation/contract.py
+SOURCES=({core,core/files,core/text,tasks,tasks/targets,evaluation,evaluation/sandbox}/__init__.py
+  core/{files/damage,text/words}.py serving evaluation/contract.py
   evaluation/sandbox/harness)
 
 base_from_registry() {  # DIGEST

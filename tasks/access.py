@@ -9,10 +9,10 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from rest_framework.request import Request
 
-from dynabench.accounts.models import User
-from dynabench.accounts.people import person
-from dynabench.lib.prepared import PreparedRead, Slot
-from dynabench.lib.refusals import Curable
+from core.accounts.models import User
+from core.accounts.people import person
+from core.data.prepared import PreparedRead, Slot
+from core.web.refusals import Curable
 from tasks.models import Task
 from tasks.permissions import Person, can_edit, can_see, is_blind_owner, role_of
 

@@ -5,8 +5,8 @@ from hashlib import sha256
 
 from django.utils.translation import gettext, gettext_noop
 
-from dynabench.lib.errors import Refused
-from dynabench.lib.words import composed
+from core.errors import Refused
+from core.text.words import composed
 from tasks.config.changes import context_changes, forbidden_changes
 from tasks.config.dynabench1 import convert, unfinished
 from tasks.config.dynabench2 import is_of_dynabench2

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from dynabench.accounts.models import User
+from core.accounts.models import User
 from tasks.models import Task
 from tasks.permissions import READERS
 

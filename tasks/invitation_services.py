@@ -12,11 +12,11 @@ from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import annotator_of, log
-from dynabench.accounts.tokens import digest_of
-from dynabench.lib.errors import Invalid, Refused
-from dynabench.lib.rows import delete_some
+from core.accounts.models import User
+from core.accounts.services import annotator_of, log
+from core.accounts.tokens import digest_of
+from core.data.rows import delete_some
+from core.errors import Invalid, Refused
 from tasks.ended_roles import note_ended_readers
 from tasks.mails import mail_invitation
 from tasks.models import Invitation, Task, TaskMember

@@ -15,7 +15,7 @@ from io import BufferedReader
 from itertools import chain
 from typing import Any
 
-from dynabench.lib.damage import damage_of
+from core.files.damage import damage_of
 from tasks.config.values import FORBIDDEN
 
 DEEPEST = 100

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
+from core.accounts.models import User
 from tasks.models import NoInvitations, Task
 
 SALT = "tasks.invitations"

@@ -6,7 +6,7 @@ from allauth.account.models import EmailAddress
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
 
-from dynabench.accounts.models import PANEL_PEOPLE
+from core.accounts.models import PANEL_PEOPLE
 
 
 class MemberQuerySet(models.QuerySet[Any]):

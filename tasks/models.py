@@ -11,8 +11,8 @@ from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
-from dynabench.accounts.models import Annotator
-from dynabench.accounts.people import public_name
+from core.accounts.models import Annotator
+from core.accounts.people import public_name
 from tasks.at_address import AtAddress
 from tasks.blind_judging import BlindJudging as BlindJudging
 from tasks.budgets import Budget

@@ -8,10 +8,10 @@ from django.db.models import F, FilteredRelation, Q, QuerySet, Sum
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
-from dynabench.accounts.people import has_confirmed_address
-from dynabench.lib.errors import Refused
-from dynabench.lib.prepared import PreparedRead, Slot
+from core.accounts.models import User
+from core.accounts.people import has_confirmed_address
+from core.data.prepared import PreparedRead, Slot
+from core.errors import Refused
 from tasks.models import Generator, TargetModel, Task, TaskMember
 from tasks.roles import (
     ADMINISTRATOR,

@@ -7,8 +7,8 @@ from typing import Any
 from django.db.models import Prefetch, Q, QuerySet, Sum
 from django.utils import timezone
 
-from dynabench.accounts.models import User
-from dynabench.lib.prepared import PreparedRead, Slot
+from core.accounts.models import User
+from core.data.prepared import PreparedRead, Slot
 from tasks.budgets import Used
 from tasks.models import Round, RoundTarget, Task, TaskMember
 from tasks.permissions import EDITORS, Person

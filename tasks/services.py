@@ -10,12 +10,12 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import PANEL_PEOPLE, User
-from dynabench.accounts.services import log
-from dynabench.lib.errors import Invalid, Refused
-from dynabench.lib.rows import changed_fields
-from dynabench.lib.taken_names import check_free, checked_name, lock_names
-from dynabench.lib.throttles import is_used_up
+from core.accounts.models import PANEL_PEOPLE, User
+from core.accounts.services import log
+from core.data.rows import changed_fields
+from core.errors import Invalid, Refused
+from core.text.taken_names import check_free, checked_name, lock_names
+from core.web.throttles import is_used_up
 from tasks.config.schema import TaskConfig
 from tasks.config_changes import LONGEST_DIFF, checked, diff, usable
 from tasks.contexts.services import store_contexts

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from dynabench.lib.frames import with_room
+from core.web.frames import with_room
 from tests.support import buckets, engines, migrated, other_servers, parts, schema_watch
 from tests.support.own_process import Loaded
 from validation.rules import reading
@@ -225,14 +225,14 @@ def _checks_run_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
 
     What goes in and comes out is pickled as for that process, and is of modules that it can load.
     """
-    from dynabench.lib import bounded
+    from core.files import bounded
 
     if not request.node.get_closest_marker("own_process"):
         monkeypatch.setattr(bounded, "_run", _run_here)
 
 
 def _run_here(job: bytes, seconds: float, beat: object) -> tuple[int, bytes]:
-    from dynabench.lib import bounded
+    from core.files import bounded
 
     check, _ = Loaded(BytesIO(job)).load()
     return 0, bounded._pickled(check)

@@ -11,10 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from dynabench.lib.words import gettext_noop
+from core.text.words import gettext_noop
 
 ROOT = Path(__file__).parents[1]
-ROOMS = ("dynabench", "tasks", "annotation", "validation", "evaluation", "leaderboard")
+ROOMS = (
+    "core",
+    "serving",
+    "dynabench",
+    "tasks",
+    "annotation",
+    "validation",
+    "evaluation",
+    "leaderboard",
+)
 TEMPLATES = sorted(
     path
     for path in (ROOT / "templates").rglob("*")

@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.urls import reverse
 
 from annotation.models import Example
-from dynabench.accounts.people import shown_name
+from core.accounts.people import shown_name
 from tasks.admin.roles import READ_ONLY, REVIEWERS, RoleAdmin, named, shielded
 from validation.models import Consensus, OwnerDecision, Validation
 

@@ -3,7 +3,7 @@
 from django.db import transaction
 from django.utils import timezone
 
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from validation.models import Comment, GoldAnswer, Mention, Skip, Validation
 
 

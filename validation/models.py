@@ -7,7 +7,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from annotation.models import Example
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from tasks.models import Round
 from validation.rules.consensus import Vote
 from validation.rules.posterior import Fitted

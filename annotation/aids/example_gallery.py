@@ -14,7 +14,7 @@ from annotation.refusals import CapReached
 from annotation.rules.prompt import fields_to_read
 from annotation.selectors import released_before
 from annotation.shown_services import note_shown_examples
-from dynabench.lib.days import midnight
+from core.days import midnight
 from tasks.media.markup import shown_value
 from tasks.models import Round
 

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from annotation.attempts.live_targets import call, live_target, model_inputs, waited
 from annotation.models import Example, TargetOutput
 from annotation.refusals import CapReached
-from dynabench.lib.throttles import is_used_up
+from core.web.throttles import is_used_up
 from tasks.targets.connect import endpoint_of
 from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction
 

@@ -14,9 +14,9 @@ from annotation.models import Assignment, Suggestion
 from annotation.open_round import not_open
 from annotation.refusals import CapReached, RoundClosed
 from annotation.rules.prompt import goal_parts
-from dynabench.accounts.counting import quota_name, spent_today
-from dynabench.accounts.models import Annotator
-from dynabench.lib.days import midnight
+from core.accounts.counting import quota_name, spent_today
+from core.accounts.models import Annotator
+from core.days import midnight
 from tasks.config.values import check_value
 from tasks.models import Generator
 from tasks.targets.connect import generator_endpoint, generator_fields

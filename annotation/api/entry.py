@@ -8,8 +8,8 @@ from rest_framework.reverse import reverse
 
 from annotation.access import gate_is_shut, participant
 from annotation.care.services import check_rested
-from dynabench.accounts.models import Annotator
-from dynabench.lib.errors import Refused
+from core.accounts.models import Annotator
+from core.errors import Refused
 from tasks.access import May
 from tasks.models import Task
 from tasks.permissions import can_write

@@ -21,9 +21,9 @@ from annotation.models import Example
 from annotation.selectors import with_outputs
 from annotation.writing.forms import ComponentForm
 from annotation.writing.result_panel import why_components
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken
-from dynabench.lib.api import read
+from core.accounts.api import write
+from core.accounts.models import ApiToken
+from core.web.api import read
 
 
 class OwnExample(APIView):

@@ -14,10 +14,10 @@ from annotation.access import find_given
 from annotation.api.serializers import GivenContextSerializer, given_context
 from annotation.models import Report
 from annotation.moderation import report_context, resolve_reports
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken
-from dynabench.accounts.people import person, shown_name
-from dynabench.lib.api import NewestFirst, read, wanted
+from core.accounts.api import write
+from core.accounts.models import ApiToken
+from core.accounts.people import person, shown_name
+from core.web.api import NewestFirst, read, wanted
 from tasks.access import find_task, require
 from tasks.permissions import can_review
 

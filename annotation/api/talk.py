@@ -17,9 +17,9 @@ from annotation.attempts.services import check_programs_write
 from annotation.care.services import note_answered
 from annotation.models import Assignment, Conversation
 from annotation.writing import talk
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken
-from dynabench.lib.api import read
+from core.accounts.api import write
+from core.accounts.models import ApiToken
+from core.web.api import read
 
 
 class SpokenTurnSerializer(serializers.Serializer[Any]):

@@ -34,11 +34,11 @@ from annotation.open_round import round_to_begin, round_to_write
 from annotation.selectors import with_outputs
 from annotation.writing.forms import UNCHANGED, unchanged_fields
 from annotation.writing.page import WritePage
-from dynabench.accounts.api import write
-from dynabench.accounts.idempotency import HEADER
-from dynabench.accounts.models import ApiToken
-from dynabench.lib.api import read
-from dynabench.lib.errors import Refused
+from core.accounts.api import write
+from core.accounts.idempotency import HEADER
+from core.accounts.models import ApiToken
+from core.errors import Refused
+from core.web.api import read
 from tasks.access import find_task
 from tasks.config.loading import validate_inputs
 from tasks.config.values import kept_values

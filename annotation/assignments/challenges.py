@@ -5,7 +5,7 @@ import random
 from django.db.models import Count
 
 from annotation.models import Example
-from dynabench.lib.adaptive_cache import kept
+from core.data.adaptive_cache import kept
 from tasks.models import Round
 
 

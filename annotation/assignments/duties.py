@@ -1,7 +1,7 @@
 """How far a writer is with what they were asked for."""
 
 from annotation.models import Assignment, Example
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from tasks.duties.selectors import progress_words, within, writing_duty
 from tasks.models import Duty
 

@@ -14,7 +14,7 @@ from annotation.models import Assignment, Example, GatePass, ShownExample
 from annotation.open_round import not_open
 from annotation.refusals import NoContext, NotAllowed, RoundClosed, Unfinished
 from annotation.shown_services import note_shown_examples
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from tasks.config.schema import TaskConfig
 from tasks.media.services import digests_in, touch
 from tasks.models import Context, Round, Task

@@ -33,8 +33,8 @@ from annotation.attempts.partial_answers import keeper, key_of
 from annotation.models import Assignment, Conversation
 from annotation.open_round import not_open
 from annotation.refusals import CapReached, RoundClosed, Stale, Unsaid
-from dynabench.lib.throttles import is_used_up
-from dynabench.lib.words import composed
+from core.text.words import composed
+from core.web.throttles import is_used_up
 from tasks.config.components import Component
 from tasks.config.field_types.chat import PLACE, most_turns, wrong_words
 from tasks.models import RoundTarget

@@ -47,9 +47,9 @@ from annotation.refusals import CapReached, Duplicate, ForPeople, NotAllowed, Ro
 from annotation.rules.near_duplicates import are_alike, band_keys, compared, written_text
 from annotation.rules.outcome import Ensemble, Outcome, TargetVerdict, judge, resolve
 from annotation.submitted_work import check_may_retract
-from dynabench.accounts.models import Annotator
-from dynabench.lib.prepared import PreparedRead, Slot
-from dynabench.lib.telemetry.tracing import span
+from core.accounts.models import Annotator
+from core.data.prepared import PreparedRead, Slot
+from core.telemetry.tracing import span
 from tasks.contexts.files import context_digest
 from tasks.media.services import digests_in, keep
 from tasks.models import Round, RoundTarget, Task

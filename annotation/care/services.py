@@ -12,8 +12,8 @@ from django.utils.translation import gettext as _
 
 from annotation.models import Attempt, GatePass
 from annotation.rules.care import BREAK, Limits, Rest, Seen, rest_of
-from dynabench.accounts.models import Annotator
-from dynabench.lib.errors import Refused
+from core.accounts.models import Annotator
+from core.errors import Refused
 from tasks.models import Task
 
 

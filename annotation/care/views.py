@@ -15,7 +15,7 @@ from annotation.access import participant
 from annotation.care import services
 from annotation.care.services import Care
 from annotation.rules.care import STEP, Limits
-from dynabench.lib.htmx import render_page
+from core.web.htmx import render_page
 from tasks.access import ANY, find_task
 from tasks.models import Task
 from tasks.permissions import can_see

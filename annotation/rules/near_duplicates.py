@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dynabench.lib.words import UNSPACED, folded, spaced, unpunctuated
+from core.text.words import UNSPACED, folded, spaced, unpunctuated
 from tasks.config.schema import TaskConfig
 
 GRAM, UNSPACED_GRAM = 5, 2

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from annotation.rules.marks import marks_f1
 from annotation.rules.secret import secret_of, tells
 from annotation.rules.texts import contains, matches
-from dynabench.lib.words import answer_words, composed_value
+from core.text.words import answer_words, composed_value
 from tasks.config.verdicts import VerdictRule
 
 Ensemble = Literal["all", "majority", "any"]

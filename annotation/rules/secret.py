@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dynabench.lib.words import folded
+from core.text.words import folded
 
 RUN = re.compile(r"[A-Za-z0-9+/_-]{8,}")
 URL_SAFE = str.maketrans("-_", "+/")

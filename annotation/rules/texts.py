@@ -2,7 +2,7 @@
 
 import regex
 
-from dynabench.lib.words import composed, holds
+from core.text.words import composed, holds
 
 PATTERN_SECONDS = 0.5  # that one search may take
 

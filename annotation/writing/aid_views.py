@@ -18,8 +18,8 @@ from annotation.writing import page
 from annotation.writing.forms import typed
 from annotation.writing.page import WritePage
 from annotation.writing.views import posted_assignment
-from dynabench.lib.errors import Refused
-from dynabench.lib.htmx import htmx_partial, render_page
+from core.errors import Refused
+from core.web.htmx import htmx_partial, render_page
 from tasks.access import find_task
 from tasks.config.schema import TaskConfig
 from tasks.targets.endpoints.base import EndpointError

@@ -14,8 +14,8 @@ from django.utils.translation import gettext_lazy, gettext_noop, ngettext, overr
 from annotation.attempts.conversation_services import spoken_turns
 from annotation.models import Report
 from annotation.writing import widgets
-from dynabench.lib.made_for import made_for, name_for, renamed
-from dynabench.lib.words import with_lf
+from core.text.words import with_lf
+from core.web.made_for import made_for, name_for, renamed
 from tasks.config.components import Component
 from tasks.config.loading import validate_inputs
 from tasks.config.schema import TaskConfig

@@ -25,9 +25,9 @@ from annotation.rules.prompt import fields_to_read, goal_parts
 from annotation.rules.typing_evidence import looks_personal
 from annotation.writing import result_panel, talk
 from annotation.writing.forms import ExampleForm, answered_form, blank_fields
-from dynabench.lib.errors import Refused
-from dynabench.lib.htmx import render_page
-from dynabench.lib.markdown import render_markdown
+from core.errors import Refused
+from core.text.markdown import render_markdown
+from core.web.htmx import render_page
 from tasks.config.schema import TaskConfig
 from tasks.media.markup import shown_media
 from tasks.models import Context, Round, Task

@@ -2,7 +2,7 @@
 
 The passages are those of the task's own examples. Nobody is assigned these, so no text that was
 tried out in practice counts. Where a text needs no passage, its writer may keep one that fooled the
-model: by their browser alone, until they have an account (`dynabench/lib/kept_text.py`).
+model: by their browser alone, until they have an account (`core/web/kept_text.py`).
 """
 
 import random
@@ -36,12 +36,12 @@ from annotation.writing.practice_talk import Talk, kept
 from annotation.writing.talk_views import said, show_refused, taken_back
 from annotation.writing.uploads import LARGEST_BODY, received
 from annotation.writing.views import refusal
-from dynabench.lib.bodies import takes
-from dynabench.lib.errors import Refused
-from dynabench.lib.htmx import htmx_partial, render_page
-from dynabench.lib.kept_text import KeptText, keep_text, seal, unseal
-from dynabench.lib.throttles import AN_HOUR, is_used_up
-from dynabench.lib.words import composed
+from core.errors import Refused
+from core.text.words import composed
+from core.web.bodies import takes
+from core.web.htmx import htmx_partial, render_page
+from core.web.kept_text import KeptText, keep_text, seal, unseal
+from core.web.throttles import AN_HOUR, is_used_up
 from tasks.access import find_task
 from tasks.config.schema import TaskConfig
 from tasks.models import Context, Round, RoundTarget, TargetModel, Task

@@ -17,9 +17,9 @@ from annotation.open_round import round_to_write
 from annotation.writing import page
 from annotation.writing.page import WritePage
 from annotation.writing.views import posted_assignment, refusal
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.errors import Refused
-from dynabench.lib.htmx import htmx_partial, render_page
+from core.accounts.services import annotator_of
+from core.errors import Refused
+from core.web.htmx import htmx_partial, render_page
 from tasks.access import find_task
 
 SOON = 0.2

@@ -7,9 +7,9 @@ from allauth.account.adapter import get_adapter
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import Annotator
-from dynabench.lib.errors import Refused, Unavailable
-from dynabench.lib.throttles import is_used_up
+from core.accounts.models import Annotator
+from core.errors import Refused, Unavailable
+from core.web.throttles import is_used_up
 from tasks.media.decoding import MAX_BYTES, TOO_MANY_BYTES
 from tasks.media.services import OFTEN, store_media
 from tasks.models import Task

@@ -44,13 +44,13 @@ from annotation.writing.forms import ComponentForm, ReportForm, is_of_another, t
 from annotation.writing.page import WritePage
 from annotation.writing.result_panel import all_given, why_components
 from annotation.writing.uploads import LARGEST_BODY, received
-from dynabench.accounts.models import Annotator
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.bodies import takes
-from dynabench.lib.errors import Refused
-from dynabench.lib.htmx import htmx_partial, render_page
-from dynabench.lib.kept_text import KeptText, forget_text, kept_text
-from dynabench.lib.prepared import PreparedRead, Slot
+from core.accounts.models import Annotator
+from core.accounts.services import annotator_of
+from core.data.prepared import PreparedRead, Slot
+from core.errors import Refused
+from core.web.bodies import takes
+from core.web.htmx import htmx_partial, render_page
+from core.web.kept_text import KeptText, forget_text, kept_text
 from tasks.access import ANY, find_task
 from tasks.models import Round, Task
 from tasks.permissions import can_see

@@ -5,7 +5,7 @@ from typing import Any
 
 from django import forms
 
-from dynabench.lib.words import composed
+from core.text.words import composed
 from tasks.config.field_types.media import ALT_LENGTH, DIGEST
 from tasks.config.field_types.spans import as_lines
 

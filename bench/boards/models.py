@@ -25,8 +25,8 @@ from evaluation.chat.settings import settings_for
 from evaluation.task_shape import shape_of
 from evaluation.training.fine_tune import Reading, TrainingOptions, answers, train
 from evaluation.training.shipped import ENCODER, encoder, install_starter
+from serving.spec import PAIR, ModelSpec
 from tasks.config.schema import TaskConfig
-from tasks.targets.serving.spec import PAIR, ModelSpec
 
 VERSION = 1
 """Raise it when a change of this file changes an answer."""
@@ -135,7 +135,7 @@ class Maker:
 
     def of_server(self, folder: Path) -> list[str]:
         """What a folder answers as our model server runs it in int8, which is by ONNX Runtime."""
-        from tasks.targets.serving.registry import ServedModel
+        from serving.registry import ServedModel
 
         spec = ModelSpec(folder.name, str(folder), precision="int8")
         served = ServedModel(spec, self.home / "serving", max_queued=1024)
@@ -288,11 +288,11 @@ class Likely:
     def __init__(self, cache: Path, labels: Sequence[str]) -> None:
         from tokenizers import Tokenizer
 
-        from tasks.targets.serving.generation.build import build_decoder
-        from tasks.targets.serving.generation.decoder import Decoder
-        from tasks.targets.serving.generation.model import _template
-        from tasks.targets.serving.registry import identify
-        from tasks.targets.serving.spec import open_folder
+        from serving.generation.build import build_decoder
+        from serving.generation.decoder import Decoder
+        from serving.generation.model import _template
+        from serving.registry import identify
+        from serving.spec import open_folder
 
         spec = ModelSpec("language-model", LANGUAGE_MODEL)
         folder = open_folder(spec)

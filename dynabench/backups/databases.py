@@ -16,10 +16,10 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.models import FileField
 from django.utils import timezone
 
+from core.files.storage.disk import scratch
 from dynabench.backups.copying import dumped, emptied, loaded
 from dynabench.backups.quiet import statements
 from dynabench.backups.stores import BLOCK
-from dynabench.lib.storage.disk import scratch
 
 PEOPLE_AND_TASKS = ("accounts_user", "tasks_task")
 

@@ -11,11 +11,11 @@ from django.db import connection, connections, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.db.models import JSONField, Model
 
+from core.env import database
 from dynabench.backups.copying import emptied, set_last
 from dynabench.backups.databases import is_empty
 from dynabench.backups.errors import BackupError
 from dynabench.backups.tables import columns, digest, rows, stored_models
-from dynabench.env import database
 
 OLD = "old"  # alias of the SQLite file
 LEFT = {"django_migrations", "tasks_taskgroup", "tasks_taskgroup_tasks"}

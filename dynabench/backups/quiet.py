@@ -8,7 +8,7 @@ its owner has given the panel's token again.
 
 from datetime import datetime
 
-from dynabench.accounts.models import TOKEN_WARNING
+from core.accounts.models import TOKEN_WARNING
 
 STATEMENTS = """
 UPDATE webhooks_webhook SET on_since = CURRENT_TIMESTAMP, looked_to = CURRENT_TIMESTAMP

@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.db import DatabaseError, connection
 
+from core.env import env_secret
+from core.files.storage.disk import scratch
 from dynabench.backups.errors import BackupError
-from dynabench.env import env_secret
-from dynabench.lib.storage.disk import scratch
 
 OF_THE_SITE = ("STORAGE_URL", "CACHE_URL", "CACHE_URL_FILE", "DATABASE_URL_FILE", "POOLER")
 """What the rehearsal must not touch, or has of its own."""

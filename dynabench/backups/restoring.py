@@ -12,19 +12,19 @@ from django.db import connection
 
 from annotation.models import Example
 from annotation.moderation import withdraw_example
-from dynabench.accounts.counting import is_key_lost
-from dynabench.accounts.erasures import key_of, keyed, name_of, read_log
-from dynabench.accounts.models import ApiToken, Erasure, User
-from dynabench.accounts.sealed import sealed_columns
+from core.accounts.counting import is_key_lost
+from core.accounts.erasures import key_of, keyed, name_of, read_log
+from core.accounts.models import ApiToken, Erasure, User
+from core.accounts.sealed import sealed_columns
+from core.data.encryption import Unreadable, decrypt
+from core.files.storage.disk import scratch
+from core.files.storage.stored import files_in, folders_in
 from dynabench.backups.databases import is_empty, last_migrations, load
 from dynabench.backups.errors import BackupError
 from dynabench.backups.services import DATABASE, KEYS, MEDIA, MODELS, Backup, unpacked
 from dynabench.backups.stores import blocks_of, put
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.retention_services import apply_retention
-from dynabench.lib.encryption import Unreadable, decrypt
-from dynabench.lib.storage.disk import scratch
-from dynabench.lib.storage.stored import files_in, folders_in
 from dynabench.me.services import delete_person, purge_deleted
 from evaluation.models import Submission
 from evaluation.submissions.services import withdraw

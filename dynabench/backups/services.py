@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.files.storage import Storage, default_storage
 from django.utils import timezone
 
-from dynabench.accounts.erasures import erased_names, key_of, make_log
+from core.accounts.erasures import erased_names, key_of, make_log
 from dynabench.backups import manifest as manifests
 from dynabench.backups.databases import last_migrations, named_files, snapshot
 from dynabench.backups.errors import BackupError

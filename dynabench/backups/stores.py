@@ -13,8 +13,8 @@ from pathlib import Path
 from django.core.files import File
 from django.core.files.storage import FileSystemStorage, Storage, storages
 
+from core.env import EnvError, object_storage
 from dynabench.backups.errors import BackupError
-from dynabench.env import EnvError, object_storage
 
 BLOCK = 2**20
 MANIFEST = "manifest.json"

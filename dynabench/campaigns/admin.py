@@ -9,11 +9,11 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
+from core.web.refusals import as_message
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.rules.pay import units
 from dynabench.campaigns.selectors import OWED, TAKEN, approval_due, numbers_of, rows_of
 from dynabench.campaigns.services import FROM, set_campaign_state
-from dynabench.lib.refusals import as_message
 from tasks.admin.roles import OWNERS, READ_ONLY, RoleAdmin, person
 
 STEPS = {

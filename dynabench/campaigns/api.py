@@ -12,14 +12,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken
-from dynabench.accounts.people import person
+from core.accounts.api import write
+from core.accounts.models import ApiToken
+from core.accounts.people import person
+from core.errors import Invalid
+from core.web.api import NewestFirst, read
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.selectors import numbers_of, rows_of
 from dynabench.campaigns.services import FROM, move_campaign
-from dynabench.lib.api import NewestFirst, read
-from dynabench.lib.errors import Invalid
 from tasks.access import ANY, find_task, require
 from tasks.models import Round, Task
 from tasks.permissions import can_own, can_read

@@ -11,7 +11,7 @@ from django.db.models import Exists, Model, OuterRef
 
 from annotation.models import Assignment, Attempt, Example
 from annotation.open_round import WORKING
-from dynabench.accounts.models import User
+from core.accounts.models import User
 from dynabench.campaigns.models import Pause, Place
 from leaderboard.models import Battle
 from tasks.models import Context, Task

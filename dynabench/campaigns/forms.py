@@ -10,12 +10,12 @@ from django.utils.translation import get_language_info, gettext
 from django.utils.translation import gettext_lazy as _
 
 from annotation.writing.forms import ComponentForm
+from core.mail.addresses import is_address
 from dynabench.campaigns.before.tour import named_items
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.rules.pay import decimals, units
 from dynabench.campaigns.rules.questionnaire import Questionnaire
 from dynabench.campaigns.rules.tour import named_in, steps_of
-from dynabench.lib.addresses import is_address
 from tasks.config.components import Component
 from tasks.config.values import missing_message
 from tasks.models import Task

@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
+from core.accounts.models import User
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.ways.panels import Arrival
 from tasks.mails import mail_invitation

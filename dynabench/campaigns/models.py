@@ -9,7 +9,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
-from dynabench.accounts.models import Annotator, User
+from core.accounts.models import Annotator, User
 from dynabench.campaigns.rules.pay import Pay
 from dynabench.campaigns.validators import check_questionnaire, check_rules
 from tasks.models import Round, Task

@@ -12,7 +12,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dynabench.accounts.people import person
+from core.accounts.people import person
+from core.errors import Refused
+from core.text.markdown import render_markdown
+from core.web.downloads import csv_file
+from core.web.refusals import as_form_error, as_message
+from core.web.throttles import is_used_up
 from dynabench.campaigns import payment_services, quality_services, services
 from dynabench.campaigns.before.qualification_items import golds_of, items_needed
 from dynabench.campaigns.files import FILES
@@ -22,11 +27,6 @@ from dynabench.campaigns.models import Campaign, Payment, Place
 from dynabench.campaigns.quality import looks_of
 from dynabench.campaigns.rules.questionnaire import read_questionnaire
 from dynabench.campaigns.selectors import approval_due, numbers_of, payments_of, rows_of
-from dynabench.lib.downloads import csv_file
-from dynabench.lib.errors import Refused
-from dynabench.lib.markdown import render_markdown
-from dynabench.lib.refusals import as_form_error, as_message
-from dynabench.lib.throttles import is_used_up
 from tasks.access import ANY, find_task, require
 from tasks.models import Task, TaskMember
 from tasks.permissions import OWNERS, can_own, can_read

@@ -16,8 +16,10 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import log
+from core.accounts.models import User
+from core.accounts.services import log
+from core.data.encryption import Unreadable, decrypt
+from core.errors import Invalid, Refused
 from dynabench.campaigns.models import APPROVES_AFTER, Campaign, LedgerRow, Payment, Place
 from dynabench.campaigns.place_services import enter_in_ledger
 from dynabench.campaigns.selectors import awaiting, ids_of, in_payment, rows_of
@@ -26,8 +28,6 @@ from dynabench.campaigns.ways.mturk import MechanicalTurk
 from dynabench.campaigns.ways.panels import Arrival
 from dynabench.campaigns.ways.paying import Api, Bonus, PanelRefused, PanelUnclear
 from dynabench.campaigns.ways.prolific import Prolific
-from dynabench.lib.encryption import Unreadable, decrypt
-from dynabench.lib.errors import Invalid, Refused
 from tasks.mails import mail_members
 from tasks.permissions import OWNERS
 

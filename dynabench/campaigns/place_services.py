@@ -15,9 +15,12 @@ from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext as _
 
 from annotation.models import Assignment, Conversation
-from dynabench.accounts.models import PANEL_PEOPLE, Annotator, User
-from dynabench.accounts.services import annotator_of
-from dynabench.accounts.tokens import digest_of
+from core.accounts.models import PANEL_PEOPLE, Annotator, User
+from core.accounts.services import annotator_of
+from core.accounts.tokens import digest_of
+from core.data.encryption import encrypt
+from core.data.rows import changed_fields
+from core.errors import Refused
 from dynabench.campaigns.models import (
     GOING,
     Campaign,
@@ -39,9 +42,6 @@ from dynabench.campaigns.selectors import (
 )
 from dynabench.campaigns.ways.panels import PANELS, Arrival
 from dynabench.campaigns.work_left import is_work_left
-from dynabench.lib.encryption import encrypt
-from dynabench.lib.errors import Refused
-from dynabench.lib.rows import changed_fields
 from tasks.models import TaskMember
 
 MOST_CROWD, LEAST_CROWD, CROWD_SECONDS = 0.2, 2, 7 * 86_400

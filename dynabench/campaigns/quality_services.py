@@ -6,11 +6,11 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import log
+from core.accounts.models import User
+from core.accounts.services import log
+from core.errors import Refused
 from dynabench.campaigns.models import Campaign, Pause, Place
 from dynabench.campaigns.quality import looks_of
-from dynabench.lib.errors import Refused
 from tasks.permissions import check_owns
 
 

@@ -10,13 +10,13 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from dynabench.accounts.people import person
+from core.accounts.people import person
+from core.text.words import with_lf
+from core.web.refusals import as_form_error
 from dynabench.campaigns.own_views import find_campaign
 from dynabench.campaigns.rules.question_rows import CHOOSING, Row, rows_of, text_of
 from dynabench.campaigns.rules.questionnaire import read_questionnaire
 from dynabench.campaigns.services import change_questions
-from dynabench.lib.refusals import as_form_error
-from dynabench.lib.words import with_lf
 from tasks.config.parsing import ConfigError
 
 KINDS = {

@@ -7,9 +7,9 @@ from django.db.models import QuerySet
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from core.data.rows import delete_some
 from dynabench.campaigns.invitations import DAYS
 from dynabench.campaigns.models import Campaign, Invited, Pause, Place
-from dynabench.lib.rows import delete_some
 
 MOST = 100_000
 

@@ -9,12 +9,12 @@ from django.db.models import Count, F, Min, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
 from annotation.models import Example
+from core.data.encryption import Unreadable, decrypt
 from dynabench.campaigns.findings.costs import parts_of
 from dynabench.campaigns.models import GOING, Campaign, LedgerRow, Payment, Place
 from dynabench.campaigns.rules.cost import Parts, in_the_end
 from dynabench.campaigns.rules.pay import part_of, people_left, per_hour
 from dynabench.campaigns.ways.panels import Arrival
-from dynabench.lib.encryption import Unreadable, decrypt
 from leaderboard.models import Battle
 from tasks.models import Round
 from validation.models import Consensus, GoldAnswer, Validation

@@ -10,8 +10,12 @@ from django.db.models import Max
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import log
+from core.accounts.models import User
+from core.accounts.services import log
+from core.data.encryption import encrypt
+from core.data.rows import changed_fields
+from core.errors import Invalid, Refused
+from core.text.taken_names import checked_name
 from dynabench.campaigns.before.qualification_items import golds_of, items_needed
 from dynabench.campaigns.findings.coverage import novelty_of
 from dynabench.campaigns.invitations import mail_invitations
@@ -26,10 +30,6 @@ from dynabench.campaigns.selectors import (
     rows_of,
 )
 from dynabench.campaigns.ways.panels import PANELS
-from dynabench.lib.encryption import encrypt
-from dynabench.lib.errors import Invalid, Refused
-from dynabench.lib.rows import changed_fields
-from dynabench.lib.taken_names import checked_name
 from tasks.mails import wants_invitations
 from tasks.models import Round, Task
 from tasks.permissions import check_approved, check_owns

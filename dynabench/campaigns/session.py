@@ -15,13 +15,13 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.deprecation import MiddlewareMixin
 
-from dynabench.accounts.people import person
+from core.accounts.people import person
+from core.data.encryption import Unreadable, decrypt, encrypt
+from core.web.outages import api_error
 from dynabench.campaigns.doors import is_open
 from dynabench.campaigns.models import Campaign, Place
 from dynabench.campaigns.place_services import come_in
 from dynabench.campaigns.ways.panels import MTURK_HOSTS, Arrival
-from dynabench.lib.encryption import Unreadable, decrypt, encrypt
-from dynabench.lib.outages import api_error
 from dynabench.middleware import policy
 
 COOKIE = "arrival"

@@ -6,7 +6,7 @@ study alone, so the votes are deleted. What a round was released with stays.
 
 from django.db.models import Exists, OuterRef, QuerySet
 
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from dynabench.campaigns.models import Place
 from leaderboard.models import Comparison
 from tasks.models import Round

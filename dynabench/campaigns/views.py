@@ -13,7 +13,11 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dynabench.accounts.people import person
+from core.accounts.people import person
+from core.errors import Refused
+from core.text.markdown import render_markdown
+from core.web.refusals import as_form_error, as_message
+from core.web.throttles import is_used_up
 from dynabench.campaigns import place_services, quality_services
 from dynabench.campaigns.before import qualification_services
 from dynabench.campaigns.before.qualification_items import Item, items_of, lacks_items, shown
@@ -33,10 +37,6 @@ from dynabench.campaigns.session import (
     keep_arrival,
 )
 from dynabench.campaigns.ways.panels import PANELS, Arrival
-from dynabench.lib.errors import Refused
-from dynabench.lib.markdown import render_markdown
-from dynabench.lib.refusals import as_form_error, as_message
-from dynabench.lib.throttles import is_used_up
 from validation.models import Gold
 
 State = Place.State

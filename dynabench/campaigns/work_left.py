@@ -7,10 +7,10 @@ from annotation.assignments.services import assign
 from annotation.care.services import care_of
 from annotation.open_round import round_to_write
 from annotation.rules.care import Rest
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
+from core.errors import Refused
 from dynabench.campaigns.models import Place
 from dynabench.campaigns.selectors import Done
-from dynabench.lib.errors import Refused
 from leaderboard.battles.selectors import draw_pair, open_battle
 from leaderboard.battles.turn_services import check_cap
 from tasks.models import Task

@@ -13,5 +13,4 @@ class ServersCheck(BuildHookInterface):  # type: ignore[type-arg]
         checkout = Path(self.root).parents[1]
         if (checkout / "evaluation/inference/precheck.py").is_file():
             for name in self.config["server"]:
-                place = name if name.startswith("dynabench/") else f"dynabench/_server/{name}"
-                build_data["force_include"][str(checkout / name)] = place
+                build_data["force_include"][str(checkout / name)] = f"dynabench/_server/{name}"

@@ -18,9 +18,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken, User
-from dynabench.accounts.people import person
+from core.accounts.api import write
+from core.accounts.models import ApiToken, User
+from core.accounts.people import person
+from core.web.api import NewestFirst, Pages, check_query, read, weights
 from dynabench.communities.board import WEIGHT, board_of
 from dynabench.communities.joint_services import IN_ARCHIVE, KINDS, parts_for, submit_jointly
 from dynabench.communities.models import Community, JointSubmission, Post
@@ -28,7 +29,6 @@ from dynabench.communities.permissions import listed_communities
 from dynabench.communities.rules import Line
 from dynabench.communities.selectors import NEWS, entries_for
 from dynabench.communities.services import change_community, check_runs
-from dynabench.lib.api import NewestFirst, Pages, check_query, read, weights
 from evaluation.api.models import upload_of
 from evaluation.models import Submission
 from tasks.selectors import listed_tasks

@@ -5,9 +5,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from core.data.adaptive_cache import kept_many
 from dynabench.communities.models import Community, CommunityTask, JointSubmission
 from dynabench.communities.rules import MOST, Entrant, Line, Measured, across
-from dynabench.lib.adaptive_cache import kept_many
 from evaluation.models import Submission
 from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.scoring.anchored import anchors_of

@@ -7,10 +7,10 @@ from django import forms
 from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 
+from core.mail.addresses import AddressField
 from dynabench.communities.joint_services import KINDS
 from dynabench.communities.models import Community, CommunityTask, Post
 from dynabench.communities.rules import MOST
-from dynabench.lib.addresses import AddressField
 from evaluation.models import Submission
 from tasks.media.decoding import MAX_BYTES, TOO_MANY_BYTES
 from tasks.models import Task

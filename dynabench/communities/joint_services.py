@@ -11,13 +11,13 @@ from typing import Any
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import annotator_of, log
+from core.accounts.models import User
+from core.accounts.services import annotator_of, log
+from core.errors import Invalid, Refused
+from core.files.bounded import MIB, Bounds, OutOfBounds, bounded
+from core.files.storage.disk import scratch
 from dynabench.communities.models import Community, JointSubmission
 from dynabench.communities.selectors import entries_for
-from dynabench.lib.bounded import MIB, Bounds, OutOfBounds, bounded
-from dynabench.lib.errors import Invalid, Refused
-from dynabench.lib.storage.disk import scratch
 from evaluation.contract import GIB
 from evaluation.models import EvaluationSetVersion, Submission, Upload
 from evaluation.sets.selectors import open_versions

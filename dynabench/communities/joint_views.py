@@ -8,8 +8,10 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
-from dynabench.accounts.models import User
-from dynabench.accounts.people import person
+from core.accounts.models import User
+from core.accounts.people import person
+from core.web.bodies import FORM_BYTES, takes
+from core.web.refusals import as_form_error
 from dynabench.communities.forms import JointForm
 from dynabench.communities.joint_services import (
     KINDS,
@@ -20,8 +22,6 @@ from dynabench.communities.joint_services import (
 from dynabench.communities.models import Community, JointSubmission
 from dynabench.communities.permissions import can_run
 from dynabench.communities.views import find_community
-from dynabench.lib.bodies import FORM_BYTES, takes
-from dynabench.lib.refusals import as_form_error
 from evaluation.submissions.progress import progress_of
 from evaluation.submissions.selectors import with_runs
 from evaluation.uploads.chunked import add_file, discard, largest_of

@@ -15,9 +15,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken, User
-from dynabench.accounts.people import person
+from core.accounts.api import write
+from core.accounts.models import ApiToken, User
+from core.accounts.people import person
+from core.mail.addresses import AddressInRequest
+from core.web.api import NewestFirst, read
 from dynabench.communities import services
 from dynabench.communities.api import PostSerializer, find
 from dynabench.communities.models import Community, CommunityProposal, CommunityTask
@@ -25,8 +27,6 @@ from dynabench.communities.permissions import can_run
 from dynabench.communities.proposal_services import decide_community, propose_community
 from dynabench.communities.rules import MOST
 from dynabench.communities.selectors import owned_tasks
-from dynabench.lib.addresses import AddressInRequest
-from dynabench.lib.api import NewestFirst, read
 from tasks.permissions import can_own, can_see, look_up_roles
 from tasks.proposal import CODE
 

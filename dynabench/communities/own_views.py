@@ -10,7 +10,10 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dynabench.accounts.people import person
+from core.accounts.people import person
+from core.web.bodies import FORM_BYTES, takes
+from core.web.refusals import as_form_error, as_message
+from core.web.throttles import is_used_up
 from dynabench.communities import services
 from dynabench.communities.forms import (
     CommunityForm,
@@ -24,9 +27,6 @@ from dynabench.communities.models import Community, CommunityTask
 from dynabench.communities.permissions import can_run
 from dynabench.communities.selectors import owned_tasks
 from dynabench.communities.views import find_community
-from dynabench.lib.bodies import FORM_BYTES, takes
-from dynabench.lib.refusals import as_form_error, as_message
-from dynabench.lib.throttles import is_used_up
 from tasks.media.decoding import MAX_BYTES
 from tasks.models import TaskProposal
 from tasks.permissions import can_own, can_see, look_up_roles

@@ -2,8 +2,8 @@
 
 from django.db.models import Q, QuerySet
 
-from dynabench.accounts.models import User
-from dynabench.accounts.people import has_confirmed_address
+from core.accounts.models import User
+from core.accounts.people import has_confirmed_address
 from dynabench.communities.models import Community, CommunityTask
 from tasks.models import TaskMember
 from tasks.permissions import Person

@@ -7,8 +7,10 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import log
+from core.accounts.models import User
+from core.accounts.services import log
+from core.errors import Invalid, Refused
+from core.text.taken_names import checked_name
 from dynabench.communities.models import (
     Community,
     CommunityProposal,
@@ -16,8 +18,6 @@ from dynabench.communities.models import (
     ProposedTask,
 )
 from dynabench.communities.permissions import IN, can_propose, can_run, listed_communities
-from dynabench.lib.errors import Invalid, Refused
-from dynabench.lib.taken_names import checked_name
 from tasks.mails import mail_administrators, mail_person
 from tasks.making.proposal_services import (
     ask_approval,

@@ -14,11 +14,11 @@ import yaml
 from django.core.management import call_command
 from django.db import transaction
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import log
+from core.accounts.models import User
+from core.accounts.services import log
+from core.errors import Refused
 from dynabench.communities.models import Community, CommunityTask
 from dynabench.communities.permissions import IN
-from dynabench.lib.errors import Refused
 from evaluation.sets.parsing import SetFile
 from evaluation.sets.services import create_set_of
 from tasks.models import Round, Task, TaskMember

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from django.db.models import QuerySet
 
-from dynabench.accounts.models import User
+from core.accounts.models import User
 from dynabench.communities.models import Community, CommunityProposal, CommunityTask
 from dynabench.communities.permissions import IN, listed_communities
 from tasks.models import Task, TaskMember

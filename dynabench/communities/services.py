@@ -9,13 +9,13 @@ from django.core.files.base import ContentFile
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import log
+from core.accounts.models import User
+from core.accounts.services import log
+from core.errors import Invalid, Refused
+from core.text.taken_names import check_free, checked_name, lock_names
 from dynabench.communities.models import Community, CommunityTask, Post
 from dynabench.communities.permissions import IN, can_run, listed_communities
 from dynabench.communities.rules import MOST
-from dynabench.lib.errors import Invalid, Refused
-from dynabench.lib.taken_names import check_free, checked_name, lock_names
 from tasks.mails import mail_person
 from tasks.media.services import decoded
 from tasks.models import Task

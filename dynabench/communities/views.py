@@ -10,8 +10,10 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
-from dynabench.accounts.people import person
-from dynabench.accounts.services import annotator_of
+from core.accounts.people import person
+from core.accounts.services import annotator_of
+from core.text.markdown import render_markdown
+from core.web.refusals import as_form_error
 from dynabench.cards import cards_of
 from dynabench.communities.board import board_of, data_rows
 from dynabench.communities.forms import CommunityDecisionForm, CommunityProposalForm
@@ -20,8 +22,6 @@ from dynabench.communities.pairs import pair_board, tasks_with_pairs
 from dynabench.communities.permissions import can_propose, can_run, listed_communities
 from dynabench.communities.proposal_services import decide_community, propose_community
 from dynabench.communities.selectors import NEWS, entries_for, waiting_proposals
-from dynabench.lib.markdown import render_markdown
-from dynabench.lib.refusals import as_form_error
 from leaderboard.people.ranking import shown
 from leaderboard.people.standings import may_play, standings
 from leaderboard.snapshots.previews import tops_of

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from dynabench.accounts.models import User
+from core.accounts.models import User
 from dynabench.demo.community import plan
 from evaluation import jobs
 from evaluation.models import EvaluationRun, Job, TrainingRun

@@ -9,10 +9,10 @@ from django.conf import settings
 from django.db.models import Q
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import Annotator, User, confirm_address
+from core.accounts.models import Annotator, User, confirm_address
+from core.errors import Refused
 from dynabench.demo.people import Judge, Writer
 from dynabench.demo.texts import contexts
-from dynabench.lib.errors import Refused
 from tasks.contexts.services import store_contexts
 from tasks.models import SIMULATED, Round, Task, TaskMember
 from tasks.rounds.loop import register_target

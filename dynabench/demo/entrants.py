@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from math import log
 from typing import Any
 
-from dynabench.accounts.models import User
+from core.accounts.models import User
 from dynabench.demo.after import finished
 from dynabench.demo.community import make_user
 from dynabench.demo.texts import LABELS, POOL

@@ -7,8 +7,8 @@ from django.core.files.storage import default_storage
 from django.db import transaction
 
 from annotation.models import Attempt, Example, TargetOutput
-from dynabench.accounts.counting import tidy_counted_people
-from dynabench.accounts.models import Annotator, LogEntry, User
+from core.accounts.counting import tidy_counted_people
+from core.accounts.models import Annotator, LogEntry, User
 from dynabench.demo.community import DOMAIN, model_folder
 from evaluation.models import (
     Dataset,

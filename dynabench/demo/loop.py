@@ -10,13 +10,13 @@ from typing import Any
 from django.conf import settings
 from django.db import connection
 
+from core.errors import Refused
 from dynabench.demo.after import evaluate, next_round, open_round, release
 from dynabench.demo.community import first_round, make_owner, make_people
 from dynabench.demo.entrants import publish_entrants, submit_entrants
 from dynabench.demo.past import date_back
 from dynabench.demo.people import crowd
 from dynabench.demo.play import Community
-from dynabench.lib.errors import Refused
 from evaluation.training.shipped import install_starter
 from leaderboard.board.tables import public_table
 from leaderboard.jobs import renew_boards

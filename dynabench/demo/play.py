@@ -17,7 +17,7 @@ from annotation.attempts.services import begin_attempt, explain, retract_example
 from annotation.models import Assignment, Attempt, Example, Report
 from annotation.moderation import report_context
 from annotation.refusals import CapReached, Duplicate, RoundClosed
-from dynabench.accounts.models import Annotator, User
+from core.accounts.models import Annotator, User
 from dynabench.demo.community import new_id
 from dynabench.demo.people import FLAG, UNCLEAR, Judge, Text, Writer
 from tasks.models import Round

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from dynabench.lib.queue import silence
+from core.jobs.queue import silence
 
 
 @contextmanager

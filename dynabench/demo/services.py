@@ -3,13 +3,13 @@
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import log
+from core.accounts.models import User
+from core.accounts.services import log
+from core.errors import Refused
+from core.jobs.queue import enqueue
 from dynabench.demo.community import make_task
 from dynabench.demo.forget import forget
 from dynabench.demo.models import DemoRun
-from dynabench.lib.errors import Refused
-from dynabench.lib.queue import enqueue
 from evaluation.queue import leases
 from tasks.models import SIMULATED, Task, TaskMember
 from tasks.permissions import Person

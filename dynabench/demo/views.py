@@ -6,12 +6,12 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
-from dynabench.accounts.people import person
+from core.accounts.people import person
+from core.web.htmx import render_page
+from core.web.refusals import as_message
 from dynabench.demo.forget import real_people
 from dynabench.demo.models import DemoRun
 from dynabench.demo.services import may_fill, request_demo, stop_demo, take_demo_away
-from dynabench.lib.htmx import render_page
-from dynabench.lib.refusals import as_message
 from tasks.models import SIMULATED, Task
 
 

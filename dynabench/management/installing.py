@@ -10,7 +10,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import connection
 
-from dynabench.lib.errors import Refused
+from core.errors import Refused
 from evaluation.models import Job, TrainingRun
 from evaluation.training.shipped import install_starter, remove_starters, starter_folder
 from evaluation.training.starters import CODES

@@ -2,7 +2,7 @@
 
 from django.db import DatabaseError, InterfaceError
 
-from dynabench.lib.outages import FULL_DISK, outage_of
+from core.web.outages import FULL_DISK, outage_of
 from evaluation.operations.health import check_schema
 
 

@@ -11,11 +11,11 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods
 
 from annotation.models import GatePass
-from dynabench.accounts.models import Annotator, User
-from dynabench.accounts.people import person
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.downloads import lines
-from dynabench.lib.refusals import as_message
+from core.accounts.models import Annotator, User
+from core.accounts.people import person
+from core.accounts.services import annotator_of
+from core.web.downloads import lines
+from core.web.refusals import as_message
 from dynabench.me.export import export
 from dynabench.me.services import delete_person
 from tasks.models import TaskMember

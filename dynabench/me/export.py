@@ -25,7 +25,7 @@ from annotation.models import (
     Suggestion,
     TargetOutput,
 )
-from dynabench.accounts.models import (
+from core.accounts.models import (
     AddressMark,
     Annotator,
     ApiToken,

@@ -10,10 +10,10 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from dynabench.accounts.adapter import INVITATION
-from dynabench.accounts.people import person
-from dynabench.lib.refusals import as_message
-from dynabench.lib.throttles import is_used_up
+from core.accounts.adapter import INVITATION
+from core.accounts.people import person
+from core.web.refusals import as_message
+from core.web.throttles import is_used_up
 from tasks.invitation_services import accept, find
 from tasks.models import TaskMember
 

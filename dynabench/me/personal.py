@@ -10,8 +10,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
 from annotation.models import Example
-from dynabench.accounts.models import Annotator, User
-from dynabench.accounts.tokens import digest_of
+from core.accounts.models import Annotator, User
+from core.accounts.tokens import digest_of
 from dynabench.campaigns.models import GOING, LedgerRow, Place
 from dynabench.me.data import exported
 from dynabench.me.forms import LeaveForm

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from leaderboard.people.activity import Week, done_by_week, goals_of
 from leaderboard.people.badges import Badge, badges_of
 from leaderboard.people.goals import goal_in, monday, weeks_reached

@@ -5,10 +5,10 @@ from django.db import transaction
 from annotation.aids.suggestions import suggestions_today
 from annotation.erasure import erase_drafts, erase_examples
 from annotation.selectors import tries_today
-from dynabench.accounts.administrators import LastAdministrator, are_all
-from dynabench.accounts.counting import keep_spent
-from dynabench.accounts.models import Annotator, User
-from dynabench.accounts.services import leave
+from core.accounts.administrators import LastAdministrator, are_all
+from core.accounts.counting import keep_spent
+from core.accounts.models import Annotator, User
+from core.accounts.services import leave
 from dynabench.campaigns.before.questionnaire_services import forget_answers
 from evaluation.sets.submitters import note_submitter
 from evaluation.submissions.services import pass_on, withdraw_all
@@ -24,7 +24,7 @@ def delete_person(*, user: User, is_repeated: bool = False) -> None:
     """Withdraw the person's models, delete the account, then what they wrote, some at a time.
 
     Accepted models of a team stay with it. What was used of the day's quotas is kept by the hashes
-    of the person's addresses (`dynabench.accounts.counting`), without a way to the pseudonym.
+    of the person's addresses (`core.accounts.counting`), without a way to the pseudonym.
 
     Should the last step be cut short, `manage.py purge_deleted` finishes it.
     is_repeated: as in `leave`. Raises LastAdministrator.

@@ -15,11 +15,11 @@ from django.views.decorators.http import require_GET, require_POST
 from annotation.access import participant
 from annotation.assignments.services import begin_mending
 from annotation.models import Example
-from dynabench.accounts.models import Annotator
-from dynabench.accounts.people import person
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.htmx import htmx_partial, render_page
-from dynabench.lib.refusals import as_message
+from core.accounts.models import Annotator
+from core.accounts.people import person
+from core.accounts.services import annotator_of
+from core.web.htmx import htmx_partial, render_page
+from core.web.refusals import as_message
 from dynabench.me.forms import FilterForm, GoalForm
 from dynabench.me.play import game_of, judged_of
 from dynabench.me.work import (

@@ -14,9 +14,9 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from annotation.models import Example, TargetOutput
 from annotation.writing import result_panel
-from dynabench.accounts.models import Annotator
-from dynabench.lib.charts import Point, column_chart
-from dynabench.lib.days import midnight
+from core.accounts.models import Annotator
+from core.charts import Point, column_chart
+from core.days import midnight
 from leaderboard.people.activity import Week
 from leaderboard.people.goals import WEEK, active_seconds, monday
 from tasks.config.schema import CORRECTION, TaskConfig

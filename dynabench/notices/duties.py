@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.db.models import Q
 
-from dynabench.accounts.models import User
+from core.accounts.models import User
 from tasks.duties.rules import news
 from tasks.duties.selectors import may_be_asked
 from tasks.models import Duty, Round, Task

@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from django.http import HttpRequest
 from django.utils import timezone
 
-from dynabench.accounts.models import User
-from dynabench.accounts.people import person
-from dynabench.lib.htmx import htmx_partial
+from core.accounts.models import User
+from core.accounts.people import person
+from core.web.htmx import htmx_partial
 from dynabench.notices.duties import DutyNews, own_duty_news
 from dynabench.notices.models import About, Digest
 from dynabench.notices.news import News, news

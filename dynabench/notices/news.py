@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.formats import date_format
 
 from annotation.models import Assignment
-from dynabench.accounts.models import PANEL_PEOPLE, LogEntry, User
+from core.accounts.models import PANEL_PEOPLE, LogEntry, User
 from dynabench.campaigns.models import Campaign, Invited, LedgerRow, Place
 from dynabench.campaigns.rules.pay import units
 from dynabench.notices.models import About

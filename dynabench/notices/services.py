@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
+from core.accounts.models import User
 from dynabench.notices.duties import DutyNews, duty_news, undone
 from dynabench.notices.facts import facts
 from dynabench.notices.models import TOLD_APART, About, Digest, Notice

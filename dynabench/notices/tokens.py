@@ -5,8 +5,8 @@ from django.db import transaction
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import ApiToken
-from dynabench.accounts.tokens import ending_tokens, note_reminded
+from core.accounts.models import ApiToken
+from core.accounts.tokens import ending_tokens, note_reminded
 from tasks.mails import mail_person
 
 

@@ -9,8 +9,8 @@ from django.shortcuts import redirect, render
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
-from dynabench.accounts.models import User
-from dynabench.accounts.people import person
+from core.accounts.models import User
+from core.accounts.people import person
 from dynabench.notices import services
 from dynabench.notices.inbox import see_items
 from dynabench.notices.models import About, Digest

@@ -14,8 +14,8 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext_noop
 
 from annotation.models import Example
-from dynabench.lib.adaptive_cache import kept
-from dynabench.lib.days import midnight
+from core.data.adaptive_cache import kept
+from core.days import midnight
 from tasks.models import Round
 from validation.decisions.counted import counts_of, is_counted, is_try
 from validation.judging.queue import waiting_examples

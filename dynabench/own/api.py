@@ -12,8 +12,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.people import shown_name
-from dynabench.lib.api import wanted
+from core.accounts.people import shown_name
+from core.web.api import wanted
 from dynabench.own.activity import activity
 from dynabench.own.people import (
     Person,

@@ -9,14 +9,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken, User
-from dynabench.accounts.people import person
+from core.accounts.api import write
+from core.accounts.models import ApiToken, User
+from core.accounts.people import person
+from core.errors import Invalid
+from core.web.api import read
 from dynabench.communities.models import Community
 from dynabench.communities.permissions import listed_communities
 from dynabench.communities.proposal_services import ask_for_task
-from dynabench.lib.api import read
-from dynabench.lib.errors import Invalid
 from tasks.access import ANY, find_task
 from tasks.models import Task, TaskProposal
 from tasks.permissions import can_own, needs_approval

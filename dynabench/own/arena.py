@@ -11,8 +11,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dynabench.accounts.people import person, shown_name
-from dynabench.lib.refusals import as_form_error, as_message
+from core.accounts.people import person, shown_name
+from core.web.refusals import as_form_error, as_message
 from dynabench.own.approval import approval_of
 from dynabench.own.setup.choose_target import BriefForm, chat_settings, checked_settings
 from leaderboard.battles import owner_services as services

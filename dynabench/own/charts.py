@@ -7,7 +7,7 @@ from django.utils.dateformat import format as date_words
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from dynabench.lib.charts import Heat, Point, bars, line_chart, matrix, plain, stacked_bars
+from core.charts import Heat, Point, bars, line_chart, matrix, plain, stacked_bars
 from dynabench.own.activity import Activity
 from validation.rules.rates import wilson
 from validation.statistics.cache import Numbers

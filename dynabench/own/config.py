@@ -13,14 +13,14 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.clickjacking import xframe_options_sameorigin
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dynabench.accounts.models import LogEntry
-from dynabench.accounts.people import person
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.docs import anchor_of_key
-from dynabench.lib.errors import Invalid
-from dynabench.lib.htmx import render_page
-from dynabench.lib.made_for import made_for, name_for, renamed
-from dynabench.lib.words import with_lf
+from core.accounts.models import LogEntry
+from core.accounts.people import person
+from core.accounts.services import annotator_of
+from core.errors import Invalid
+from core.text.docs import anchor_of_key
+from core.text.words import with_lf
+from core.web.htmx import render_page
+from core.web.made_for import made_for, name_for, renamed
 from dynabench.own.access import owned_task
 from dynabench.own.preview import framed, judge_values, write_values
 from tasks.config.loading import check_config

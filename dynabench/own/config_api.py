@@ -13,10 +13,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken
-from dynabench.accounts.people import person, public_name
-from dynabench.lib.api import NewestFirst, read, wanted
+from core.accounts.api import write
+from core.accounts.models import ApiToken
+from core.accounts.people import person, public_name
+from core.web.api import NewestFirst, read, wanted
 from dynabench.own.config_history import written_under
 from tasks.access import ANY, find_task
 from tasks.api.config import ChangedConfigSerializer, ConfigChangeSerializer, saved_config

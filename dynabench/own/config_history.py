@@ -11,8 +11,8 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 from django.views.decorators.http import require_safe
 
 from annotation.models import Example
-from dynabench.lib.downloads import attachment
-from dynabench.lib.refusals import as_message
+from core.web.downloads import attachment
+from core.web.refusals import as_message
 from dynabench.own.access import owned_task
 from tasks.config.dynabench_out import VERSIONS, to_dynabench
 from tasks.config_changes import diff, digest

@@ -10,8 +10,8 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
 from annotation.models import Example
+from core.web.htmx import htmx_partial, render_page
 from dynabench.demo.services import can_offer
-from dynabench.lib.htmx import htmx_partial, render_page
 from dynabench.own import charts
 from dynabench.own.access import owned_task, waiting
 from dynabench.own.activity import CHALLENGE, TAG, Activity, count_activity

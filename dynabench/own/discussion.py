@@ -16,10 +16,10 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from annotation.models import Example, ShownExample
 from annotation.shown_services import note_shown_examples
-from dynabench.accounts.models import Annotator
-from dynabench.accounts.people import person
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.refusals import as_message
+from core.accounts.models import Annotator
+from core.accounts.people import person
+from core.accounts.services import annotator_of
+from core.web.refusals import as_message
 from dynabench.own.selectors import case_file
 from tasks.access import find_task
 from tasks.models import Task

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from dynabench.accounts.models import LogEntry
+from core.accounts.models import LogEntry
 from dynabench.own.access import owned_task
 from tasks.permissions import can_own, can_read, can_review
 

@@ -9,10 +9,10 @@ from django.utils.translation import gettext as _
 from django.views.decorators.clickjacking import xframe_options_sameorigin
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from dynabench.accounts.people import person
-from dynabench.accounts.places import keep_place
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.refusals import as_form_error, as_message
+from core.accounts.people import person
+from core.accounts.places import keep_place
+from core.accounts.services import annotator_of
+from core.web.refusals import as_form_error, as_message
 from dynabench.own.access import owned_task
 from dynabench.own.preview import framed, judge_values, write_values
 from tasks.access import ANY, find_task

@@ -9,9 +9,9 @@ from django.shortcuts import render
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
-from dynabench.accounts.models import Annotator
-from dynabench.accounts.people import shown_name
-from dynabench.lib.downloads import csv_file
+from core.accounts.models import Annotator
+from core.accounts.people import shown_name
+from core.web.downloads import csv_file
 from dynabench.own.access import owned_task
 from tasks.models import Round, Task
 from validation.rules.gold_check import Check

@@ -10,9 +10,9 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from annotation.models import Example
-from dynabench.accounts.models import LogEntry
-from dynabench.accounts.people import person
-from dynabench.lib.htmx import render_page
+from core.accounts.models import LogEntry
+from core.accounts.people import person
+from core.web.htmx import render_page
 from dynabench.own.access import owned_round
 from dynabench.own.selectors import said, shown_texts
 from tasks.access import require

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from annotation.models import Example
 from annotation.writing.page import WritePage
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from dynabench.middleware import policy
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig

@@ -6,10 +6,10 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods
 
-from dynabench.accounts.people import person
+from core.accounts.people import person
+from core.web.refusals import as_form_error
 from dynabench.communities.proposal_services import can_decide_task, decide_task
 from dynabench.communities.selectors import waiting_proposals
-from dynabench.lib.refusals import as_form_error
 from evaluation.custom_metrics.selectors import waiting_metrics
 from tasks.config.parsing import ConfigError
 from tasks.making.forms import DecisionForm, MakingDecisionForm

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from annotation.models import Report
 from annotation.moderation import resolve_reports
-from dynabench.accounts.people import person, shown_name
+from core.accounts.people import person, shown_name
 from dynabench.own.access import owned_task
 from tasks.contexts.services import set_retired
 from tasks.models import Context

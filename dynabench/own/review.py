@@ -15,9 +15,9 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from annotation.models import Example
 from annotation.moderation import withdraw_example
-from dynabench.accounts.people import person
-from dynabench.lib.errors import Refused
-from dynabench.lib.htmx import htmx_partial, render_page
+from core.accounts.people import person
+from core.errors import Refused
+from core.web.htmx import htmx_partial, render_page
 from dynabench.own.access import owned_task
 from dynabench.own.selectors import case_file, shown_texts
 from tasks.models import Task

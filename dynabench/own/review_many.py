@@ -19,8 +19,8 @@ from django.views.decorators.http import require_http_methods
 
 from annotation.models import Example
 from annotation.selectors import with_outputs
-from dynabench.accounts.people import person, shown_name
-from dynabench.lib.errors import Refused
+from core.accounts.people import person, shown_name
+from core.errors import Refused
 from dynabench.own.selectors import one_line
 from tasks.access import find_task
 from tasks.models import Task

@@ -9,10 +9,10 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dynabench.accounts.people import person
-from dynabench.lib.errors import Refused
-from dynabench.lib.htmx import htmx_partial, render_page
-from dynabench.lib.refusals import as_form_error, as_message
+from core.accounts.people import person
+from core.errors import Refused
+from core.web.htmx import htmx_partial, render_page
+from core.web.refusals import as_form_error, as_message
 from dynabench.own.access import owned_round, owned_task, waiting
 from dynabench.own.round_cards import STEPS, State, cards, closing, step
 from evaluation.releases.tools import tools_for

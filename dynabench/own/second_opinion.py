@@ -7,7 +7,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from annotation.models import Example
-from dynabench.accounts.people import shown_name
+from core.accounts.people import shown_name
 from dynabench.own.access import owned_round
 from tasks.models import Round
 from validation.decisions.second_opinion import SecondOpinion

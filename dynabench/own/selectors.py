@@ -9,7 +9,7 @@ from django.utils.translation import gettext_noop
 
 from annotation.models import Example
 from annotation.writing import result_panel
-from dynabench.accounts.people import shown_name
+from core.accounts.people import shown_name
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
 from tasks.media.markup import shown_value

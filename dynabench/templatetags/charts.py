@@ -2,7 +2,7 @@
 
 from django import template
 
-from dynabench.lib.charts import sparkline, whisker
+from core.charts import sparkline, whisker
 
 register = template.Library()
 register.filter("sparkline", sparkline)

@@ -16,8 +16,8 @@ from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
-from dynabench.accounts.models import User
-from dynabench.accounts.people import account_name
+from core.accounts.models import User
+from core.accounts.people import account_name
 from tasks.models import Task
 from tasks.permissions import (
     Person,

@@ -9,9 +9,9 @@ from django.core.cache import cache
 from django.db.models import Count, Min, Q
 from django.utils import timezone
 
-from dynabench.lib.adaptive_cache import kept
-from dynabench.lib.versions import version
-from dynabench.upkeep.models import Incident, LastSuccess
+from core.data.adaptive_cache import kept
+from core.jobs.models import Incident, LastSuccess
+from core.versions import version
 from evaluation.models import EvaluationRun, Job
 from evaluation.operations.health import check_model_server
 from evaluation.queue.leases import kinds, ready

@@ -3,7 +3,7 @@
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from dynabench.upkeep.models import Incident
+from core.jobs.models import Incident
 
 TITLE, TEXT = Incident._meta.get_field("title"), Incident._meta.get_field("text")
 

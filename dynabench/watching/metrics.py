@@ -17,7 +17,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, 
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from dynabench.lib.telemetry.measures import FOLDER, forget_the_dead
+from core.telemetry.measures import FOLDER, forget_the_dead
 from dynabench.watching.facts import Facts, facts, left_alone
 
 NO_DATABASE = (DatabaseError, InterfaceError)

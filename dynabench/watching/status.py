@@ -13,9 +13,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_safe
 
-from dynabench.accounts.people import person
-from dynabench.upkeep.models import Incident
-from dynabench.upkeep.services import tell_incident
+from core.accounts.people import person
+from core.jobs.models import Incident
+from core.jobs.services import tell_incident
 from dynabench.watching.facts import KEY, Facts, facts, last_facts, left_alone
 from dynabench.watching.forms import IncidentForm
 from dynabench.watching.metrics import NO_DATABASE

@@ -11,11 +11,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken
-from dynabench.accounts.people import person
-from dynabench.lib.api import Pages, read
-from dynabench.lib.errors import Refused
+from core.accounts.api import write
+from core.accounts.models import ApiToken
+from core.accounts.people import person
+from core.errors import Refused
+from core.web.api import Pages, read
 from dynabench.webhooks import services
 from dynabench.webhooks.delivery import greet
 from dynabench.webhooks.models import Delivery, Webhook

@@ -20,8 +20,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from dynabench.lib.encryption import Unreadable, decrypt
-from dynabench.lib.errors import Refused
+from core.data.encryption import Unreadable, decrypt
+from core.errors import Refused
 from dynabench.webhooks.events import Happened, happened, may_know
 from dynabench.webhooks.models import Delivery, Webhook
 from dynabench.webhooks.services import make_test, switch_off

@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.urls import reverse
 
-from dynabench.accounts.models import User
+from core.accounts.models import User
 from dynabench.notices.models import Notice
 from dynabench.notices.said import address
 from dynabench.webhooks.models import Webhook

@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from dynabench.accounts.models import User
+from core.accounts.models import User
 from dynabench.webhooks.models import Webhook
 from tasks.selectors import listed_tasks
 

@@ -10,11 +10,11 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import log
-from dynabench.lib.encryption import encrypt
-from dynabench.lib.errors import Refused
-from dynabench.lib.queue import enqueue
+from core.accounts.models import User
+from core.accounts.services import log
+from core.data.encryption import encrypt
+from core.errors import Refused
+from core.jobs.queue import enqueue
 from dynabench.webhooks.models import Delivery, Webhook
 from dynabench.webhooks.signing import new_secret
 from tasks.models import Task

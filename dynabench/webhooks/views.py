@@ -9,8 +9,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dynabench.accounts.people import person
-from dynabench.lib.refusals import as_form_error, as_message
+from core.accounts.people import person
+from core.web.refusals import as_form_error, as_message
 from dynabench.webhooks import services
 from dynabench.webhooks.delivery import greet
 from dynabench.webhooks.forms import WebhookForm

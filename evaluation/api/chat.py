@@ -9,9 +9,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken
-from dynabench.lib.api import read
+from core.accounts.api import write
+from core.accounts.models import ApiToken
+from core.web.api import read
 from evaluation.chat.settings import (
     MOST_COST,
     MOST_SHOTS,

@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import generics, serializers
 
-from dynabench.lib.api import Pages
+from core.web.api import Pages
 from evaluation.custom_metrics.selectors import PUBLIC
 from evaluation.models import CustomMetric
 from tasks.access import find_task

@@ -15,8 +15,8 @@ from rest_framework import generics, serializers
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from dynabench.lib.api import JSON_LINES
-from dynabench.lib.downloads import file_part, lines
+from core.web.api import JSON_LINES
+from core.web.downloads import file_part, lines
 from evaluation.models import Dataset, DatasetFile
 from evaluation.operations.stored_files import opened
 from evaluation.releases.reading import find_dataset_file, standing_lines

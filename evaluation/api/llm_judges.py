@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.lib.api import NewestFirst
+from core.web.api import NewestFirst
 from evaluation.llm_judges.agreement import Agreement
 from evaluation.llm_judges.selectors import calibration, scores_of
 from evaluation.models import LlmJudge, LlmScore

@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from dynabench.lib.places import shown_source
+from core.files.places import shown_source
 from evaluation.api.chat import ToldChatSerializer
 from evaluation.models import EvaluationRun, Submission
 from evaluation.submissions.progress import Progress, progress_of, with_wait

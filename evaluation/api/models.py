@@ -12,11 +12,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken, User
-from dynabench.accounts.people import person
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.api import Pages, read, wanted
+from core.accounts.api import write
+from core.accounts.models import ApiToken, User
+from core.accounts.people import person
+from core.accounts.services import annotator_of
+from core.web.api import Pages, read, wanted
 from evaluation.api.chat import ChatSerializer, settings_of
 from evaluation.api.model_data import (
     CardSerializer,

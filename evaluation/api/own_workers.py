@@ -16,13 +16,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken
-from dynabench.accounts.people import person
-from dynabench.lib.addresses import AddressInRequest
-from dynabench.lib.api import JSON_LINES, Pages, read
-from dynabench.lib.downloads import OCTETS, lines
-from dynabench.lib.storage.disk import scratch
+from core.accounts.api import write
+from core.accounts.models import ApiToken
+from core.accounts.people import person
+from core.files.storage.disk import scratch
+from core.mail.addresses import AddressInRequest
+from core.web.api import JSON_LINES, Pages, read
+from core.web.downloads import OCTETS, lines
 from evaluation.api.runs import UsageSerializer
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, OwnWorker, Second, Submission

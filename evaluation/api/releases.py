@@ -12,10 +12,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken
-from dynabench.accounts.people import person
-from dynabench.lib.api import check_form, read, wanted
+from core.accounts.api import write
+from core.accounts.models import ApiToken
+from core.accounts.people import person
+from core.web.api import check_form, read, wanted
 from evaluation.models import Dataset
 from evaluation.releases.build import Options
 from evaluation.releases.cards import LICENSES

@@ -21,11 +21,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken
-from dynabench.accounts.people import person
-from dynabench.lib.api import JSON_LINES, wanted
-from dynabench.lib.downloads import lines
+from core.accounts.api import write
+from core.accounts.models import ApiToken
+from core.accounts.people import person
+from core.web.api import JSON_LINES, wanted
+from core.web.downloads import lines
 from evaluation.api.models import NewestFirst
 from evaluation.models import EvaluationRun, Score
 from evaluation.runs.selectors import counting

@@ -18,11 +18,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import JSON_LINES, read
-from dynabench.lib.downloads import lines
-from dynabench.lib.errors import Refused
+from core.accounts.api import write
+from core.accounts.models import ApiToken, User
+from core.errors import Refused
+from core.web.api import JSON_LINES, read
+from core.web.downloads import lines
 from evaluation.inference.precheck import FIVE
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.sandbox.limits import CHECK_SECONDS

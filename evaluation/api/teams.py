@@ -11,11 +11,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken, User
-from dynabench.accounts.people import person, public_name
-from dynabench.lib.addresses import AddressInRequest
-from dynabench.lib.api import read
+from core.accounts.api import write
+from core.accounts.models import ApiToken, User
+from core.accounts.people import person, public_name
+from core.mail.addresses import AddressInRequest
+from core.web.api import read
 from evaluation.api.models import Models
 from evaluation.models import Submission, Team, TeamMember
 from evaluation.submissions.selectors import submissions_for

@@ -11,9 +11,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import NewestFirst, read
+from core.accounts.api import write
+from core.accounts.models import ApiToken, User
+from core.web.api import NewestFirst, read
 from evaluation.models import TrainingRun
 from evaluation.training.services import (
     MOST_WEIGHT,

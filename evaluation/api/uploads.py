@@ -18,11 +18,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken
-from dynabench.accounts.people import person
-from dynabench.lib.api import read, wanted
-from dynabench.lib.bodies import takes
+from core.accounts.api import write
+from core.accounts.models import ApiToken
+from core.accounts.people import person
+from core.web.api import read, wanted
+from core.web.bodies import takes
 from evaluation.models import Upload
 from evaluation.uploads.chunked import (
     PIECE_BYTES,

@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.models import F
 from django.utils.translation import gettext as _
 
-from dynabench.lib.errors import Invalid
+from core.errors import Invalid
 from evaluation.chat.settings import ChatSettings, problem_of, settings_for
 from evaluation.chat.shots import draw
 from evaluation.models import Submission

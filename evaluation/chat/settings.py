@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any
 
-from dynabench.lib.words import gettext_noop
+from core.text.words import gettext_noop
 from tasks.config.schema import TaskConfig
 from tasks.targets.endpoints.answer_reader import READER
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from dynabench.lib.errors import Invalid
+from core.errors import Invalid
 from evaluation.chat.settings import ChatSettings
 from evaluation.models import DatasetItem
 from evaluation.releases.reading import decoded, latest_datasets

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from dynabench.lib.words import gettext_noop
+from core.text.words import gettext_noop
 from evaluation.contract import BASE_IMAGE, MIB, Beat, InvalidOutput, Outcome, Runnable
 from evaluation.sandbox.limits import Limits
 from evaluation.sandbox.monitor import Runner

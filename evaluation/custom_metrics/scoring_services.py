@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from django.db import transaction
 
-from dynabench.lib.storage.disk import scratch
+from core.files.storage.disk import scratch
 from evaluation.contract import Beat, Runnable
 from evaluation.custom_metrics.running import MOST_EXAMPLES, Asked, Failed, NotNow, Scored, scored
 from evaluation.custom_metrics.selectors import answers_of, runs_to_score, tried_on

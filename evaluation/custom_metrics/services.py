@@ -11,10 +11,10 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import log
-from dynabench.lib.errors import Invalid, Refused
-from dynabench.lib.queue import enqueue
+from core.accounts.models import User
+from core.accounts.services import log
+from core.errors import Invalid, Refused
+from core.jobs.queue import enqueue
 from evaluation.custom_metrics.selectors import runs_to_score
 from evaluation.models import CustomMetric
 from tasks.config.schema import CUSTOM, CUSTOM_PREFIX

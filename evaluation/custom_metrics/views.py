@@ -8,8 +8,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dynabench.accounts.people import person
-from dynabench.lib.refusals import as_form_error, as_message
+from core.accounts.people import person
+from core.web.refusals import as_form_error, as_message
 from evaluation.custom_metrics.forms import DecisionForm, MetricForm
 from evaluation.custom_metrics.running import FAILURES, LIMITS
 from evaluation.custom_metrics.selectors import PUBLIC, before, waiting_metrics, with_counts

@@ -13,8 +13,8 @@ from typing import Any
 
 import orjson
 
-from dynabench.lib.damage import damage_of
-from dynabench.lib.words import spelled
+from core.files.damage import damage_of
+from core.text.words import spelled
 from evaluation.contract import LEAST_LOGPROB, MIB, InvalidOutput
 from evaluation.sandbox.limits import Limits
 from evaluation.task_shape import labels_of

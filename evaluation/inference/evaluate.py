@@ -11,7 +11,7 @@ from typing import IO, Any, TypeVar, cast
 
 import orjson
 
-from dynabench.lib.words import gettext_noop
+from core.text.words import gettext_noop
 from evaluation.contract import (
     MOST_BASES,
     Answer,

@@ -20,7 +20,7 @@ from typing import Any, NoReturn, TypeVar
 
 import orjson
 
-from dynabench.lib.words import composed, label_of
+from core.text.words import composed, label_of
 from evaluation.contract import LEAST_LOGPROB, Answer, InvalidOutput
 from evaluation.sandbox.limits import Limits
 from evaluation.task_shape import labels_of

@@ -34,10 +34,10 @@ from evaluation.sandbox.monitor import Runner
 from evaluation.task_shape import runnable
 from evaluation.uploads.archives import ArchiveRefused
 from evaluation.uploads.model_folders import check_folder
+from serving.errors import MisconfiguredError
 from tasks.config.loading import load_config
 from tasks.config.parsing import ConfigError
 from tasks.config.schema import TaskConfig
-from tasks.targets.serving.errors import MisconfiguredError
 
 FIVE = 5
 MOST_PROBLEMS = 20

@@ -1,6 +1,6 @@
 """Asking a new judge once, so that a wrong model, key or prompt is seen where it is made."""
 
-from dynabench.accounts.models import User
+from core.accounts.models import User
 from evaluation.llm_judges.selectors import ANSWER
 from evaluation.llm_judges.services import LABELS
 from evaluation.models import LlmJudge

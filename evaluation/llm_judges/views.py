@@ -5,8 +5,8 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dynabench.lib.downloads import lines
-from dynabench.lib.refusals import as_form_error, as_message
+from core.web.downloads import lines
+from core.web.refusals import as_form_error, as_message
 from evaluation.llm_judges.agreement import LEAST
 from evaluation.llm_judges.first_contact import contact_judge
 from evaluation.llm_judges.forms import JudgeForm

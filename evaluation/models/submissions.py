@@ -8,8 +8,8 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
-from dynabench.accounts.models import CountedPerson
-from dynabench.lib.days import today
+from core.accounts.models import CountedPerson
+from core.days import today
 from evaluation.models.evaluation_sets import EvaluationSetVersion
 from evaluation.models.jobs import Job
 from evaluation.models.teams import Team

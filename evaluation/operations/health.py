@@ -14,8 +14,8 @@ from django.core.files.storage import default_storage, storages
 from django.db import DatabaseError, InterfaceError, connection
 from django.db.migrations.recorder import MigrationRecorder
 
-from dynabench.lib.errors import Unavailable
-from dynabench.lib.outside import Hanging, Places
+from core.errors import Unavailable
+from core.outside import Hanging, Places
 from evaluation.queue.leases import stuck
 from tasks.models import Round, TargetModel
 from tasks.targets.endpoints.base import EndpointError

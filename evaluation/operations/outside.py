@@ -13,11 +13,11 @@ from django.db import connection
 from django.http.request import validate_host
 from django.utils import timezone
 
-from dynabench.accounts.models import Erasure
-from dynabench.accounts.sealed import sealed_columns
-from dynabench.env import sends_mail
-from dynabench.lib.encryption import Unreadable, decrypt
-from dynabench.upkeep.models import LastSuccess
+from core.accounts.models import Erasure
+from core.accounts.sealed import sealed_columns
+from core.data.encryption import Unreadable, decrypt
+from core.env import sends_mail
+from core.jobs.models import LastSuccess
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun
 from evaluation.operations.health import Finding, State, check_stored_files
@@ -60,7 +60,7 @@ def check_mail() -> Finding:
     """The mail server takes a connection and the password; nothing is sent."""
     if not sends_mail(settings.EMAIL_BACKEND):
         return Finding("mail", "note", "No mails are sent. Set EMAIL_BACKEND and EMAIL_HOST.")
-    is_limited = settings.EMAIL_BACKEND == "dynabench.lib.mail.LimitedBackend"
+    is_limited = settings.EMAIL_BACKEND == "core.mail.transport.LimitedBackend"
     transport = settings.MAIL_TRANSPORT if is_limited else settings.EMAIL_BACKEND
     is_smtp = transport == "django.core.mail.backends.smtp.EmailBackend"
     where = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}" if is_smtp else transport

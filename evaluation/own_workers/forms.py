@@ -6,7 +6,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext as _
 
-from dynabench.lib.addresses import AddressField
+from core.mail.addresses import AddressField
 from evaluation.models import EvaluationSet, Second, Submission
 from evaluation.own_workers.selectors import own_models, own_sets
 from tasks.models import Task

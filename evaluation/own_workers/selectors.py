@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from dynabench.accounts.models import User
+from core.accounts.models import User
 from evaluation.models import (
     EvaluationRun,
     EvaluationSet,

@@ -6,8 +6,8 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dynabench.accounts.people import person
-from dynabench.lib.refusals import as_form_error
+from core.accounts.people import person
+from core.web.refusals import as_form_error
 from evaluation.own_workers.forms import OwnWorkerForm
 from evaluation.own_workers.selectors import answered_in, held_in
 from evaluation.own_workers.services import add_worker, remove_worker

@@ -6,10 +6,10 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import log
-from dynabench.lib.errors import Refused
-from dynabench.lib.queue import enqueue
+from core.accounts.models import User
+from core.accounts.services import log
+from core.errors import Refused
+from core.jobs.queue import enqueue
 from evaluation.chat.target_services import CHAT, settings_of
 from evaluation.contract import MOST_BASES
 from evaluation.models import EvaluationSet, EvaluationSetVersion, Paraphrase, Paraphrasing

@@ -9,8 +9,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dynabench.accounts.models import User
-from dynabench.lib.refusals import as_form_error, as_message
+from core.accounts.models import User
+from core.web.refusals import as_form_error, as_message
 from evaluation.models import EvaluationSet, Paraphrase
 from evaluation.paraphrases.forms import ParaphraseForm
 from evaluation.paraphrases.selectors import beside, counts, fitting

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from django.utils.translation import gettext_noop
 
-from dynabench.lib.errors import Refused
+from core.errors import Refused
 from evaluation.chat.target_services import Asker, Stopped, end
 from evaluation.inference.evaluate import reading_of
 from evaluation.models import Paraphrase, Paraphrasing

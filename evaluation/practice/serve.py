@@ -16,7 +16,7 @@ from typing import Any
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from dynabench.lib.keeper import must_end
+from core.jobs.keeper import must_end
 from evaluation.chat.asking import NOWHERE, asked_as
 from evaluation.contract import Beat, InvalidOutput, Outcome, Runnable
 from evaluation.models import PracticeRun, Submission

@@ -13,8 +13,8 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from dynabench.lib.errors import Refused
-from dynabench.lib.queue import enqueue
+from core.errors import Refused
+from core.jobs.queue import enqueue
 from evaluation.models import PracticeHost, PracticeRun, Submission
 from evaluation.models.practice import UNDER_WAY
 from evaluation.practice.selectors import can_run, run_of

@@ -11,8 +11,8 @@ from django.core.files.storage import default_storage
 from django.db.models import Q
 from django.utils import timezone
 
-from dynabench.lib.storage.disk import remove_abandoned
-from dynabench.lib.storage.stored import files_in, folders_in
+from core.files.storage.disk import remove_abandoned
+from core.files.storage.stored import files_in, folders_in
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission
 from evaluation.models.evaluation_sets import SETS
 from evaluation.queue.attempt_keys import LONG, TEMPORARY, installation, is_needed

@@ -11,9 +11,9 @@ from django.db import InterfaceError, OperationalError, connection
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
-from dynabench.lib.keeper import is_at_work
-from dynabench.lib.places import without_places
-from dynabench.lib.queue import enqueue, is_empty
+from core.files.places import without_places
+from core.jobs.keeper import is_at_work
+from core.jobs.queue import enqueue, is_empty
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, Job, Submission
 

@@ -23,7 +23,7 @@ from django.utils.translation import gettext_noop
 from evaluation.models import Job
 from evaluation.queue import leases
 from evaluation.sandbox.choose import NoEngine
-from tasks.targets.serving.hub import HubAwayError
+from serving.hub import HubAwayError
 
 logger = logging.getLogger(__name__)
 

@@ -16,10 +16,10 @@ from django.db import transaction
 from django.db.models import Count, F
 from django.utils.translation import gettext, gettext_noop
 
-from dynabench.accounts.services import log
-from dynabench.lib.days import today
-from dynabench.lib.errors import Refused
-from dynabench.lib.storage.stored import files_in
+from core.accounts.services import log
+from core.days import today
+from core.errors import Refused
+from core.files.storage.stored import files_in
 from evaluation.models import Dataset, DatasetFile, DatasetItem
 from evaluation.queue import leases
 from evaluation.releases.cards import write_cards

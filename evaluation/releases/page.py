@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from dynabench.lib.refusals import as_form_error
+from core.web.refusals import as_form_error
 from evaluation.models import Dataset
 from evaluation.releases.build import Options
 from evaluation.releases.census import REASONS, census_of

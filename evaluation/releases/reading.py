@@ -10,7 +10,7 @@ from rest_framework.request import Request
 
 from annotation.answers import with_open_answers
 from annotation.models import Example
-from dynabench.lib.adaptive_cache import kept
+from core.data.adaptive_cache import kept
 from evaluation.models import Dataset, DatasetFile, DatasetItem
 from evaluation.releases.rows import Freezer, Frozen, to_json
 from tasks.access import find_task

@@ -9,10 +9,10 @@ from django.db.models import Exists, OuterRef
 from django.utils import timezone
 from django.utils.translation import gettext
 
-from dynabench.accounts.models import User
-from dynabench.lib.days import today
-from dynabench.lib.errors import Refused
-from dynabench.lib.queue import enqueue
+from core.accounts.models import User
+from core.days import today
+from core.errors import Refused
+from core.jobs.queue import enqueue
 from evaluation.models import Dataset
 from evaluation.releases.build import Options, check_confirmed
 from evaluation.releases.census import REASONS, census_of

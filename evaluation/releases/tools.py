@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from annotation.models import Example
-from dynabench.lib.errors import Refused
+from core.errors import Refused
 from evaluation.releases.reading import standing_rows
 from evaluation.releases.rows import as_text, to_json
 from tasks.config.components import FIELD_TYPES

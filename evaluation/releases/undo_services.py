@@ -10,9 +10,9 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext, gettext_noop
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import log
-from dynabench.lib.errors import Refused
+from core.accounts.models import User
+from core.accounts.services import log
+from core.errors import Refused
 from evaluation.models import (
     Dataset,
     EvaluationRun,

@@ -19,11 +19,11 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
-from dynabench.accounts.people import person
-from dynabench.lib.downloads import lines
-from dynabench.lib.htmx import render_page
-from dynabench.lib.markdown import render_markdown
-from dynabench.lib.refusals import as_form_error, as_message
+from core.accounts.people import person
+from core.text.markdown import render_markdown
+from core.web.downloads import lines
+from core.web.htmx import render_page
+from core.web.refusals import as_form_error, as_message
 from evaluation.models import Dataset
 from evaluation.operations.stored_files import opened
 from evaluation.releases.cards import bibtex

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dynabench.lib.encryption import Unreadable, decrypt
+from core.data.encryption import Unreadable, decrypt
 from evaluation.chat.asking import asked_as, chat_endpoint
 from evaluation.chat.settings import ChatSettings
 from evaluation.chat.shots import ShotsGone, shown

@@ -16,8 +16,8 @@ from django.core.files.storage import default_storage
 from django.db import transaction
 from django.utils.translation import gettext_noop
 
-from dynabench.lib.errors import Unavailable
-from dynabench.lib.storage.disk import scratch
+from core.errors import Unavailable
+from core.files.storage.disk import scratch
 from evaluation.chat.asking import NOWHERE, meter_of
 from evaluation.contract import (
     Answer,
@@ -70,13 +70,13 @@ from evaluation.sets.selectors import checked_of, set_rows
 from evaluation.sets.services import note_exposed
 from evaluation.sets.shown_scores import may_show
 from evaluation.task_shape import runnable
+from serving.errors import MisconfiguredError
+from serving.hub import HubAwayError
+from serving.spec import find_weights
 from tasks.media.selectors import for_models
 from tasks.models import TargetModel
 from tasks.targets.connect import spec_of
 from tasks.targets.endpoints.base import EndpointError
-from tasks.targets.serving.errors import MisconfiguredError
-from tasks.targets.serving.hub import HubAwayError
-from tasks.targets.serving.spec import find_weights
 
 logger = logging.getLogger(__name__)
 NO_RESULT_YET = gettext_noop(

@@ -21,8 +21,8 @@ from evaluation.runs.model_cache import kept, unpack
 from evaluation.runs.selectors import base_named
 from evaluation.sandbox.choose import NoEngine
 from evaluation.uploads.model_folders import MOST_BYTES, check_base, digest_of
-from tasks.targets.serving.errors import MisconfiguredError
-from tasks.targets.serving.spec import ModelSpec
+from serving.errors import MisconfiguredError
+from serving.spec import ModelSpec
 
 NODES_CHOICE = "any"
 

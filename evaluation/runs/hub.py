@@ -5,12 +5,12 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from dynabench.lib.errors import Unavailable
-from dynabench.lib.storage.disk import check_room
+from core.errors import Unavailable
+from core.files.storage.disk import check_room
 from evaluation.contract import GIB
-from tasks.targets.serving.errors import MisconfiguredError
-from tasks.targets.serving.hub import SECONDS, bound_waiting, hub_failure
-from tasks.targets.serving.spec import HUB_FILES, ModelSpec, check_pinned
+from serving.errors import MisconfiguredError
+from serving.hub import SECONDS, bound_waiting, hub_failure
+from serving.spec import HUB_FILES, ModelSpec, check_pinned
 
 
 def fetch_public(spec: ModelSpec, into: Path, most_bytes: int) -> Path:

@@ -13,18 +13,18 @@ import httpx
 
 from evaluation.runs.ray_node import cache_of
 from evaluation.runs.ray_runner import ClusterFailed, OnNode
-from tasks.targets.endpoints.addresses import Allowed
-from tasks.targets.endpoints.base import EndpointError, misconfigured
-from tasks.targets.endpoints.transport import Headers, Reply, Retry, Transport
-from tasks.targets.serving.asgi import Application
-from tasks.targets.serving.errors import (
+from serving.asgi import Application
+from serving.errors import (
     LoadingError,
     MisconfiguredError,
     ServingError,
     TryLaterError,
 )
-from tasks.targets.serving.registry import ModelRegistry
-from tasks.targets.serving.spec import PACKAGE, ModelSpec, find_weights
+from serving.registry import ModelRegistry
+from serving.spec import PACKAGE, ModelSpec, find_weights
+from tasks.targets.endpoints.addresses import Allowed
+from tasks.targets.endpoints.base import EndpointError, misconfigured
+from tasks.targets.endpoints.transport import Headers, Reply, Retry, Transport
 
 LOOK_SECONDS = 0.2
 

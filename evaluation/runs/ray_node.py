@@ -25,7 +25,7 @@ from evaluation.uploads.model_folders import digest_of
 ROOT = Path(__file__).resolve().parents[2]
 ANSWERING = (
     *("evaluation/contract.py", "evaluation/sandbox", "evaluation/training"),
-    *("evaluation/runs/ray_models.py", "tasks/targets/serving"),
+    *("evaluation/runs/ray_models.py", "serving"),
 )
 Get = Callable[[Any], bytes]
 """The bytes behind a reference to Ray's object store."""

@@ -16,7 +16,7 @@ from evaluation.seeds import Row
 from evaluation.training import fine_tune, looking
 from evaluation.training.fine_tune import Progress, Reading, TrainingOptions, TrainingReport
 from evaluation.training.folders import atomic_folder
-from tasks.targets.serving.codecs import Answer
+from serving.codecs import Answer
 
 TELL_SECONDS = 1.0
 

@@ -5,7 +5,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from dynabench.accounts.models import User
+from core.accounts.models import User
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, Submission
 from tasks.models import Task

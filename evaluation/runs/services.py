@@ -16,10 +16,10 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import log
-from dynabench.lib.errors import Refused
-from dynabench.lib.queue import enqueue
+from core.accounts.models import User
+from core.accounts.services import log
+from core.errors import Refused
+from core.jobs.queue import enqueue
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission
 from evaluation.models.runs import REPEATABLE

@@ -1,6 +1,6 @@
 """Chooses a runner for a model on this machine. Docker's library is imported only if it is here."""
 
-from dynabench.env import env_bool
+from core.env import env_bool
 from evaluation.contract import Runnable
 from evaluation.sandbox.monitor import Runner
 from evaluation.sandbox.process import ProcessRunner

@@ -16,7 +16,7 @@ import docker
 from docker.errors import APIError, DockerException, ImageNotFound
 from docker.models.images import Image
 
-from dynabench.lib.damage import damage_of
+from core.files.damage import damage_of
 from evaluation.contract import GIB, MIB, Beat
 from evaluation.sandbox.engine import connect
 from evaluation.sandbox.limits import IMAGE_BYTES, SPARE_BYTES

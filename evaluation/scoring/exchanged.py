@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from math import lgamma, log, sqrt
 from typing import Any
 
-from dynabench.lib.words import gettext_noop
+from core.text.words import gettext_noop
 
 EXCHANGED = gettext_noop(
     "The labels look exchanged: with other names for its answers the model would be right far more "

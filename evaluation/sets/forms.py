@@ -14,9 +14,9 @@ from django.utils.datastructures import MultiValueDict
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from dynabench.accounts.models import User
-from dynabench.lib.errors import Refused
-from dynabench.lib.refusals import as_form_error
+from core.accounts.models import User
+from core.errors import Refused
+from core.web.refusals import as_form_error
 from evaluation.contract import MIB
 from evaluation.models import EvaluationSet, EvaluationSetVersion, Upload
 from evaluation.sets.parsing import SetFile

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 import orjson
 
-from dynabench.lib.words import folded, spaced
+from core.text.words import folded, spaced
 
 SEED = "seed"
 LEAST_SEEN = 0.01

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from annotation.rules.secret import secret_of
-from dynabench.lib.damage import damage_of
-from dynabench.lib.words import composed, composed_value, gettext_noop
+from core.files.damage import damage_of
+from core.text.words import composed, composed_value, gettext_noop
 from evaluation.contract import MIB, SetRow
 from tasks.config.components import Component
 from tasks.config.parsing import nearest

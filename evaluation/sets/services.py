@@ -12,10 +12,10 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.translation import gettext
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import log
-from dynabench.lib.errors import Refused
-from dynabench.lib.storage.disk import scratch
+from core.accounts.models import User
+from core.accounts.services import log
+from core.errors import Refused
+from core.files.storage.disk import scratch
 from evaluation.contract import SetRow
 from evaluation.models import Dataset, EvaluationSet, EvaluationSetVersion
 from evaluation.releases.undo_services import note_download

@@ -11,9 +11,9 @@ from django.utils import timezone
 from django.utils.translation import gettext
 
 from annotation.models import Example
-from dynabench.accounts.models import User
-from dynabench.accounts.services import log
-from dynabench.lib.errors import Refused
+from core.accounts.models import User
+from core.accounts.services import log
+from core.errors import Refused
 from evaluation.contract import SetRow
 from evaluation.models import Dataset, DatasetItem, EvaluationSet, EvaluationSetVersion
 from evaluation.releases.reading import decoded, split_rows

@@ -1,13 +1,13 @@
 """Whom a model's results and its place in the quota count for.
 
-A submission keeps its person (`dynabench.accounts.counting`) when the account is deleted or the
+A submission keeps its person (`core.accounts.counting`) when the account is deleted or the
 model is passed on to another member of its team, for as long as what was shown of it counts.
 """
 
 from django.db.models import Q
 
-from dynabench.accounts.counting import find_counted_person
-from dynabench.accounts.models import CountedPerson, PersonAccount, User
+from core.accounts.counting import find_counted_person
+from core.accounts.models import CountedPerson, PersonAccount, User
 from evaluation.models import Submission
 
 

@@ -16,10 +16,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dynabench.lib.bodies import FORM_BYTES, takes
-from dynabench.lib.downloads import lines
-from dynabench.lib.markdown import render_markdown
-from dynabench.lib.refusals import as_message
+from core.text.markdown import render_markdown
+from core.web.bodies import FORM_BYTES, takes
+from core.web.downloads import lines
+from core.web.refusals import as_message
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.sets.forms import LARGEST, AboutForm, FileForm, NewSetForm, VersionForm
 from evaluation.sets.selectors import input_lines, open_versions

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
-from dynabench.lib.bounded import Bounds, OutOfBounds, bounded
+from core.files.bounded import Bounds, OutOfBounds, bounded
 from evaluation.contract import GIB, SetRow
 from evaluation.sets.parsing import SetFile, WrongLines
 from tasks.line_files import FileError, LineError

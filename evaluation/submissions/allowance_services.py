@@ -4,8 +4,8 @@ from typing import Any
 
 from django.db import transaction
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import log
+from core.accounts.models import User
+from core.accounts.services import log
 from evaluation.models import Allowance, Team
 from tasks.models import Task
 

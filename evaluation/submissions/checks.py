@@ -6,7 +6,7 @@ from uuid import UUID
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from dynabench.lib.errors import Invalid
+from core.errors import Invalid
 from evaluation.chat.asking import checked
 from evaluation.chat.settings import ChatSettings
 from evaluation.models import Submission

@@ -18,9 +18,9 @@ from annotation.refusals import NotAllowed
 from annotation.writing.practice import Answers, Opponent, check_tries, practise
 from annotation.writing.uploads import LARGEST_BODY
 from annotation.writing.views import refusal
-from dynabench.lib.bodies import takes
-from dynabench.lib.htmx import render_page
-from dynabench.lib.refusals import as_message
+from core.web.bodies import takes
+from core.web.htmx import render_page
+from core.web.refusals import as_message
 from evaluation.chat.asking import Capped, asked_as
 from evaluation.chat.settings import ChatSettings
 from evaluation.models import Submission

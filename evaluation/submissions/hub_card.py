@@ -8,15 +8,15 @@ import httpx
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from dynabench.lib.errors import Invalid
-from dynabench.lib.outside import Hanging, Places
+from core.errors import Invalid
+from core.outside import Hanging, Places
 from evaluation.contract import MIB
 from evaluation.submissions.requirements import COMMIT, HUB_ID
+from serving.hub import LATER
 from tasks.targets.endpoints.answers import members, strict_json
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.client import SHARED
 from tasks.targets.endpoints.transport import IDEMPOTENT
-from tasks.targets.serving.hub import LATER
 
 SECONDS, MOST_BYTES = 5.0, 4 * MIB
 UNTIL = ("trained_until", "training_cutoff", "knowledge_cutoff")  # no key is agreed upon

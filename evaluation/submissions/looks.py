@@ -2,8 +2,8 @@
 
 from django.db.models import Q
 
-from dynabench.lib.days import today
-from dynabench.lib.taken_names import check_free, lock_names
+from core.days import today
+from core.text.taken_names import check_free, lock_names
 from evaluation.models import Submission
 from evaluation.submissions.selectors import seen_by_all
 

@@ -15,11 +15,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dynabench.accounts.people import person
-from dynabench.lib.downloads import attachment
-from dynabench.lib.htmx import render_page
-from dynabench.lib.markdown import render_markdown
-from dynabench.lib.refusals import as_form_error, as_message
+from core.accounts.people import person
+from core.text.markdown import render_markdown
+from core.web.downloads import attachment
+from core.web.htmx import render_page
+from core.web.refusals import as_form_error, as_message
 from evaluation.llm_judges.selectors import scores_of
 from evaluation.models import EvaluationRun, Submission
 from evaluation.runs.services import run_again

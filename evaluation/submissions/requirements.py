@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection
 from urllib.parse import urlsplit
 
-from dynabench.lib.words import gettext_noop
+from core.text.words import gettext_noop
 from evaluation.contract import ENDPOINT_ADAPTERS
 from tasks.config.schema import TaskConfig
 from tasks.targets.gpus import gpus_problem

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Count, Exists, Max, OuterRef, Prefetch, Q, QuerySet
 from django.db.models.functions import Coalesce, Greatest
 
-from dynabench.accounts.models import User
+from core.accounts.models import User
 from evaluation.contract import Outcome
 from evaluation.inference.precheck import FIVE
 from evaluation.models import EvaluationRun, Submission, Team

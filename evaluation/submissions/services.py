@@ -14,15 +14,15 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.counting import lock_counted_person
-from dynabench.accounts.erasures import note_erasure
-from dynabench.accounts.models import CountedPerson, Erasure, User
-from dynabench.accounts.services import log
-from dynabench.lib.days import today
-from dynabench.lib.encryption import encrypt
-from dynabench.lib.errors import Invalid, Refused
-from dynabench.lib.queue import enqueue
-from dynabench.lib.taken_names import checked_name
+from core.accounts.counting import lock_counted_person
+from core.accounts.erasures import note_erasure
+from core.accounts.models import CountedPerson, Erasure, User
+from core.accounts.services import log
+from core.data.encryption import encrypt
+from core.days import today
+from core.errors import Invalid, Refused
+from core.jobs.queue import enqueue
+from core.text.taken_names import checked_name
 from evaluation.chat.settings import MOST_COST, ChatSettings
 from evaluation.contract import Outcome
 from evaluation.models import (

@@ -9,8 +9,8 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dynabench.accounts.people import person
-from dynabench.lib.refusals import as_form_error, as_message
+from core.accounts.people import person
+from core.web.refusals import as_form_error, as_message
 from evaluation.submissions.progress import progress_of
 from evaluation.submissions.selectors import submissions_for
 from evaluation.teams import services

@@ -18,9 +18,9 @@ from evaluation.sets.overlap import digest, pack
 from evaluation.task_shape import Shape, released_row, runnable_shape_of, training_row
 from evaluation.training.row_files import NumberedRows
 from evaluation.training.trainer import Trainer
+from serving.spec import FIELDS, LOOKS
 from tasks.config.schema import TaskConfig
 from tasks.models import Media, Task
-from tasks.targets.serving.spec import FIELDS, LOOKS
 
 SHOWN = 10  # wrong lines that a refusal names
 

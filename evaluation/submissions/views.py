@@ -11,12 +11,12 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
-from dynabench.accounts.models import User
-from dynabench.accounts.people import person
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.bodies import FORM_BYTES, takes
-from dynabench.lib.htmx import render_page
-from dynabench.lib.refusals import as_form_error, as_message
+from core.accounts.models import User
+from core.accounts.people import person
+from core.accounts.services import annotator_of
+from core.web.bodies import FORM_BYTES, takes
+from core.web.htmx import render_page
+from core.web.refusals import as_form_error, as_message
 from evaluation.contract import GIB
 from evaluation.models import Submission, Upload
 from evaluation.sets.selectors import open_versions

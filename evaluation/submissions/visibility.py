@@ -15,9 +15,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 from rest_framework.request import Request
 
-from dynabench.accounts.models import User
-from dynabench.accounts.people import public_name
-from dynabench.lib.names import visible
+from core.accounts.models import User
+from core.accounts.people import public_name
+from core.text.names import visible
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, EvaluationSet, Submission
 from evaluation.submissions.selectors import all_submissions

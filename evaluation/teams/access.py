@@ -4,8 +4,8 @@ from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 from rest_framework.request import Request
 
-from dynabench.accounts.models import User
-from dynabench.accounts.people import person
+from core.accounts.models import User
+from core.accounts.people import person
 from evaluation.models import Team, TeamMember
 from evaluation.teams.selectors import place_of
 

@@ -3,7 +3,7 @@
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from dynabench.lib.addresses import AddressField
+from core.mail.addresses import AddressField
 
 
 class TeamForm(forms.Form):

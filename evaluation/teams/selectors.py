@@ -6,7 +6,7 @@ from allauth.account.models import EmailAddress
 from django.conf import settings
 from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
 
-from dynabench.accounts.models import User
+from core.accounts.models import User
 from evaluation.models import Team, TeamMember
 
 

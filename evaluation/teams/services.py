@@ -5,11 +5,11 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import annotator_of, log
-from dynabench.lib.addresses import is_address
-from dynabench.lib.errors import Invalid, Refused
-from dynabench.lib.taken_names import check_free, checked_name, lock_names
+from core.accounts.models import User
+from core.accounts.services import annotator_of, log
+from core.errors import Invalid, Refused
+from core.mail.addresses import is_address
+from core.text.taken_names import check_free, checked_name, lock_names
 from evaluation.models import Submission, Team, TeamMember
 from evaluation.teams.selectors import invitations_of, place_of
 

@@ -6,7 +6,7 @@ from django import template
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from dynabench.lib.places import shown_source
+from core.files.places import shown_source
 from evaluation.contract import GIB, Outcome
 from evaluation.models import EvaluationRun
 from evaluation.scoring.metrics import METRICS

@@ -10,9 +10,9 @@ from tokenizers import Encoding
 from evaluation.contract import SetRow
 from evaluation.scoring.metrics import metric_of
 from evaluation.seeds import Row
-from tasks.targets.serving.codecs import Answer, Codec
-from tasks.targets.serving.errors import BadRequestError
-from tasks.targets.serving.spec import FIELDS, SPAN
+from serving.codecs import Answer, Codec
+from serving.errors import BadRequestError
+from serving.spec import FIELDS, SPAN
 
 POOL = 16  # batches that are sorted by length together, so that a batch needs little padding
 

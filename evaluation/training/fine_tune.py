@@ -25,13 +25,13 @@ from evaluation.training.data import (
     score,
 )
 from evaluation.training.folders import atomic_folder
-from tasks.targets.serving.arrays import arrays_of, cut, parts, run_in_parts
-from tasks.targets.serving.backends import logits_of, restore_attention
-from tasks.targets.serving.codecs import Answer, Codec, Piece
-from tasks.targets.serving.errors import BadRequestError, MisconfiguredError
-from tasks.targets.serving.spec import FIELDS, OUTPUTS, SPAN, ModelFolder, ModelSpec
-from tasks.targets.serving.tokens import Tokens, codec_of, read_tokens
-from tasks.targets.serving.trial import settle, try_alone
+from serving.arrays import arrays_of, cut, parts, run_in_parts
+from serving.backends import logits_of, restore_attention
+from serving.codecs import Answer, Codec, Piece
+from serving.errors import BadRequestError, MisconfiguredError
+from serving.spec import FIELDS, OUTPUTS, SPAN, ModelFolder, ModelSpec
+from serving.tokens import Tokens, codec_of, read_tokens
+from serving.trial import settle, try_alone
 
 if TYPE_CHECKING:
     import torch

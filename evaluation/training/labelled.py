@@ -5,8 +5,8 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
-from dynabench.lib.errors import Refused
+from core.accounts.models import User
+from core.errors import Refused
 from evaluation.models import TrainingRun
 from evaluation.task_shape import Untrainable, shape_of, training_row
 from evaluation.training.services import ROWS, default_base, request_training

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from tasks.targets.serving.pictures import pixels_of
-from tasks.targets.serving.spec import FIELDS, LOOKS, OUTPUTS, PictureSettings
+from serving.pictures import pixels_of
+from serving.spec import FIELDS, LOOKS, OUTPUTS, PictureSettings
 
 if TYPE_CHECKING:
     import torch

@@ -14,7 +14,7 @@ from uuid import uuid4
 from django.conf import settings
 from django.utils.translation import gettext_noop
 
-from dynabench.lib.words import spelled
+from core.text.words import spelled
 from evaluation.models import Dataset, TrainingRun
 from evaluation.releases.reading import split_rows
 from evaluation.releases.splits import SPLITS
@@ -27,11 +27,11 @@ from evaluation.training.services import file_of
 from evaluation.training.shipped import encoder
 from evaluation.training.starters import STARTERS
 from evaluation.training.trainer import Trainer
+from serving.errors import MisconfiguredError, ServingError
+from serving.spec import OUTPUTS, SPAN, ModelSpec, find_weights, open_folder
 from tasks.models import TargetModel, Task
 from tasks.targets.connect import endpoint_of, spec_of
 from tasks.targets.endpoints.base import EndpointError
-from tasks.targets.serving.errors import MisconfiguredError, ServingError
-from tasks.targets.serving.spec import OUTPUTS, SPAN, ModelSpec, find_weights, open_folder
 from tasks.targets.spending_services import Metered, Payer
 
 Tell = Callable[[float, str], None]

@@ -21,12 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.training.fine_tune import Progress, fast_bfloat16
-from tasks.scenes.drawing import draw
-from tasks.scenes.questions import ANSWERS, Question, ask
-from tasks.scenes.scene import COLOURS, GRID, SHAPES, SIZES, Scene, make_scenes
-from tasks.targets.serving.codecs import Sight, codec_for
-from tasks.targets.serving.pictures import squared
-from tasks.targets.serving.spec import (
+from serving.codecs import Sight, codec_for
+from serving.pictures import squared
+from serving.spec import (
     FIELDS,
     OUTPUTS,
     PICTURE,
@@ -34,6 +31,9 @@ from tasks.targets.serving.spec import (
     PictureSettings,
     open_folder,
 )
+from tasks.scenes.drawing import draw
+from tasks.scenes.questions import ANSWERS, Question, ask
+from tasks.scenes.scene import COLOURS, GRID, SHAPES, SIZES, Scene, make_scenes
 
 if TYPE_CHECKING:
     import torch
@@ -136,8 +136,8 @@ def picture_answers(folder: Path, rows: Sequence[Sample]) -> list[str]:
     """What a folder answers, in torch."""
     import torch
 
-    from tasks.targets.serving.backends import TorchBackend, torch_model
-    from tasks.targets.serving.tokens import read_tokens
+    from serving.backends import TorchBackend, torch_model
+    from serving.tokens import read_tokens
 
     spec = ModelSpec(folder.name, str(folder), backend="torch")
     model = open_folder(spec)
@@ -291,7 +291,7 @@ class Training:
         """The logits of the answers, and the last states of tokens and patches."""
         import torch
 
-        from tasks.targets.serving.vilt import embedded
+        from serving.vilt import embedded
 
         ids, pixels = map(torch.from_numpy, batch[:2])
         seen = embedded(self.model, pixels)

@@ -18,7 +18,7 @@ from evaluation.training import reference_pictures
 from evaluation.training.fine_tune import Progress, train
 from evaluation.training.shipped import TOKENIZER, encoder, shipped_folder, unpack
 from evaluation.training.starters import PICTURE_STARTERS, STARTERS
-from tasks.targets.serving.spec import FIELDS, SPAN
+from serving.spec import FIELDS, SPAN
 
 SMALL = {
     "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 32,

@@ -9,10 +9,10 @@ from django.db import transaction
 from django.db.models import Exists, Max, OuterRef
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import log
-from dynabench.lib.errors import Refused
-from dynabench.lib.queue import enqueue
+from core.accounts.models import User
+from core.accounts.services import log
+from core.errors import Refused
+from core.jobs.queue import enqueue
 from evaluation.models import TrainingRun
 from evaluation.releases.reading import latest_datasets
 from evaluation.seeds import has_seeds

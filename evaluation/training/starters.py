@@ -46,8 +46,8 @@ from evaluation.training.shipped import (
     shipped_folder,
     unpack,
 )
-from tasks.targets.serving.backends import cores, export_onnx
-from tasks.targets.serving.spec import PAIR, SEQUENCE, SPAN, ModelSpec, open_folder
+from serving.backends import cores, export_onnx
+from serving.spec import PAIR, SEQUENCE, SPAN, ModelSpec, open_folder
 
 HELD_OUT_QUESTIONS = 2000
 

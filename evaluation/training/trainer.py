@@ -14,7 +14,7 @@ from evaluation.seeds import Row
 if TYPE_CHECKING:
     from evaluation.training.fine_tune import Reading, TrainingOptions, TrainingReport
     from evaluation.training.looking import Stored
-    from tasks.targets.serving.codecs import Answer
+    from serving.codecs import Answer
 
 
 class Trainer(Protocol):

@@ -8,9 +8,9 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
-from dynabench.lib.charts import Point, line_chart
-from dynabench.lib.htmx import render_page
-from dynabench.lib.refusals import as_form_error
+from core.charts import Point, line_chart
+from core.web.htmx import render_page
+from core.web.refusals import as_form_error
 from evaluation.models import TrainingRun
 from evaluation.training.forms import RegisterForm, TrainingForm
 from evaluation.training.services import register_trained, request_training

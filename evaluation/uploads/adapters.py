@@ -14,7 +14,7 @@ from evaluation.uploads.model_folders import (
     read_object,
 )
 from evaluation.uploads.safetensors_headers import BadTensors, shapes
-from tasks.targets.serving.errors import MisconfiguredError
+from serving.errors import MisconfiguredError
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 DOWN, UP = ".lora_A.weight", ".lora_B.weight"

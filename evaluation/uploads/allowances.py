@@ -3,7 +3,7 @@
 from django.conf import settings
 from django.db.models import F, Q
 
-from dynabench.accounts.models import User
+from core.accounts.models import User
 from evaluation.models import Allowance, Team
 from tasks.models import Task
 

@@ -20,8 +20,8 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, Protocol
 
-from dynabench.lib.damage import damage_of
-from dynabench.lib.words import gettext_noop
+from core.files.damage import damage_of
+from core.text.words import gettext_noop
 from evaluation.contract import GIB, MIB
 
 BLOCK = MIB

@@ -17,11 +17,11 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
-from dynabench.accounts.people import has_confirmed_address
-from dynabench.lib.errors import Refused, Unavailable
-from dynabench.lib.storage.disk import NO_ROOM, WAIT_SECONDS, check_room, scratch
-from dynabench.lib.storage.stored import files_in, folders_in
+from core.accounts.models import User
+from core.accounts.people import has_confirmed_address
+from core.errors import Refused, Unavailable
+from core.files.storage.disk import NO_ROOM, WAIT_SECONDS, check_room, scratch
+from core.files.storage.stored import files_in, folders_in
 from evaluation.contract import GIB, MIB, Beat
 from evaluation.models import HandedAnswers, Submission, Upload, UploadPiece
 from evaluation.uploads.allowances import gib_of

@@ -14,8 +14,8 @@ from typing import IO
 
 import zstandard
 
-from dynabench.lib.damage import damage_of
-from dynabench.lib.words import gettext_noop
+from core.files.damage import damage_of
+from core.text.words import gettext_noop
 from evaluation.contract import GIB, MIB
 from evaluation.uploads.archives import DAMAGE, ArchiveRefused, BoundedZip, refused
 

@@ -9,16 +9,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dynabench.lib.damage import damage_of
-from dynabench.lib.words import spelled
+from core.files.damage import damage_of
+from core.text.words import spelled
 from evaluation.contract import GIB, Beat
 from evaluation.heartbeat import CHUNK, BeatingFile
 from evaluation.task_shape import Shape, Untrainable, runnable_shape_of
 from evaluation.uploads.safetensors_headers import BadTensors, check_tensors
-from tasks.config.schema import TaskConfig
-from tasks.targets.serving.errors import MisconfiguredError
-from tasks.targets.serving.settings import FILE as SETTINGS_FILE
-from tasks.targets.serving.spec import (
+from serving.errors import MisconfiguredError
+from serving.settings import FILE as SETTINGS_FILE
+from serving.spec import (
     CAUSAL,
     LARGEST_JSON,
     LOOKS,
@@ -28,6 +27,7 @@ from tasks.targets.serving.spec import (
     check_setting_keys,
     open_folder,
 )
+from tasks.config.schema import TaskConfig
 
 MOST_BYTES = 20 * GIB
 MOST_NAMED = 5  # files that one refusal names

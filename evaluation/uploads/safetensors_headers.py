@@ -10,7 +10,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dynabench.lib.damage import damage_of
+from core.files.damage import damage_of
 from evaluation.contract import MIB
 
 LARGEST_HEADER = 16 * MIB

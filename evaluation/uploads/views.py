@@ -7,8 +7,8 @@ from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_http_methods, require_POST
 from rest_framework.request import Request
 
-from dynabench.lib.bodies import takes
-from dynabench.lib.errors import Refused
+from core.errors import Refused
+from core.web.bodies import takes
 from evaluation.models import Upload
 from evaluation.uploads.chunked import (
     PIECE_BYTES,

@@ -9,8 +9,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.lib.api import versioned
-from dynabench.lib.errors import Unavailable
+from core.errors import Unavailable
+from core.web.api import versioned
 from leaderboard.api.schemas import Named, Shape
 from leaderboard.arena.board import kept_table, report_body
 from tasks.access import find_task

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 
-from dynabench.lib.api import check_query
-from dynabench.lib.errors import Refused
+from core.errors import Refused
+from core.web.api import check_query
 from leaderboard.board.opening import start_of
 from leaderboard.board.query import Asked, asked
 from tasks.models import Task

@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.lib.api import versioned, weights
+from core.web.api import versioned, weights
 from leaderboard.api.asking import MINE, asked_of, matrix_for, version_of
 from leaderboard.api.schemas import RoundsMatrix, Seen, TrainingDates
 from leaderboard.board.query import Asked

@@ -8,8 +8,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.lib.api import versioned
-from dynabench.lib.errors import Refused
+from core.errors import Refused
+from core.web.api import versioned
 from leaderboard.api.asking import MINE, matrix_for, version_of
 from leaderboard.api.schemas import Compared
 from leaderboard.board.columns import OF_RUNS

@@ -9,11 +9,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken
-from dynabench.accounts.people import person, public_name
-from dynabench.lib.api import read
-from dynabench.lib.errors import Refused
+from core.accounts.api import write
+from core.accounts.models import ApiToken
+from core.accounts.people import person, public_name
+from core.errors import Refused
+from core.web.api import read
 from leaderboard import models
 from leaderboard.board.opening import start_of
 from leaderboard.forks import services

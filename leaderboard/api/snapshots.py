@@ -14,9 +14,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken
-from dynabench.lib.api import Pages, read, versioned
+from core.accounts.api import write
+from core.accounts.models import ApiToken
+from core.web.api import Pages, read, versioned
 from leaderboard.api.arenas import ArenaTable
 from leaderboard.api.schemas import Kept
 from leaderboard.board.exports import bibtex

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from django.db.models import Count
 from django.utils.translation import gettext as _
 
-from dynabench.lib.adaptive_cache import Kept, kept_many
-from dynabench.lib.charts import Heat
-from dynabench.lib.words import gettext_noop
+from core.charts import Heat
+from core.data.adaptive_cache import Kept, kept_many
+from core.text.words import gettext_noop
 from leaderboard.models import Comparison, Contestant
 from tasks.models import Task
 

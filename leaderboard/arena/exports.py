@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dynabench.lib.tables import csv_text
+from core.files.tables import csv_text
 from leaderboard.board.exports import latex
 
 Table = Mapping[str, Any]

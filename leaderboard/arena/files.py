@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from dynabench.lib.names import UnfitName, clean_name
+from core.text.names import UnfitName, clean_name
 from tasks.config.values import FORBIDDEN
 from tasks.line_files import BadRow, LineError, plain_lines
 from tasks.table_files import read_table

@@ -8,7 +8,7 @@ import numpy as np
 from django.db.models import QuerySet
 from numpy.typing import NDArray
 
-from dynabench.lib.errors import Refused
+from core.errors import Refused
 from leaderboard.arena.ranking import (
     DRAWS,
     LEFT,

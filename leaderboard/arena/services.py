@@ -8,9 +8,9 @@ from itertools import islice
 
 from django.db import transaction
 
-from dynabench.accounts.models import Annotator, User
-from dynabench.accounts.services import log
-from dynabench.lib.errors import Refused
+from core.accounts.models import Annotator, User
+from core.accounts.services import log
+from core.errors import Refused
 from leaderboard.arena.files import LONGEST, Line, read_comparisons
 from leaderboard.models import Comparison, Contestant
 from tasks.config.parsing import dump_yaml

@@ -9,8 +9,8 @@ from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from dynabench.lib.adaptive_cache import Kept
-from dynabench.lib.charts import matrix, reach
+from core.charts import matrix, reach
+from core.data.adaptive_cache import Kept
 from leaderboard.arena.board import (
     Table,
     heats,

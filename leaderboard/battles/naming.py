@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from dynabench.lib.words import folded, runs_of
+from core.text.words import folded, runs_of
 
 FAMILIES = (
     ("gpt", "chatgpt", "openai"),

@@ -7,10 +7,10 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from annotation.refusals import Stale
-from dynabench.accounts.models import User
-from dynabench.accounts.services import log
-from dynabench.lib.errors import Refused
-from dynabench.lib.words import composed
+from core.accounts.models import User
+from core.accounts.services import log
+from core.errors import Refused
+from core.text.words import composed
 from leaderboard.models import Battle, Contestant, GoldPair
 from tasks.models import TargetModel, Task
 from tasks.targets.connect import endpoint_of

@@ -8,10 +8,10 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from annotation.attempts.failures import FAILURES, NO_ANSWER
-from dynabench.accounts.models import Annotator
-from dynabench.lib.errors import Refused
-from dynabench.lib.htmx import render_page
-from dynabench.lib.markdown import render_markdown
+from core.accounts.models import Annotator
+from core.errors import Refused
+from core.text.markdown import render_markdown
+from core.web.htmx import render_page
 from leaderboard.battles.forms import LONGEST_PROMPT, MessageForm
 from leaderboard.battles.selectors import begun_today, consent_of
 from leaderboard.models import SIDES, Battle, Turn

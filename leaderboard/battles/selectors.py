@@ -11,10 +11,10 @@ from django.db.models import Count, Prefetch, Q, QuerySet, Value
 from django.utils.translation import gettext as _
 
 from annotation.refusals import NoContext
-from dynabench.accounts.counting import quota_name
-from dynabench.accounts.models import Annotator, SpentQuota
-from dynabench.lib.adaptive_cache import kept_many
-from dynabench.lib.days import midnight, today
+from core.accounts.counting import quota_name
+from core.accounts.models import Annotator, SpentQuota
+from core.data.adaptive_cache import kept_many
+from core.days import midnight, today
 from leaderboard.arena.board import LARGE
 from leaderboard.models import Battle, Contestant, GoldPair, ReleaseConsent, Turn
 from tasks.models import Task

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from annotation.open_round import check_at_work
 from annotation.refusals import CapReached, NotAllowed, Stale
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from leaderboard.arena.style import style_of
 from leaderboard.battles.naming import names_itself
 from leaderboard.battles.personal import personal_data

@@ -27,8 +27,8 @@ from annotation.attempts.live_targets import (
 from annotation.attempts.partial_answers import keeper
 from annotation.open_round import check_at_work
 from annotation.refusals import CapReached, Stale
-from dynabench.accounts.models import Annotator
-from dynabench.lib.words import composed
+from core.accounts.models import Annotator
+from core.text.words import composed
 from leaderboard.battles import selectors
 from leaderboard.battles.selectors import Drawn
 from leaderboard.models import SIDES, Battle, Reply, Turn

@@ -19,13 +19,13 @@ from annotation.attempts.event_stream import stream_of
 from annotation.care.services import care_of, check_rested, note_answered, note_shown
 from annotation.care.views import show_care
 from annotation.rules.care import STOPS
-from dynabench.accounts.models import Annotator
-from dynabench.accounts.places import keep_place
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.downloads import lines
-from dynabench.lib.errors import Refused
-from dynabench.lib.htmx import htmx_partial
-from dynabench.lib.refusals import as_message
+from core.accounts.models import Annotator
+from core.accounts.places import keep_place
+from core.accounts.services import annotator_of
+from core.errors import Refused
+from core.web.downloads import lines
+from core.web.htmx import htmx_partial
+from core.web.refusals import as_message
 from leaderboard.battles import page, services
 from leaderboard.battles.forms import MessageForm, VoteForm
 from leaderboard.battles.release import released_lines

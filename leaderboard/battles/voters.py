@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.db.models import Count, F, Q
 
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from leaderboard.models import SIDES, Battle, Comparison
 from tasks.models import Task
 

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from dynabench.lib.tables import csv_text
-from dynabench.lib.words import gettext_noop
+from core.files.tables import csv_text
+from core.text.words import gettext_noop
 from leaderboard.scoring.dynascore import MEMORY_BUDGET
 from leaderboard.scoring.formula import formula, priced_formula
 from tasks.config.schema import CUSTOM_PREFIX

@@ -20,8 +20,8 @@ from django.db.models.functions import Cast
 from django.utils import timezone
 from numpy.typing import NDArray
 
-from dynabench.accounts.models import User
-from dynabench.lib.names import visible
+from core.accounts.models import User
+from core.text.names import visible
 from evaluation.contract import Outcome
 from evaluation.custom_metrics.selectors import Column as Custom
 from evaluation.custom_metrics.selectors import columns_of

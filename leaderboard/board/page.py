@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from dynabench.lib.charts import (
+from core.charts import (
     Dot,
     Place,
     Point,

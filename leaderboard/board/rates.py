@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from django.utils.translation import gettext as _
 
-from dynabench.lib.errors import Refused
+from core.errors import Refused
 from evaluation.models import EvaluationRun
 from evaluation.runs.selectors import accepted
 from leaderboard.board.columns import OWN

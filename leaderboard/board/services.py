@@ -9,8 +9,8 @@ from datetime import datetime
 from django.db import transaction
 from django.utils import timezone
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import log
+from core.accounts.models import User
+from core.accounts.services import log
 from evaluation.models import EvaluationRun
 from leaderboard.models import Board, Resample
 from tasks.models import Task

@@ -11,7 +11,7 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from dynabench.lib.versions import version
+from core.versions import version
 from evaluation.scoring.metrics import METRICS
 from leaderboard.board.cells import BoardScore, Cell
 from leaderboard.board.exports import formula_of

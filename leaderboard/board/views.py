@@ -10,8 +10,8 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from dynabench.lib.downloads import attachment
-from dynabench.lib.htmx import htmx_partial, render_page
+from core.web.downloads import attachment
+from core.web.htmx import htmx_partial, render_page
 from leaderboard.board import exports
 from leaderboard.board.exports import Table, is_same
 from leaderboard.board.opening import start_of

@@ -6,8 +6,8 @@ import numpy as np
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from dynabench.lib.charts import Heat
-from dynabench.lib.charts import matrix as heat_matrix
+from core.charts import Heat
+from core.charts import matrix as heat_matrix
 from leaderboard.board.matrix import Matrix
 
 MOST = 10

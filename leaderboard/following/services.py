@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
+from core.accounts.models import User
 from evaluation.models import Dataset, EvaluationRun
 from evaluation.submissions.emails import AWAY, send
 from evaluation.submissions.selectors import counts_of

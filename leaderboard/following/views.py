@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import cache_control
 from django.views.decorators.http import require_POST, require_safe
 
-from dynabench.accounts.people import person
+from core.accounts.people import person
 from evaluation.submissions.visibility import find_submission
 from leaderboard.board.exports import Table, bibtex, early_words, is_same
 from leaderboard.following import services

@@ -5,9 +5,9 @@ import re
 from django.db import IntegrityError, transaction
 from django.utils.translation import gettext
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import log
-from dynabench.lib.errors import Refused
+from core.accounts.models import User
+from core.accounts.services import log
+from core.errors import Refused
 from leaderboard.models import Weights
 from leaderboard.scoring.weights import Weighting, check
 from tasks.models import Task

@@ -11,8 +11,8 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dynabench.accounts.models import User
-from dynabench.lib.refusals import as_form_error
+from core.accounts.models import User
+from core.web.refusals import as_form_error
 from leaderboard.board.opening import start_of
 from leaderboard.board.query import Asked, asked
 from leaderboard.forks import services

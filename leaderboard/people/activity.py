@@ -10,7 +10,7 @@ from django.db.models.functions import Cast, TruncWeek
 from django.utils import timezone
 
 from annotation.models import Example
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from leaderboard.models import WeeklyGoal
 from leaderboard.people.goals import WEEK, monday, team_goal
 from tasks.models import Task

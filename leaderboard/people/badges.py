@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from annotation.models import Example
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from tasks.models import Task
 from validation.models import Validation
 

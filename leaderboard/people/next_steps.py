@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from annotation.models import Assignment
 from annotation.selectors import used
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from leaderboard.people.activity import week_of
 from leaderboard.people.goals import goal_in, monday
 from tasks.models import Round

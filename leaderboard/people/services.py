@@ -2,7 +2,7 @@
 
 from django.utils import timezone
 
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from leaderboard.models import WeeklyGoal
 from leaderboard.people.goals import monday
 

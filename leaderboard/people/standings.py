@@ -5,7 +5,7 @@ from collections.abc import Collection
 from django.db.models import Count, Q
 
 from annotation.models import Example
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from leaderboard.people.ranking import Standing
 from tasks.models import Task
 

@@ -7,8 +7,8 @@ from django.shortcuts import render
 from rest_framework.request import Request
 
 from annotation.access import participant
-from dynabench.accounts.models import Annotator
-from dynabench.lib.downloads import csv_file
+from core.accounts.models import Annotator
+from core.web.downloads import csv_file
 from leaderboard.people.activity import team_week
 from leaderboard.people.ranking import Place, shown
 from leaderboard.people.standings import may_play, standings

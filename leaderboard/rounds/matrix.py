@@ -14,9 +14,9 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, override
 
-from dynabench.lib.adaptive_cache import Kept
-from dynabench.lib.charts import Point, line_chart
-from dynabench.lib.tables import csv_text
+from core.charts import Point, line_chart
+from core.data.adaptive_cache import Kept
+from core.files.tables import csv_text
 from leaderboard.board.cells import Cell
 from leaderboard.board.exports import early_words
 from leaderboard.board.matrix import Matrix, Model

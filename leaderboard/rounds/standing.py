@@ -10,7 +10,7 @@ from statistics import median
 
 from django.utils.translation import gettext as _
 
-from dynabench.lib.charts import Place, reach
+from core.charts import Place, reach
 from evaluation.custom_metrics.selectors import Column as Custom
 from evaluation.llm_judges.selectors import MetricJudge
 from evaluation.models import Submission

@@ -7,7 +7,7 @@ from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from dynabench.lib.downloads import attachment
+from core.web.downloads import attachment
 from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.board.views import sentence
 from tasks.access import find_task

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dynabench.lib.words import gettext_noop
+from core.text.words import gettext_noop
 
 SENTENCE = gettext_noop(
     "Score = 100 × q × (%(shares)s): q is the place of %(main)s, and each place is from 0 to 1 on "

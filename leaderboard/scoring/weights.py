@@ -6,8 +6,8 @@ from functools import cached_property
 from math import inf
 from urllib.parse import urlencode
 
-from dynabench.lib.errors import Refused
-from dynabench.lib.words import gettext_noop
+from core.errors import Refused
+from core.text.words import gettext_noop
 
 MOST = 8.0
 OF_SET = 5.0

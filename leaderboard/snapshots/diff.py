@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dynabench.lib.words import gettext_noop
+from core.text.words import gettext_noop
 
 Table = Mapping[str, Any]
 MOST_TOLD = 20

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import F, Max
 
-from dynabench.lib.charts import Place, reach
+from core.charts import Place, reach
 from leaderboard.board.exports import provisional_of
 from leaderboard.models import Snapshot
 from tasks.models import Task

@@ -7,9 +7,9 @@ from django.db import transaction
 from django.db.models import Max
 from django.utils.translation import gettext
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import log
-from dynabench.lib.errors import Refused
+from core.accounts.models import User
+from core.accounts.services import log
+from core.errors import Refused
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun
 from evaluation.runs.selectors import accepted

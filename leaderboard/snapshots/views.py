@@ -13,8 +13,8 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.clickjacking import xframe_options_exempt
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dynabench.accounts.people import person
-from dynabench.lib.refusals import as_form_error, as_message
+from core.accounts.people import person
+from core.web.refusals import as_form_error, as_message
 from dynabench.middleware import policy
 from evaluation.submissions.selectors import counts_of, seen_by_all
 from evaluation.templatetags.model_words import metric as in_words

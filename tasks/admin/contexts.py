@@ -6,7 +6,7 @@ from django.contrib import admin, messages
 from django.http import HttpRequest
 from django.urls import reverse
 
-from dynabench.lib.refusals import as_message
+from core.web.refusals import as_message
 from tasks.admin.roles import (
     EDITORS,
     NOBODY,

@@ -15,10 +15,10 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.text import Truncator
 
-from dynabench.accounts.models import User
-from dynabench.accounts.people import account_name
-from dynabench.accounts.people import person as person
-from dynabench.lib.refusals import as_message
+from core.accounts.models import User
+from core.accounts.people import account_name
+from core.accounts.people import person as person
+from core.web.refusals import as_message
 from tasks.desk import roles_of
 from tasks.models import Task
 from tasks.permissions import EDITORS as EDITORS

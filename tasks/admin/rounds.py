@@ -13,8 +13,8 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
-from dynabench.lib.bodies import FORM_BYTES, takes
-from dynabench.lib.refusals import as_form_error, as_message
+from core.web.bodies import FORM_BYTES, takes
+from core.web.refusals import as_form_error, as_message
 from tasks.admin.roles import EDITORS, OWNERS, READERS, ByRole, CountColumn, RoleAdmin, person
 from tasks.contexts.archives import MAX_ARCHIVE_BYTES
 from tasks.contexts.forms import UploadForm, preview_values

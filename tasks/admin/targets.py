@@ -9,9 +9,9 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext
 
-from dynabench.accounts.models import User
-from dynabench.lib.refusals import as_form_error
-from dynabench.lib.throttles import is_used_up
+from core.accounts.models import User
+from core.web.refusals import as_form_error
+from core.web.throttles import is_used_up
 from tasks.admin.roles import EDITORS, REVIEWERS, CountColumn, RoleAdmin, person
 from tasks.models import Generator, TargetModel
 from tasks.permissions import fixed_settings

@@ -12,12 +12,12 @@ from django.db.models import Model
 from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest, QueryDict
 
-from dynabench.accounts.models import User
-from dynabench.accounts.people import account_name
-from dynabench.lib.addresses import AddressField
-from dynabench.lib.errors import Refused
-from dynabench.lib.refusals import as_form_error
-from dynabench.lib.taken_names import checked_name
+from core.accounts.models import User
+from core.accounts.people import account_name
+from core.errors import Refused
+from core.mail.addresses import AddressField
+from core.text.taken_names import checked_name
+from core.web.refusals import as_form_error
 from tasks.admin.roles import (
     EDITORS,
     NOBODY,

@@ -10,10 +10,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import read, wanted
-from dynabench.lib.words import with_lf
+from core.accounts.api import write
+from core.accounts.models import ApiToken, User
+from core.text.words import with_lf
+from core.web.api import read, wanted
 from tasks.access import ANY, find_edited, find_task
 from tasks.config.dynabench_out import VERSIONS, to_dynabench
 from tasks.config.loading import json_schema

@@ -13,10 +13,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken
-from dynabench.lib.api import read
-from dynabench.lib.bodies import keep_body, takes
+from core.accounts.api import write
+from core.accounts.models import ApiToken
+from core.web.api import read
+from core.web.bodies import keep_body, takes
 from tasks.access import find_edited, find_task
 from tasks.api.serializers import ContextSerializer
 from tasks.contexts.files import Summary

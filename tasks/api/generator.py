@@ -9,9 +9,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken
-from dynabench.lib.api import check_form, read
+from core.accounts.api import write
+from core.accounts.models import ApiToken
+from core.web.api import check_form, read
 from tasks.access import find_edited, find_task
 from tasks.api.target_models import ContactSerializer
 from tasks.models import Generator

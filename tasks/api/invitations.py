@@ -10,11 +10,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken
-from dynabench.accounts.people import person
-from dynabench.lib.addresses import AddressInRequest
-from dynabench.lib.api import NewestFirst, read
+from core.accounts.api import write
+from core.accounts.models import ApiToken
+from core.accounts.people import person
+from core.mail.addresses import AddressInRequest
+from core.web.api import NewestFirst, read
 from tasks.access import ANY, find_task
 from tasks.api.members import NewMemberSerializer
 from tasks.invitation_services import LONGEST_DAYS, accept, invite, revoke

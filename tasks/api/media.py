@@ -13,14 +13,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken
-from dynabench.accounts.people import person
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.api import read
-from dynabench.lib.bodies import keep_body, takes
-from dynabench.lib.errors import Refused
-from dynabench.lib.throttles import is_used_up
+from core.accounts.api import write
+from core.accounts.models import ApiToken
+from core.accounts.people import person
+from core.accounts.services import annotator_of
+from core.errors import Refused
+from core.web.api import read
+from core.web.bodies import keep_body, takes
+from core.web.throttles import is_used_up
 from tasks.access import find_task
 from tasks.media.decoding import MAX_BYTES
 from tasks.media.selectors import may_open

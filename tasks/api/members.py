@@ -10,11 +10,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken
-from dynabench.accounts.people import account_address, person, public_name
-from dynabench.lib.addresses import AddressInRequest
-from dynabench.lib.api import read
+from core.accounts.api import write
+from core.accounts.models import ApiToken
+from core.accounts.people import account_address, person, public_name
+from core.mail.addresses import AddressInRequest
+from core.web.api import read
 from tasks.access import ANY, find_task
 from tasks.models import Task, TaskMember
 from tasks.permissions import can_own, can_review

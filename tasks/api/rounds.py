@@ -10,10 +10,10 @@ from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken
-from dynabench.lib.api import check_form, read
-from dynabench.lib.errors import Refused
+from core.accounts.api import write
+from core.accounts.models import ApiToken
+from core.errors import Refused
+from core.web.api import check_form, read
 from tasks.access import find_edited
 from tasks.api.serializers import RoundSerializer
 from tasks.api.tasks import OfTask

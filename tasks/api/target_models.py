@@ -10,10 +10,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken
-from dynabench.lib.api import check_form, read
-from dynabench.lib.places import shown_source
+from core.accounts.api import write
+from core.accounts.models import ApiToken
+from core.files.places import shown_source
+from core.web.api import check_form, read
 from tasks.access import ANY, find_edited, find_task
 from tasks.line_files import unstorable
 from tasks.models import TargetModel

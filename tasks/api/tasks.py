@@ -11,11 +11,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken
-from dynabench.accounts.people import person
-from dynabench.lib.api import check_query, read
-from dynabench.lib.words import with_lf
+from core.accounts.api import write
+from core.accounts.models import ApiToken
+from core.accounts.people import person
+from core.text.words import with_lf
+from core.web.api import check_query, read
 from tasks.access import ANY, find_task
 from tasks.api.config import wrong_text
 from tasks.api.serializers import (

@@ -15,7 +15,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
-from dynabench.lib.words import composed_value
+from core.text.words import composed_value
 from tasks.config.parsing import Finding, Loc
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from dynabench.lib.errors import Refused
+from core.errors import Refused
 from tasks.config.components import Component
 from tasks.config.dynabench1 import COLUMNS, TYPES
 from tasks.config.loading import dump_config

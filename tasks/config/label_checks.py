@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dynabench.lib import words
+from core.text import words
 from tasks.config.components import Component
 from tasks.config.parsing import Finding, Loc, nearest
 from tasks.config.score_checks import once, twice

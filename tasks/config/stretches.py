@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from dynabench.lib.words import composed
+from core.text.words import composed
 
 BREAK = "⏎"
 """Stands for a line break where one line holds the words of several."""

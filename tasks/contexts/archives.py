@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
-from dynabench.lib.words import composed
+from core.text.words import composed
 from tasks.config.components import Component
 from tasks.contexts.columns import Fields, Matching
 from tasks.contexts.files import Files, Summary, summary_of

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from dynabench.lib.words import composed_value
+from core.text.words import composed_value
 from tasks.config.components import FIELD_TYPES, Component, FieldType
 from tasks.config.parsing import nearest
 from tasks.config.values import check_value, is_empty, kept_values

@@ -13,10 +13,10 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import log
-from dynabench.lib.bounded import MIB, Bounds, OutOfBounds, bounded
-from dynabench.lib.errors import Refused
+from core.accounts.models import User
+from core.accounts.services import log
+from core.errors import Refused
+from core.files.bounded import MIB, Bounds, OutOfBounds, bounded
 from tasks.contexts.archives import summary_of_archive
 from tasks.contexts.columns import Fields, Matching
 from tasks.contexts.files import Files, Summary, context_digest, summary_of

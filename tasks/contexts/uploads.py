@@ -13,7 +13,7 @@ from django.conf import settings
 from django.core import signing
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
+from core.accounts.models import User
 from tasks.formats.base import UNKNOWN, Terms
 from tasks.models import Round
 

@@ -6,7 +6,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-from dynabench.lib.damage import damage_of
+from core.files.damage import damage_of
 from tasks.datasets.files import DEFAULT, Card, Splits, card_of, splits_of
 from tasks.datasets.tables import ending_of
 from tasks.line_files import FileError

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from django.conf import settings
 
-from dynabench.lib.bounded import MIB, Bounds, OutOfBounds, bounded
-from dynabench.lib.storage.disk import scratch
+from core.files.bounded import MIB, Bounds, OutOfBounds, bounded
+from core.files.storage.disk import scratch
 from tasks.datasets.hub import Pieces
 from tasks.datasets.reading import Found, Wanted, write_rows
 from tasks.line_files import FileError

@@ -15,8 +15,8 @@ from io import BufferedReader
 from typing import Any, cast
 from uuid import UUID
 
-from dynabench.lib.damage import damage_of
-from dynabench.lib.words import label_text, whole_label
+from core.files.damage import damage_of
+from core.text.words import label_text, whole_label
 from tasks.formats.reading import json_items, json_lines, table
 from tasks.line_files import BadRow, FileError, strict_json
 

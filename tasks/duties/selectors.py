@@ -6,8 +6,8 @@ from django.db.models import Q, QuerySet
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
-from dynabench.lib.prepared import PreparedRead, Slot
+from core.accounts.models import User
+from core.data.prepared import PreparedRead, Slot
 from tasks.duty import Duty
 from tasks.models import Round, Task
 from tasks.roles import May, allowed

@@ -8,10 +8,10 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
-from dynabench.accounts.people import public_name
-from dynabench.accounts.services import annotator_of, log
-from dynabench.lib.errors import Invalid, Refused
+from core.accounts.models import User
+from core.accounts.people import public_name
+from core.accounts.services import annotator_of, log
+from core.errors import Invalid, Refused
 from tasks.duties.rules import too_much
 from tasks.duties.selectors import MAY, may_be_asked, standing_of
 from tasks.duty import Duty

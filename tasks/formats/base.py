@@ -10,7 +10,7 @@ from datetime import datetime
 from io import BufferedReader
 from typing import Any, NamedTuple
 
-from dynabench.lib.words import gettext_noop, label_of, label_text
+from core.text.words import gettext_noop, label_of, label_text
 from tasks.line_files import BadRow, strict_json
 
 Record = dict[str, Any]

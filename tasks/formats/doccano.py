@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import PurePosixPath
 
-from dynabench.lib.words import composed
+from core.text.words import composed
 from tasks.formats.base import (
     KEPT,
     LEFT,

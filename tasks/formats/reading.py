@@ -18,7 +18,7 @@ from typing import IO, Any, cast
 
 import ijson
 
-from dynabench.lib.damage import damage_of
+from core.files.damage import damage_of
 from tasks.formats.base import ASKED, FREE, LEFT, NOTED, Format, Line, Numbered, Part, Record
 from tasks.line_files import (
     DEEPEST,

@@ -6,8 +6,8 @@ from django.conf import settings
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
-from dynabench.lib.errors import Refused
+from core.accounts.models import User
+from core.errors import Refused
 from tasks.config_changes import STALE, ConfigStale, digest
 from tasks.making.outline import Data, completed, data_of, put, text_of
 from tasks.making.services import find_source, make_own_task

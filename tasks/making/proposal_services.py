@@ -8,10 +8,10 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import log
-from dynabench.lib.errors import Invalid, Refused
-from dynabench.lib.rows import changed_fields
+from core.accounts.models import User
+from core.accounts.services import log
+from core.data.rows import changed_fields
+from core.errors import Invalid, Refused
 from tasks.mails import mail_administrators, mail_person
 from tasks.making.services import find_source, make_own_task
 from tasks.making.templates import Source, renamed, text_in

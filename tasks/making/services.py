@@ -5,9 +5,9 @@ from django.db import transaction
 from django.db.models import ProtectedError, Q, QuerySet
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import log
-from dynabench.lib.errors import Refused
+from core.accounts.models import User
+from core.accounts.services import log
+from core.errors import Refused
 from tasks.making.templates import Source, renamed, templates, text_in
 from tasks.media.decoding import Decoded
 from tasks.media.services import delete_media, store_decoded

@@ -1,7 +1,7 @@
 """Files from strangers as pictures and recordings of one form each; no Django, no database.
 
 What is stored is re-encoded from what was decoded, so nothing else of a file survives:
-no location, no second file behind the first. Run it in `dynabench.lib.bounded`.
+no location, no second file behind the first. Run it in `core.files.bounded`.
 """
 
 import wave
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any
 
-from dynabench.lib.words import gettext_noop
+from core.text.words import gettext_noop
 
 MAX_BYTES = 10 * 10**6
 MAX_PIXELS = 40 * 10**6

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import TextField
 from django.db.models.functions import Cast
 
-from dynabench.accounts.models import Annotator, User
+from core.accounts.models import Annotator, User
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
 from tasks.media.services import value_of

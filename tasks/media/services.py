@@ -15,10 +15,10 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from dynabench.accounts.models import Annotator
-from dynabench.lib.bounded import MIB, Bounds, OutOfBounds, bounded
-from dynabench.lib.errors import Invalid
-from dynabench.lib.storage.stored import files_in, folders_in
+from core.accounts.models import Annotator
+from core.errors import Invalid
+from core.files.bounded import MIB, Bounds, OutOfBounds, bounded
+from core.files.storage.stored import files_in, folders_in
 from tasks.media.decoding import DECODERS, MAX_BYTES, TOO_MANY_BYTES, BadMedia, Decoded
 from tasks.models import Context, Media, Task
 

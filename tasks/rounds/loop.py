@@ -7,9 +7,9 @@ from django.db import transaction
 from django.forms.models import model_to_dict
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import log
-from dynabench.lib.errors import Refused
+from core.accounts.models import User
+from core.accounts.services import log
+from core.errors import Refused
 from tasks.models import Round, RoundTarget, TargetModel, Task
 from tasks.rounds.fixed import lifted
 from tasks.targets.ask_before_opening import Silent, ask_targets

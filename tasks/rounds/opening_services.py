@@ -6,10 +6,10 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import log
-from dynabench.lib.errors import Refused
-from dynabench.lib.keeper import is_at_work
+from core.accounts.models import User
+from core.accounts.services import log
+from core.errors import Refused
+from core.jobs.keeper import is_at_work
 from tasks.models import Round
 from tasks.rounds.states import NEXT_STATES, TargetsLoading, set_round_state
 

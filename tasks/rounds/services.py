@@ -8,10 +8,10 @@ from django.db.models import Max, ProtectedError
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import log
-from dynabench.lib.errors import Refused
-from dynabench.lib.rows import changed_fields
+from core.accounts.models import User
+from core.accounts.services import log
+from core.data.rows import changed_fields
+from core.errors import Refused
 from tasks.contexts.services import store_contexts
 from tasks.media.services import delete_unnamed, digests_in
 from tasks.models import Round, TargetModel, Task

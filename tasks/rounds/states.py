@@ -8,8 +8,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import log
+from core.accounts.models import User
+from core.accounts.services import log
 from tasks.budgets import reached
 from tasks.contexts.files import context_digest
 from tasks.contexts.services import store_contexts

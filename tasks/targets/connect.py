@@ -13,7 +13,10 @@ from django.db import Error as DatabaseException
 from django.db import connection
 from django.db.models import QuerySet
 
-from dynabench.lib.encryption import Unreadable, decrypt, derived_keys
+from core.data.encryption import Unreadable, decrypt, derived_keys
+from serving.errors import NotKnownError, first_words
+from serving.proofs import Prover
+from serving.spec import PACKAGE, ModelSpec
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
 from tasks.models import Generator, TargetModel, TargetVersion
@@ -29,10 +32,7 @@ from tasks.targets.endpoints.base import (
 from tasks.targets.endpoints.openai_chat import OpenAIChatEndpoint
 from tasks.targets.endpoints.registry import build
 from tasks.targets.endpoints.transport import Transport, origin, parse_url
-from tasks.targets.proofs import Prover
 from tasks.targets.services import note_version
-from tasks.targets.serving.errors import NotKnownError, first_words
-from tasks.targets.serving.spec import PACKAGE, ModelSpec
 
 INFO_SECONDS = 3.0
 SERVER_KEY = "model-server"

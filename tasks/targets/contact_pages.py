@@ -4,7 +4,7 @@ from django.contrib import messages
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.people import person
+from core.accounts.people import person
 from tasks.models import Generator, TargetModel
 from tasks.targets.contact_services import Contact
 from tasks.targets.first_contact import contact_generator, contact_target

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dynabench.accounts.models import User
-from dynabench.lib.throttles import is_used_up
+from core.accounts.models import User
+from core.web.throttles import is_used_up
 from tasks.models import Generator, TargetModel
 from tasks.targets.ask_before_opening import PLAIN_TEXT, filled, sample_of
 from tasks.targets.connect import (

@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from dynabench.lib.refusals import as_form_error
+from core.web.refusals import as_form_error
 from tasks.line_files import unstorable
 from tasks.models import Generator, TargetModel
 from tasks.targets.ask_before_opening import sample_of

@@ -1,6 +1,6 @@
 """Whether a model may have a GPU of the site. Pure."""
 
-from dynabench.lib.words import gettext_noop
+from core.text.words import gettext_noop
 
 
 def gpus_problem(gpus: int, site_has: int) -> str:

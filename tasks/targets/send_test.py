@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from dynabench.lib.outside import Hanging, Places
-from dynabench.lib.places import without_places
+from core.files.places import without_places
+from core.outside import Hanging, Places
 from tasks.media.selectors import for_models
 from tasks.models import TargetModel
 from tasks.targets.connect import endpoint_of, messages_of, secret_of

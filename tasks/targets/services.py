@@ -8,11 +8,11 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import log
-from dynabench.lib.encryption import encrypt
-from dynabench.lib.errors import Invalid, Refused
-from dynabench.lib.rows import changed_fields
+from core.accounts.models import User
+from core.accounts.services import log
+from core.data.encryption import encrypt
+from core.data.rows import changed_fields
+from core.errors import Invalid, Refused
 from tasks.contexts.files import context_digest
 from tasks.models import (
     Generator,

@@ -12,12 +12,12 @@ from typing import Any
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
-from dynabench.lib.errors import Refused
+from core.accounts.models import User
+from core.errors import Refused
+from serving.folders import resolve_below
+from serving.spec import HUB_ID, PACKAGE
 from tasks.models import TargetModel, Task
 from tasks.permissions import can_review
-from tasks.targets.serving.folders import resolve_below
-from tasks.targets.serving.spec import HUB_ID, PACKAGE
 
 TRAINED = "targets"
 """The folder below MODELS_HOME in which each task's trained models lie."""

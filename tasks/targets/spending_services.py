@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from django.db import connection
 from django.db.models import F, Q, QuerySet, Sum
 
-from dynabench.lib.days import today
+from core.days import today
 from tasks.models import ModelUse, Round, TargetModel, Task
 from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction, Usage, summed
 from tasks.targets.endpoints.live import LeftAlone

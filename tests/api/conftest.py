@@ -1,7 +1,7 @@
 import pytest
 from rest_framework.test import APIClient
 
-from dynabench.accounts.tokens import create_token
+from core.accounts.tokens import create_token
 from tests.web.conftest import *  # noqa: F403 - the same people and rounds
 from tests.web.conftest import _fast_and_clean  # noqa: F401
 

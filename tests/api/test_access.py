@@ -14,7 +14,7 @@ import pytest
 from django.db import transaction
 from rest_framework.test import APIClient
 
-from dynabench.accounts.tokens import create_token
+from core.accounts.tokens import create_token
 from tasks.models import Task
 from tests.api.world import SCOPES
 from tests.support.api_answers import api as published

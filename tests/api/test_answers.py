@@ -8,8 +8,8 @@ from base64 import b64encode
 import pytest
 from rest_framework.test import APIClient
 
-from dynabench.accounts import api as accounts
-from dynabench.accounts.tokens import create_token
+from core.accounts import api as accounts
+from core.accounts.tokens import create_token
 from tests.api.world import SCOPES
 from tests.support import schema_watch
 from tests.support.api_answers import api as published

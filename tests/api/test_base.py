@@ -9,9 +9,9 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.test import APIClient
 from rest_framework.views import APIView
 
-from dynabench.accounts.models import ApiToken, IdempotentAnswer, LogEntry
-from dynabench.accounts.tokens import create_token, digest_of
-from dynabench.lib.api import _by_field, read
+from core.accounts.models import ApiToken, IdempotentAnswer, LogEntry
+from core.accounts.tokens import create_token, digest_of
+from core.web.api import _by_field, read
 from tasks.models import TaskMember
 from tests.support.api_errors import error
 from tests.support.factories import PASSWORD, RoundFactory
@@ -217,7 +217,7 @@ def test_nothing_there_is_json_too(anybody, db):
 
 
 def test_too_many_requests_say_when_to_come_back(api, api_of, alice, bobs, monkeypatch):
-    from dynabench.lib.throttles import ScopeThrottle
+    from core.web.throttles import ScopeThrottle
 
     monkeypatch.setattr(ScopeThrottle, "THROTTLE_RATES", {"read": "2/min", "write": "9/min"})
     answers = [api.get(ME) for _ in range(3)]
@@ -244,7 +244,7 @@ def test_a_deleted_person_has_no_tokens(alice):
 
 
 def test_an_error_of_ours_is_json_with_a_number(anybody, db, monkeypatch):
-    monkeypatch.setattr("dynabench.accounts.authentication.find_token", lambda key: 1 / 0)
+    monkeypatch.setattr("core.accounts.authentication.find_token", lambda key: 1 / 0)
     anybody.raise_request_exception = False
     response = anybody.get(ME, HTTP_AUTHORIZATION="Bearer dyna_x")
     assert (response.status_code, error(response)["code"]) == (500, "server_error")

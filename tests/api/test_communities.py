@@ -3,7 +3,7 @@
 import pytest
 from rest_framework.test import APIClient
 
-from dynabench.accounts.models import confirm_address
+from core.accounts.models import confirm_address
 from dynabench.communities.models import Community, CommunityTask, JointSubmission
 from tasks.models import TaskMember
 from tests.support.archives import zip_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynabench.accounts.models import LogEntry
+from core.accounts.models import LogEntry
 from tasks.config.loading import json_schema
 from tasks.config_changes import HAS_CONTEXTS, OPENED
 from tasks.models import Task, TaskMember

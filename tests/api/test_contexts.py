@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from dynabench.accounts.models import LogEntry
-from dynabench.lib.bounded import MIB, TOO_LARGE
+from core.accounts.models import LogEntry
+from core.files.bounded import MIB, TOO_LARGE
 from tasks.contexts import services
 from tasks.models import Context, ContextBatch, TaskMember
 from tests.support.api_errors import error

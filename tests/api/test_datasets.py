@@ -84,7 +84,7 @@ def test_without_an_account_no_export_is_made(anybody, data):
 
 
 def test_exports_are_limited_apart(api, alice, closed, monkeypatch):
-    from dynabench.lib.throttles import ScopeThrottle
+    from core.web.throttles import ScopeThrottle
 
     TaskMember.objects.create(task=closed.task, user=alice, role="viewer")
     monkeypatch.setattr(ScopeThrottle, "THROTTLE_RATES", {"read": "9/min", "export": "1/min"})

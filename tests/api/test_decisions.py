@@ -6,8 +6,8 @@ import pytest
 
 from annotation.models import Example
 from annotation.moderation import withdraw_example
-from dynabench.accounts.models import Annotator, LogEntry
-from dynabench.accounts.services import annotator_of
+from core.accounts.models import Annotator, LogEntry
+from core.accounts.services import annotator_of
 from tasks.models import TaskMember
 from tests.support.api_writing import error
 from tests.support.factories import UserFactory

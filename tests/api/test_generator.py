@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynabench.accounts.models import LogEntry
+from core.accounts.models import LogEntry
 from tasks.models import Generator, TaskMember
 from tests.support.factories import UserFactory
 

@@ -3,8 +3,8 @@
 import pytest
 
 from annotation.moderation import withdraw_example
-from dynabench.accounts.models import LogEntry
-from dynabench.accounts.services import annotator_of
+from core.accounts.models import LogEntry
+from core.accounts.services import annotator_of
 from tasks.models import TaskMember
 from tests.support.api_writing import error
 from tests.support.factories import UserFactory

@@ -11,11 +11,11 @@ from rest_framework.response import Response
 from rest_framework.test import APIRequestFactory, force_authenticate
 from rest_framework.views import APIView
 
-from dynabench.accounts import idempotency
-from dynabench.accounts.api import write
-from dynabench.accounts.idempotency import LEASE, purge_answers
-from dynabench.accounts.models import IdempotentAnswer
-from dynabench.lib.errors import Refused
+from core.accounts import idempotency
+from core.accounts.api import write
+from core.accounts.idempotency import LEASE, purge_answers
+from core.accounts.models import IdempotentAnswer
+from core.errors import Refused
 
 
 class Counting(APIView):

@@ -7,9 +7,9 @@ from django.utils import timezone
 
 from annotation.attempts.services import retract_example
 from annotation.models import Example, GatePass
-from dynabench.accounts.idempotency import LEASE
-from dynabench.accounts.models import IdempotentAnswer
-from dynabench.accounts.services import annotator_of
+from core.accounts.idempotency import LEASE
+from core.accounts.models import IdempotentAnswer
+from core.accounts.services import annotator_of
 from tasks.models import TaskMember
 from tests.support.api_writing import configure, error
 from tests.support.factories import UserFactory

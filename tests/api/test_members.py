@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynabench.accounts.models import LogEntry, confirm_address
+from core.accounts.models import LogEntry, confirm_address
 from tasks.models import TaskMember
 from tests.support.factories import TaskFactory, UserFactory
 from tests.support.roles import refused

@@ -11,8 +11,8 @@ from django.db.models import F
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from dynabench.accounts.models import LogEntry
-from dynabench.accounts.tokens import create_token
+from core.accounts.models import LogEntry
+from core.accounts.tokens import create_token
 from evaluation import jobs
 from evaluation.contract import MIB
 from evaluation.models import EvaluationRun, EvaluationSet, OwnWorker, Upload

@@ -10,9 +10,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from annotation.models import Example
-from dynabench.accounts.models import Annotator
-from dynabench.accounts.people import shown_name
-from dynabench.accounts.services import annotator_of
+from core.accounts.models import Annotator
+from core.accounts.people import shown_name
+from core.accounts.services import annotator_of
 from tasks.models import TaskMember
 from tests.support.api_writing import error
 from tests.support.factories import RoundFactory, UserFactory

@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from annotation.models import Example
-from dynabench.accounts.models import LogEntry
+from core.accounts.models import LogEntry
 from tasks.models import Round, TaskMember
 from tests.support.api_writing import error
 from tests.support.factories import UserFactory

@@ -5,8 +5,8 @@ from django.utils import timezone
 
 from annotation.assignments.services import assign
 from annotation.models import Assignment, Report
-from dynabench.accounts.models import LogEntry
-from dynabench.accounts.services import annotator_of
+from core.accounts.models import LogEntry
+from core.accounts.services import annotator_of
 from tasks.models import TaskMember
 from tests.support.api_writing import error
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory

@@ -3,7 +3,7 @@
 import pytest
 from django.utils import timezone
 
-from dynabench.accounts.models import LogEntry
+from core.accounts.models import LogEntry
 from tasks.models import Round, TargetModel, TaskMember
 from tests.support.factories import RoundFactory, TaskFactory, scripted_target
 

@@ -24,8 +24,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from dynabench.accounts.tokens import create_token
-from dynabench.lib.throttles import ScopeThrottle
+from core.accounts.tokens import create_token
+from core.web.throttles import ScopeThrottle
 from dynabench.wsgi import application
 from tests.api.world import SCOPES, World, make_world
 from tests.conftest import EXAMPLES, SEED, at_night

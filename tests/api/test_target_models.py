@@ -5,7 +5,7 @@ import json
 import pytest
 from django.db import connection
 
-from dynabench.accounts.models import LogEntry
+from core.accounts.models import LogEntry
 from tasks.models import TargetModel, TaskMember
 from tasks.targets import send_test
 from tasks.targets.endpoints.base import EndpointError, Prediction

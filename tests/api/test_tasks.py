@@ -4,7 +4,7 @@ from base64 import b64encode
 
 import pytest
 
-from dynabench.accounts.models import LogEntry, confirm_address
+from core.accounts.models import LogEntry, confirm_address
 from tasks.models import Task, TaskMember
 from tasks.services import OFFICIAL
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory, scripted_target

@@ -58,7 +58,7 @@ def test_a_piece_is_read_as_a_stream(api, settings):
 
 
 def _alice():
-    from dynabench.accounts.models import User
+    from core.accounts.models import User
 
     return User.objects.get(email="alice@example.com")
 

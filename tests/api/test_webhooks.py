@@ -7,8 +7,8 @@ from uuid import uuid4
 import pytest
 from django.utils import timezone
 
-from dynabench.accounts.models import IdempotentAnswer, LogEntry
-from dynabench.lib.encryption import decrypt
+from core.accounts.models import IdempotentAnswer, LogEntry
+from core.data.encryption import decrypt
 from dynabench.webhooks.jobs import deliver_due
 from dynabench.webhooks.models import Delivery, Webhook
 from dynabench.webhooks.services import create_webhook, send_test

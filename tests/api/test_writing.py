@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from annotation.models import Assignment, Attempt, Example, GatePass
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from tasks.models import Round
 from tests.support.api_writing import configure, error
 from tests.support.factories import scripted_target

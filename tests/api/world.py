@@ -12,9 +12,9 @@ from django.utils import timezone
 
 from annotation.assignments.services import assign
 from annotation.models import Assignment, Attempt, Example, Report
-from dynabench.accounts.models import ApiToken, User, confirm_address
-from dynabench.accounts.services import annotator_of
-from dynabench.accounts.tokens import create_token
+from core.accounts.models import ApiToken, User, confirm_address
+from core.accounts.services import annotator_of
+from core.accounts.tokens import create_token
 from dynabench.communities.models import Community, CommunityProposal, CommunityTask, Post
 from dynabench.webhooks.models import Delivery
 from dynabench.webhooks.services import create_webhook

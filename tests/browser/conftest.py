@@ -13,7 +13,7 @@ from playwright.sync_api import Error as PlaywrightError
 
 from annotation.assignments import services
 from annotation.models import Assignment
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from tasks.targets.endpoints.scripted import ScriptedEndpoint
 from tests.conftest import CHROMIUM
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory

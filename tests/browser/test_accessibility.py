@@ -5,7 +5,7 @@ from django.core.cache import cache
 from playwright.sync_api import expect
 
 from annotation.models import Example
-from dynabench.accounts.models import confirm_address
+from core.accounts.models import confirm_address
 from dynabench.communities.models import Community, CommunityTask
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from leaderboard.battles import services
 from leaderboard.models import Battle, Comparison, GoldPair
 from tasks.models import TargetModel, TaskMember

@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import expect
 
 from annotation.models import Example
+from serving.spec import ModelSpec
 from tasks.models import Round, RoundTarget, TargetModel, Task
-from tasks.targets.serving.spec import ModelSpec
 from tests.browser.conftest import audit, verdict, visit
 from tests.support.factories import ContextFactory
 from tests.support.model_server import language_models, serving

@@ -3,7 +3,7 @@
 import pytest
 from django.utils import timezone, translation
 
-from dynabench.accounts.models import User
+from core.accounts.models import User
 from tests.browser.conftest import NARROW, WIDE, audit, visit
 from tests.support.demo_site import PAGES, demo_site
 

@@ -8,8 +8,8 @@ from playwright.sync_api import expect
 
 from annotation import selectors as writing
 from annotation.assignments.services import pass_gate
-from dynabench.accounts.models import Annotator
-from dynabench.accounts.services import annotator_of
+from core.accounts.models import Annotator
+from core.accounts.services import annotator_of
 from tests.browser.conftest import assign, audit, make_round, submit, visit
 from tests.support.factories import UserFactory
 from tests.support.judging import answered, with_reveal, write

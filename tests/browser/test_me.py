@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from dynabench.accounts.models import Annotator, User
-from dynabench.accounts.services import annotator_of
+from core.accounts.models import Annotator, User
+from core.accounts.services import annotator_of
 from tests.browser.conftest import audit, make_round, visit
 from tests.support.factories import PASSWORD, UserFactory
 from tests.support.judging import answered, write

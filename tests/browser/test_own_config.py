@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from dynabench.accounts.models import LogEntry
+from core.accounts.models import LogEntry
 from tasks.models import Round, Task, TaskMember
 from tests.browser.conftest import assign, audit, make_round, visit
 from tests.support.factories import RoundFactory

@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import expect
 
 from annotation.models import Example
-from dynabench.accounts.models import Annotator
-from dynabench.accounts.services import annotator_of
+from core.accounts.models import Annotator
+from core.accounts.services import annotator_of
 from tasks.models import TaskMember
 from tests.browser.conftest import audit, make_round, visit
 from tests.support.factories import UserFactory

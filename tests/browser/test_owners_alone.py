@@ -6,7 +6,7 @@ import re
 from django.core import mail
 from playwright.sync_api import expect
 
-from dynabench.accounts.models import User
+from core.accounts.models import User
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset, EvaluationSetVersion
 from evaluation.sets.selectors import input_rows

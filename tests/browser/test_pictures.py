@@ -14,7 +14,7 @@ import pytest
 import time_machine
 from PIL import Image, ImageChops
 
-from dynabench.accounts.models import User
+from core.accounts.models import User
 from tests.browser.conftest import ARGUMENTS, PATIENCE, sign_in, visit, watch
 from tests.conftest import CHROMIUM
 from tests.support.demo_site import PAGES, demo_site

@@ -1,6 +1,6 @@
 """On a small phone nothing that sticks lies over what is to be read or filled."""
 
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from tests.browser.conftest import assign, make_round, visit
 from tests.support.battles import battle_arena, send
 from tests.support.factories import UserFactory, scripted_target

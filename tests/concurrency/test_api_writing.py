@@ -7,8 +7,8 @@ from rest_framework.test import APIClient
 
 from annotation.assignments.services import assign
 from annotation.models import Attempt, Example
-from dynabench.accounts.services import annotator_of
-from dynabench.accounts.tokens import create_token
+from core.accounts.services import annotator_of
+from core.accounts.tokens import create_token
 from tests.support.factories import (
     ContextFactory,
     RoundFactory,

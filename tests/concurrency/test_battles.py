@@ -3,8 +3,8 @@
 import pytest
 
 from annotation.refusals import NotAllowed, Stale
-from dynabench.accounts.models import Annotator
-from dynabench.lib.errors import Refused
+from core.accounts.models import Annotator
+from core.errors import Refused
 from leaderboard.battles import services
 from leaderboard.battles.turn_services import finish_turn
 from leaderboard.models import Battle, Comparison, GoldPair, Reply, Turn

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dynabench.accounts.models import LogEntry
-from dynabench.lib.errors import Refused
+from core.accounts.models import LogEntry
+from core.errors import Refused
 from leaderboard.board.services import freeze_rates
 from leaderboard.forks.services import save_weights
 from leaderboard.jobs import renew_boards

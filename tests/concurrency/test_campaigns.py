@@ -11,11 +11,11 @@ from django.db import connections
 from django.utils import timezone
 
 from annotation.attempts.services import retract_example
+from core.data.encryption import encrypt
+from core.errors import Refused
 from dynabench.campaigns import place_services
 from dynabench.campaigns.models import LedgerRow, Payment, Place
 from dynabench.campaigns.payment_services import plan_bonuses, send_payments
-from dynabench.lib.encryption import encrypt
-from dynabench.lib.errors import Refused
 from tests.support.campaigns import agree, open_campaign, paid_place
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from tests.support.judging import write

@@ -14,8 +14,8 @@ from django.utils import timezone
 from annotation.assignments.services import assign
 from annotation.attempts.services import begin_attempt, finish_attempt
 from annotation.models import Assignment, Attempt, Example
-from dynabench.accounts.models import Annotator, LogEntry
-from dynabench.lib.errors import Refused
+from core.accounts.models import Annotator, LogEntry
+from core.errors import Refused
 from tasks.config_changes import ConfigStale, digest
 from tasks.models import Round, Task
 from tasks.rounds.loop import RoundError

@@ -2,11 +2,11 @@
 
 import pytest
 
-from dynabench.accounts.models import confirm_address
+from core.accounts.models import confirm_address
+from core.errors import Refused
 from dynabench.communities.models import Community, CommunityProposal
 from dynabench.communities.proposal_services import decide_community, propose_community
 from dynabench.communities.services import remove_owner
-from dynabench.lib.errors import Refused
 from tests.support.factories import UserFactory
 from tests.support.races import races
 

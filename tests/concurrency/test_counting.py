@@ -3,8 +3,8 @@
 import pytest
 from allauth.account.models import EmailAddress
 
-from dynabench.accounts import counting
-from dynabench.accounts.models import (
+from core.accounts import counting
+from core.accounts.models import (
     AddressMark,
     CountedPerson,
     PersonAccount,
@@ -12,7 +12,7 @@ from dynabench.accounts.models import (
     User,
     confirm_address,
 )
-from dynabench.lib.errors import Refused
+from core.errors import Refused
 from dynabench.me.services import delete_person
 from evaluation.contract import Ending, Evaluated, Outcome, Usage
 from evaluation.models import EvaluationRun, Submission

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynabench.lib.errors import Refused
+from core.errors import Refused
 from evaluation.custom_metrics.services import decide_metric, propose_metric
 from evaluation.models import CustomMetric
 from tests.support.factories import TaskFactory, UserFactory

@@ -9,9 +9,9 @@ from django.db.models import F
 from django.utils import timezone
 
 from annotation.models import Example
-from dynabench.accounts.models import Annotator
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.errors import Refused
+from core.accounts.models import Annotator
+from core.accounts.services import annotator_of
+from core.errors import Refused
 from tasks.duties.services import set_duties
 from tasks.models import Duty, TaskMember
 from tests.support.factories import UserFactory

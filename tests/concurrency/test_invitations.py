@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynabench.lib.errors import Refused
+from core.errors import Refused
 from tasks import invitation_services
 from tasks.invitation_services import accept, make_link
 from tasks.models import TaskMember

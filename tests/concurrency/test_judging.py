@@ -15,9 +15,9 @@ from annotation.assignments.services import assign, begin_mending
 from annotation.attempts.services import begin_attempt, finish_attempt, retract_example
 from annotation.models import Attempt, Example, ShownExample
 from annotation.shown_services import note_shown_examples
-from dynabench.accounts.models import Annotator
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.errors import Refused
+from core.accounts.models import Annotator
+from core.accounts.services import annotator_of
+from core.errors import Refused
 from tests.support.factories import UserFactory
 from tests.support.policies import rederive
 from tests.support.races import races

@@ -12,9 +12,9 @@ from annotation.attempts.services import begin_attempt, finish_attempt
 from annotation.erasure import erase_examples
 from annotation.models import Assignment, Example, TextVector
 from annotation.vector_services import keep_vectors
-from dynabench.accounts.models import Annotator, User
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.errors import Refused
+from core.accounts.models import Annotator, User
+from core.accounts.services import annotator_of
+from core.errors import Refused
 from dynabench.me.services import delete_person, purge_deleted
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from tests.support.races import races, wait_for

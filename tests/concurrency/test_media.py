@@ -9,8 +9,8 @@ import pytest
 from django.db import connection, connections, transaction
 from django.utils import timezone
 
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.errors import Invalid
+from core.accounts.services import annotator_of
+from core.errors import Invalid
 from tasks.media import services
 from tasks.media.services import (
     delete_media,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from dynabench.accounts.models import LogEntry
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.errors import Refused
+from core.accounts.models import LogEntry
+from core.accounts.services import annotator_of
+from core.errors import Refused
 from tasks.models import BlindJudging, Task, TaskMember
 from tasks.services import change_members
 from tests.support.factories import TaskFactory, UserFactory

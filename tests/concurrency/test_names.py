@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynabench.lib.errors import Invalid
+from core.errors import Invalid
 from evaluation.models import Submission, Team
 from evaluation.submissions.services import publish
 from evaluation.teams.services import make_team

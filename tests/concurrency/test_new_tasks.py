@@ -2,8 +2,8 @@
 
 import pytest
 
-from dynabench.accounts.models import confirm_address
-from dynabench.lib.errors import Refused
+from core.accounts.models import confirm_address
+from core.errors import Refused
 from tasks.making.draft_services import begin_draft, change_draft
 from tasks.making.outline import data_of
 from tasks.making.proposal_services import ask_approval, decide_proposal

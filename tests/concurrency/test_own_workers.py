@@ -5,7 +5,7 @@ from io import BytesIO
 import pytest
 from django.core.files.base import ContentFile
 
-from dynabench.lib.errors import Refused
+from core.errors import Refused
 from evaluation.models import EvaluationRun, HandedAnswers, OwnWorker
 from evaluation.own_workers.selectors import leased_to
 from evaluation.own_workers.services import add_worker, hand_in, take

@@ -2,12 +2,12 @@
 
 import pytest
 
-from dynabench.accounts.access_services import set_administrator, set_suspended
-from dynabench.accounts.administrators import LastAdministrator
-from dynabench.accounts.models import LogEntry, Undo, User, confirm_address
-from dynabench.accounts.services import leave
-from dynabench.accounts.undo_services import find_undo, offer_undo, undo
-from dynabench.lib.errors import Refused
+from core.accounts.access_services import set_administrator, set_suspended
+from core.accounts.administrators import LastAdministrator
+from core.accounts.models import LogEntry, Undo, User, confirm_address
+from core.accounts.services import leave
+from core.accounts.undo_services import find_undo, offer_undo, undo
+from core.errors import Refused
 from tests.support.factories import UserFactory
 from tests.support.races import races
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from annotation.models import Example
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from tests.support.racing_votes import LABELS, POLICIES, examples
 from validation.decisions.policy_preview import preview

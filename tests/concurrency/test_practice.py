@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from dynabench.lib.errors import Refused
+from core.errors import Refused
 from evaluation.models import PracticeRun
 from evaluation.practice import services
 from evaluation.practice.services import ask, note_host, start

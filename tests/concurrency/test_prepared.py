@@ -3,7 +3,7 @@
 import pytest
 from django.db import connection
 
-from dynabench.env import PREPARED
+from core.env import PREPARED
 
 KEPT = "SELECT COUNT(*) FROM pg_prepared_statements WHERE statement LIKE %s"
 

@@ -7,7 +7,7 @@ from django.db import connections, transaction
 
 from annotation.models import Example
 from annotation.moderation import withdraw_example
-from dynabench.accounts.models import Annotator, LogEntry
+from core.accounts.models import Annotator, LogEntry
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset
 from evaluation.releases.build import Options

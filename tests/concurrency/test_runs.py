@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from dynabench.lib.errors import Refused
+from core.errors import Refused
 from evaluation import jobs
 from evaluation.contract import Ending, Evaluated, Outcome, Usage
 from evaluation.jobs import evaluate_next

@@ -9,8 +9,8 @@ import pytest
 from django.core.management import call_command
 from django.db import connection, transaction
 
-from dynabench.accounts.models import LogEntry, User
-from dynabench.accounts.tidying import claim
+from core.accounts.models import LogEntry, User
+from core.accounts.tidying import claim
 from dynabench.management import installing
 from dynabench.management.commands import migrate, setup
 from tests.support.live import database_url

@@ -4,7 +4,7 @@ from io import BytesIO
 
 import pytest
 
-from dynabench.lib.errors import Refused
+from core.errors import Refused
 from evaluation.models import Submission
 from evaluation.submissions import services as submissions
 from evaluation.submissions.services import submit_model

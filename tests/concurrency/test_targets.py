@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from dynabench.accounts.models import LogEntry
-from dynabench.lib.errors import Refused
+from core.accounts.models import LogEntry
+from core.errors import Refused
 from tasks.models import ModelUse, Round, TargetModel, TaskMember
 from tasks.rounds import services, states
 from tasks.rounds.loop import replace_target

@@ -2,8 +2,8 @@
 
 import pytest
 
-from dynabench.accounts.models import confirm_address
-from dynabench.lib.errors import Refused
+from core.accounts.models import confirm_address
+from core.errors import Refused
 from evaluation.models import Submission
 from evaluation.submissions.services import submit_model
 from evaluation.teams import services

@@ -5,7 +5,7 @@ import io
 import pytest
 from django.core.files.storage import default_storage
 
-from dynabench.lib.errors import Refused
+from core.errors import Refused
 from evaluation.contract import SetRow
 from evaluation.models import EvaluationSetVersion, UploadPiece
 from evaluation.paraphrases.services import take_paraphrases

@@ -3,7 +3,7 @@
 import pytest
 from django.utils import timezone
 
-from dynabench.lib.errors import Refused
+from core.errors import Refused
 from dynabench.webhooks import delivery
 from dynabench.webhooks.delivery import note_events, send_due
 from dynabench.webhooks.jobs import deliver_due

@@ -19,9 +19,9 @@ from annotation.attempts.services import (
 )
 from annotation.models import Assignment, Attempt, Example
 from annotation.refusals import CapReached
-from dynabench.accounts.models import Annotator
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.errors import Refused
+from core.accounts.models import Annotator
+from core.accounts.services import annotator_of
+from core.errors import Refused
 from tasks.models import Round, RoundTarget
 from tasks.rounds.states import set_round_state
 from tasks.targets.endpoints.base import Prediction

@@ -1,6 +1,6 @@
 """Judging, battles and the owner's pages in Firefox and WebKit, with reloads and Back."""
 
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from tasks.models import Task, TaskDraft, TaskMember
 from tests.browser.conftest import assign, make_round
 from tests.support.battles import battle_arena

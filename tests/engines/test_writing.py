@@ -2,7 +2,7 @@
 
 from annotation.assignments.services import assign_next
 from annotation.models import Assignment, Example
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from tests.browser.conftest import ANSWERS, PASSAGE, assign, make_round
 from tests.support.engines import CONTROL, ENTER, LEFT, RIGHT
 from tests.support.factories import scripted_target

@@ -27,14 +27,14 @@ from django.utils import timezone
 from annotation.mails import tell_reports
 from annotation.models import Example, Report
 from annotation.moderation import withdraw_example
-from dynabench.accounts.erasures import write_log
-from dynabench.accounts.models import ApiToken, User
-from dynabench.accounts.tokens import create_token, revoke_token
+from core.accounts.erasures import write_log
+from core.accounts.models import ApiToken, User
+from core.accounts.tokens import create_token, revoke_token
+from core.data.encryption import encrypt
 from dynabench.backups import services
 from dynabench.backups.quiet import statements
 from dynabench.backups.tables import digest, stored_models
 from dynabench.campaigns.models import Payment
-from dynabench.lib.encryption import encrypt
 from dynabench.me.services import delete_person
 from dynabench.notices.services import renew_and_tell
 from dynabench.webhooks.models import Delivery, Webhook
@@ -68,7 +68,7 @@ from django.core.cache import cache
 from django.core.management import CommandError, call_command
 from annotation.mails import tell_reports
 from annotation.models import Example
-from dynabench.accounts.models import ApiToken, User
+from core.accounts.models import ApiToken, User
 from dynabench.backups import restoring
 from dynabench.campaigns.models import Payment
 from dynabench.checks import finished_restoration

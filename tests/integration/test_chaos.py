@@ -28,7 +28,7 @@ from django.test import Client
 from django.utils import timezone
 
 from annotation.models import Attempt, Example, TargetOutput
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from evaluation.models import Dataset
 from tasks.models import Round
 from tests.conftest import SEED

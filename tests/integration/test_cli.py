@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from django.db import connections
 
-from dynabench.accounts.tokens import create_token
+from core.accounts.tokens import create_token
 from evaluation import jobs
 from evaluation.contract import Ending, Outcome, Usage
 from tests.support.evaluations import ScriptedRunner, run_with, set_version, without_deltas

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from core.accounts.tokens import create_token
 from dynabench import DynabenchClient
 from dynabench import client as errors
-from dynabench.accounts.tokens import create_token
 from dynabench.client import as_dataset, as_pandas
 from dynabench.client.archive import digest_in, packed
 from evaluation.models import EvaluationSet, Submission, Upload

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dynabench.accounts.tokens import create_token
+from core.accounts.tokens import create_token
 from dynabench.download import CLIENT, archive
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory
 from tests.support.live import ROOT

@@ -30,9 +30,9 @@ from evaluation.training.data import TrainingError
 from evaluation.training.fine_tune import Reading, TrainingOptions, TrainingReport
 from evaluation.training.trainer import Here, Trainer
 from evaluation.uploads.model_folders import digest_of
+from serving.spec import ModelSpec
 from tasks.models import TargetModel
 from tasks.targets.endpoints.transport import CAREFUL
-from tasks.targets.serving.spec import ModelSpec
 from tests.support.cluster import LIMITS, Nodes, dies_once, nodes, waiting
 from tests.support.evaluations import accepted_model, nli_rows, queued_run, set_version
 from tests.support.factories import TaskFactory

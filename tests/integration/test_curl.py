@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from dynabench.accounts.tokens import create_token
+from core.accounts.tokens import create_token
 from evaluation.models import EvaluationSet, Submission
 from evaluation.sets.services import make_version
 from evaluation.uploads.chunked import assemble

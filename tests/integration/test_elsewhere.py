@@ -16,7 +16,7 @@ import yaml
 from django.utils import timezone
 
 from annotation.models import Example
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from evaluation.contract import Answer
 from evaluation.inference.elsewhere import answer_lines
 from evaluation.jobs import build_dataset

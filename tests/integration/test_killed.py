@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 from django.test import Client
 
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from tests.support.live import database_url
 from tests.support.parts import free_port

@@ -15,20 +15,20 @@ import pytest
 from django.test import override_settings
 from pydantic import BaseModel, Field
 
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from evaluation.jobs import ask_llm_judge
 from evaluation.llm_judges.agreement import LEAST
 from evaluation.llm_judges.selectors import calibration
 from evaluation.llm_judges.services import make_judge
 from leaderboard.arena.report import report_of
 from leaderboard.models import Battle, Contestant
+from serving.generation.decoder import Decoder
+from serving.generation.model import ROWS, LanguageModel
+from serving.registry import ModelRegistry
+from serving.spec import ModelSpec, open_folder
 from tasks.models import TargetModel, Task
 from tasks.targets.connect import endpoint_of
 from tasks.targets.endpoints.base import EndpointError
-from tasks.targets.serving.generation.decoder import Decoder
-from tasks.targets.serving.generation.model import ROWS, LanguageModel
-from tasks.targets.serving.registry import ModelRegistry
-from tasks.targets.serving.spec import ModelSpec, open_folder
 from tests.support.battles import battle_arena, fight
 from tests.support.factories import UserFactory
 from tests.support.judged_answers import chat_target, judged_answers

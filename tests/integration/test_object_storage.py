@@ -24,14 +24,14 @@ from django.test import override_settings
 from django.urls import reverse
 from django.utils import timezone
 
+from core import outside
+from core.env import EnvError, object_storage
+from core.errors import Unavailable
+from core.files.storage import object_storage as bucket
+from core.files.storage.object_storage import ObjectStorage, trouble_of
+from core.files.storage.stored import files_in, folders_in
+from core.outside import limit_waiting
 from dynabench.backups.stores import MANIFEST, dated, put, remove_older, store_at
-from dynabench.env import EnvError, object_storage
-from dynabench.lib import outside
-from dynabench.lib.errors import Unavailable
-from dynabench.lib.outside import limit_waiting
-from dynabench.lib.storage import object_storage as bucket
-from dynabench.lib.storage.object_storage import ObjectStorage, trouble_of
-from dynabench.lib.storage.stored import files_in, folders_in
 from evaluation.models.evaluation_sets import SETS
 from evaluation.operations import health
 from evaluation.operations.stored_files import damages

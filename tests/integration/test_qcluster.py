@@ -21,7 +21,7 @@ QCLUSTER = """
 import django
 django.setup()
 from django.core.management import call_command
-from dynabench.lib import keeper
+from core.jobs import keeper
 from dynabench.management.commands import qcluster
 keeper.IDLE_SECONDS = 5.0  # so that a hanging worker is noticed sooner, also if it stopped
 keeper.WORK_SECONDS = 20.0  # before it said that it had done the job,

@@ -23,7 +23,7 @@ import pytest
 from django.core.files.storage import default_storage
 from django.utils import timezone
 
-from dynabench.lib.queue import enqueue
+from core.jobs.queue import enqueue
 from evaluation import jobs
 from evaluation.models import EvaluationRun, Submission
 from evaluation.queue.attempt_keys import installation

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tasks.targets.serving.asgi import MAX_BODY_BYTES
+from serving.asgi import MAX_BODY_BYTES
 from tests.support.programs import (
     Process,
     exchange,

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from dynabench.accounts.models import Annotator, User
+from core.accounts.models import Annotator, User
 from dynabench.campaigns.models import LedgerRow, Place
 from tests.support.campaigns import open_campaign, take_part
 from tests.support.judging import write, write_many

@@ -8,10 +8,10 @@ import re
 
 import pytest
 
+from core.errors import Invalid
 from dynabench.campaigns import services
 from dynabench.campaigns.before.qualification_items import golds_of, items_needed
 from dynabench.campaigns.models import LedgerRow, Place, Qualification
-from dynabench.lib.errors import Invalid
 from dynabench.notices.models import Notice
 from dynabench.notices.services import renew_notices
 from tasks.models import TaskMember

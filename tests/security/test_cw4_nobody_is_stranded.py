@@ -11,13 +11,13 @@ from django.test import Client
 from django.utils import timezone
 
 from annotation.models import Attempt
+from core.data.encryption import encrypt
+from core.errors import Refused
 from dynabench.campaigns import payment_services, place_services
 from dynabench.campaigns.files import bank
 from dynabench.campaigns.jobs import renew_campaigns
 from dynabench.campaigns.models import Campaign, LedgerRow, Payment, Place
 from dynabench.campaigns.selectors import approval_due, done_of, owed_outside, pay_of
-from dynabench.lib.encryption import encrypt
-from dynabench.lib.errors import Refused
 from tasks.models import Task, TaskMember
 from tests.support.arenas import make_arena
 from tests.support.campaigns import agree, open_campaign, take_part

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynabench.accounts.models import User
+from core.accounts.models import User
 from tasks.models import TaskMember
 from tests.support.factories import UserFactory
 from tests.support.openid import use

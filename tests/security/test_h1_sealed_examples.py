@@ -13,8 +13,8 @@ from annotation import selectors
 from annotation.aids import example_gallery
 from annotation.answers import may_see_answer, with_open_answers
 from annotation.models import Assignment, Example
-from dynabench.accounts.models import Annotator, User
-from dynabench.accounts.services import annotator_of
+from core.accounts.models import Annotator, User
+from core.accounts.services import annotator_of
 from evaluation.models import DatasetItem
 from tasks.models import Round, TaskMember
 from tests.support.factories import ContextFactory, UserFactory

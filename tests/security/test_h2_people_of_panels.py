@@ -21,12 +21,12 @@ from annotation.assignments.services import assign
 from annotation.attempts.services import begin_attempt
 from annotation.models import Attempt
 from annotation.refusals import NotAllowed
+from core.accounts.models import Annotator, User
+from core.accounts.services import annotator_of
+from core.accounts.tokens import create_token
+from core.errors import Refused
 from dynabench import schedule
-from dynabench.accounts.models import Annotator, User
-from dynabench.accounts.services import annotator_of
-from dynabench.accounts.tokens import create_token
 from dynabench.campaigns.doors import OF_A_TASK
-from dynabench.lib.errors import Refused
 from dynabench.urls import urlpatterns
 from leaderboard.battles.turn_services import begin_turn
 from leaderboard.models import Battle

@@ -9,8 +9,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from dynabench.accounts.models import confirm_address
-from dynabench.accounts.services import annotator_of
+from core.accounts.models import confirm_address
+from core.accounts.services import annotator_of
 from leaderboard.battles.services import cast_vote
 from leaderboard.battles.turn_services import begin_turn
 from leaderboard.models import Battle

@@ -2,8 +2,8 @@
 
 import pytest
 
-from dynabench.accounts.models import ApiToken
-from dynabench.accounts.tokens import create_token
+from core.accounts.models import ApiToken
+from core.accounts.tokens import create_token
 from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db

@@ -17,7 +17,7 @@ from annotation.aids.suggestions import SUGGESTIONS, suggestions_today
 from annotation.assignments.services import assign
 from annotation.models import Suggestion
 from annotation.selectors import TRIES
-from dynabench.accounts.counting import (
+from core.accounts.counting import (
     KEY,
     find_counted_person,
     is_key_lost,
@@ -25,8 +25,8 @@ from dynabench.accounts.counting import (
     spent_today,
     tidy_counted_people,
 )
-from dynabench.accounts.erasures import key_of, read_log, write_log
-from dynabench.accounts.models import (
+from core.accounts.erasures import key_of, read_log, write_log
+from core.accounts.models import (
     AddressMark,
     CountedPerson,
     PersonAccount,
@@ -35,9 +35,9 @@ from dynabench.accounts.models import (
     User,
     confirm_address,
 )
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
+from core.errors import Refused
 from dynabench.backups import restoring
-from dynabench.lib.errors import Refused
 from dynabench.me.services import delete_person
 from evaluation.models import EvaluationRun, Submission, Team
 from evaluation.runs.execute import execute

@@ -4,8 +4,8 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.urls import reverse
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import leave
+from core.accounts.models import User
+from core.accounts.services import leave
 from tests.support.factories import PASSWORD, UserFactory
 
 pytestmark = pytest.mark.django_db

@@ -9,10 +9,10 @@ import pytest
 import yaml
 from django.utils import timezone
 
-from dynabench.accounts.models import confirm_address
-from dynabench.accounts.tokens import create_token
+from core.accounts.models import confirm_address
+from core.accounts.tokens import create_token
+from core.errors import Invalid
 from dynabench.communities.models import Community, Post
-from dynabench.lib.errors import Invalid
 from evaluation.models import Submission, Team
 from evaluation.submissions import services
 from evaluation.teams.services import make_team

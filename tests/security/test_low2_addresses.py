@@ -2,8 +2,8 @@
 
 import pytest
 
-from dynabench.accounts.models import User
-from dynabench.lib.addresses import is_address
+from core.accounts.models import User
+from core.mail.addresses import is_address
 from evaluation.models import TeamMember
 from tasks.models import Invitation, TaskMember
 from tests.support.factories import PASSWORD, UserFactory

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from dynabench.lib.outages import OneLine
+from core.web.outages import OneLine
 from tests.support.factories import TaskFactory
 
 pytestmark = pytest.mark.django_db

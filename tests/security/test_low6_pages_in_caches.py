@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynabench.accounts.tokens import create_token
+from core.accounts.tokens import create_token
 
 pytestmark = pytest.mark.django_db
 PRIVATE = "private, no-store"

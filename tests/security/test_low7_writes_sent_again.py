@@ -2,8 +2,8 @@
 
 import pytest
 
-from dynabench.accounts.idempotency import HEADER
-from dynabench.accounts.models import ApiToken, IdempotentAnswer
+from core.accounts.idempotency import HEADER
+from core.accounts.models import ApiToken, IdempotentAnswer
 from dynabench.api import KeptSchema
 from dynabench.webhooks.models import Webhook
 from tests.support.factories import PASSWORD

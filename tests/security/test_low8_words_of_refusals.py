@@ -24,6 +24,7 @@ from evaluation.uploads.archives import ArchiveRefused, check_archive
 from evaluation.uploads.eval_logs import samples
 from evaluation.uploads.model_folders import read_object
 from evaluation.uploads.safetensors_headers import BadTensors, check_tensors
+from serving.errors import MisconfiguredError, ServingError
 from tasks.config.loading import load_config
 from tasks.config.parsing import ConfigError
 from tasks.contexts.files import summary_of
@@ -33,7 +34,6 @@ from tasks.formats.reading import lines_of
 from tasks.line_files import BadRow, FileError, LineError
 from tasks.media.decoding import BadMedia, picture
 from tasks.targets.endpoints.base import EndpointError
-from tasks.targets.serving.errors import MisconfiguredError, ServingError
 from tests.support.archives import tar_of, zip_of
 from tests.support.live import ROOT
 from tests.support.media import png

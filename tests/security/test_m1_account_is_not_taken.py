@@ -12,10 +12,10 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from dynabench.accounts.models import ApiToken, LogEntry, Undo, User, confirm_address
-from dynabench.accounts.tidying import tidy_people
-from dynabench.accounts.tokens import create_token
-from dynabench.accounts.undo_services import KEPT, find_undo, offer_undo, undo
+from core.accounts.models import ApiToken, LogEntry, Undo, User, confirm_address
+from core.accounts.tidying import tidy_people
+from core.accounts.tokens import create_token
+from core.accounts.undo_services import KEPT, find_undo, offer_undo, undo
 from tests.support.factories import PASSWORD, UserFactory
 
 pytestmark = pytest.mark.django_db

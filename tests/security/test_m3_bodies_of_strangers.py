@@ -12,8 +12,8 @@ from django.conf import settings
 from django.urls import URLPattern, get_resolver
 from django.utils import timezone
 
-from dynabench.accounts.models import ApiToken
-from dynabench.accounts.tokens import create_token
+from core.accounts.models import ApiToken
+from core.accounts.tokens import create_token
 from evaluation.sets.forms import LARGEST
 from tests.support.factories import RoundFactory, TaskFactory
 

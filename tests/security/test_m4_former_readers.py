@@ -9,8 +9,8 @@ import pytest
 from django.utils import timezone
 
 from annotation.models import ShownExample
-from dynabench.accounts.services import annotator_of
-from dynabench.accounts.tokens import digest_of
+from core.accounts.services import annotator_of
+from core.accounts.tokens import digest_of
 from tasks.invitation_services import accept
 from tasks.models import Invitation, TaskMember
 from tasks.services import set_role

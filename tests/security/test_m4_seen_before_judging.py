@@ -15,8 +15,8 @@ from rest_framework.test import APIClient
 
 from annotation.models import Assignment, Example, ShownExample
 from annotation.shown_services import note_shown_examples
-from dynabench.accounts.models import confirm_address
-from dynabench.accounts.services import annotator_of
+from core.accounts.models import confirm_address
+from core.accounts.services import annotator_of
 from tasks.models import Task, TaskMember
 from tasks.permissions import can_read
 from tests.support.api_writing import error

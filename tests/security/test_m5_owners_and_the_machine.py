@@ -13,11 +13,14 @@ from types import SimpleNamespace
 import pytest
 from django.urls import reverse
 
-from dynabench.accounts.models import confirm_address
-from dynabench.lib.encryption import derived_keys
+from core.accounts.models import confirm_address
+from core.data.encryption import derived_keys
 from evaluation.task_shape import shape_of
 from evaluation.training.fine_tune import TrainingOptions
 from evaluation.training.next_target import _models_folder, open_base
+from serving.errors import MisconfiguredError
+from serving.registry import ModelRegistry
+from serving.spec import open_folder
 from tasks.models import Generator, TargetModel, TaskMember
 from tasks.rounds.loop import register_target
 from tasks.targets.connect import (
@@ -30,9 +33,6 @@ from tasks.targets.connect import (
     spec_of,
 )
 from tasks.targets.endpoints.base import EndpointError
-from tasks.targets.serving.errors import MisconfiguredError
-from tasks.targets.serving.registry import ModelRegistry
-from tasks.targets.serving.spec import open_folder
 from tests.support.battles import task as arena  # noqa: F401
 from tests.support.factories import RoundFactory, TaskFactory
 from tests.support.model_server import serving, wait_for

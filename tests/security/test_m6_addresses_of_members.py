@@ -8,9 +8,9 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from dynabench.accounts.models import PANEL_PEOPLE, Annotator, User
-from dynabench.accounts.people import account_address, account_name
-from dynabench.accounts.services import annotator_of, log
+from core.accounts.models import PANEL_PEOPLE, Annotator, User
+from core.accounts.people import account_address, account_name
+from core.accounts.services import annotator_of, log
 from evaluation.teams.services import accept, invite, make_team
 from tasks.duties.services import set_duties
 from tasks.models import ConfigVersion, TaskMember

@@ -3,7 +3,7 @@
 import pytest
 from allauth.socialaccount.models import SocialAccount
 
-from dynabench.accounts.models import User
+from core.accounts.models import User
 from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db

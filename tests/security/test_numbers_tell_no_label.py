@@ -6,7 +6,7 @@ that the author meant. Who takes such a vote back leaves the example to others.
 
 import pytest
 
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from tests.support.factories import UserFactory
 from tests.support.judging import write
 from validation.judging.blind import AlreadyShown

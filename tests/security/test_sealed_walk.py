@@ -14,7 +14,7 @@ from django.db import transaction
 from django.test import Client
 
 from annotation.models import ShownExample
-from dynabench.lib.throttles import ScopeThrottle
+from core.web.throttles import ScopeThrottle
 from tasks.models import TaskMember
 from tests.support.api_routes import routes
 from tests.support.factories import UserFactory

@@ -13,8 +13,8 @@ from allauth.account.adapter import get_adapter
 from django.utils import timezone
 
 from annotation.writing.result_panel import shown_chances
-from dynabench.accounts.services import annotator_of
-from dynabench.lib import throttles
+from core.accounts.services import annotator_of
+from core.web import throttles
 from evaluation.contract import Runnable
 from evaluation.jobs import serve_practice
 from evaluation.models import PracticeRun

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from annotation.attempts.services import retract_example
 from annotation.submitted_work import SUBMITTED, Submitted
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from dynabench.campaigns import place_services
 from dynabench.campaigns.models import LedgerRow, Place
 from tests.support.campaigns import agree, open_campaign

@@ -9,8 +9,8 @@ import pytest
 from django.http import HttpResponse
 from django.test import RequestFactory
 
-from dynabench.lib import bodies
-from dynabench.lib.bodies import MOST_AT_ONCE, Bodies, takes
+from core.web import bodies
+from core.web.bodies import MOST_AT_ONCE, Bodies, takes
 
 pytestmark = pytest.mark.django_db
 SIZE = 5 * 2**20

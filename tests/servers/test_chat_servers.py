@@ -16,7 +16,7 @@ import pytest
 from django.core.management import call_command
 
 from annotation.models import Attempt, Example
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from evaluation.chat.asking import chat_endpoint
 from evaluation.chat.settings import settings_for
 from evaluation.contract import SetRow

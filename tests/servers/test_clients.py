@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.targets.serving.spec import ModelSpec
+from serving.spec import ModelSpec
 from tests.support.model_server import language_models, serving
 
 pytestmark = [

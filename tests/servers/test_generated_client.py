@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dynabench.accounts.tokens import create_token
+from core.accounts.tokens import create_token
 from evaluation.models import EvaluationSet, Submission
 from evaluation.sets.services import make_version
 from tests.support.boards import ranks_any

@@ -3,8 +3,8 @@
 import pytest
 from django.urls import URLPattern
 
+from core.web.throttles import ScopeThrottle
 from dynabench import api as root
-from dynabench.lib.throttles import ScopeThrottle
 from tests.api.world import make_world
 
 METHODS = ("get", "post", "put", "patch", "delete")

@@ -6,8 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from dynabench.accounts.models import Annotator
-from dynabench.accounts.services import annotator_of
+from core.accounts.models import Annotator
+from core.accounts.services import annotator_of
 from leaderboard.battles import services
 from leaderboard.battles.selectors import draw_pair, open_battle
 from leaderboard.battles.turn_services import begin_turn, settle

@@ -6,10 +6,10 @@ from itertools import count
 from django.test import Client
 from django.utils import timezone
 
+from core.data.encryption import encrypt
 from dynabench.campaigns import place_services
 from dynabench.campaigns.models import Campaign, ConsentText, LedgerRow, Place
 from dynabench.campaigns.ways.panels import Arrival
-from dynabench.lib.encryption import encrypt
 from tests.support.factories import UserFactory
 
 PANEL_IDS = {

@@ -7,7 +7,7 @@ from uuid import uuid4
 from annotation.assignments.services import assign_next
 from annotation.attempts.services import begin_attempt, settle
 from annotation.models import Example, Report
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from evaluation.models import Submission
 from tasks.models import Round, TaskMember
 from tests.support.boards import fill_board

@@ -3,7 +3,7 @@
 import factory
 from factory.django import DjangoModelFactory
 
-from dynabench.accounts.models import Annotator, User
+from core.accounts.models import Annotator, User
 from tasks.contexts.files import context_digest
 from tasks.models import Context, Round, RoundTarget, TargetModel, Task
 from tasks.services import OFFICIAL

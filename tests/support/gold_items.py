@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from tests.support.judging import write
 from validation.decisions.services import override_consensus
 from validation.judging import gold

@@ -1,7 +1,7 @@
 """Free answers of a model that people have judged, and the chat model that judges them, too."""
 
 from annotation.models import Example, TargetOutput
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from tasks.models import Round, TargetModel, TargetVersion, Task
 from tests.support.factories import ContextFactory, scripted_target
 from validation.models import Consensus

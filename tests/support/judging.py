@@ -5,7 +5,7 @@ import re
 import pytest
 
 from annotation.models import Example, TargetOutput
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from tasks.models import TargetVersion
 from tests.support.factories import scripted_target
 from tests.web.conftest import HTMX

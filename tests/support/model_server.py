@@ -15,10 +15,10 @@ from gunicorn.config import Config
 from gunicorn.glogging import Logger
 from gunicorn.workers.gasgi import ASGIWorker
 
-from tasks.targets.serving.asgi import Application
-from tasks.targets.serving.errors import LoadingError
-from tasks.targets.serving.registry import ModelRegistry, ServedModel
-from tasks.targets.serving.spec import ModelSpec
+from serving.asgi import Application
+from serving.errors import LoadingError
+from serving.registry import ModelRegistry, ServedModel
+from serving.spec import ModelSpec
 from tests.support.live import ROOT
 from tests.support.programs import PRODUCT_ONLY
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynabench.accounts.models import confirm_address
+from core.accounts.models import confirm_address
 from tests.support.factories import UserFactory
 from tests.support.writing import signed_in
 

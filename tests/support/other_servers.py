@@ -97,7 +97,7 @@ def gguf() -> Path:
 
 def model_folder() -> Path:
     """The same model in Hugging Face's layout, made once."""
-    from tasks.targets.serving.generation.build import unpack_gguf
+    from serving.generation.build import unpack_gguf
 
     folder = HOME / MODEL
     if not (folder / "tokenizer.json").exists():

@@ -2,8 +2,8 @@
 
 from contextlib import contextmanager
 
-from dynabench.lib import outside
-from dynabench.lib.outside import Places, limit_waiting
+from core import outside
+from core.outside import Places, limit_waiting
 
 
 @contextmanager

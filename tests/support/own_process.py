@@ -6,10 +6,10 @@ import sys
 from functools import cache
 from typing import Any
 
-from dynabench.lib import bounded
+from core.files import bounded
 
 KNOWN = (
-    *("dynabench.lib.bounded", "functools", "pathlib"),
+    *("core.files.bounded", "functools", "pathlib"),
     *("evaluation.inference.precheck", "evaluation.sets.parsing", "evaluation.sets.writing"),
     *(
         "evaluation.training.row_files",

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from annotation.models import Example
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from tasks.models import TaskMember
 from tests.support.factories import UserFactory
 from tests.support.judging import write

@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from annotation.models import Example
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory
 from tests.support.judging import answered, write
 from tests.support.policies import rederive

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from annotation.models import Example, TargetOutput
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from evaluation.jobs import build_dataset
 from evaluation.releases.build import Options
 from evaluation.releases.services import request_release

@@ -6,7 +6,7 @@ import re
 from django.db import transaction
 
 from annotation.models import Example
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from tasks.models import Task, TaskMember
 from tasks.roles import May, roles_that
 from tests.support.factories import UserFactory

@@ -12,7 +12,7 @@ from django.core.files.base import ContentFile
 from django.urls import URLPattern
 
 from annotation.models import Example
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from dynabench.urls import urlpatterns
 from evaluation.sets.selectors import input_rows
 from evaluation.sets.source_services import version_of_held, version_of_release

@@ -1,7 +1,7 @@
 """Rows of an evaluation set, and verified examples of which a round's set is made."""
 
 from annotation.models import Example
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from evaluation.contract import SetRow
 from tests.support.factories import ContextFactory, UserFactory
 from validation.models import Consensus

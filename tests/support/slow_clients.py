@@ -15,7 +15,7 @@ from tests.support.live import PATIENCE, ROOT
 PATIENT = """
 import sys
 sys.path.insert(0, {root!r})
-from dynabench.lib.web_server import connection, limits, outlet, worker
+from core.web.web_server import connection, limits, outlet, worker
 for module in (connection, limits, outlet, worker):
     for name, value in {limits!r}.items():
         if hasattr(module, name):

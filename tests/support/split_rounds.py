@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from tests.support.factories import UserFactory
 from tests.support.judging import write
 from tests.support.policies import rederive

@@ -56,7 +56,7 @@ class Later:
 def large(rounds, monkeypatch):
     """All rounds count as large; connections stay open, for the test's transaction."""
     monkeypatch.setattr("validation.statistics.cache.LARGE", 1)
-    monkeypatch.setattr("dynabench.lib.adaptive_cache.Thread", Later)
-    monkeypatch.setattr("dynabench.lib.adaptive_cache.connection.close", lambda: None)
+    monkeypatch.setattr("core.data.adaptive_cache.Thread", Later)
+    monkeypatch.setattr("core.data.adaptive_cache.connection.close", lambda: None)
     Later.waiting.clear()
     return rounds

@@ -2,8 +2,8 @@
 
 import pytest
 
-from dynabench.accounts.models import confirm_address
-from dynabench.accounts.services import annotator_of
+from core.accounts.models import confirm_address
+from core.accounts.services import annotator_of
 from evaluation.submissions.services import submit_model
 from evaluation.teams import services
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory

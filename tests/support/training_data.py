@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from dynabench.lib.queue import enqueue
+from core.jobs.queue import enqueue
 from evaluation.models import Dataset, DatasetItem
 from evaluation.releases.build import Options
 from tasks.models import Round, TargetModel, Task

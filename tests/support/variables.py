@@ -6,7 +6,16 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-APPS = ("dynabench", "tasks", "annotation", "validation", "evaluation", "leaderboard")
+APPS = (
+    "core",
+    "serving",
+    "dynabench",
+    "tasks",
+    "annotation",
+    "validation",
+    "evaluation",
+    "leaderboard",
+)
 READERS = re.compile(r"env_\w+|os\.(environ|environ\.get|getenv)")
 
 

@@ -1,7 +1,7 @@
 """Suggestions and worked examples for writers."""
 
 from annotation.models import Example
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from evaluation.models import Dataset, DatasetItem
 from tasks.models import Generator, Round
 from validation.models import Consensus

@@ -12,7 +12,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = sorted((ROOT / "bench").glob("*.py"))
-OURS = ("annotation", "bench", "dynabench", "evaluation", "leaderboard", "tasks", "validation")
+OURS = (
+    *("annotation", "bench", "core", "dynabench", "evaluation"),
+    *("leaderboard", "serving", "tasks", "validation"),
+)
 
 
 def imports_of(tree: ast.AST) -> Iterator[tuple[str, str]]:

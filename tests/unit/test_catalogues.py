@@ -12,7 +12,16 @@ import pytest
 ROOT = Path(__file__).parents[2]
 LOCALE = ROOT / "locale"
 LANGUAGES = sorted(path.name for path in LOCALE.iterdir())
-WRITTEN = ("dynabench", "tasks", "annotation", "validation", "evaluation", "leaderboard")
+WRITTEN = (
+    "core",
+    "serving",
+    "dynabench",
+    "tasks",
+    "annotation",
+    "validation",
+    "evaluation",
+    "leaderboard",
+)
 PLACEHOLDER = re.compile(r"%\(\w+\)[\d.]*[a-zA-Z]|\{\w+\}|%%|%s")
 TAG = re.compile(r"</?\w+[^>]*>")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynabench.accounts.claims import (
+from core.accounts.claims import (
     WrongClaims,
     address_of,
     are_elsewhere,

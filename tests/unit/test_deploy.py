@@ -14,8 +14,8 @@ from django.urls import reverse
 from jsonschema.validators import validator_for
 from packaging.requirements import Requirement
 
+from core.text.docs import docs_page, slug
 from dynabench.checks import REQUIRED, kept_key, required_settings
-from dynabench.lib.docs import docs_page, slug
 from scripts.lacking_wheels import lacking
 from tests.support.variables import APPS, variables
 

@@ -11,7 +11,7 @@ import pytest
 from openpyxl import Workbook
 
 from annotation.writing.forms import ComponentForm
-from dynabench.lib.words import composed
+from core.text.words import composed
 from evaluation.inference.elsewhere import lines_of
 from evaluation.inference.exchange import Answers
 from evaluation.sets.parsing import SetRow, read_set

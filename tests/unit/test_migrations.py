@@ -14,6 +14,7 @@ from django.db.models.functions import Now, Random
 from dynabench.management.commands.migrate import new_models_alone
 from tests.support.live import ROOT
 from tests.support.migration_rules import problems
+from tests.support.moved_migrations import released_name
 from tests.support.old_databases import RELEASES
 
 Key = tuple[str, str]
@@ -42,7 +43,7 @@ def found() -> dict[Key, list[str]]:
     files = {key: Path(module.__file__) for key, module in modules.items()}
     ours = {key for key in keys if files[key].is_relative_to(ROOT)}
     ours -= {key for key in keys if "site-packages" in files[key].parts}
-    new = {key for key in ours if str(files[key].relative_to(ROOT)) not in released}
+    new = {key for key in ours if released_name(files[key]) not in released}
     known = {
         ".".join(key)
         for key in loader.project_state([key for key in keys if key not in new]).models

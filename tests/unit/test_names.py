@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynabench.lib.names import UnfitName, clean_name, skeleton, visible
+from core.text.names import UnfitName, clean_name, skeleton, visible
 
 LOOK_ALIKE = [
     ("раypal", "paypal"),  # Cyrillic er and a

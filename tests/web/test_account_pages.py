@@ -11,7 +11,7 @@ from django.core import mail
 from django.test import Client
 from django.utils import timezone
 
-from dynabench.accounts.models import confirm_address
+from core.accounts.models import confirm_address
 from tests.support.factories import PASSWORD, UserFactory
 
 ADDRESSES = "/accounts/email/"

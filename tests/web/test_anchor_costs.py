@@ -4,7 +4,7 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from dynabench.accounts.models import LogEntry
+from core.accounts.models import LogEntry
 from evaluation.training.reference import ABOUT
 from leaderboard.board.matrix import score_matrix
 from leaderboard.board.ranked import ranked

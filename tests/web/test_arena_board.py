@@ -129,8 +129,8 @@ def test_a_request_never_waits_for_a_large_arena(client, duel, monkeypatch):
             threads.append(self)
 
     monkeypatch.setattr(board, "LARGE", 5)
-    monkeypatch.setattr("dynabench.lib.adaptive_cache.Thread", Later)
-    monkeypatch.setattr("dynabench.lib.adaptive_cache.connection.close", lambda: None)
+    monkeypatch.setattr("core.data.adaptive_cache.Thread", Later)
+    monkeypatch.setattr("core.data.adaptive_cache.connection.close", lambda: None)
     assert 'id="counting"' in client.get(URL).text
     for door in DOORS[1:]:
         response = client.get(door)

@@ -7,8 +7,8 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from dynabench.accounts.models import Annotator
-from dynabench.lib.errors import Refused
+from core.accounts.models import Annotator
+from core.errors import Refused
 from evaluation.models import Submission
 from evaluation.submissions.services import submit_model
 from leaderboard.models import Comparison

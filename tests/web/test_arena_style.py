@@ -8,7 +8,7 @@ import pytest
 from django.core.cache import cache
 from django.core.management import call_command
 
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from leaderboard.arena import board
 from leaderboard.models import SIDES, Comparison
 from tests.support.battles import battle_arena, fight

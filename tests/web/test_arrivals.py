@@ -13,8 +13,8 @@ import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import FileSystemStorage, default_storage
 
-from dynabench.lib import bounded
-from dynabench.lib.bounded import Bounds
+from core.files import bounded
+from core.files.bounded import Bounds
 from evaluation import jobs
 from evaluation.api.runs import as_answers
 from evaluation.contract import MIB, Ending, Outcome, SetRow, Usage
@@ -30,7 +30,7 @@ from evaluation.submissions.quota import Charge, charge_of
 from evaluation.submissions.selectors import shown_inputs
 from evaluation.submissions.services import cancel, submit_model, withdraw
 from evaluation.uploads.chunked import add_file
-from tasks.targets.serving import spec
+from serving import spec
 from tests.support.archives import zipped
 from tests.support.factories import ContextFactory, RoundFactory
 from tests.support.made_sets import (

@@ -4,7 +4,7 @@ import pytest
 
 from annotation.attempts import partial_answers
 from annotation.attempts.partial_answers import keeper
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from leaderboard.battles import services, turn_services, views
 from leaderboard.battles.turn_services import keys_of
 from leaderboard.models import Reply, Turn

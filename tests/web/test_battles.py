@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from annotation.models import GatePass
 from annotation.refusals import CapReached, NotAllowed, Stale
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from leaderboard.arena.report import report_of
 from leaderboard.battles import selectors, services, views
 from leaderboard.battles.voters import voters_of

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from tasks.models import TaskMember
 from tests.support.factories import UserFactory
 from tests.support.gold_items import REFRESHER, always, make_gold  # noqa: F401 - a fixture

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from annotation.models import ShownExample
-from dynabench.lib.errors import Refused
+from core.errors import Refused
 from evaluation.releases.cards import _blind_owners
 from tasks.contexts import uploads
 from tasks.making.services import make_task

@@ -8,8 +8,8 @@ import pytest
 from django.conf import settings
 from django.utils import timezone
 
-from dynabench.accounts.models import LogEntry
-from dynabench.lib.errors import Refused
+from core.accounts.models import LogEntry
+from core.errors import Refused
 from evaluation.models import EvaluationRun, EvaluationSet, Score
 from leaderboard.board.matrix import score_matrix
 from leaderboard.board.opening import opening_of

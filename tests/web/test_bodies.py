@@ -7,8 +7,8 @@ from collections import namedtuple
 import pytest
 from django.core.files.storage import FileSystemStorage
 
-from dynabench.lib.outages import outage_of
-from dynabench.lib.storage import disk
+from core.files.storage import disk
+from core.web.outages import outage_of
 from evaluation.models import Upload
 from evaluation.sets.forms import LARGEST
 from evaluation.uploads.chunked import PIECE_BYTES, UploadRefused, add_piece, begin_upload

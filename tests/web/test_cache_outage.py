@@ -8,7 +8,7 @@ from django.urls import reverse
 from redis.exceptions import RedisError
 
 from annotation.models import Attempt
-from dynabench.lib import shared_cache
+from core.data import shared_cache
 from tests.support.factories import TaskFactory, scripted_target
 from tests.support.parts import redis_server
 from tests.support.writing import URL, open_form
@@ -21,7 +21,7 @@ def redis(settings, monkeypatch):
     """A server whose outages are noticed at once, and the site's cache in it."""
     monkeypatch.setattr(shared_cache, "PAUSE_SECONDS", 0.0)
     with redis_server() as server:
-        cache_class = "dynabench.lib.shared_cache.SharedCache"
+        cache_class = "core.data.shared_cache.SharedCache"
         settings.CACHES = {"default": {"BACKEND": cache_class, "LOCATION": server.url}}
         yield server
         caches.close_all()
@@ -44,7 +44,7 @@ def test_values_are_kept_in_redis_and_meanwhile_in_the_process(redis):
 
 
 def test_an_outage_is_logged_once_and_starts_with_nothing(redis, caplog):
-    caplog.set_level(logging.WARNING, "dynabench.lib.shared_cache")
+    caplog.set_level(logging.WARNING, "core.data.shared_cache")
     for _ in range(2):
         redis.stop()
         for _ in range(5):
@@ -77,7 +77,7 @@ def test_pages_and_the_api_go_on(redis, client):
 
 def test_limits_hold_in_each_process(redis, client, monkeypatch):
     monkeypatch.setattr(
-        "dynabench.lib.throttles.ScopeThrottle.THROTTLE_RATES",
+        "core.web.throttles.ScopeThrottle.THROTTLE_RATES",
         {"read": "3/min", "write": "3/min"},
     )
     redis.stop()

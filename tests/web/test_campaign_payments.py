@@ -5,6 +5,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from core.data.encryption import encrypt
+from core.errors import Invalid, Refused
 from dynabench.campaigns import payment_services
 from dynabench.campaigns.files import bank
 from dynabench.campaigns.jobs import renew_campaigns
@@ -14,8 +16,6 @@ from dynabench.campaigns.services import note_paid
 from dynabench.campaigns.ways.mturk import MechanicalTurk
 from dynabench.campaigns.ways.paying import PanelRefused
 from dynabench.campaigns.ways.prolific import Prolific
-from dynabench.lib.encryption import encrypt
-from dynabench.lib.errors import Invalid, Refused
 from tests.support.campaigns import open_campaign, paid_place
 from tests.support.factories import UserFactory
 from tests.support.panel_server import PanelServer

@@ -9,12 +9,12 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from annotation.models import Assignment
+from core.errors import Invalid
 from dynabench.campaigns import services
 from dynabench.campaigns.jobs import renew_campaigns, settle_all
 from dynabench.campaigns.models import Campaign, LedgerRow, Place
 from dynabench.campaigns.payment_services import warn_of_approvals
 from dynabench.campaigns.selectors import decided_of, done_of, examples_of
-from dynabench.lib.errors import Invalid
 from dynabench.notices.news import news
 from tasks.models import TaskMember
 from tests.support.campaigns import YES, open_campaign, paid_place, take_part

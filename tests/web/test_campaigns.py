@@ -12,13 +12,13 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from dynabench.accounts.models import Annotator, User
+from core.accounts.models import Annotator, User
+from core.errors import Invalid
 from dynabench.campaigns import place_services, services
 from dynabench.campaigns.jobs import renew_campaigns
 from dynabench.campaigns.models import Campaign, LedgerRow, Place
 from dynabench.campaigns.retention_services import apply_retention
 from dynabench.campaigns.selectors import ids_of, numbers_of, rows_of
-from dynabench.lib.errors import Invalid
 from tasks.models import Task, TaskMember
 from tests.support.campaigns import (
     PANEL_IDS,

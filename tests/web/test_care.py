@@ -8,7 +8,7 @@ import time_machine
 from django.utils import timezone
 
 from annotation.models import Assignment, Example, GatePass
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from tests.support.factories import scripted_target
 from tests.support.judging import judge, write
 from tests.support.writing import goal_is, open_form

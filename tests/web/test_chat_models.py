@@ -8,7 +8,7 @@ import json
 import pytest
 from django.test import Client
 
-from dynabench.accounts.models import LogEntry
+from core.accounts.models import LogEntry
 from evaluation.chat.asking import meter_of
 from evaluation.chat.estimate import estimate
 from evaluation.chat.settings import ChatSettings, problem_of, settings_for

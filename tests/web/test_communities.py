@@ -10,7 +10,7 @@ import pytest
 from django.core.cache import cache
 from PIL import Image
 
-from dynabench.accounts.models import confirm_address
+from core.accounts.models import confirm_address
 from dynabench.communities.board import floor_of
 from dynabench.communities.models import (
     Community,

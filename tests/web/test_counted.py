@@ -8,7 +8,7 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from annotation.models import Example
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from dynabench.own.activity import count_activity
 from dynabench.own.round_cards import cards
 from tasks.models import TaskMember

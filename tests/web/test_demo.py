@@ -13,10 +13,10 @@ from django.urls import URLResolver, get_resolver
 from django.utils import timezone
 
 from annotation.models import Example, Report
-from dynabench.accounts.models import User
+from core.accounts.models import User
+from core.web.throttles import ScopeThrottle
 from dynabench.demo.after import release
 from dynabench.demo.past import date_back
-from dynabench.lib.throttles import ScopeThrottle
 from tasks.models import Round
 from tests.support.demo import played_round, rows, votes
 from tests.support.factories import UserFactory

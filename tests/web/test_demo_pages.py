@@ -8,7 +8,7 @@ from django.db import IntegrityError
 from django_q.models import OrmQ
 
 from annotation.models import Example
-from dynabench.accounts.models import LogEntry
+from core.accounts.models import LogEntry
 from dynabench.demo import jobs
 from dynabench.demo.models import DemoRun
 from dynabench.demo.services import request_demo

@@ -7,8 +7,8 @@ import time_machine
 from django.core import mail
 from django.utils import timezone
 
-from dynabench.accounts.models import LogEntry
-from dynabench.accounts.services import annotator_of
+from core.accounts.models import LogEntry
+from core.accounts.services import annotator_of
 from dynabench.me.services import delete_person
 from dynabench.notices.models import Digest, Notice
 from dynabench.notices.services import renew_notices, send_digests

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from dynabench.lib import docs
-from dynabench.lib.docs import anchor_of_key, docs_names, docs_page
+from core.text import docs
+from core.text.docs import anchor_of_key, docs_names, docs_page
 from tasks.models import TaskMember
 
 

@@ -9,10 +9,10 @@ from django.apps import apps
 from django.db import connection
 from django.utils import timezone
 
-from dynabench.accounts.models import Erasure, SiteKey
-from dynabench.accounts.sealed import SEALED, sealed_columns
-from dynabench.lib.encryption import encrypt
-from dynabench.upkeep.models import LastSuccess
+from core.accounts.models import Erasure, SiteKey
+from core.accounts.sealed import SEALED, sealed_columns
+from core.data.encryption import encrypt
+from core.jobs.models import LastSuccess
 from evaluation.models import EvaluationRun
 from evaluation.operations import doctor, outside
 from tasks.models import Generator, Round, TargetModel

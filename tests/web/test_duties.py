@@ -8,8 +8,8 @@ from django.utils import timezone
 
 from annotation.models import Example
 from annotation.refusals import CapReached
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.errors import Invalid, Refused
+from core.accounts.services import annotator_of
+from core.errors import Invalid, Refused
 from tasks.duties.services import change_duty, end_duty, set_duties
 from tasks.models import Duty, TaskMember
 from tasks.services import change_members

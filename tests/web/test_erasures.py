@@ -7,7 +7,7 @@ import pytest
 from django.db import transaction
 
 from annotation.moderation import withdraw_example
-from dynabench.accounts.erasures import (
+from core.accounts.erasures import (
     erased_names,
     key_of,
     keyed,
@@ -15,7 +15,7 @@ from dynabench.accounts.erasures import (
     read_log,
     write_log,
 )
-from dynabench.accounts.models import Erasure, User
+from core.accounts.models import Erasure, User
 from dynabench.backups.errors import BackupError
 from dynabench.backups.restoring import _erasures
 from evaluation.submissions.services import withdraw

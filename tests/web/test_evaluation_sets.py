@@ -8,9 +8,9 @@ from django.core.files.storage import default_storage
 from django.utils import timezone
 
 from annotation.models import Example
-from dynabench.accounts.models import LogEntry
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.errors import Refused
+from core.accounts.models import LogEntry
+from core.accounts.services import annotator_of
+from core.errors import Refused
 from evaluation import jobs
 from evaluation.models import Dataset, DatasetItem, EvaluationSet, EvaluationSetVersion
 from evaluation.releases.build import Options

@@ -10,7 +10,7 @@ from django.core.files.storage import default_storage
 from django.db import OperationalError
 from django.utils import timezone
 
-from dynabench.lib.errors import Refused
+from core.errors import Refused
 from evaluation import jobs
 from evaluation.contract import Ending, Outcome, Runnable, Usage
 from evaluation.models import EvaluationRun, Score, Submission, TrainingRun

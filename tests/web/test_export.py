@@ -5,7 +5,7 @@ import json
 import pytest
 
 from annotation.models import Example
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from tasks.models import TaskMember
 from validation.models import Consensus, Validation
 
@@ -52,7 +52,7 @@ def test_all_that_stands_is_exported(member, bob, nli):
 
 
 def member_user(client):
-    from dynabench.accounts.models import User
+    from core.accounts.models import User
 
     return User.objects.get(pk=client.session["_auth_user_id"])
 

@@ -11,9 +11,9 @@ from dynabench.management import sentences
 from dynabench.management.sentences import sentence_of
 from evaluation.management.commands import doctor
 from evaluation.operations.health import Finding
+from serving.errors import LoadingError, NotKnownError
+from serving.server import look_for_models
 from tasks.targets.connect import registered_names
-from tasks.targets.serving.errors import LoadingError, NotKnownError
-from tasks.targets.serving.server import look_for_models
 from tests.support.live import ROOT
 
 

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from annotation.models import Assignment, Example
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from tasks.config.checks import types_of
 from tasks.config.components import FIELD_TYPES, PLACES, FieldType, FormInput
 from tasks.config.loading import check_config, load_config

@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.urls import reverse
 
-from dynabench.lib import throttles
+from core.web import throttles
 from tasks.models import Generator, TargetModel, TaskMember
 from tasks.targets import first_contact
 from tasks.targets.contact_services import Contact, note_contact

@@ -12,9 +12,9 @@ from annotation.assignments.services import assign
 from annotation.attempts import services
 from annotation.attempts.services import settle
 from annotation.models import Attempt, Example
-from dynabench.accounts.models import LogEntry
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.errors import Refused
+from core.accounts.models import LogEntry
+from core.accounts.services import annotator_of
+from core.errors import Refused
 from tasks.models import Round, RoundTarget, TargetModel
 from tasks.rounds.loop import RoundError, register_target, replace_target
 from tasks.rounds.services import change_round

@@ -13,10 +13,12 @@ from django.db import connection
 from django.test import Client
 
 from annotation.attempts import live_targets
+from core import outside
+from core.data import shared_cache
+from core.errors import Invalid
+from core.mail import transport as mail
+from core.outside import Places, limit_waiting
 from dynabench import sign_in
-from dynabench.lib import mail, outside, shared_cache
-from dynabench.lib.errors import Invalid
-from dynabench.lib.outside import Places, limit_waiting
 from dynabench.watching import facts
 from evaluation.operations import health
 from evaluation.submissions import hub_card
@@ -77,7 +79,7 @@ class Site(NamedTuple):
 
 
 def of_mail(site: Site) -> Callable[[Client], object]:
-    site.settings.EMAIL_BACKEND = "dynabench.lib.mail.LimitedBackend"
+    site.settings.EMAIL_BACKEND = "core.mail.transport.LimitedBackend"
     site.settings.MAIL_TRANSPORT = "django.core.mail.backends.smtp.EmailBackend"
     site.settings.EMAIL_HOST, site.settings.EMAIL_PORT = "127.0.0.1", site.port
     assert site.settings.EMAIL_TIMEOUT <= 10

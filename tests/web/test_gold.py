@@ -10,9 +10,9 @@ import pytest
 from django.utils import timezone
 
 from annotation.models import Example, GatePass
-from dynabench.accounts.models import LogEntry
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.errors import Refused
+from core.accounts.models import LogEntry
+from core.accounts.services import annotator_of
+from core.errors import Refused
 from tests.support.factories import UserFactory
 from tests.support.gold_items import (
     REFRESHER,

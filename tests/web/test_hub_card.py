@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from dynabench.lib.errors import Invalid
+from core.errors import Invalid
 from evaluation.models import Submission
 from evaluation.submissions import hub_card
 from evaluation.submissions.forms import CardForm

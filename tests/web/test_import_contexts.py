@@ -7,9 +7,9 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from annotation.models import Assignment
-from dynabench.accounts.models import LogEntry
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.errors import Refused
+from core.accounts.models import LogEntry
+from core.accounts.services import annotator_of
+from core.errors import Refused
 from tasks.contexts.services import import_contexts, preview_contexts, undo_import
 from tasks.models import Context, ContextBatch, Round
 from tasks.services import OFFICIAL

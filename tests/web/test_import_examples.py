@@ -15,9 +15,9 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from annotation.models import Example, TargetOutput
-from dynabench.accounts.models import Annotator, LogEntry
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.errors import Refused
+from core.accounts.models import Annotator, LogEntry
+from core.accounts.services import annotator_of
+from core.errors import Refused
 from dynabench.own.activity import count_activity
 from evaluation.models import Dataset
 from evaluation.releases.cards import made_against

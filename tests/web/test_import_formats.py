@@ -7,7 +7,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from annotation.models import Example
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from tasks.formats import TOOLS
 from tasks.formats.base import KEPT
 from tasks.models import TargetModel, Task, TaskMember

@@ -8,8 +8,8 @@ from django.core import mail
 from django.test import Client
 from django.utils import timezone
 
-from dynabench.accounts.models import LogEntry, User
-from dynabench.lib.errors import Invalid, Refused
+from core.accounts.models import LogEntry, User
+from core.errors import Invalid, Refused
 from tasks import invitation_services as services
 from tasks.models import Invitation, Task, TaskMember
 from tests.support.factories import PASSWORD, UserFactory
@@ -178,7 +178,7 @@ def test_the_services_refuse_by_themselves(owner, alice, bob, nli, monkeypatch):
 
 
 def test_many_an_hour_are_refused(owner, monkeypatch):
-    monkeypatch.setattr("dynabench.lib.throttles.AN_HOUR", {"members": 1, "joining": 1})
+    monkeypatch.setattr("core.web.throttles.AN_HOUR", {"members": 1, "joining": 1})
     told = {"mail": "1", "role": "judge", "days": 1, "addresses": f"{CARLA}, d@example.com"}
     assert owner.post(URL, told).status_code == 422
     assert [Client().get("/join/nothing/").status_code for _ in range(2)] == [410, 429]

@@ -17,11 +17,11 @@ from django.utils.module_loading import import_string
 from django_q.models import OrmQ, Task
 from django_q.signing import SignedPackage
 
+from core.jobs import queue
+from core.jobs.models import LastSuccess
+from core.jobs.queue import enqueue
 from dynabench import schedule
-from dynabench.lib import queue
-from dynabench.lib.queue import enqueue
 from dynabench.management.commands import qcluster
-from dynabench.upkeep.models import LastSuccess
 from evaluation import jobs
 from evaluation.models import EvaluationRun, Submission, TrainingRun
 from evaluation.operations import outside

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from annotation.attempts.services import retract_example
 from annotation.models import Example, GatePass
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from tasks.models import Context
 from tests.support.factories import UserFactory
 from tests.support.judging import (

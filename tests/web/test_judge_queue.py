@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from annotation.attempts.services import retract_example
 from annotation.models import Example
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.errors import Refused
+from core.accounts.services import annotator_of
+from core.errors import Refused
 from tests.support.factories import UserFactory
 from tests.support.judging import URL, judge, write
 from tests.support.policies import rederive

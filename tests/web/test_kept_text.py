@@ -9,8 +9,8 @@ from django.core import mail
 from django.utils import timezone
 
 from annotation.models import Assignment, Example
-from dynabench.lib import kept_text
-from dynabench.lib.kept_text import COOKIE, KeptText, seal, unseal
+from core.web import kept_text
+from core.web.kept_text import COOKIE, KeptText, seal, unseal
 from tests.support.factories import UserFactory, scripted_target
 from tests.support.writing import open_form
 from tests.web.conftest import HTMX

@@ -9,7 +9,7 @@ import pytest
 from django.core.files.base import ContentFile
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from dynabench.lib.errors import Invalid
+from core.errors import Invalid
 from evaluation.chat.settings import settings_for
 from evaluation.contract import Outcome, Runnable, Writing
 from evaluation.models import Submission

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils import translation
 from django.utils.translation import trans_real
 
-from dynabench.lib.languages import languages
+from core.text.languages import languages
 from tests.support.admin_forms import ADDRESSES
 from tests.support.factories import PASSWORD, scripted_target
 from tests.support.writing import NLI_PROB, open_form

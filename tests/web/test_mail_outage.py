@@ -6,9 +6,9 @@ from django.contrib.messages import get_messages
 from django.core import mail
 from django.core.cache import cache
 
-from dynabench.accounts import adapter
-from dynabench.accounts.models import User
-from dynabench.lib import mail as limited_mail
+from core.accounts import adapter
+from core.accounts.models import User
+from core.mail import transport as limited_mail
 from evaluation.models import Submission
 from evaluation.submissions.emails import tell_ends
 from tests.support.factories import TaskFactory
@@ -17,7 +17,7 @@ from tests.support.parts import free_port
 from tests.support.submissions import submission_of
 
 pytestmark = pytest.mark.django_db
-LIMITED = "dynabench.lib.mail.LimitedBackend"
+LIMITED = "core.mail.transport.LimitedBackend"
 NEW = {"email": "new@example.com", "password1": "correct horse battery"}
 
 

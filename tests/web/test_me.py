@@ -12,7 +12,7 @@ from annotation.assignments.services import pass_gate
 from annotation.attempts.services import retract_example
 from annotation.models import Example
 from annotation.writing.page import result
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from leaderboard.models import WeeklyGoal
 from leaderboard.people.activity import done_by_week, goals_of, week_of, weeks_of
 from leaderboard.people.goals import WEEK, monday

@@ -26,10 +26,10 @@ from annotation.models import (
     TextVector,
 )
 from annotation.moderation import report_context
-from dynabench.accounts.models import Annotator, ApiToken, LogEntry, User
-from dynabench.accounts.services import annotator_of, log
-from dynabench.accounts.tokens import create_token
-from dynabench.lib.encryption import decrypt
+from core.accounts.models import Annotator, ApiToken, LogEntry, User
+from core.accounts.services import annotator_of, log
+from core.accounts.tokens import create_token
+from core.data.encryption import decrypt
 from dynabench.me import services
 from dynabench.webhooks.models import Webhook
 from dynabench.webhooks.services import create_webhook

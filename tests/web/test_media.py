@@ -13,8 +13,8 @@ from django.utils import timezone
 from PIL import Image
 
 from annotation.models import Example
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.errors import Invalid
+from core.accounts.services import annotator_of
+from core.errors import Invalid
 from dynabench.me.services import delete_person
 from evaluation.jobs import build_dataset
 from evaluation.releases.build import Options

@@ -12,7 +12,7 @@ from django.test import Client
 from annotation.attempts.services import retract_example
 from annotation.models import Assignment, Example
 from annotation.moderation import withdraw_example
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from evaluation.operations.stored_files import damages
 from tasks.media.services import delete_unnamed, keep, store_media, tidy_orphans
 from tasks.models import Media, Round, TaskMember

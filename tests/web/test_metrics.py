@@ -15,12 +15,12 @@ from django_prometheus.middleware import Metrics as DjangoMetrics
 from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
-from dynabench.upkeep.services import noted
+from core.jobs.services import noted
 from dynabench.watching import metrics
 from evaluation.models import TrainingRun
+from serving import measures  # noqa: F401  (in the model server's own /metrics)
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.live import FAILURES_TO_OPEN, Breaker
-from tasks.targets.serving import measures  # noqa: F401  (in the model server's own /metrics)
 from tests.support.factories import RoundFactory, scripted_target
 from tests.support.writing import stored
 

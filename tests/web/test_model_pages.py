@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from annotation.models import Example, TargetOutput
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from evaluation.contract import SetRow
 from evaluation.models import EvaluationRun, EvaluationSet, Score, Submission
 from evaluation.queue import leases

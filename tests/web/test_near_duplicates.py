@@ -4,7 +4,7 @@ import pytest
 
 from annotation.attempts.services import begin_attempt, retract_example
 from annotation.models import Assignment, Attempt, Example, TextKey
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from tests.support.factories import UserFactory
 from tests.support.writing import URL, open_form
 from tests.web.conftest import HTMX

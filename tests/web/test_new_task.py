@@ -8,8 +8,8 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 
-from dynabench.accounts.models import LogEntry, confirm_address
-from dynabench.lib.errors import Refused
+from core.accounts.models import LogEntry, confirm_address
+from core.errors import Refused
 from tasks.config.loading import check_config
 from tasks.making.services import begun_tasks, delete_begun_task, make_task
 from tasks.making.templates import GALLERY, renamed, templates

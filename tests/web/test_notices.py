@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from annotation.assignments.services import assign
 from annotation.models import Example, Report
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from dynabench.campaigns.models import ConsentText, LedgerRow, Pause, Place
 from dynabench.campaigns.quality_services import answer
 from dynabench.campaigns.services import invite as invite_people

@@ -6,7 +6,7 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from dynabench.accounts.models import LogEntry
+from core.accounts.models import LogEntry
 from dynabench.schedule import MINUTELY
 from tasks.models import Round, TargetModel, TaskMember
 from tasks.rounds.loop import RoundError

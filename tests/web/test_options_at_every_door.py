@@ -9,8 +9,8 @@ import pytest
 from django.core.management import call_command
 from django.urls import reverse
 
-from dynabench.accounts.tokens import create_token
-from dynabench.lib import throttles
+from core.accounts.tokens import create_token
+from core.web import throttles
 from tasks.models import TargetModel, TaskMember
 from tests.support.adapter_options import GIVEN
 from tests.support.admin_forms import target_form

@@ -20,9 +20,9 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from annotation.models import Example
-from dynabench.accounts.models import ApiToken, User
-from dynabench.accounts.tokens import create_token
-from dynabench.lib.encryption import decrypt
+from core.accounts.models import ApiToken, User
+from core.accounts.tokens import create_token
+from core.data.encryption import decrypt
 from dynabench.webhooks.models import Webhook
 from evaluation.contract import Runnable
 from evaluation.models import Score, Submission
@@ -43,7 +43,16 @@ from tests.web.conftest import _fast_and_clean  # noqa: F401
 ROOT = Path(__file__).parents[2]
 CODE = [
     path
-    for room in ("dynabench", "tasks", "annotation", "validation", "evaluation", "leaderboard")
+    for room in (
+        "core",
+        "serving",
+        "dynabench",
+        "tasks",
+        "annotation",
+        "validation",
+        "evaluation",
+        "leaderboard",
+    )
     for path in (ROOT / room).rglob("*.py")
     if "migrations" not in path.parts
 ]

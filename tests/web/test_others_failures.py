@@ -17,7 +17,7 @@ from django.core import mail
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from dynabench.lib.errors import Unavailable
+from core.errors import Unavailable
 from evaluation import jobs
 from evaluation.contract import Ending, Outcome, Usage
 from evaluation.jobs import check_submission
@@ -30,10 +30,10 @@ from evaluation.sandbox.images import ImageRefused, RegistryAway, pull_failure
 from evaluation.submissions.emails import tell_ends
 from evaluation.submissions.progress import progress_of
 from evaluation.submissions.services import cancel, remaining_quota, submit_model
-from tasks.targets.serving import hub as hub_rules
-from tasks.targets.serving.errors import MisconfiguredError
-from tasks.targets.serving.hub import HubAwayError
-from tasks.targets.serving.spec import ModelSpec, fetch
+from serving import hub as hub_rules
+from serving.errors import MisconfiguredError
+from serving.hub import HubAwayError
+from serving.spec import ModelSpec, fetch
 from tests.support.evaluations import accepted_model, queued_run, set_version
 from tests.support.made_sets import (
     make_set,

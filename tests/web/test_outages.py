@@ -13,9 +13,8 @@ from django.contrib.staticfiles.storage import ManifestStaticFilesStorage, stati
 from django.db import InterfaceError, OperationalError, ProgrammingError, connection
 from django.db.migrations.recorder import MigrationRecorder
 
-from dynabench import health as views
-from dynabench.lib.errors import Unavailable
-from dynabench.lib.outages import (
+from core.errors import Unavailable
+from core.web.outages import (
     BUSY,
     CLOSED_DISK,
     DATABASE,
@@ -24,6 +23,7 @@ from dynabench.lib.outages import (
     outage_of,
     unavailable,
 )
+from dynabench import health as views
 from evaluation.operations import doctor, health
 from tests.support.factories import RoundFactory, scripted_target
 from tests.web.conftest import HTMX

@@ -5,7 +5,7 @@
 import pytest
 from django.utils import timezone
 
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from leaderboard.battles import selectors
 from leaderboard.battles.voters import voters_of
 from leaderboard.models import Battle, GoldPair

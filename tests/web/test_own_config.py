@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django.utils.html import escape
 
-from dynabench.accounts.models import LogEntry
+from core.accounts.models import LogEntry
 from dynabench.own.config import STALE, counted
 from tasks.config_changes import OPENED, digest
 from tasks.models import Round, Task, TaskMember

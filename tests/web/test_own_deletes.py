@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynabench.accounts.models import LogEntry
+from core.accounts.models import LogEntry
 from tasks.models import Context, Generator, Round, TargetModel, TaskMember
 from tasks.targets.connect import secret_of
 from tests.support.factories import ContextFactory, RoundFactory, scripted_target

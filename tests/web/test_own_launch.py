@@ -5,8 +5,8 @@ from django.contrib.messages import get_messages
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from annotation.assignments.services import assign
-from dynabench.accounts.models import LogEntry
-from dynabench.accounts.services import annotator_of
+from core.accounts.models import LogEntry
+from core.accounts.services import annotator_of
 from tasks.contexts import uploads
 from tasks.models import Context, ContextBatch, Round, TaskMember
 from tests.support.factories import RoundFactory, TaskFactory, scripted_target

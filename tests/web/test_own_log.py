@@ -2,8 +2,8 @@
 
 import pytest
 
-from dynabench.accounts.models import Annotator, LogEntry
-from dynabench.accounts.services import log
+from core.accounts.models import Annotator, LogEntry
+from core.accounts.services import log
 from tasks.contexts.services import set_retired
 from tasks.models import TaskMember
 from tasks.rounds.states import set_round_state

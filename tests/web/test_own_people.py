@@ -8,9 +8,9 @@ from io import StringIO
 import pytest
 
 from annotation.models import Example
-from dynabench.accounts.models import Annotator
-from dynabench.accounts.people import shown_name
-from dynabench.accounts.services import annotator_of
+from core.accounts.models import Annotator
+from core.accounts.people import shown_name
+from core.accounts.services import annotator_of
 from dynabench.notices.said import address, sentence
 from dynabench.notices.services import renew_notices
 from dynabench.own.people import agreement_check, labels_check

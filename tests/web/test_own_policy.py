@@ -5,7 +5,7 @@
 import pytest
 
 from annotation.models import Example
-from dynabench.accounts.models import LogEntry
+from core.accounts.models import LogEntry
 from tasks.models import TaskMember
 from tests.support.factories import UserFactory
 from tests.support.policies import rederive

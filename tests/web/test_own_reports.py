@@ -10,7 +10,7 @@ from django.utils import timezone
 from annotation.mails import tell_reports
 from annotation.models import Report
 from annotation.moderation import report_context
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from tasks.models import TaskMember
 from tests.support.factories import UserFactory
 

@@ -3,9 +3,9 @@
 import pytest
 
 from annotation.models import Example
-from dynabench.accounts.models import Annotator, LogEntry
-from dynabench.accounts.people import shown_name
-from dynabench.accounts.services import annotator_of
+from core.accounts.models import Annotator, LogEntry
+from core.accounts.people import shown_name
+from core.accounts.services import annotator_of
 from tasks.models import TaskMember
 from tests.support.factories import UserFactory
 from tests.support.judging import answered, write

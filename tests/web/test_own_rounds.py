@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from annotation.assignments.services import assign
 from annotation.models import Assignment, Example
-from dynabench.accounts.models import LogEntry
-from dynabench.accounts.services import annotator_of
+from core.accounts.models import LogEntry
+from core.accounts.services import annotator_of
 from tasks.models import Round, TargetModel, TaskMember
 from tasks.services import OFFICIAL
 from tests.support.factories import (

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from annotation.models import Example
-from dynabench.accounts.models import LogEntry, confirm_address
-from dynabench.lib.throttles import AN_HOUR
+from core.accounts.models import LogEntry, confirm_address
+from core.web.throttles import AN_HOUR
 from tasks.contexts import uploads
 from tasks.models import ContextBatch, TaskMember
 from tests.support.factories import UserFactory

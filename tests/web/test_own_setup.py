@@ -3,8 +3,8 @@
 import pytest
 from django.utils import timezone
 
-from dynabench.accounts.models import LogEntry, confirm_address
-from dynabench.lib import throttles
+from core.accounts.models import LogEntry, confirm_address
+from core.web import throttles
 from tasks.making.services import make_own_task
 from tasks.models import Round, TargetModel, Task, TaskMember
 from tasks.targets.connect import secret_of

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from dynabench.accounts.models import LogEntry
+from core.accounts.models import LogEntry
 from evaluation.chat.target_services import MOST_FAILURES
 from evaluation.jobs import evaluate_next, write_paraphrases
 from evaluation.models import EvaluationRun, Paraphrase, Paraphrasing

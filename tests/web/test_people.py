@@ -6,8 +6,8 @@ import io
 import pytest
 
 from annotation.attempts.services import retract_example
-from dynabench.accounts.models import Annotator
-from dynabench.accounts.services import annotator_of
+from core.accounts.models import Annotator
+from core.accounts.services import annotator_of
 from tests.support.factories import TaskFactory, UserFactory
 from tests.support.judging import decide_many, write, write_many
 from validation.decisions.services import override_consensus

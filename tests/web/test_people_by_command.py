@@ -10,12 +10,12 @@ from django.core.management import CommandError, call_command
 from django.urls import reverse
 from django.utils import timezone
 
-from dynabench.accounts.models import ApiToken, LogEntry, User
-from dynabench.accounts.tokens import create_token
+from core.accounts.models import ApiToken, LogEntry, User
+from core.accounts.tokens import create_token
+from core.data.encryption import Unreadable, decrypt, encrypt
 from dynabench.campaigns.payment_services import api_of
 from dynabench.campaigns.place_services import known_place
 from dynabench.campaigns.selectors import ids_of
-from dynabench.lib.encryption import Unreadable, decrypt, encrypt
 from dynabench.notices.tokens import remind_of_tokens
 from dynabench.webhooks.models import Webhook
 from evaluation.models import Team

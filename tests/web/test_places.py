@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 from django.utils import timezone
 
-from dynabench.lib.places import shown_source, without_places
+from core.files.places import shown_source, without_places
 from evaluation.models import Submission
 from evaluation.queue import leases
 from evaluation.runs.services import ensure_targets

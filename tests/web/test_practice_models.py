@@ -9,8 +9,8 @@ from django.test import Client
 from django.utils import timezone
 
 from annotation.models import Assignment, Attempt, Example, TargetOutput
-from dynabench.lib.errors import Refused
-from dynabench.lib.throttles import AN_HOUR
+from core.errors import Refused
+from core.web.throttles import AN_HOUR
 from evaluation.contract import Ending, Outcome, Runnable
 from evaluation.jobs import serve_practice
 from evaluation.models import PracticeHost, PracticeRun, Submission

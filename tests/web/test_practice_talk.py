@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from annotation.models import Assignment, Attempt, Conversation, Example, TargetOutput
-from dynabench.lib import throttles
+from core.web import throttles
 from evaluation.chat.settings import settings_for
 from evaluation.models import Submission
 from evaluation.runs.services import ensure_targets

@@ -10,7 +10,7 @@ from django.core.files.base import ContentFile
 from django.test import Client
 from django.utils import timezone
 
-from dynabench.lib.errors import Refused
+from core.errors import Refused
 from evaluation.contract import SetRow
 from evaluation.jobs import check_submission, evaluate_next
 from evaluation.models import EvaluationRun, Submission

@@ -7,7 +7,7 @@ from django.db import connection
 from django.db.models import CharField, UUIDField
 
 from annotation.models import Example
-from dynabench.lib.prepared import PreparedRead, Slot
+from core.data.prepared import PreparedRead, Slot
 from tasks.models import Task
 from tests.support.judging import write
 

@@ -8,7 +8,7 @@ import pytest
 from django.apps import apps
 from django.core.checks import run_checks
 
-from dynabench.accounts.models import Annotator, CountedPerson, LogEntry, User
+from core.accounts.models import Annotator, CountedPerson, LogEntry, User
 from dynabench.campaigns.models import Campaign
 from tests.support.campaigns import PANEL_IDS, come, open_campaign, take_part
 from tests.support.judging import write

@@ -7,7 +7,7 @@ from annotation.assignments.services import assign
 from annotation.attempts.services import begin_attempt
 from annotation.models import Example
 from annotation.refusals import ForPeople
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from leaderboard.people.activity import team_week, weeks_of
 from leaderboard.people.badges import badges_of
 from leaderboard.people.standings import standings

@@ -8,10 +8,10 @@ from contextlib import suppress
 import pytest
 from django.test import Client
 
-from dynabench.accounts.models import LogEntry, confirm_address
+from core.accounts.models import LogEntry, confirm_address
+from core.errors import Refused
 from dynabench.communities.models import Community, CommunityProposal
 from dynabench.communities.services import ask_to_join
-from dynabench.lib.errors import Refused
 from evaluation.models import CustomMetric
 from tasks.invitation_services import accept, invite, make_link
 from tasks.making.proposal_services import ask_approval

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from annotation.models import Assignment, Example
 from annotation.moderation import withdraw_example
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from evaluation.contract import SetRow
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset

@@ -24,20 +24,20 @@ from django.core.management import CommandError, call_command
 from django.core.management.commands import migrate as django_migrate
 from django.db import OperationalError
 
-from dynabench.accounts.models import User
-from dynabench.lib.versions import version
+from core.accounts.models import User
+from core.versions import version
 from dynabench.management import installing
 from dynabench.management.commands import migrate, quickstart, setup
 from dynabench.management.commands.quickstart import Processes
 from evaluation.models import TrainingRun
 from evaluation.training.shipped import starter_folder
 from evaluation.training.starters import CODES
+from serving.errors import MisconfiguredError
+from serving.spec import ModelSpec, check_pinned
 from tasks import services
 from tasks.models import Round, RoundTarget, TargetModel, Task
 from tasks.scenes.contexts import drawn_contexts
 from tasks.services import install_official_tasks
-from tasks.targets.serving.errors import MisconfiguredError
-from tasks.targets.serving.spec import ModelSpec, check_pinned
 from tests.support.factories import scripted_target
 from tests.support.parts import free_port
 from tests.unit.tasks.endpoints.conftest import serve  # noqa: F401

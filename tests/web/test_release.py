@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from annotation.models import Assignment, Example
 from annotation.moderation import withdraw_example
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset, DatasetFile
 from evaluation.queue import leases

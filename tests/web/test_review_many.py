@@ -14,8 +14,8 @@ from annotation.assignments.services import assign, begin_mending
 from annotation.attempts.services import begin_attempt, finish_attempt
 from annotation.models import Example, Report
 from annotation.refusals import NotAllowed, RoundClosed
-from dynabench.accounts.models import LogEntry
-from dynabench.accounts.services import annotator_of
+from core.accounts.models import LogEntry
+from core.accounts.services import annotator_of
 from dynabench.own.review_many import state_words
 from evaluation.releases.reading import standing_lines
 from evaluation.releases.rows import releasable

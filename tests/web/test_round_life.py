@@ -11,9 +11,9 @@ from annotation.assignments.services import assign, change_goal, save_draft
 from annotation.attempts.services import begin_attempt
 from annotation.models import Assignment, Example
 from annotation.refusals import RoundClosed
-from dynabench.accounts.models import LogEntry
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.errors import Refused
+from core.accounts.models import LogEntry
+from core.accounts.services import annotator_of
+from core.errors import Refused
 from dynabench.schedule import close_due_rounds
 from tasks.models import Round
 from tasks.rounds.states import close_if_due, set_round_state

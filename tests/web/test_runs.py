@@ -7,8 +7,8 @@ from django.db.models import F
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from dynabench.accounts.models import LogEntry
-from dynabench.lib.errors import Refused
+from core.accounts.models import LogEntry
+from core.errors import Refused
 from evaluation import jobs
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, Submission

@@ -7,7 +7,7 @@ import pytest
 from django.core.cache import cache
 
 from annotation.models import Example
-from dynabench.lib.throttles import AN_HOUR
+from core.web.throttles import AN_HOUR
 from tasks.targets.endpoints.scripted import ScriptedEndpoint
 from tests.support.factories import scripted_target
 from tests.support.writing import NLI_PROB, stored

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from dynabench.lib.storage import disk as module
-from dynabench.lib.storage.disk import remove_abandoned, scratch
+from core.files.storage import disk as module
+from core.files.storage.disk import remove_abandoned, scratch
 
 HOLD = """
 import time
 import django
 django.setup()
-from dynabench.lib.storage.disk import scratch
+from core.files.storage.disk import scratch
 with scratch() as folder:
     (folder / "large").write_text("x")
     print(folder, flush=True)

@@ -4,7 +4,7 @@
 
 import pytest
 
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from dynabench.schedule import refit_second_opinions
 from tasks.models import TaskMember
 from tests.support.factories import UserFactory

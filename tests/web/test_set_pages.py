@@ -11,7 +11,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from annotation.models import Example
-from dynabench.lib.bounded import TOO_LARGE, Bounds
+from core.files.bounded import TOO_LARGE, Bounds
 from evaluation.contract import GIB, MIB
 from evaluation.models import EvaluationSet, Upload
 from evaluation.sets import writing as set_writing

@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from annotation import selectors as writing
 from annotation.refusals import CapReached
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from tests.support.factories import ContextFactory, RoundFactory
 from tests.support.judging import write
 from tests.web.conftest import HTMX

@@ -6,10 +6,10 @@ from allauth.account.models import EmailAddress
 from allauth.socialaccount.models import SocialAccount
 from oidc_provider_mock import run_server_in_thread
 
+from core.accounts.models import ApiToken, LogEntry, User
+from core.accounts.tokens import create_token
+from core.env import ROLES, EnvError, env_roles
 from dynabench import sign_in
-from dynabench.accounts.models import ApiToken, LogEntry, User
-from dynabench.accounts.tokens import create_token
-from dynabench.env import ROLES, EnvError, env_roles
 from tasks.models import TaskMember
 from tests.support.factories import PASSWORD, UserFactory
 from tests.support.outside import held

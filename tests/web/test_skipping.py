@@ -5,7 +5,7 @@ import re
 import pytest
 
 from annotation.refusals import CapReached
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from tests.support.factories import UserFactory
 from tests.support.judging import URL, judge, write
 from tests.web.conftest import HTMX

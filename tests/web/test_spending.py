@@ -6,7 +6,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from annotation.attempts.live_targets import failure_of
-from dynabench.lib.errors import Refused
+from core.errors import Refused
 from tasks.models import ModelUse, RoundTarget, TargetModel
 from tasks.rounds.loop import register_target
 from tasks.targets.endpoints.base import Usage

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from evaluation.jobs import evaluate_next
 from evaluation.models import Submission
 from evaluation.runs.services import ensure_targets

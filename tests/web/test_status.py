@@ -4,8 +4,8 @@ import pytest
 from django.core.cache import cache
 from django.db import OperationalError
 
-from dynabench.accounts.models import LogEntry
-from dynabench.upkeep.models import Incident
+from core.accounts.models import LogEntry
+from core.jobs.models import Incident
 from dynabench.watching import facts, status
 from evaluation.models import TrainingRun
 from tasks.targets.endpoints.base import EndpointError

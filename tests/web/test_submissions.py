@@ -13,9 +13,9 @@ from django.db import connections
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.encryption import decrypt
-from dynabench.lib.errors import Refused
+from core.accounts.services import annotator_of
+from core.data.encryption import decrypt
+from core.errors import Refused
 from dynabench.me.export import export
 from dynabench.me.services import delete_person, purge_deleted
 from evaluation.contract import SetRow

@@ -9,7 +9,7 @@ from django.db import connection
 from annotation.aids import suggestions
 from annotation.assignments.services import assign
 from annotation.models import Assignment, Attempt, Example, Suggestion
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from tasks.models import Round
 from tasks.targets.connect import generator_endpoint
 from tasks.targets.endpoints import live

@@ -12,9 +12,9 @@ from annotation.aids.example_gallery import open_worked, shown_examples
 from annotation.assignments import challenges
 from annotation.assignments.services import assign
 from annotation.models import Assignment, Attempt, Example, ShownExample
-from dynabench.accounts.models import Annotator
-from dynabench.accounts.services import annotator_of
-from dynabench.lib import adaptive_cache
+from core.accounts.models import Annotator
+from core.accounts.services import annotator_of
+from core.data import adaptive_cache
 from evaluation.models import Dataset, DatasetItem
 from tasks.models import Round
 from tests.support.factories import (

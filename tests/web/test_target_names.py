@@ -5,14 +5,14 @@ from django.core.exceptions import ValidationError
 from django.core.management import CommandError, call_command
 from rest_framework.test import APIClient
 
-from dynabench.lib.errors import Refused
+from core.errors import Refused
 from evaluation.training.services import free_name
+from serving.errors import ServingError, UnknownError
+from serving.registry import ModelRegistry
 from tasks.models import TargetModel, TaskMember
 from tasks.rounds.loop import register_target
 from tasks.targets.connect import registered_names, registered_spec
 from tasks.targets.services import add_target
-from tasks.targets.serving.errors import ServingError, UnknownError
-from tasks.targets.serving.registry import ModelRegistry
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory
 
 pytestmark = pytest.mark.django_db

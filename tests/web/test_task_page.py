@@ -227,7 +227,7 @@ def test_a_thread_counts_on_a_connection_of_its_own(nli, monkeypatch):
             super().start()
 
     monkeypatch.setattr("validation.statistics.cache.LARGE", 1)
-    monkeypatch.setattr("dynabench.lib.adaptive_cache.Thread", Noted)
+    monkeypatch.setattr("core.data.adaptive_cache.Thread", Noted)
     assert all_numbers([nli]) == {}
     threads[0].join()
     assert counts_of(nli) == 2
@@ -267,7 +267,7 @@ def test_a_count_that_failed_is_tried_again(large, monkeypatch):
 
 def test_what_took_long_to_count_is_kept_longer(rounds, monkeypatch):
     clocks = iter([0.0, 6.0])
-    monkeypatch.setattr("dynabench.lib.adaptive_cache.perf_counter", lambda: next(clocks))
+    monkeypatch.setattr("core.data.adaptive_cache.perf_counter", lambda: next(clocks))
     kept = headline_numbers(rounds[:1])[rounds[0].pk]
     assert kept.until - kept.counted_at == timedelta(minutes=5)
     assert {"collected", "judged", "decided", "verified"} <= kept.numbers.keys()

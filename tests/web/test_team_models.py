@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from dynabench.lib.errors import Invalid, Refused
+from core.errors import Invalid, Refused
 from dynabench.webhooks.events import may_know
 from dynabench.webhooks.models import Webhook
 from evaluation.contract import Outcome

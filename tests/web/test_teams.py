@@ -6,8 +6,8 @@ import pytest
 from allauth.account.models import EmailAddress
 from django.core.exceptions import ObjectDoesNotExist
 
-from dynabench.accounts.models import LogEntry, confirm_address
-from dynabench.lib.errors import Invalid, Refused
+from core.accounts.models import LogEntry, confirm_address
+from core.errors import Invalid, Refused
 from dynabench.me.services import delete_person, purge_deleted
 from evaluation.models import Submission, Team, TeamMember
 from evaluation.teams import services

@@ -11,10 +11,10 @@ from django.core.files.storage import default_storage
 from django.utils import timezone
 
 from annotation.models import Assignment, Attempt, Suggestion
-from dynabench.accounts.models import LogEntry
-from dynabench.accounts.services import annotator_of, log
-from dynabench.accounts.tidying import TIDIED
-from dynabench.lib.errors import Refused, Unavailable
+from core.accounts.models import LogEntry
+from core.accounts.services import annotator_of, log
+from core.accounts.tidying import TIDIED
+from core.errors import Refused, Unavailable
 from evaluation import jobs
 from evaluation.jobs import tidy_daily
 from evaluation.models import Submission

@@ -10,8 +10,8 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from dynabench.accounts.models import ApiToken
-from dynabench.accounts.tokens import MOST, create_token
+from core.accounts.models import ApiToken
+from core.accounts.tokens import MOST, create_token
 from tests.support.factories import PASSWORD
 
 TOKENS = "/account/tokens/"

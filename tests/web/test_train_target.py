@@ -26,9 +26,9 @@ from evaluation.training.services import (
     free_name,
     register_trained,
 )
+from serving.errors import MisconfiguredError
 from tasks.contexts import uploads
 from tasks.models import Round, RoundTarget, TargetModel, TaskMember
-from tasks.targets.serving.errors import MisconfiguredError
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, scripted_target
 from tests.support.serving_models import tiny_model
 from tests.support.training_data import nli_task, release

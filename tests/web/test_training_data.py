@@ -11,7 +11,7 @@ from django.core.files.base import ContentFile
 from django.utils import timezone
 
 from annotation.models import Example
-from dynabench.lib.errors import Invalid
+from core.errors import Invalid
 from evaluation.jobs import check_submission
 from evaluation.models import Submission, Upload
 from evaluation.sets.overlap import DIGEST_BYTES

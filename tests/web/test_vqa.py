@@ -14,14 +14,14 @@ from evaluation.sets.parsing import RowMaker
 from evaluation.sets.selectors import set_rows
 from evaluation.sets.source_services import control_version
 from evaluation.training.shipped import install_starter
+from serving.registry import ModelRegistry
+from serving.spec import ModelSpec
 from tasks.models import Context, Media, Round, Task
 from tasks.rounds.loop import register_target
 from tasks.rounds.states import set_round_state
 from tasks.scenes.drawing import draw
 from tasks.scenes.scene import in_words, make_scenes
 from tasks.services import OFFICIAL, SCENES, _install
-from tasks.targets.serving.registry import ModelRegistry
-from tasks.targets.serving.spec import ModelSpec
 from tests.support.factories import UserFactory
 from tests.support.judging import judge
 from tests.support.model_server import serving, wait_for

@@ -3,8 +3,8 @@
 import pytest
 from allauth.account.models import EmailAddress
 
-from dynabench.accounts.models import confirm_address
-from dynabench.lib.errors import Refused
+from core.accounts.models import confirm_address
+from core.errors import Refused
 from tasks.mails import mail_members
 from tasks.models import TaskMember
 from tasks.permissions import can_edit, can_own, can_read, can_see, role_of

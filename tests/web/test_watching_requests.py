@@ -14,13 +14,13 @@ import pytest
 from django.core.mail import send_mail
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from dynabench.env import LOGGED_MAILS, sends_mail
-from dynabench.lib.telemetry import tracing
-from dynabench.lib.telemetry.logs import JsonLines, pseudonym
+from core.env import LOGGED_MAILS, sends_mail
+from core.telemetry import tracing
+from core.telemetry.logs import JsonLines, pseudonym
+from serving.registry import ModelRegistry
 from tasks.models import TargetModel
 from tasks.targets.connect import endpoint_of
 from tasks.targets.endpoints.base import EndpointError
-from tasks.targets.serving.registry import ModelRegistry
 from tests.support.factories import scripted_target
 from tests.support.live import ROOT
 from tests.support.model_server import serving

@@ -7,9 +7,9 @@ import re
 import pytest
 from django.utils import timezone
 
-from dynabench.accounts.models import LogEntry
-from dynabench.accounts.tokens import create_token
-from dynabench.lib.encryption import decrypt
+from core.accounts.models import LogEntry
+from core.accounts.tokens import create_token
+from core.data.encryption import decrypt
 from dynabench.webhooks.jobs import deliver_due
 from dynabench.webhooks.models import Delivery, Webhook
 from dynabench.webhooks.services import MOST_TESTS, create_webhook, send_test

@@ -11,10 +11,10 @@ from django.core import mail
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from dynabench.accounts.models import LogEntry
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.encryption import decrypt
-from dynabench.lib.errors import Refused
+from core.accounts.models import LogEntry
+from core.accounts.services import annotator_of
+from core.data.encryption import decrypt
+from core.errors import Refused
 from dynabench.webhooks import delivery as delivering
 from dynabench.webhooks import services
 from dynabench.webhooks.delivery import FAILS_FOR, WAITS, claim, note_events

@@ -1,7 +1,7 @@
 """An example is withdrawn whatever was said of it, once, and somebody answers for it."""
 
 from annotation.moderation import withdraw_example
-from dynabench.accounts.models import LogEntry
+from core.accounts.models import LogEntry
 from tests.support.judging import write
 from validation.judging.queue import round_numbers
 from validation.judging.services import cast_validation, lease_next

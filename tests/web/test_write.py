@@ -6,7 +6,7 @@ import uuid
 import pytest
 
 from annotation.models import Assignment, Attempt, Example, Report, TargetOutput
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from tasks.models import Round
 from tests.support.factories import ContextFactory, scripted_target
 from tests.support.writing import NLI_PROB, URL, goal_is, open_form, stored
@@ -245,7 +245,7 @@ def test_a_draft_survives(as_alice, nli):
 
 
 def annotator_user():
-    from dynabench.accounts.models import User
+    from core.accounts.models import User
 
     return User.objects.get(email="alice@example.com")
 

@@ -11,11 +11,11 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotation.models import Example
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken
-from dynabench.accounts.people import person
-from dynabench.lib.api import Pages, check_form, check_query, no_such, read
-from dynabench.lib.errors import Invalid
+from core.accounts.api import write
+from core.accounts.models import ApiToken
+from core.accounts.people import person
+from core.errors import Invalid
+from core.web.api import Pages, check_form, check_query, no_such, read
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_review

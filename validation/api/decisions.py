@@ -15,10 +15,10 @@ from rest_framework.views import APIView
 
 from annotation.models import Example
 from annotation.moderation import withdraw_example
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken, User
-from dynabench.accounts.people import person, public_name
-from dynabench.lib.api import NewestFirst, check_form, read, wanted
+from core.accounts.api import write
+from core.accounts.models import ApiToken, User
+from core.accounts.people import person, public_name
+from core.web.api import NewestFirst, check_form, read, wanted
 from tasks.access import find_task, require
 from tasks.models import Round
 from tasks.permissions import can_review

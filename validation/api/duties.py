@@ -10,12 +10,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken, User
-from dynabench.accounts.people import account_address, person, public_name
-from dynabench.lib.addresses import AddressInRequest
-from dynabench.lib.api import read
-from dynabench.lib.errors import Invalid
+from core.accounts.api import write
+from core.accounts.models import ApiToken, User
+from core.accounts.people import account_address, person, public_name
+from core.errors import Invalid
+from core.mail.addresses import AddressInRequest
+from core.web.api import read
 from tasks.access import ANY, find_task
 from tasks.duties.selectors import may_be_asked
 from tasks.duties.services import change_duty, end_duty, set_duties

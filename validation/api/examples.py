@@ -18,8 +18,8 @@ from rest_framework.views import APIView
 from annotation.answers import reads_answer
 from annotation.models import Example
 from annotation.selectors import with_outputs
-from dynabench.accounts.models import Annotator
-from dynabench.lib.api import NewestFirst, wanted
+from core.accounts.models import Annotator
+from core.web.api import NewestFirst, wanted
 from tasks.access import find_task
 from tasks.models import Round
 from tasks.permissions import can_read

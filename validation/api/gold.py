@@ -9,9 +9,9 @@ from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from dynabench.accounts.api import write
-from dynabench.accounts.people import public_name
-from dynabench.lib.api import read
+from core.accounts.api import write
+from core.accounts.people import public_name
+from core.web.api import read
 from tasks.access import find_task
 from tasks.permissions import can_review
 from validation.api.decisions import OfReviewers

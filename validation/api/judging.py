@@ -17,10 +17,10 @@ from annotation.api.entry import enter, is_program
 from annotation.care.services import note_answered
 from annotation.models import Example
 from annotation.rules.prompt import fields_to_read
-from dynabench.accounts.api import write
-from dynabench.accounts.models import Annotator, ApiToken
-from dynabench.lib.api import read
-from dynabench.lib.errors import Refused
+from core.accounts.api import write
+from core.accounts.models import Annotator, ApiToken
+from core.errors import Refused
+from core.web.api import read
 from tasks.access import find_task
 from tasks.config.schema import TaskConfig
 from tasks.models import Task

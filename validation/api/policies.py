@@ -10,10 +10,10 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotation.models import Example
-from dynabench.accounts.api import write
-from dynabench.accounts.models import ApiToken, User
-from dynabench.lib.api import check_form, read
-from dynabench.lib.errors import Refused
+from core.accounts.api import write
+from core.accounts.models import ApiToken, User
+from core.errors import Refused
+from core.web.api import check_form, read
 from tasks.access import find_edited
 from tasks.models import Round
 from validation.api.statistics import RateSerializer

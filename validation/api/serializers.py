@@ -15,7 +15,7 @@ from annotation.api.serializers import (
 )
 from annotation.models import Example
 from annotation.selectors import with_outputs
-from dynabench.accounts.people import shown_name
+from core.accounts.people import shown_name
 from validation.judging import blind
 from validation.models import Choice, Consensus, GoldAnswer, Validation, ValidatorAnswer
 from validation.rules.claims import confirming, is_about_model, label_field

@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dynabench.lib.api import versioned
+from core.web.api import versioned
 from tasks.access import find_task
 from tasks.models import Round, Task
 from tasks.selectors import known_rounds

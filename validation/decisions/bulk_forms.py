@@ -9,7 +9,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from annotation.models import Example
-from dynabench.lib.errors import Invalid
+from core.errors import Invalid
 from tasks.models import Task
 from validation.decisions.bulk_services import MOST, TAGS, Action, TooMany, Wish
 from validation.rules.tags import LONGEST, tag_name

@@ -14,9 +14,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotation.models import Example
-from dynabench.accounts.models import LogEntry, User
-from dynabench.accounts.services import log
-from dynabench.lib.errors import Refused
+from core.accounts.models import LogEntry, User
+from core.accounts.services import log
+from core.errors import Refused
 from tasks.models import Round, Task
 from validation.decisions.consensus_rows import derive_all
 from validation.decisions.filter_forms import tags_of

@@ -10,8 +10,8 @@ from django.db.models import F
 from django.utils import timezone
 
 from annotation.models import Example, TargetOutput
-from dynabench.lib.prepared import PreparedRead, Slot
-from dynabench.lib.sql import change_rows
+from core.data.prepared import PreparedRead, Slot
+from core.data.sql import change_rows
 from tasks.models import Round
 from validation.models import Consensus, Gold, OwnerDecision, QueueItem, RoundPolicy, Validation
 from validation.rules.claims import check_claim, label_field
@@ -29,7 +29,7 @@ LOCKED = PreparedRead(
     )
 )
 
-# In SQL, as each vote needs it (dynabench/lib/sql.py).
+# In SQL, as each vote needs it (core/data/sql.py).
 STILL_NEEDED = """
 UPDATE validation_queueitem
 SET free = free + %(needed)s - still_needed + %(freed)s, still_needed = %(needed)s

@@ -15,7 +15,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from annotation.models import Example, Report, TargetOutput
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
 from tasks.models import Context, Task

@@ -7,7 +7,7 @@ from typing import cast
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from tasks.models import Round
 from validation.decisions.consensus_rows import round_policy_of
 from validation.models import RoundPolicy, Validation

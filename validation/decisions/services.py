@@ -8,10 +8,10 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.models import Example
-from dynabench.accounts.models import User
-from dynabench.accounts.services import log
-from dynabench.lib.errors import Refused
-from dynabench.lib.queue import enqueue
+from core.accounts.models import User
+from core.accounts.services import log
+from core.errors import Refused
+from core.jobs.queue import enqueue
 from tasks.models import Round
 from validation.decisions.consensus_rows import derive_all, lock_example, policy_of
 from validation.decisions.second_opinion import fit

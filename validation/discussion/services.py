@@ -11,9 +11,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.models import Example
-from dynabench.accounts.models import Annotator, User
-from dynabench.accounts.services import annotator_of, log
-from dynabench.lib.errors import Refused
+from core.accounts.models import Annotator, User
+from core.accounts.services import annotator_of, log
+from core.errors import Refused
 from tasks.models import Task, TaskMember
 from tasks.permissions import READERS, can_own
 from validation.models import Comment, Mention

@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Container, Iterable, Mapping
 from typing import Any
 
-from dynabench.lib.words import label_text
+from core.text.words import label_text
 from tasks.config.loading import dump_config, load_config
 from tasks.formats.base import UNKNOWN, Terms
 from tasks.services import title_of

@@ -6,9 +6,9 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from annotation.models import Example
-from dynabench.accounts.models import User
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.errors import Refused
+from core.accounts.models import User
+from core.accounts.services import annotator_of
+from core.errors import Refused
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
 from tasks.contexts.columns import Matching, OtherFields

@@ -14,8 +14,8 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from annotation.models import Example, TargetOutput
-from dynabench.accounts.services import log
-from dynabench.lib.errors import Invalid
+from core.accounts.services import log
+from core.errors import Invalid
 from tasks.config.schema import CORRECTION, TaskConfig
 from tasks.contexts.files import context_digest
 from tasks.formats.base import Line

@@ -22,8 +22,8 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from dynabench.lib.names import visible
-from dynabench.lib.words import composed_start, composed_value, label_of, label_text
+from core.text.names import visible
+from core.text.words import composed_start, composed_value, label_of, label_text
 from tasks.line_files import NOT_UTF8, BadRow, each_name_once
 
 _SUSPECT = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")

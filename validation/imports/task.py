@@ -10,9 +10,9 @@ from typing import Any
 from django.utils.text import slugify
 
 from annotation.models import Example
-from dynabench.accounts.models import Annotator, User
-from dynabench.lib.errors import Refused
-from dynabench.lib.words import alike_labels, label_of
+from core.accounts.models import Annotator, User
+from core.errors import Refused
+from core.text.words import alike_labels, label_of
 from tasks.config.parsing import ConfigError
 from tasks.formats.base import UNKNOWN, Terms
 from tasks.models import TargetModel, TargetVersion, Task

@@ -9,9 +9,9 @@ from tempfile import TemporaryDirectory
 
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import User
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.errors import Refused
+from core.accounts.models import User
+from core.accounts.services import annotator_of
+from core.errors import Refused
 from tasks.formats import FORMATS
 from tasks.formats.base import UNKNOWN, Line
 from tasks.formats.reading import lines_of

@@ -8,7 +8,7 @@ from annotation.models import Example
 from annotation.open_round import at_work, check_at_work
 from annotation.refusals import NotAllowed
 from annotation.rules.prompt import fields_to_read
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from tasks.config.components import Component
 from tasks.config.schema import CORRECTION, TaskConfig
 from tasks.models import BlindJudging, Task

@@ -9,9 +9,9 @@ from django.utils.translation import gettext as _
 
 from annotation.models import Example, ShownExample
 from annotation.shown_services import note_shown_examples
-from dynabench.accounts.models import Annotator, User
-from dynabench.accounts.services import annotator_of, log
-from dynabench.lib.errors import Refused
+from core.accounts.models import Annotator, User
+from core.accounts.services import annotator_of, log
+from core.errors import Refused
 from tasks.config.schema import TaskConfig
 from tasks.models import BlindJudging, Round, Task, TaskMember
 from tasks.permissions import may_be_blind

@@ -9,8 +9,8 @@ from django.utils.translation import gettext as _
 
 from annotation.open_round import WORKING
 from annotation.refusals import NotAllowed
-from dynabench.accounts.models import Annotator
-from dynabench.accounts.people import has_confirmed_address
+from core.accounts.models import Annotator
+from core.accounts.people import has_confirmed_address
 from tasks.models import Task
 
 

@@ -15,8 +15,8 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from annotation.models import Example, ShownExample
-from dynabench.accounts.models import Annotator, User
-from dynabench.lib.days import today
+from core.accounts.models import Annotator, User
+from core.days import today
 from tasks.duties.rules import EVERY, Span, Standing, spans
 from tasks.duties.selectors import MAY, applying, progress_words, standing_of, within
 from tasks.models import Duty, Round, Task, TaskMember

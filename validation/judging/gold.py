@@ -16,10 +16,10 @@ from django.utils.translation import gettext
 
 from annotation.models import Example, ShownExample
 from annotation.refusals import NotAllowed
-from dynabench.accounts.models import Annotator, User
-from dynabench.accounts.services import log
-from dynabench.lib.errors import Refused
-from dynabench.lib.words import composed
+from core.accounts.models import Annotator, User
+from core.accounts.services import log
+from core.errors import Refused
+from core.text.words import composed
 from tasks.models import Task
 from validation.decisions.awaited import JUDGED_STATES
 from validation.decisions.consensus_rows import derive_all, lock_example

@@ -5,7 +5,7 @@ from datetime import datetime
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from dynabench.lib.errors import Refused
+from core.errors import Refused
 from validation.rules import reading
 
 

@@ -14,9 +14,9 @@ from django.utils.translation import get_language, ngettext, override
 
 from annotation.models import Example
 from annotation.writing import result_panel
-from dynabench.accounts.models import Annotator
-from dynabench.lib.days import today
-from dynabench.lib.markdown import render_markdown
+from core.accounts.models import Annotator
+from core.days import today
+from core.text.markdown import render_markdown
 from tasks.config.schema import TaskConfig
 from tasks.media.markup import shown_value
 from tasks.models import Task, parsed_config

@@ -12,10 +12,10 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from annotation.models import Example, ShownExample
-from dynabench.accounts.counting import quota_name, spent_today
-from dynabench.accounts.models import Annotator
-from dynabench.lib.days import midnight
-from dynabench.lib.sql import first_row
+from core.accounts.counting import quota_name, spent_today
+from core.accounts.models import Annotator
+from core.data.sql import first_row
+from core.days import midnight
 from tasks.duties.rules import EVERY, Span
 from tasks.models import Round, Task, TaskMember
 from tasks.permissions import JUDGES, READERS
@@ -56,7 +56,7 @@ def judged_rounds(task: Task) -> QuerySet[Round]:
     return task.rounds.filter(state__in=JUDGED_STATES).order_by("number")
 
 
-# In SQL, as each vote needs them (dynabench/lib/sql.py).
+# In SQL, as each vote needs them (core/data/sql.py).
 LATEST_LEASE = """
 SELECT lease.id, lease.until > %(now)s AND example.retracted_at IS NULL AND NOT EXISTS (
     SELECT 1 FROM annotation_shownexample AS shown

@@ -16,11 +16,11 @@ from annotation.open_round import check_at_work, offered
 from annotation.refusals import CapReached, ForPeople, NotAllowed
 from annotation.shown_services import note_shown_examples
 from annotation.submitted_work import check_not_submitted
-from dynabench.accounts.models import Annotator
-from dynabench.lib.errors import Refused
-from dynabench.lib.prepared import PreparedRead, Slot
-from dynabench.lib.sql import change_rows
-from dynabench.lib.words import composed
+from core.accounts.models import Annotator
+from core.data.prepared import PreparedRead, Slot
+from core.data.sql import change_rows
+from core.errors import Refused
+from core.text.words import composed
 from tasks.models import Round, Task
 from tasks.rounds.states import close_if_due
 from validation.decisions.awaited import JUDGED_STATES
@@ -51,7 +51,7 @@ LEASE = PreparedRead(
 JUDGED = PreparedRead(
     lambda: Example.objects.select_related("context", "round").filter(pk=Slot("example"))
 )
-# In SQL, as each vote needs them (dynabench/lib/sql.py).
+# In SQL, as each vote needs them (core/data/sql.py).
 NEW_LEASE = """
 INSERT INTO validation_judgelease (example_id, validator_id, leased_at, until, takes_place, is_gold)
 VALUES (%(example)s, %(validator)s, %(leased_at)s, %(until)s, true, false)

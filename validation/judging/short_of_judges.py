@@ -7,7 +7,7 @@ from typing import NamedTuple
 from django.db.models import Q
 
 from annotation.models import ShownExample
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from tasks.models import Round
 from tasks.permissions import JUDGES, OWNERS
 from validation.decisions.awaited import JUDGED_STATES

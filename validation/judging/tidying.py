@@ -5,7 +5,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from dynabench.lib.rows import delete_some
+from core.data.rows import delete_some
 from validation.models import JudgeLease
 
 

@@ -19,12 +19,12 @@ from annotation.care.services import care_of, check_rested, note_answered, note_
 from annotation.care.views import show_care
 from annotation.models import Example
 from annotation.rules.care import STOPS
-from dynabench.accounts.models import Annotator
-from dynabench.accounts.places import keep_place
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.errors import Refused
-from dynabench.lib.htmx import htmx_partial, render_page
-from dynabench.lib.prepared import PreparedRead, Slot
+from core.accounts.models import Annotator
+from core.accounts.places import keep_place
+from core.accounts.services import annotator_of
+from core.data.prepared import PreparedRead, Slot
+from core.errors import Refused
+from core.web.htmx import htmx_partial, render_page
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_enter_judging

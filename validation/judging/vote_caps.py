@@ -8,7 +8,7 @@ from django.db.models import Count
 
 from annotation import selectors as writing
 from annotation.models import Example
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from tasks.models import Round, Task
 from validation.decisions.consensus_rows import policy_of
 from validation.judging.queue import Held, has_given, rounds_to_fill, rounds_with_places

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from annotation.models import Example
 from annotation.rules.near_duplicates import jaccard
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from tasks.config.schema import TaskConfig
 from tasks.models import Task
 from validation.judging.queue import UNDO_TIME

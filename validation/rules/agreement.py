@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dynabench.lib.words import gettext_noop
+from core.text.words import gettext_noop
 from validation.rules.rates import Rate, Undefined, rate
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Literal, Self, cast, get_args
 
-from dynabench.lib.words import gettext_noop
+from core.text.words import gettext_noop
 from tasks.config.judging import Votes
 
 Verdict = Literal["correct", "incorrect", "flagged", "cannot_tell"]

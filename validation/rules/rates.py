@@ -10,7 +10,7 @@ from operator import attrgetter
 from statistics import NormalDist
 from typing import NamedTuple
 
-from dynabench.lib.words import gettext_noop
+from core.text.words import gettext_noop
 
 NOTHING = gettext_noop("nothing to divide by")
 NORMAL = NormalDist().inv_cdf(0.975)

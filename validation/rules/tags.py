@@ -1,6 +1,6 @@
 """How reviewers' tags are written."""
 
-from dynabench.lib.words import folded, spaced
+from core.text.words import folded, spaced
 
 LONGEST = 40
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from dynabench.lib.words import gettext_noop
+from core.text.words import gettext_noop
 
 
 class Term(NamedTuple):

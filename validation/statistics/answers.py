@@ -9,7 +9,7 @@ from django.db.models import Case, CharField, Count, F, Value, When
 from django.db.models.fields.json import KeyTextTransform
 
 from annotation.models import Example
-from dynabench.lib.words import gettext_noop
+from core.text.words import gettext_noop
 from tasks.models import Round
 from validation.models import Consensus
 from validation.rules.claims import BY_RULE, is_about_model, label_field

@@ -11,7 +11,7 @@ from typing import Any
 from django.core.cache import cache
 
 from annotation.models import Example
-from dynabench.lib.adaptive_cache import Kept, kept_many
+from core.data.adaptive_cache import Kept, kept_many
 from tasks.models import Round
 from validation.statistics import report
 from validation.statistics.counts import count, count_cells

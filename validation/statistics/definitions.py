@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dynabench.lib.words import gettext_noop
+from core.text.words import gettext_noop
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from django.db.models import Count, FloatField, Q, QuerySet
 from django.db.models.functions import Cast
 
 from annotation.models import Example
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
 from tasks.models import Round
 from validation.decisions.counted import counts_of, is_counted, is_try
 from validation.models import GoldAnswer, Skip, Validation, Verdict

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dynabench.lib.words import gettext_noop
+from core.text.words import gettext_noop
 from tasks.models import Round
 from validation.decisions.replay import replay
 from validation.rules.agreement import MOST_CHOICES, fleiss_kappa, krippendorff_alpha

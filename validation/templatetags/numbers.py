@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from django import template
 from django.utils.translation import gettext
 
-from dynabench.lib.charts import percent
+from core.charts import percent
 from validation.rules.rates import Rate, Undefined
 from validation.statistics.definitions import DEFINITIONS, Definition
 from validation.statistics.report import Number

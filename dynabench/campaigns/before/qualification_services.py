@@ -9,13 +9,13 @@ from django.utils.translation import gettext as _
 
 from annotation.models import ShownExample
 from annotation.shown_services import note_shown_examples
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
+from core.data.rows import changed_fields
+from core.errors import Refused
 from dynabench.campaigns.before.qualification_items import items_of, lacks_items, shown
 from dynabench.campaigns.before.tour import Part, examples_in
 from dynabench.campaigns.models import LedgerRow, Place, Qualification
 from dynabench.campaigns.place_services import enter_in_ledger, free_places
-from dynabench.lib.errors import Refused
-from dynabench.lib.rows import changed_fields
 from validation.judging.pace import check_was_seen
 from validation.models import Gold, GoldAnswer
 

@@ -5,10 +5,10 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from dynabench.accounts.models import Annotator
+from core.accounts.models import Annotator
+from core.errors import Refused
 from dynabench.campaigns.models import Place
 from dynabench.campaigns.place_services import first_state
-from dynabench.lib.errors import Refused
 
 
 def answer_questions(*, place: Place, answers: Mapping[str, Any], about: Mapping[str, Any]) -> None:

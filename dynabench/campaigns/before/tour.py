@@ -16,9 +16,9 @@ from django.utils.safestring import SafeString
 from annotation.answers import not_sealed, with_open_answers
 from annotation.models import Example
 from annotation.writing.result_panel import shown_context
+from core.text.markdown import render_markdown
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.rules.tour import Named, named_in, steps_of
-from dynabench.lib.markdown import render_markdown
 from tasks.models import Context, Task
 from validation.judging.page import shown_inputs
 

@@ -8,9 +8,9 @@ from django.db.models import QuerySet
 from annotation.models import Example
 from annotation.rules.near_duplicates import is_comparable, written_text
 from annotation.vector_services import keep_vectors
+from core.files.bounded import Bounds, bounded
+from core.jobs.queue import enqueue
 from dynabench.campaigns.findings.coverage import LANGUAGE
-from dynabench.lib.bounded import Bounds, bounded
-from dynabench.lib.queue import enqueue
 from tasks.models import Task
 
 SOME = 500

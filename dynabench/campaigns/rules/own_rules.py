@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from dynabench.lib.words import gettext_noop
+from core.text.words import gettext_noop
 
 Side = Literal["below", "above"]
 

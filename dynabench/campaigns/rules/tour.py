@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from dynabench.lib.words import with_lf
+from core.text.words import with_lf
 
 BREAK = re.compile(r"^---[ \t]*$", re.MULTILINE)
 UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"

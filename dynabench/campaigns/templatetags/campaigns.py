@@ -10,12 +10,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotation.models import Example
-from dynabench.accounts.models import PANEL_PEOPLE, User
+from core.accounts.models import PANEL_PEOPLE, User
+from core.data.prepared import PreparedRead, Slot
 from dynabench.campaigns.models import Place
 from dynabench.campaigns.rules.own_rules import MEASURES
 from dynabench.campaigns.rules.pay import units
 from dynabench.campaigns.selectors import Done, done_of
-from dynabench.lib.prepared import PreparedRead, Slot
 from tasks.models import Task
 
 register = Library()

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import Q
 
-from dynabench.accounts.models import LogEntry
+from core.accounts.models import LogEntry
 
 
 class Command(BaseCommand):

@@ -7,12 +7,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
+from core.errors import Refused
+from core.web.refusals import as_command_error
 from dynabench.demo.community import make_task
 from dynabench.demo.loop import run_demo
 from dynabench.demo.models import DemoRun
 from dynabench.demo.server import site_or_substitute
-from dynabench.lib.errors import Refused
-from dynabench.lib.refusals import as_command_error
 from evaluation.queue.subprocess_job import tell
 
 

@@ -7,12 +7,12 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
-from dynabench.accounts.access_services import end_access, set_suspended
-from dynabench.accounts.models import ApiToken, User
-from dynabench.accounts.tokens import LONGEST, create_token
-from dynabench.env import ROLES
-from dynabench.lib.addresses import check_address
-from dynabench.lib.errors import Refused
+from core.accounts.access_services import end_access, set_suspended
+from core.accounts.models import ApiToken, User
+from core.accounts.tokens import LONGEST, create_token
+from core.env import ROLES
+from core.errors import Refused
+from core.mail.addresses import check_address
 from tasks.models import Task
 from tasks.services import set_role
 

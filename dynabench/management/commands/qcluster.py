@@ -16,11 +16,11 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import Error, close_old_connections, connection, connections
 
-from dynabench.lib import queue
-from dynabench.lib.keeper import is_at_work, keep, must_end, pause
-from dynabench.lib.telemetry.tracing import span, traced
+from core.jobs import queue
+from core.jobs.keeper import is_at_work, keep, must_end, pause
+from core.jobs.services import noted
+from core.telemetry.tracing import span, traced
 from dynabench.schedule import do_what_is_due
-from dynabench.upkeep.services import noted
 from evaluation.jobs import sweep_all
 from evaluation.operations.health import check_schema
 from evaluation.practice.serve import tell_host

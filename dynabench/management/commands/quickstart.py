@@ -23,10 +23,10 @@ import httpx
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from dynabench.accounts.models import User, confirm_address
+from core.accounts.models import User, confirm_address
+from core.web.outages import FULL, outage_of
 from dynabench.demo.server import is_taken
 from dynabench.demo.services import request_demo
-from dynabench.lib.outages import FULL, outage_of
 from dynabench.management.installing import LANGUAGE_MODEL, first_rounds, install, open_round
 from evaluation.training.starters import CODES
 from tasks.models import SIMULATED, Round, Task, TaskMember

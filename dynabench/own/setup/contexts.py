@@ -16,11 +16,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dynabench.accounts.people import person
-from dynabench.lib.bodies import FORM_BYTES, takes
-from dynabench.lib.errors import Refused
-from dynabench.lib.refusals import as_form_error, as_message
-from dynabench.lib.throttles import is_used_up
+from core.accounts.people import person
+from core.errors import Refused
+from core.web.bodies import FORM_BYTES, takes
+from core.web.refusals import as_form_error, as_message
+from core.web.throttles import is_used_up
 from dynabench.own.access import owned_round
 from evaluation.training.labelled import labelled_fields, preview_labelled, train_on
 from tasks.config.schema import TaskConfig

@@ -12,9 +12,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dynabench.accounts.models import User
-from dynabench.accounts.people import account_name, person
-from dynabench.lib.refusals import as_form_error, as_message
+from core.accounts.models import User
+from core.accounts.people import account_name, person
+from core.web.refusals import as_form_error, as_message
 from dynabench.own.access import owned_task
 from tasks.duties.selectors import MAY, may_be_asked
 from tasks.duties.services import change_duty, end_duty, set_duties

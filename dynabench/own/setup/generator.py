@@ -6,8 +6,8 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
-from dynabench.accounts.people import person
-from dynabench.lib.refusals import as_form_error
+from core.accounts.people import person
+from core.web.refusals import as_form_error
 from dynabench.own.access import owned_task
 from dynabench.own.setup.targets import SecretForm
 from tasks.models import Generator

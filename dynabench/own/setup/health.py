@@ -12,9 +12,9 @@ from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_http_methods
 
 from annotation.models import TargetOutput
-from dynabench.accounts.people import person
-from dynabench.lib.htmx import htmx_partial
-from dynabench.lib.throttles import is_used_up
+from core.accounts.people import person
+from core.web.htmx import htmx_partial
+from core.web.throttles import is_used_up
 from dynabench.own.access import owned_task
 from tasks.config.schema import TaskConfig
 from tasks.models import Round, RoundTarget, TargetFailure, TargetModel

@@ -13,12 +13,12 @@ from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dynabench.accounts.people import person
-from dynabench.env import sends_mail
-from dynabench.lib.addresses import is_address
-from dynabench.lib.errors import Refused
-from dynabench.lib.refusals import as_form_error, as_message
-from dynabench.lib.throttles import is_used_up
+from core.accounts.people import person
+from core.env import sends_mail
+from core.errors import Refused
+from core.mail.addresses import is_address
+from core.web.refusals import as_form_error, as_message
+from core.web.throttles import is_used_up
 from dynabench.own.access import owned_task
 from dynabench.own.setup.members import ROLES, RoleForm
 from tasks.invitation_services import LONGEST_DAYS, MOST_USES, invite, make_link, revoke

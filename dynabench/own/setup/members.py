@@ -10,10 +10,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dynabench.accounts.people import person
+from core.accounts.people import person
+from core.mail.addresses import AddressField
+from core.web.refusals import as_form_error, as_message
 from dynabench.communities.proposal_services import ask_for_task
-from dynabench.lib.addresses import AddressField
-from dynabench.lib.refusals import as_form_error, as_message
 from dynabench.own.access import owned_task
 from dynabench.own.approval import approval_form, approval_of
 from tasks.making.forms import ApprovalForm

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods
 
-from dynabench.accounts.people import person
+from core.accounts.people import person
 from dynabench.own.access import owned_round
 from tasks.contexts.services import set_retired
 from tasks.media.markup import in_words

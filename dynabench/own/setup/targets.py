@@ -14,10 +14,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_safe
 
-from dynabench.accounts.models import User
-from dynabench.accounts.people import person
-from dynabench.lib.refusals import as_form_error, as_message
-from dynabench.lib.throttles import is_used_up
+from core.accounts.models import User
+from core.accounts.people import person
+from core.web.refusals import as_form_error, as_message
+from core.web.throttles import is_used_up
 from dynabench.own.access import owned_task, waiting
 from tasks.models import TargetModel, Task
 from tasks.permissions import can_edit, can_manage, fixed_settings

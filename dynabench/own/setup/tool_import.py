@@ -10,9 +10,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dynabench.accounts.people import person
-from dynabench.lib.bodies import FORM_BYTES, takes
-from dynabench.lib.refusals import as_form_error, as_message
+from core.accounts.people import person
+from core.web.bodies import FORM_BYTES, takes
+from core.web.refusals import as_form_error, as_message
 from dynabench.own.access import owned_round
 from tasks.contexts.uploads import MAX_BYTES, UploadGone, keep_upload, kept_upload
 from tasks.line_files import FileError

@@ -14,9 +14,9 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods
 
 from annotation.writing.forms import form_field
-from dynabench.lib.errors import Refused
-from dynabench.lib.refusals import as_form_error
-from dynabench.lib.words import composed_value
+from core.errors import Refused
+from core.text.words import composed_value
+from core.web.refusals import as_form_error
 from dynabench.own.wizard.shared import is_preview, look, mends_of, own_draft, show
 from dynabench.own.wizard.step_form import text_area
 from tasks.config.components import Component

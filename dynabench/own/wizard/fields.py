@@ -10,9 +10,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dynabench.lib.errors import Refused
-from dynabench.lib.htmx import render_page
-from dynabench.lib.refusals import as_form_error, as_message
+from core.errors import Refused
+from core.web.htmx import render_page
+from core.web.refusals import as_form_error, as_message
 from dynabench.own.wizard.field_forms import (
     PLACE_WORDS,
     AddForm,

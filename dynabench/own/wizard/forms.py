@@ -8,7 +8,7 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from dynabench.lib.words import composed
+from core.text.words import composed
 from dynabench.own.wizard.step_form import StepForm, require_both, text_area
 from evaluation.scoring.metrics import METRICS as SCORED
 from tasks.making.outline import (

@@ -13,9 +13,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop
 from django.views.decorators.clickjacking import xframe_options_sameorigin
 
-from dynabench.accounts.people import person
-from dynabench.accounts.services import annotator_of
-from dynabench.lib.errors import Refused
+from core.accounts.people import person
+from core.accounts.services import annotator_of
+from core.errors import Refused
 from dynabench.own.preview import framed, judge_values, write_values
 from tasks.config.loading import check_config
 from tasks.config.parsing import Problem

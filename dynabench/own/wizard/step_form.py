@@ -7,7 +7,7 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from dynabench.lib.words import composed
+from core.text.words import composed
 from tasks.config.components import Part
 from tasks.config.judging import ValidationPolicy, Votes
 from tasks.config.schema import Limits, Programs, Support

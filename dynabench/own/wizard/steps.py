@@ -9,9 +9,9 @@ from django.utils.translation import gettext as _
 from django.views.decorators.clickjacking import xframe_options_sameorigin
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dynabench.accounts.people import person
-from dynabench.accounts.places import keep_place
-from dynabench.lib.refusals import as_form_error, as_message
+from core.accounts.people import person
+from core.accounts.places import keep_place
+from core.web.refusals import as_form_error, as_message
 from dynabench.own.access import owned_task
 from dynabench.own.config import ConfigForm, shown
 from dynabench.own.wizard import examples

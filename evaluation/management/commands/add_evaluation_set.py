@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.template.defaultfilters import pluralize
 
-from dynabench.lib.errors import Refused
+from core.errors import Refused
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.sets.parsing import SetFile, WrongLines
 from evaluation.sets.services import Access, create_set_of, make_version

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from dynabench.lib.refusals import as_command_error
+from core.web.refusals import as_command_error
 from evaluation.releases.tools import tool_file
 from tasks.formats import TOOLS
 from tasks.formats.base import KEPT, Left

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from dynabench.accounts.models import User
+from core.accounts.models import User
 from evaluation.models import Allowance, Team
 from evaluation.submissions.allowance_services import set_allowance
 from tasks.models import Task

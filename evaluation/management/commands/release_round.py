@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from dynabench.lib.refusals import as_command_error
+from core.web.refusals import as_command_error
 from evaluation.models import Dataset
 from evaluation.queue.leases import claim
 from evaluation.releases.build import Options, make

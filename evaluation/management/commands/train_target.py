@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from dynabench.lib.refusals import as_command_error
+from core.web.refusals import as_command_error
 from evaluation.heartbeat import nothing
 from evaluation.models import TrainingRun
 from evaluation.queue import leases

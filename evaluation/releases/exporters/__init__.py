@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from string import Template
 
-from dynabench.lib import words
+from core.text import words
 from tasks.config.schema import TaskConfig
 from tasks.targets.endpoints import answer_reader
 

@@ -28,7 +28,7 @@ def _own_words() -> Any:
         "dynabench_words", Path(__file__).with_name("dynabench_words.py")
     )
     if spec is None or spec.loader is None or not Path(str(spec.origin)).exists():
-        return import_module("dynabench.lib.words")  # where no release was made yet
+        return import_module("core.text.words")  # where no release was made yet
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -8,7 +8,7 @@ from functools import partial
 from typing import BinaryIO
 
 from evaluation.contract import PLAN, REST
-from tasks.targets.serving.errors import ServingError
+from serving.errors import ServingError
 
 from .answering import answers, each_answer, read_examples
 from .arguments import STDIN, read

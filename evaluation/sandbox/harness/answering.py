@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from tasks.targets.serving.backends import Backend
-from tasks.targets.serving.codecs import Codec, Logits
-from tasks.targets.serving.errors import BadRequestError, ServingError
+from serving.backends import Backend
+from serving.codecs import Codec, Logits
+from serving.errors import BadRequestError, ServingError
 
 from .batches import Example, batches, pieces_at_once
 from .loading import Model

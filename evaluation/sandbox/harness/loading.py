@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dynabench.lib.words import spelled
-from tasks.targets.serving.backends import Backend, TorchBackend, read_model, settled_model
-from tasks.targets.serving.codecs import Codec
-from tasks.targets.serving.errors import MisconfiguredError
-from tasks.targets.serving.spec import WRITES, ModelFolder, ModelSpec, find_weights, open_folder
-from tasks.targets.serving.tokens import codec_of
+from core.text.words import spelled
+from serving.backends import Backend, TorchBackend, read_model, settled_model
+from serving.codecs import Codec
+from serving.errors import MisconfiguredError
+from serving.spec import WRITES, ModelFolder, ModelSpec, find_weights, open_folder
+from serving.tokens import codec_of
 
 from .lora import merge
 from .writing import Writer

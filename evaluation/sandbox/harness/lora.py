@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tasks.targets.serving.errors import MisconfiguredError
+from serving.errors import MisconfiguredError
 
 PREFIX = "base_model.model."
 

@@ -7,8 +7,8 @@ from copy import copy
 from functools import partial
 from typing import Any
 
-from tasks.targets.serving.errors import BadRequestError, ServingError
-from tasks.targets.serving.generation.system_text import Messages, render_whole
+from serving.errors import BadRequestError, ServingError
+from serving.generation.system_text import Messages, render_whole
 
 from .batches import Example, batches
 

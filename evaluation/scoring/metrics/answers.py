@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from annotation.rules.outcome import exact_match, squad_f1
-from dynabench.lib.words import folded, gettext_noop, unpunctuated
+from core.text.words import folded, gettext_noop, unpunctuated
 from evaluation.contract import SetRow
 from evaluation.scoring.metrics.base import Mean, Metric, Sums, divide, is_right, text_of
 

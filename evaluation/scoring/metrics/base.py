@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from dynabench.lib.words import composed
+from core.text.words import composed
 from evaluation.contract import SetRow
 from tasks.config import schema
 

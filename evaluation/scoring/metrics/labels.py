@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dynabench.lib.words import composed, gettext_noop
+from core.text.words import composed, gettext_noop
 from evaluation.contract import SetRow
 from evaluation.scoring.metrics.base import Metric, Sums, Unavailable, divide, plain
 

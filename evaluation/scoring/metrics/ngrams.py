@@ -7,7 +7,7 @@ from inspect import unwrap
 from pathlib import Path
 from typing import Any
 
-from dynabench.lib.words import composed
+from core.text.words import composed
 from evaluation.contract import SetRow
 from evaluation.scoring.metrics.base import Metric, Sums, Unavailable, divide, text_of
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from annotation.rules.outcome import pairs_in_order
-from dynabench.lib.words import gettext_noop
+from core.text.words import gettext_noop
 from evaluation.contract import SetRow
 from evaluation.scoring.metrics.base import Mean
 

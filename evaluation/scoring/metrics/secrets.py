@@ -8,7 +8,7 @@ from typing import Any
 
 from annotation.rules.secret import secret_of, tells
 from annotation.rules.texts import contains
-from dynabench.lib.words import gettext_noop
+from core.text.words import gettext_noop
 from evaluation.contract import SetRow
 from evaluation.scoring.metrics.base import Metric, Sums, divide, text_of
 from tasks.config.schema import HARMLESS, KEPT_SECRET

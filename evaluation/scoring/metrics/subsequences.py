@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from dynabench.lib.words import folded, runs_of
+from core.text.words import folded, runs_of
 from evaluation.contract import SetRow
 from evaluation.scoring.metrics.base import Mean, text_of
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
 from typing import TypeVar
 
-from dynabench.lib.words import MARKS
+from core.text.words import MARKS
 from evaluation.scoring.perturbations.source import SENTENCE, Edit, Source
 from evaluation.scoring.perturbations.tables import HOMOGLYPHS, LEET, Table
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from dynabench.lib.words import MARKS, is_mark, places_of
+from core.text.words import MARKS, is_mark, places_of
 
 _LETTERS = rf"[^\W\d_](?:[^\W\d_]|[{MARKS}])*"
 WORD = re.compile(rf"{_LETTERS}(?:['’]{_LETTERS})*")

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from random import Random
 
-from dynabench.lib.words import MARKS, UNSPACED
+from core.text.words import MARKS, UNSPACED
 from evaluation.scoring.perturbations.letters import some
 from evaluation.scoring.perturbations.source import ENDS, Edit, Source
 from evaluation.scoring.perturbations.tables import (

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from dynabench.lib.refusals import as_command_error
+from core.web.refusals import as_command_error
 from tasks.management.named import task_of
 
 

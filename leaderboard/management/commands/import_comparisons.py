@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from dynabench.lib.refusals import as_command_error
+from core.web.refusals import as_command_error
 from leaderboard.arena.services import import_comparisons
 
 MOST_NAMED = 50

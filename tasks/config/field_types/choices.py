@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dynabench.lib.words import label_of
+from core.text.words import label_of
 from tasks.config.components import PLACES, Component, FieldType, FormInput, listed, plain
 from tasks.config.values import subject
 

@@ -9,7 +9,9 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
-from dynabench.lib.refusals import as_command_error
+from core.web.refusals import as_command_error
+from serving.errors import ServingError
+from serving.spec import PACKAGE, WRITES, check_setting_keys, open_folder
 from tasks.management.named import round_of, task_of
 from tasks.models import TargetModel, Task
 from tasks.rounds.loop import register_target
@@ -18,8 +20,6 @@ from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.registry import ADAPTERS, option_from_text
 from tasks.targets.first_contact import contact_target
 from tasks.targets.gpus import gpus_problem
-from tasks.targets.serving.errors import ServingError
-from tasks.targets.serving.spec import PACKAGE, WRITES, check_setting_keys, open_folder
 
 COPIED = ("adapter", "url", "source", "revision", "options", "serving", "gpus", "secret_env")
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from django.core.management.base import BaseCommand, CommandError
 
-from dynabench.lib.refusals import as_command_error
-from dynabench.lib.storage.disk import scratch
+from core.files.storage.disk import scratch
+from core.web.refusals import as_command_error
 from tasks.config.schema import TaskConfig
 from tasks.contexts.columns import Matching, guess, needed_fields
 from tasks.contexts.files import Summary

@@ -10,13 +10,13 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from dynabench.lib.encryption import derived_keys
-from dynabench.lib.telemetry.tracing import start_tracing
+from core.data.encryption import derived_keys
+from core.telemetry.tracing import start_tracing
+from serving.arguments import parse_model
+from serving.registry import ModelRegistry
+from serving.server import ModelServer
+from serving.spec import ModelSpec
 from tasks.targets.connect import SERVER_KEY, registered_names, registered_spec
-from tasks.targets.serving.arguments import parse_model
-from tasks.targets.serving.registry import ModelRegistry
-from tasks.targets.serving.server import ModelServer
-from tasks.targets.serving.spec import ModelSpec
 
 
 class Command(BaseCommand):

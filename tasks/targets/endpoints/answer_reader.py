@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 try:
-    from dynabench.lib.words import HANGUL, UNSPACED, is_whole, label_key, label_of
+    from core.text.words import HANGUL, UNSPACED, is_whole, label_key, label_of
 except ImportError:  # pragma: no cover (in a release, where it lies beside this file)
     from dynabench_words import (  # type: ignore[no-redef]
         HANGUL,

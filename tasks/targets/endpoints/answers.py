@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from dynabench.lib.damage import damage_of
-from dynabench.lib.words import composed, label_of
+from core.files.damage import damage_of
+from core.text.words import composed, label_of
 from tasks.config.stretches import stretches_of
 from tasks.config.values import check_answer
 from tasks.targets.endpoints.base import QA_KIND, EndpointConfig, rubbish

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from types import UnionType
 from typing import Any, Literal, NamedTuple, Protocol
 
+from serving.proofs import Prover
 from tasks.config.components import Component
 from tasks.config.field_types.chat import as_told
-from tasks.targets.proofs import Prover
 
 Reason = Literal[
     "down",

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import httpx
 
-from dynabench.lib.telemetry.tracing import carried
+from core.telemetry.tracing import carried
 from tasks.targets.endpoints.answers import strict_json
 from tasks.targets.endpoints.base import (
     EndpointConfig,

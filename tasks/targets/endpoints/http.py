@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dynabench.lib.words import spelled
+from core.text.words import spelled
 from tasks.targets.endpoints.answers import items, members, read_output, read_prob
 from tasks.targets.endpoints.base import (
     EndpointConfig,

@@ -17,7 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from prometheus_client import Gauge, Histogram
 
-from dynabench.lib.telemetry.tracing import span, submit
+from core.telemetry.tracing import span, submit
 from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction, Usage, rubbish
 
 FAILURES_TO_OPEN = 3

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import httpx
 
-from dynabench.lib.words import spelled
+from core.text.words import spelled
 from tasks.targets.endpoints.answers import items, members, number, read_output, read_prob
 from tasks.targets.endpoints.base import (
     QA_KIND,

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tasks.targets.serving.generation.system_text import fold_system
+from serving.generation.system_text import fold_system
 
 Payload = Mapping[str, Any]
 

@@ -9,9 +9,9 @@ from django.core.handlers.wsgi import WSGIHandler
 from django.core.signals import request_finished, request_started
 from django.db import close_old_connections
 
+from core.accounts.models import ApiToken
+from core.accounts.tokens import create_token
 from dynabench import AsyncDynabenchClient, DynabenchClient
-from dynabench.accounts.models import ApiToken
-from dynabench.accounts.tokens import create_token
 from tasks.models import TaskMember
 from tests.web.conftest import _fast_and_clean, alice, bob, nli  # noqa: F401 - fixtures
 

@@ -9,7 +9,7 @@ import pytest
 
 from evaluation.sandbox.harness.loading import load_writer
 from evaluation.uploads.adapters import check_adapter, is_adapter
-from tasks.targets.serving.errors import MisconfiguredError
+from serving.errors import MisconfiguredError
 from tests.support.adapters import sound_adapter, write_tensors
 from tests.support.serving_models import tiny_writer
 

@@ -23,8 +23,8 @@ from evaluation.sandbox.harness.loading import load
 from evaluation.sandbox.limits import Limits
 from evaluation.sandbox.process import ProcessRunner
 from evaluation.training import fine_tune
-from tasks.targets.serving.registry import ServedModel
-from tasks.targets.serving.spec import ModelSpec
+from serving.registry import ServedModel
+from serving.spec import ModelSpec
 from tests.support.architectures import (
     ARCHITECTURES,
     LABELS,

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from evaluation.scoring.paired import MOST_SHOWN, compare, is_right, mcnemar, mean_score
 from evaluation.task_shape import Shape
 from evaluation.training.report_text import report_lines
+from serving.spec import PAIR, SPAN
 from tasks.config.verdicts import AskUser, ExactMatch, StringF1
-from tasks.targets.serving.spec import PAIR, SPAN
 
 LABELS = ("yes", "no")
 PAIRS = Shape(PAIR, ("story", "claim"), "label", LABELS)

@@ -26,7 +26,7 @@ from evaluation.sandbox.harness.batches import (
     planned,
 )
 from evaluation.sandbox.harness.loading import Model, load
-from tasks.targets.serving.errors import BadRequestError, MisconfiguredError, ServingError
+from serving.errors import BadRequestError, MisconfiguredError, ServingError
 from tests.support.serving_models import KINDS, tiny_model
 
 ROOT = Path(__file__).parents[3]

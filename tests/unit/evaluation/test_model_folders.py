@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from evaluation.uploads import model_folders
 from evaluation.uploads.model_folders import check_folder, remove_macos_files
 from evaluation.uploads.safetensors_headers import BadTensors, check_tensors
+from serving.errors import MisconfiguredError
+from serving.spec import LARGEST_JSON
 from tasks.config.loading import load_config
 from tasks.services import OFFICIAL
-from tasks.targets.serving.errors import MisconfiguredError
-from tasks.targets.serving.spec import LARGEST_JSON
 from tests.support.serving_models import tiny_model
 
 CONFIGS = {code: load_config((OFFICIAL / code / "task.yaml").read_text()) for code in ("nli", "qa")}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynabench.lib.words import is_mark
+from core.text.words import is_mark
 from evaluation.contract import SetRow
 from evaluation.scoring.perturb import EN, KINDS, Reading, Variant, variant_uid, variants
 from evaluation.scoring.perturbations import tables

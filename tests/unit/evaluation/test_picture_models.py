@@ -17,13 +17,13 @@ from evaluation.task_shape import Untrainable, model_for, runnable_shape_of, sha
 from evaluation.training.pictures import held_out_samples
 from evaluation.training.shipped import install_starter
 from evaluation.uploads.model_folders import check_folder
+from serving.errors import MisconfiguredError
+from serving.spec import PICTURE
 from tasks.config.dynabench1 import convert
 from tasks.config.loading import load_config
 from tasks.config.schema import TaskConfig
 from tasks.scenes.drawing import png
 from tasks.services import OFFICIAL
-from tasks.targets.serving.errors import MisconfiguredError
-from tasks.targets.serving.spec import PICTURE
 from tests.support.serving_models import tiny_model, tiny_vilt
 
 CONFIG = load_config((OFFICIAL / "vqa" / "task.yaml").read_text())

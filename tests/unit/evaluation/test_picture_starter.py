@@ -18,13 +18,13 @@ from evaluation.training.pictures import (
     score_pictures,
     train_pictures,
 )
+from serving import backends
+from serving.codecs import Answer
+from serving.registry import ServedModel
+from serving.spec import ModelSpec
 from tasks.scenes.drawing import png
 from tasks.scenes.questions import ANSWERS
 from tasks.scenes.scene import Scene
-from tasks.targets.serving import backends
-from tasks.targets.serving.codecs import Answer
-from tasks.targets.serving.registry import ServedModel
-from tasks.targets.serving.spec import ModelSpec
 
 HELD = held_out_samples(400)
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynabench.lib.words import composed
+from core.text.words import composed
 from evaluation.contract import SetRow
 from evaluation.sets import parsing as set_files
 from evaluation.sets.parsing import (

@@ -20,9 +20,9 @@ from evaluation.training.fine_tune import Reading, answers
 from evaluation.training.low_rank import merge, squeeze
 from evaluation.training.starters import CODES, STARTERS, is_fresh
 from leaderboard.scoring import anchored, pools
-from tasks.targets.serving import backends
-from tasks.targets.serving.registry import ServedModel
-from tasks.targets.serving.spec import OUTPUTS, SPAN, ModelSpec
+from serving import backends
+from serving.registry import ServedModel
+from serving.spec import OUTPUTS, SPAN, ModelSpec
 
 
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 99))

@@ -30,8 +30,8 @@ from evaluation.training.fine_tune import (
     train,
 )
 from evaluation.training.folders import atomic_folder
-from tasks.targets.serving.codecs import Answer, codec_for
-from tasks.targets.serving.spec import FIELDS, OUTPUTS, ModelFolder
+from serving.codecs import Answer, codec_for
+from serving.spec import FIELDS, OUTPUTS, ModelFolder
 
 WORDS = [
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "a", "was", "is", "good", "bad", "day", "tea"),

@@ -16,9 +16,9 @@ from evaluation.task_shape import (
     training_row,
 )
 from evaluation.training.data import check_rows
+from serving.spec import PAIR, SEQUENCE, SPAN
 from tasks.config.loading import load_config
 from tasks.services import OFFICIAL
-from tasks.targets.serving.spec import PAIR, SEQUENCE, SPAN
 from tests.unit.tasks.config_texts import MINIMAL
 
 SPAN_TASK = """\

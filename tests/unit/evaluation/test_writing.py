@@ -16,10 +16,10 @@ from evaluation.sandbox.harness.writing import Writer, read_prompts, texts
 from evaluation.sandbox.limits import Limits
 from evaluation.sandbox.writing import WritingRunner
 from evaluation.uploads.model_folders import check_writer
+from serving.errors import MisconfiguredError
 from tasks.config.components import Component
 from tasks.targets.endpoints.base import EndpointConfig
 from tasks.targets.endpoints.openai_chat import OpenAIChatEndpoint
-from tasks.targets.serving.errors import MisconfiguredError
 from tests.support.said import Said
 from tests.support.serving_models import CHAT_TEMPLATE, says, tiny_writer
 

@@ -8,9 +8,9 @@ from threading import BoundedSemaphore
 
 import pytest
 
-from dynabench.lib import bounded as module
-from dynabench.lib.bounded import MIB, TOO_DEEP, TOO_LARGE, TOO_LONG, Bounds, OutOfBounds, bounded
-from dynabench.lib.errors import Unavailable
+from core.errors import Unavailable
+from core.files import bounded as module
+from core.files.bounded import MIB, TOO_DEEP, TOO_LARGE, TOO_LONG, Bounds, OutOfBounds, bounded
 from evaluation.uploads.archives import ArchiveRefused, check_archive
 from tests.support.own_process import KNOWN, loads
 

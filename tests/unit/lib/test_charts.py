@@ -9,7 +9,7 @@ from django.utils.translation import override
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynabench.lib.charts import (
+from core.charts import (
     EDGES,
     LETTER,
     NARROW,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynabench.env import EnvError, database
+from core.env import EnvError, database
 
 
 def test_sqlite_is_a_file():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynabench.lib.encryption import Unreadable, decrypt, encrypt
+from core.data.encryption import Unreadable, decrypt, encrypt
 
 
 def test_what_is_encrypted_comes_back_and_never_looks_the_same(settings):

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from dynabench import env
-from dynabench.env import EnvError, env_choice, env_secret, kept_secret
+from core import env
+from core.env import EnvError, env_choice, env_secret, kept_secret
 
 
 def test_the_secret_is_made_once_for_its_owner_alone(tmp_path):

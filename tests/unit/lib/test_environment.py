@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dynabench.env import EnvError
+from core.env import EnvError
 from tests.support.variables import variables
 
 ROOT = Path(__file__).parents[3]
@@ -98,7 +98,9 @@ FREE = {
     "ADMIN_EMAIL", "DOCKER_HOST", "DYNABENCH_API_KEY", "DYNABENCH_URL", "XDG_CONFIG_HOME",
 }  # fmt: skip
 FOLDERS = {"DYNABENCH_HOME": "/proc/none"}
-FILES = {"PRIVACY_TEXT"} | {name for name in variables("dynabench") if name.endswith("_FILE")}
+FILES = {"PRIVACY_TEXT"} | {
+    name for name in variables("core", "dynabench") if name.endswith("_FILE")
+}
 AT_START = FILES - {"ADMIN_PASSWORD_FILE", "BACKUP_PASSPHRASE_FILE"}
 """Files that the settings read; commands read the others when they need them."""
 
@@ -130,7 +132,7 @@ def is_named(told, name):
 def test_each_variable_has_a_form():
     """A new one comes with what it may be: `FREE` is no place for what can be checked."""
     known = {*INTS, *FORMS, *FREE, *FOLDERS, *FILES}
-    assert variables("dynabench", "tasks", "evaluation") == known
+    assert variables("core", "dynabench", "tasks", "evaluation") == known
 
 
 def test_what_is_wrong_is_named_and_what_is_right_is_taken(tmp_path):

@@ -3,7 +3,7 @@
 import resource
 from threading import Thread
 
-from dynabench.lib.frames import with_room
+from core.web.frames import with_room
 
 CALLS = 500
 DEEPEST = 400  # frames: more than two chunks

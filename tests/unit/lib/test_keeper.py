@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from dynabench.lib import keeper
-from dynabench.lib.keeper import IDLE_SECONDS, Kept
+from core.jobs import keeper
+from core.jobs.keeper import IDLE_SECONDS, Kept
 
 
 def work():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynabench.lib.words import alike_labels, label_key, label_of, label_text, spelled
+from core.text.words import alike_labels, label_key, label_of, label_text, spelled
 
 LABELS = ("positive", "Not sure", "café", "1", "2.50", "true", "正面", "ß")
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6).map(str.strip)

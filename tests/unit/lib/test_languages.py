@@ -1,6 +1,6 @@
 """A language is there when its compiled catalogue is."""
 
-from dynabench.lib.languages import languages
+from core.text.languages import languages
 
 
 def test_english_is_always_there(tmp_path):

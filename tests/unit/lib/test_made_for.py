@@ -4,7 +4,7 @@ from django.http import QueryDict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynabench.lib.made_for import made_for, name_for, renamed
+from core.web.made_for import made_for, name_for, renamed
 
 NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
 

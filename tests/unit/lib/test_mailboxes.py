@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynabench.lib.mailboxes import normal_address
+from core.mail.mailboxes import normal_address
 
 
 @pytest.mark.parametrize(

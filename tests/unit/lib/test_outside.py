@@ -5,8 +5,8 @@ from threading import Event
 
 import pytest
 
-from dynabench.lib import outside
-from dynabench.lib.outside import Hanging, Places, limit_waiting, serves_requests
+from core import outside
+from core.outside import Hanging, Places, limit_waiting, serves_requests
 
 
 @pytest.fixture

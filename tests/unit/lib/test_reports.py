@@ -10,8 +10,8 @@ import brotli
 import pytest
 import sentry_sdk
 
-from dynabench.lib.telemetry.reports import report_to
-from dynabench.lib.versions import version
+from core.telemetry.reports import report_to
+from core.versions import version
 
 
 def test_an_error_goes_without_what_people_wrote():

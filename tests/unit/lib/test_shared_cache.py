@@ -4,7 +4,7 @@ import time
 
 from redis.exceptions import ConnectionError as Away
 
-from dynabench.lib.shared_cache import Outage
+from core.data.shared_cache import Outage
 
 
 def test_an_answer_or_an_error_of_before_says_nothing_of_now():

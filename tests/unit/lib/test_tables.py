@@ -5,10 +5,20 @@ import io
 import re
 from pathlib import Path
 
-from dynabench.lib.tables import FORMULA, csv_text
+from core.files.tables import FORMULA, csv_text
 
 ROOT = Path(__file__).parents[3]
-ROOMS = ("dynabench", "tasks", "annotation", "validation", "evaluation", "leaderboard", "scripts")
+ROOMS = (
+    "core",
+    "serving",
+    "dynabench",
+    "tasks",
+    "annotation",
+    "validation",
+    "evaluation",
+    "leaderboard",
+    "scripts",
+)
 FOR_PROGRAMS = "tasks/formats/__init__.py"
 """What other tools read back letter by letter."""
 
@@ -32,4 +42,4 @@ def test_every_door_that_hands_out_csv_uses_it():
         for path in (ROOT / room).rglob("*.py")
         if writes.search(path.read_text())
     }
-    assert found == {"dynabench/lib/tables.py", FOR_PROGRAMS}
+    assert found == {"core/files/tables.py", FOR_PROGRAMS}

@@ -2,8 +2,8 @@
 
 import math
 
-from dynabench.lib.web_server import limits
-from dynabench.lib.web_server.limits import body_deadline, send_deadline, slots, upload_deadline
+from core.web.web_server import limits
+from core.web.web_server.limits import body_deadline, send_deadline, slots, upload_deadline
 
 DEADLINES = (
     (body_deadline, limits.BODY_RATE),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynabench.lib.words import (
+from core.text.words import (
     MARKS,
     MOST_MARKS,
     answer_words,

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openpyxl import Workbook
 
-from dynabench.lib.words import composed
+from core.text.words import composed
 from tasks.config.loading import load_config
 from tasks.contexts.files import (
     BINS,

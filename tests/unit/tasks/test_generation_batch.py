@@ -11,10 +11,10 @@ from tokenizers import Tokenizer
 from tokenizers.decoders import ByteLevel
 from tokenizers.models import BPE
 
-from tasks.targets.serving.errors import BusyError, DeadlineError, StoppedError
-from tasks.targets.serving.generation.batch import CHUNK, Batch
-from tasks.targets.serving.generation.conversation import Conversation, Piece, conversation
-from tasks.targets.serving.generation.sampling import Sampling
+from serving.errors import BusyError, DeadlineError, StoppedError
+from serving.generation.batch import CHUNK, Batch
+from serving.generation.conversation import Conversation, Piece, conversation
+from serving.generation.sampling import Sampling
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 END = len(LETTERS)

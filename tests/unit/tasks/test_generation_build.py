@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tasks.targets.serving.errors import MisconfiguredError
-from tasks.targets.serving.generation import build
+from serving.errors import MisconfiguredError
+from serving.generation import build
 
 
 def test_it_is_found_from_every_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

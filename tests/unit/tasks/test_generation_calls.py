@@ -8,12 +8,12 @@ import pytest
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
-from tasks.targets.serving.errors import BadRequestError
-from tasks.targets.serving.generation.calls import Call, forced_call
-from tasks.targets.serving.generation.conversation import Piece, conversation
-from tasks.targets.serving.generation.replies import Reply
-from tasks.targets.serving.generation.requests import ChatRequest, read
-from tasks.targets.serving.generation.sampling import Sampling
+from serving.errors import BadRequestError
+from serving.generation.calls import Call, forced_call
+from serving.generation.conversation import Piece, conversation
+from serving.generation.replies import Reply
+from serving.generation.requests import ChatRequest, read
+from serving.generation.sampling import Sampling
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
 LABEL = {"type": "object", "properties": {"label": {"enum": ["yes", "no"], "title": "Label"}}}

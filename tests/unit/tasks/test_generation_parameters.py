@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.targets.serving.errors import BadRequestError
-from tasks.targets.serving.generation.parameters import NOTES, OFF, without_unused
-from tasks.targets.serving.generation.requests import ChatRequest, CompletionRequest, read
-from tasks.targets.serving.generation.sampling import Sampling
+from serving.errors import BadRequestError
+from serving.generation.parameters import NOTES, OFF, without_unused
+from serving.generation.requests import ChatRequest, CompletionRequest, read
+from serving.generation.sampling import Sampling
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
 TEXT = {"model": "m", "prompt": "Hello"}

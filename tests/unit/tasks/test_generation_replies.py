@@ -9,9 +9,9 @@ import pytest
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
-from tasks.targets.serving.generation.conversation import Piece, Told, conversation
-from tasks.targets.serving.generation.replies import Reply, usage_of
-from tasks.targets.serving.generation.sampling import Sampling
+from serving.generation.conversation import Piece, Told, conversation
+from serving.generation.replies import Reply, usage_of
+from serving.generation.sampling import Sampling
 
 TOLD = [Told(0, -0.5, [(0, -0.5)]), Told(1, -0.25, [(1, -0.25)]), Told(2, -1.0, [(0, -0.1)])]
 PIECES = [Piece("aab", None, TOLD[:2], 2), Piece("", "stop", TOLD[2:], 3)]

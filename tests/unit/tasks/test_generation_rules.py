@@ -9,16 +9,16 @@ from tokenizers.decoders import ByteLevel
 from tokenizers.models import BPE
 from transformers.utils.chat_template_utils import render_jinja_template
 
-from tasks.targets.serving.errors import BadRequestError, MisconfiguredError
-from tasks.targets.serving.generation.prompts import ChatTemplate, default_of, text_of
-from tasks.targets.serving.generation.requests import ChatRequest, CompletionRequest, read
-from tasks.targets.serving.generation.sampling import (
+from serving.errors import BadRequestError, MisconfiguredError
+from serving.generation.prompts import ChatTemplate, default_of, text_of
+from serving.generation.requests import ChatRequest, CompletionRequest, read
+from serving.generation.sampling import (
     Sampling,
     choose,
     likeliest,
     log_probabilities,
 )
-from tasks.targets.serving.generation.text import Text, held_back
+from serving.generation.text import Text, held_back
 
 LOGITS = np.log(np.array([0.1, 0.5, 0.15, 0.25], np.float32))
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}

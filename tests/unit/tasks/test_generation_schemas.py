@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from tasks.targets.serving.errors import BadRequestError
-from tasks.targets.serving.generation.requests import ChatRequest, read
-from tasks.targets.serving.generation.schemas import MAX_CHOICES, MAX_PARTS, choices_of
+from serving.errors import BadRequestError
+from serving.generation.requests import ChatRequest, read
+from serving.generation.schemas import MAX_CHOICES, MAX_PARTS, choices_of
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
 PATH = "response_format.json_schema.schema"

@@ -6,6 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from evaluation.sandbox.harness.loading import _as_the_task
+from serving.errors import MisconfiguredError
+from serving.spec import ModelSpec, open_folder
 from tasks.config.components import Component
 from tasks.config.loading import check_config, load_config
 from tasks.config.parsing import ConfigError
@@ -15,8 +17,6 @@ from tasks.formats.base import one_of, said_of
 from tasks.line_files import BadRow
 from tasks.targets.endpoints.answers import read_output, read_prob
 from tasks.targets.endpoints.base import QA_KIND, EndpointError
-from tasks.targets.serving.errors import MisconfiguredError
-from tasks.targets.serving.spec import ModelSpec, open_folder
 
 CONFIG = """version: 1
 name: Drinks

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.targets.serving.folders import resolve_below
+from serving.folders import resolve_below
 
 
 @pytest.mark.parametrize("source", ["a", "a/b", "a/../a", "./a", "missing", "link"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tasks.targets.proofs import HEADER, LIFETIME_SECONDS, Prover, proven_task
+from serving.proofs import HEADER, LIFETIME_SECONDS, Prover, proven_task
 
 KEY, NOW = b"k" * 32, 1_800_000_000.0
 NAME, VALUE = Prover(KEY, 7).header(NOW)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from evaluation.training.shipped import install_starter
-from tasks.targets.serving.registry import ServedModel
-from tasks.targets.serving.spec import ModelSpec
+from serving.registry import ServedModel
+from serving.spec import ModelSpec
 from tests.conftest import DATA
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.targets.serving.batcher import SLACK, Batcher
-from tasks.targets.serving.errors import BusyError, DeadlineError, StoppedError
+from serving.batcher import SLACK, Batcher
+from serving.errors import BusyError, DeadlineError, StoppedError
 
 FOREVER = 1e12
 

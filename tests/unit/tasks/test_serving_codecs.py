@@ -12,9 +12,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from tasks.targets.serving.codecs import MAX_ANSWER_TOKENS, Codec, _best_span, codec_for
-from tasks.targets.serving.errors import BadRequestError
-from tasks.targets.serving.spec import FIELDS, ModelFolder
+from serving.codecs import MAX_ANSWER_TOKENS, Codec, _best_span, codec_for
+from serving.errors import BadRequestError
+from serving.spec import FIELDS, ModelFolder
 from tests.support.serving_models import KINDS
 
 SEQUENCE, PAIR, SPAN = KINDS

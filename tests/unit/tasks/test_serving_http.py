@@ -14,15 +14,15 @@ import pytest
 from PIL import Image
 from prometheus_client.parser import text_string_to_metric_families
 
-from tasks.targets.serving.asgi import (
+from serving.asgi import (
     LONG_BODY_BYTES,
     MAX_BODY_BYTES,
     MAX_INPUTS,
     MAX_PICTURE_BODY_BYTES,
 )
-from tasks.targets.serving.errors import BusyError, MisconfiguredError, UnknownError
-from tasks.targets.serving.registry import MAX_ENCODINGS, ModelRegistry
-from tasks.targets.serving.spec import SEQUENCE, ModelFolder, ModelSpec, open_folder
+from serving.errors import BusyError, MisconfiguredError, UnknownError
+from serving.registry import MAX_ENCODINGS, ModelRegistry
+from serving.spec import SEQUENCE, ModelFolder, ModelSpec, open_folder
 from tests.support.model_server import serving, wait_for
 from tests.support.serving_models import tiny_model, tiny_vilt
 
@@ -249,7 +249,7 @@ def test_a_broken_model_says_why_and_the_others_go_on(
         goes_on.wait(60)
         return open_folder(spec)
 
-    monkeypatch.setattr("tasks.targets.serving.registry.open_folder", slow_look)
+    monkeypatch.setattr("serving.registry.open_folder", slow_look)
     status, headers, answer = call(port, "GET", "/models/broken/health")
     assert (status, headers["Retry-After"], answer["error"]["code"]) == (503, "2", "loading")
     goes_on.set()

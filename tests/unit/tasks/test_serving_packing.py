@@ -16,10 +16,10 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from transformers import PreTrainedTokenizerFast
 
-from tasks.targets.serving.arrays import NO_ROW, packed_rows
-from tasks.targets.serving.backends import Backend, load_backend
-from tasks.targets.serving.spec import PAIR, SPAN, ModelFolder, ModelSpec
-from tasks.targets.serving.tokens import Tokens
+from serving.arrays import NO_ROW, packed_rows
+from serving.backends import Backend, load_backend
+from serving.spec import PAIR, SPAN, ModelFolder, ModelSpec
+from serving.tokens import Tokens
 
 WORDS = {f"w{number}": number for number in range(90)}
 SMALL = {

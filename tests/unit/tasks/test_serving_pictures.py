@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tasks.targets.serving import pictures
-from tasks.targets.serving.errors import BadRequestError, MisconfiguredError
-from tasks.targets.serving.pictures import pixels_of
-from tasks.targets.serving.registry import ServedModel
-from tasks.targets.serving.spec import PICTURE, ModelSpec, PictureSettings, open_folder
+from serving import pictures
+from serving.errors import BadRequestError, MisconfiguredError
+from serving.pictures import pixels_of
+from serving.registry import ServedModel
+from serving.spec import PICTURE, ModelSpec, PictureSettings, open_folder
 from tests.support.serving_models import tiny_vilt
 
 SETTINGS = PictureSettings(16, (0.5, 0.5, 0.5), (0.5, 0.5, 0.5))

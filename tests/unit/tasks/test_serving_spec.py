@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tasks.targets.serving.arguments import parse_model
-from tasks.targets.serving.errors import MisconfiguredError
-from tasks.targets.serving.fingerprint import FileHashes, fingerprint
-from tasks.targets.serving.spec import ModelSpec, check_setting_keys, open_folder
+from serving.arguments import parse_model
+from serving.errors import MisconfiguredError
+from serving.fingerprint import FileHashes, fingerprint
+from serving.spec import ModelSpec, check_setting_keys, open_folder
 
 
 def folder(path: Path, *, weights: str = "model.safetensors", **settings: object) -> ModelSpec:

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.targets.serving import backends
-from tasks.targets.serving.arrays import parts
-from tasks.targets.serving.backends import settled_model
-from tasks.targets.serving.errors import BadRequestError, CannotExportError, MisconfiguredError
-from tasks.targets.serving.registry import ServedModel
-from tasks.targets.serving.spec import ModelSpec, open_folder
-from tasks.targets.serving.tokens import Tokens, codec_of, keep_tokens, kept_tokens, read_tokens
+from serving import backends
+from serving.arrays import parts
+from serving.backends import settled_model
+from serving.errors import BadRequestError, CannotExportError, MisconfiguredError
+from serving.registry import ServedModel
+from serving.spec import ModelSpec, open_folder
+from serving.tokens import Tokens, codec_of, keep_tokens, kept_tokens, read_tokens
 from tests.support.architectures import VOCABULARY, make_model
 
 
@@ -80,7 +80,7 @@ def test_a_tokenizer_with_more_words_than_the_model_has_is_refused(gpt2: Path) -
 def test_a_model_that_fails_on_long_texts_is_refused_with_their_length(
     gpt2: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tasks.targets.serving.capacity.POSITION_TABLES", ())
+    monkeypatch.setattr("serving.capacity.POSITION_TABLES", ())
     change(gpt2 / "tokenizer_config.json", model_max_length=100)
     assert "100 tokens" in refusal(gpt2)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynabench.lib.words import composed
+from core.text.words import composed
 from tasks.config.components import Component
 from tasks.config.field_types.spans import as_lines
 from tasks.config.stretches import BREAK, on_one_line, stretch_at, stretches_of

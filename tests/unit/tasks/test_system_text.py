@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.targets.serving.errors import BadRequestError
-from tasks.targets.serving.generation.prompts import ChatTemplate
-from tasks.targets.serving.generation.system_text import fold_system, render_whole
+from serving.errors import BadRequestError
+from serving.generation.prompts import ChatTemplate
+from serving.generation.system_text import fold_system, render_whole
 
 TURNS = [
     {"role": "system", "content": "Decide."},

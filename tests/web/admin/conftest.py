@@ -7,7 +7,7 @@ from django.test import Client
 from django.urls import reverse
 
 from annotation.models import Example, Report
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from tasks.contexts import uploads
 from tasks.models import ContextBatch, Generator, Task, TaskMember
 from tasks.permissions import EDITORS, OWNERS, READERS, REVIEWERS

@@ -5,7 +5,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from dynabench.accounts.models import LogEntry
+from core.accounts.models import LogEntry
 from tests.support.campaigns import agree, open_campaign, paid_place, take_part
 from tests.web.admin.conftest import ROLES, Role, change_url, list_url, sign_in
 

@@ -7,7 +7,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
 from annotation.models import Report
-from dynabench.accounts.services import annotator_of
+from core.accounts.services import annotator_of
 from tasks.contexts import uploads
 from tasks.models import Context, ContextBatch, Round, TaskMember
 from tests.support.factories import (

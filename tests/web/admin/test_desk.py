@@ -11,9 +11,9 @@ from django.forms.models import model_to_dict
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from dynabench.accounts.models import Annotator, LogEntry
-from dynabench.accounts.people import shown_name
-from dynabench.accounts.services import annotator_of, log
+from core.accounts.models import Annotator, LogEntry
+from core.accounts.people import shown_name
+from core.accounts.services import annotator_of, log
 from tasks.contexts.services import set_retired
 from tasks.models import TargetModel, TaskMember
 from tasks.permissions import READERS, REVIEWERS

@@ -3,7 +3,7 @@
 import pytest
 from django.urls import reverse
 
-from dynabench.accounts.models import LogEntry
+from core.accounts.models import LogEntry
 from tasks.models import Generator
 from tests.web.admin.conftest import change_url
 

@@ -5,7 +5,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from annotation.models import Report
-from dynabench.accounts.models import LogEntry
+from core.accounts.models import LogEntry
 from tasks.admin.roles import REVIEWERS
 from tasks.models import TaskMember
 from tests.support.factories import (

@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import AnonymousUser
 from django.urls import reverse
 
-from dynabench.accounts.models import LogEntry
+from core.accounts.models import LogEntry
 from tasks import permissions
 from tasks.admin.roles import EDITORS, OWNERS, REVIEWERS
 from tasks.models import Round

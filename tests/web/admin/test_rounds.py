@@ -5,8 +5,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from annotation.models import Assignment
-from dynabench.accounts.models import LogEntry
-from dynabench.accounts.services import annotator_of
+from core.accounts.models import LogEntry
+from core.accounts.services import annotator_of
 from tasks.admin.roles import EDITORS
 from tasks.models import Round, RoundTarget, TargetModel
 from tests.support.admin_forms import new_targets, round_form

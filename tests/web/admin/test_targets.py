@@ -5,7 +5,7 @@ import json
 import pytest
 from django.urls import reverse
 
-from dynabench.accounts.models import LogEntry
+from core.accounts.models import LogEntry
 from tasks.models import TargetModel
 from tasks.targets.send_test import REASONS
 from tests.support.admin_forms import target_form

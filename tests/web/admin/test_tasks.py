@@ -3,8 +3,8 @@
 import pytest
 from django.urls import reverse
 
-from dynabench.accounts.models import LogEntry
-from dynabench.lib.throttles import AN_HOUR
+from core.accounts.models import LogEntry
+from core.web.throttles import AN_HOUR
 from tasks.config_changes import OPENED
 from tasks.models import Round, Task, TaskMember
 from tests.web.admin.conftest import (

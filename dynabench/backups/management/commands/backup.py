@@ -6,11 +6,11 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
+from core.env import env_secret
+from core.jobs.services import noted
 from dynabench.backups.errors import BackupError
 from dynabench.backups.services import make_backup
 from dynabench.backups.stores import dated, remove_killed, remove_older
-from dynabench.env import env_secret
-from dynabench.upkeep.services import noted
 
 
 class Command(BaseCommand):

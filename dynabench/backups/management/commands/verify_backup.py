@@ -4,9 +4,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from core.env import env_secret
 from dynabench.backups.errors import BackupError
 from dynabench.backups.services import Backup
-from dynabench.env import env_secret
 
 
 class Command(BaseCommand):

@@ -5,8 +5,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
+from core.web.refusals import as_command_error
 from dynabench.communities.ready_services import add_ready, ready
-from dynabench.lib.refusals import as_command_error
 from tasks.services import account_of
 
 

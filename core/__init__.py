@@ -1,0 +1,1 @@
+"""The ground that every room stands on: it imports none of them."""

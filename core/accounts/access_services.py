@@ -1,0 +1,65 @@
+"""Operators end a person's access: at once, by whatever door they came."""
+
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
+from django.db import transaction
+
+from core.accounts.administrators import keep_one
+from core.accounts.models import ApiToken, User
+from core.accounts.services import log
+from core.accounts.tokens import revoke_token
+
+
+@transaction.atomic
+def set_suspended(*, user: User, suspended: bool, actor: User | None) -> None:
+    """Let a person in no more, or again; suspending ends their sessions and tokens.
+
+    What they made stays, and so do their roles, which count again when they may come in again.
+    actor: None for a command. Locks all administrators. Raises LastAdministrator.
+    """
+    if suspended:
+        keep_one(without=[user.pk])
+        end_access(user=user, actor=actor)
+    User.objects.filter(pk=user.pk).update(is_active=not suspended)
+    action = "person.suspended" if suspended else "person.admitted"
+    log(actor, action, user.email, user=user.email, person=user.pk)
+
+
+@transaction.atomic
+def set_administrator(*, user: User, administers: bool, actor: User | None) -> None:
+    """Make a person an administrator of the site, or no longer.
+
+    Locks all administrators. Raises LastAdministrator.
+    """
+    if not administers:
+        keep_one(without=[user.pk])
+    user.is_superuser = administers
+    user.save(update_fields=["is_superuser"])
+    action = "person.administrator" if administers else "person.no_administrator"
+    log(actor, action, user.email, user=user.email, person=user.pk)
+
+
+def has_confirmed(user: User, address: str) -> bool:
+    """Whether the person showed this site that the address is theirs."""
+    known = EmailAddress.objects.filter(user=user, email__iexact=address, verified=True)
+    return bool(known.exists())
+
+
+@transaction.atomic
+def take_over(*, user: User) -> None:
+    """End all by which somebody else may come into an account: its password ends by allauth."""
+    end_access(user=user, actor=None)
+    Authenticator.objects.filter(user=user).delete()
+    log(None, "person.taken_over", user.email, user=user.email, person=user.pk)
+
+
+@transaction.atomic
+def end_access(*, user: User, actor: User | None) -> int:
+    """End every session and token of a person, who may sign in again; returns how many tokens."""
+    for session in UserSession.objects.filter(user=user):
+        session.end()
+    tokens = list(ApiToken.objects.filter(user=user))
+    for token in tokens:
+        revoke_token(token=token, actor=actor)
+    return len(tokens)

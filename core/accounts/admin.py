@@ -1,0 +1,152 @@
+from typing import Any, ClassVar
+
+from allauth.core.exceptions import ReauthenticationRequired
+from django.contrib import admin
+from django.contrib.auth.admin import UserAdmin as BaseUserAdmin
+from django.contrib.auth.forms import AdminUserCreationForm, UserChangeForm
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from core.accounts.access_services import end_access, set_suspended
+from core.accounts.administrators import are_all, keep_one
+from core.accounts.erasures import name_of, note_erasure
+from core.accounts.models import ApiToken, Erasure, User
+from core.accounts.people import person
+from core.accounts.reauthentication import did_recently
+from core.accounts.tokens import revoke_token
+from core.mail.addresses import AddressField
+from core.web.refusals import as_form_error, as_message
+
+
+def _ask_again(request: HttpRequest) -> None:
+    """Ask for the password, unless it was given a moment ago, before something is changed."""
+    if request.method == "POST" and not did_recently(request):
+        raise ReauthenticationRequired
+
+
+class NewAccountForm(AdminUserCreationForm):
+    """Django's, for an address that mail reaches."""
+
+    class Meta(AdminUserCreationForm.Meta):
+        model = User
+        fields = ("email",)
+        field_classes: ClassVar = {"email": AddressField}
+
+
+class AccountForm(UserChangeForm):
+    """Django's, which leaves the site an administrator."""
+
+    class Meta(UserChangeForm.Meta):
+        model = User
+        field_classes: ClassVar = {"email": AddressField}
+
+    def clean(self) -> dict[str, Any]:
+        told: dict[str, Any] = super().clean() or self.cleaned_data
+        if not (told.get("is_active") and told.get("is_superuser")):
+            with as_form_error(self):  # the admin saves in the same transaction
+                keep_one(without=[self.instance.pk])
+        return told
+
+
+@admin.register(User)
+class UserAdmin(BaseUserAdmin):
+    form = AccountForm
+    add_form = NewAccountForm
+    ordering = ["email"]
+    actions = ["suspend", "end_access"]
+    list_display = ["email", "is_superuser", "is_active", "date_joined"]
+    list_filter = ["is_superuser", "is_active"]
+    search_fields = ["email"]
+    filter_horizontal = []
+    fieldsets = [
+        (None, {"fields": ["email", "password"]}),
+        ("Permissions", {"fields": ["is_active", "is_superuser"]}),
+        ("Dates", {"fields": ["last_login", "date_joined"]}),
+    ]
+    add_fieldsets = [
+        (
+            None,
+            {"classes": ["wide"], "fields": ["email", "usable_password", "password1", "password2"]},
+        )
+    ]
+
+    def changeform_view(self, request: HttpRequest, *more: Any, **named: Any) -> Any:
+        """As one's own account: an address or a role is changed by who is there in person."""
+        _ask_again(request)
+        return super().changeform_view(request, *more, **named)
+
+    def user_change_password(self, request: HttpRequest, *more: Any, **named: Any) -> Any:
+        """The same for a password."""
+        _ask_again(request)
+        return super().user_change_password(request, *more, **named)
+
+    def delete_view(self, request: HttpRequest, *more: Any, **named: Any) -> Any:
+        """The same for the end of an account."""
+        _ask_again(request)
+        return super().delete_view(request, *more, **named)
+
+    def changelist_view(self, request: HttpRequest, *more: Any, **named: Any) -> Any:
+        """The same for the end of many; who suspends or signs people out is not asked."""
+        if request.POST.get("action") == "delete_selected":
+            _ask_again(request)
+        return super().changelist_view(request, *more, **named)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """With the last administrators as what keeps them from being deleted."""
+        found, counts, lacking, protected = super().get_deleted_objects(objs, request)
+        if are_all([user.pk for user in objs]):
+            protected = [*protected, "The site would have no administrator."]
+        return found, counts, lacking, protected
+
+    @transaction.atomic
+    def delete_model(self, request: HttpRequest, obj: User) -> None:
+        keep_one(without=[obj.pk])
+        note_erasure(Erasure.Kind.PERSON, name_of(obj))
+        super().delete_model(request, obj)
+
+    @transaction.atomic
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        keep_one(without=[user.pk for user in queryset])
+        for user in queryset:
+            note_erasure(Erasure.Kind.PERSON, name_of(user))
+        super().delete_queryset(request, queryset)
+
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        """Who is switched off here is suspended as everywhere: with sessions and tokens."""
+        super().save_model(request, obj, form, change)
+        if change and "is_active" in form.changed_data:
+            set_suspended(user=obj, suspended=not obj.is_active, actor=person(request))
+
+    @admin.action(description="Suspend: sign out, revoke tokens, let in no more")
+    def suspend(self, request: HttpRequest, users: QuerySet[User]) -> None:
+        for user in users.exclude(pk=person(request).pk):
+            with as_message(request):
+                set_suspended(user=user, suspended=True, actor=person(request))
+
+    @admin.action(description="Sign out everywhere and revoke tokens")
+    def end_access(self, request: HttpRequest, users: QuerySet[User]) -> None:
+        for user in users:
+            end_access(user=user, actor=person(request))
+
+
+@admin.register(ApiToken)
+class TokenAdmin(admin.ModelAdmin):
+    """Tokens are made by their people, and revoked by them or here."""
+
+    list_display = ["prefix", "user", "name", "scopes", "last_used_at", "expires_at"]
+    search_fields = ["prefix", "user__email"]
+    fields = readonly_fields = (
+        *("prefix", "user", "name", "scopes"),
+        *("created_at", "last_used_at", "expires_at"),
+    )
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def delete_model(self, request: HttpRequest, obj: ApiToken) -> None:
+        revoke_token(token=obj, actor=person(request))
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> None:
+        for token in queryset:
+            revoke_token(token=token, actor=person(request))

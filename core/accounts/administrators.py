@@ -1,0 +1,39 @@
+"""A site always has an administrator."""
+
+from collections.abc import Collection
+
+from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+
+from core.accounts.models import User
+from core.errors import Refused
+
+
+class LastAdministrator(Refused):
+    """Nobody else administers the site."""
+
+    def __init__(self) -> None:
+        said = _("This is the only administrator. Name another one first.")
+        super().__init__(said, code="last_administrator")
+
+
+def are_all(people: Collection[int]) -> bool:
+    """Whether no administrator is left without these people, by their ids."""
+    known = set(_administrators().values_list("pk", flat=True))
+    return bool(known) and known <= set(people)
+
+
+def keep_one(*, without: Collection[int]) -> None:
+    """Check that somebody administers the site without these people. Raises LastAdministrator.
+
+    Locks all administrators, so that of two who leave at once one stays. Call it in the transaction
+    that takes them away.
+    """
+    locked = _administrators().select_for_update(of=("self",), no_key=True).order_by("pk")
+    known = set(locked.values_list("pk", flat=True))
+    if known and known <= set(without):
+        raise LastAdministrator
+
+
+def _administrators() -> QuerySet[User]:
+    return User.objects.filter(is_superuser=True, is_active=True)

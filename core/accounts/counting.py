@@ -1,0 +1,216 @@
+"""Who results shown and quotas count for: a person, by the addresses that they confirmed.
+
+An account is deleted and made again within minutes. So a confirmed address leaves a keyed hash
+(`AddressMark`), which stays after the deletion; an account that confirms a marked address counts
+for the same person. Nothing here points at a pseudonym or at what somebody wrote.
+"""
+
+import hashlib
+import hmac
+import logging
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from allauth.account.models import EmailAddress
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet, Sum
+
+from core.accounts.models import (
+    AddressMark,
+    CountedPerson,
+    PersonAccount,
+    SiteKey,
+    SpentQuota,
+    User,
+)
+from core.data.encryption import Unreadable, decrypt, encrypt
+from core.days import today
+from core.mail.mailboxes import normal_address
+
+logger = logging.getLogger(__name__)
+KEY = "address marks"
+SPENT_SQL = """
+(SELECT COALESCE(SUM(s.number), 0) FROM accounts_spentquota s
+ JOIN accounts_personaccount p ON p.person_id = s.person_id
+ JOIN accounts_annotator a ON a.user_id = p.user_id
+ WHERE a.id = %s AND s.quota = %s AND s.day = %s)
+"""
+"""`spent_today` for a statement that counts more: an annotator's id, a quota's name, the day."""
+
+
+def find_counted_person(user: User) -> CountedPerson:
+    """Return the person that the account counts for, made at the first need.
+
+    Locks as `settle_counted_person` does, but only the first time.
+    """
+    link = PersonAccount.objects.filter(user=user).select_related("person").first()
+    return link.person if link else settle_counted_person(user)
+
+
+@transaction.atomic
+def settle_counted_person(user: User) -> CountedPerson:
+    """Mark the addresses that the account has confirmed; join the people that they lead to.
+
+    Locks the user, then these people in the order of their ids.
+    """
+    User.objects.select_for_update(of=("self",), no_key=True).get(pk=user.pk)
+    digests = _known_digests(user)
+    people = _lock_people(user, digests)
+    person = people[0] if people else CountedPerson.objects.create()
+    for other in people[1:]:
+        _join(other, person)
+    PersonAccount.objects.get_or_create(user=user, defaults={"person": person})
+    marks = [AddressMark(digest=digest, person=person) for digest in sorted(digests)]
+    AddressMark.objects.bulk_create(marks, ignore_conflicts=True)
+    # Another account may have marked one of them since `_lock_people` looked.
+    if AddressMark.objects.filter(digest__in=digests).exclude(person=person).exists():
+        return settle_counted_person(user)
+    return person
+
+
+def lock_counted_person(user: User) -> CountedPerson:
+    """Lock the person that the account counts for; call it inside a transaction."""
+    while True:
+        found = _lock_person(find_counted_person(user).pk)
+        if found:
+            return found
+        # It was joined with another one, which the account's row names by now.
+
+
+def _lock_person(pk: Any) -> CountedPerson | None:
+    people = CountedPerson.objects.select_for_update(of=("self",), no_key=True)
+    return people.filter(pk=pk).first()
+
+
+def _lock_people(user: User, digests: set[str]) -> list[CountedPerson]:
+    """The people of an account and of these marks, the first one first.
+
+    The full lock waits for rows that are being inserted for them, so that `_join` sees these.
+    """
+    while True:
+        wanted = {
+            *AddressMark.objects.filter(digest__in=digests).values_list("person", flat=True),
+            *PersonAccount.objects.filter(user=user).values_list("person", flat=True),
+        }
+        locked = CountedPerson.objects.select_for_update(of=("self",)).filter(pk__in=wanted)
+        people = list(locked.order_by("pk"))
+        if len(people) == len(wanted):
+            return sorted(people, key=lambda one: (one.created_at, one.pk))
+
+
+def _join(other: CountedPerson, person: CountedPerson) -> None:
+    """Let everything that counts for `other` count for `person`. Both are locked."""
+    for relation in CountedPerson._meta.related_objects:
+        rows = relation.related_model._base_manager.filter(**{relation.field.name: other})
+        rows.update(**{relation.field.name: person})
+    other.delete()
+
+
+# Addresses
+
+
+def _known_digests(user: User) -> set[str]:
+    """Hashes of the account's confirmed addresses.
+
+    Where none must be confirmed, an account without one has that of its sign-up, unless another
+    account counts for the same person: a stranger could use up that person's quotas.
+    """
+    confirmed = EmailAddress.objects.filter(user=user, verified=True)
+    digests = {_digest(address) for address in confirmed.values_list("email", flat=True)}
+    if digests or settings.ACCOUNT_EMAIL_VERIFICATION == "mandatory":
+        return digests
+    signed_up = _digest(user.email)
+    others = PersonAccount.objects.filter(person__marks__digest=signed_up).exclude(user=user)
+    return set() if others.exists() else {signed_up}
+
+
+def note_address(*, instance: EmailAddress, raw: bool = False, **_named: Any) -> None:
+    """Settle who an account counts for once one of its addresses is confirmed; a receiver."""
+    is_confirmed = instance.verified or settings.ACCOUNT_EMAIL_VERIFICATION != "mandatory"
+    if is_confirmed and not raw:
+        settle_counted_person(instance.user)
+
+
+def _digest(address: str) -> str:
+    return hmac.new(_key(), normal_address(address).encode(), hashlib.sha256).hexdigest()
+
+
+def _key() -> bytes:
+    """The key of the marks: random, and encrypted, so that a new SECRET_KEY keeps them."""
+    made = {"sealed": encrypt(secrets.token_hex(32))}
+    row, _is_new = SiteKey.objects.get_or_create(name=KEY, defaults=made)
+    try:
+        return decrypt(row.sealed).encode()
+    except Unreadable:
+        logger.error("No SECRET_KEY reads the key of address marks; those until now are lost.")
+        SiteKey.objects.filter(pk=row.pk, sealed=row.sealed).update(**made)
+        return _key()
+
+
+def is_key_lost() -> bool:
+    """Whether no known SECRET_KEY reads the key of the marks, so that they are of no use."""
+    try:
+        return any(not decrypt(row.sealed) for row in SiteKey.objects.filter(name=KEY))
+    except Unreadable:
+        return True
+
+
+# Quotas of a day
+
+
+def quota_name(what: str, task_id: int) -> str:
+    """The name of a task's quota of a day, such as tries."""
+    return f"{what}:{task_id}"
+
+
+def keep_spent(user: User, numbers: Mapping[str, int]) -> None:
+    """Note what an account that is being deleted has used today, by the quota's name.
+
+    Call it in the transaction that deletes the account. Locks the user: two requests to delete it
+    note it once.
+    """
+    spent = {quota: number for quota, number in numbers.items() if number}
+    locked = User.objects.select_for_update(of=("self",)).filter(pk=user.pk).first()
+    if not (spent and locked):
+        return
+    person = find_counted_person(user)
+    SpentQuota.objects.bulk_create(
+        SpentQuota(person=person, quota=quota, number=number, day=today())
+        for quota, number in spent.items()
+    )
+
+
+def spent_today(user_id: int | None, quota: str) -> int:
+    """Return how much of a quota the person used today under accounts that are deleted."""
+    spent = SpentQuota.objects.filter(person__accounts__user=user_id, quota=quota, day=today())
+    return spent.aggregate(number=Sum("number"))["number"] or 0
+
+
+# Tidying
+
+
+@transaction.atomic
+def tidy_counted_people(most: int) -> int:
+    """Delete up to `most` people for whom nothing counts any more, with their marks; how many.
+
+    Locks them: somebody may sign up with a marked address at this moment.
+    """
+    SpentQuota.objects.filter(day__lt=today()).delete()
+    idle = _idle_people().order_by("pk").values_list("pk", flat=True)[:most]
+    free = CountedPerson.objects.select_for_update(of=("self",), skip_locked=True)
+    locked = list(free.filter(pk__in=list(idle)).values_list("pk", flat=True))
+    # Looked at again under the lock: a lock reads the row anew, not what points at it.
+    gone = list(_idle_people().filter(pk__in=locked).values_list("pk", flat=True))
+    CountedPerson.objects.filter(pk__in=gone).delete()
+    return len(gone)
+
+
+def _idle_people() -> QuerySet[CountedPerson]:
+    """Those that no account, model or quota points at; marks alone do not count."""
+    found = CountedPerson.objects.all()
+    for relation in CountedPerson._meta.related_objects:
+        if relation.related_model is not AddressMark:
+            found = found.filter(**{f"{relation.name}__isnull": True})
+    return found

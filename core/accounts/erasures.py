@@ -1,0 +1,109 @@
+"""What people erased, for the day when an older backup is restored and would bring it back.
+
+A row is made in the transaction that erases; a sweep moves rows into a file that lies elsewhere
+than the database (`ERASURE_LOG`), one JSON object a line. Names in it are keyed hashes.
+"""
+
+import hashlib
+import hmac
+import json
+import logging
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from uuid import UUID
+
+from django.conf import settings
+from django.utils.encoding import force_bytes
+
+from core.accounts.models import Erasure, User
+
+logger = logging.getLogger(__name__)
+MOST = 1000
+
+
+def key_of(secret: str | bytes) -> bytes:
+    """The key of the hashes, derived from a SECRET_KEY; it tells nothing of it."""
+    return hashlib.sha256(b"dynabench.erasures:" + force_bytes(secret)).digest()
+
+
+def keyed(kind: str, name: str | UUID, key: bytes) -> str:
+    """What stands in the log of something that was erased."""
+    return hmac.new(key, f"{kind}:{name}".encode(), hashlib.sha256).hexdigest()
+
+
+def name_of(user: User) -> str:
+    """A person's name in the log. The id alone may be somebody else's after a restoration."""
+    return f"{user.pk} {user.date_joined.timestamp():.6f}"
+
+
+def note_erasure(kind: str, name: str | UUID) -> None:
+    """Note that something is erased; call it inside the same transaction. No lock."""
+    digest = keyed(kind, name, key_of(settings.SECRET_KEY))
+    Erasure.objects.create(kind=kind, digest=digest)
+
+
+def write_log() -> int:
+    """Move what was noted to the log; returns how many lines. What cannot be written now waits.
+
+    No lock: who is killed before the rows are gone, or meets another, writes some lines twice.
+    """
+    written = 0
+    make_log()
+    while rows := list(Erasure.objects.order_by("pk")[:MOST]):
+        try:
+            _append(rows)
+        except OSError as error:
+            logger.error("Erasures wait for their log, %s: %s", settings.ERASURE_LOG, error)
+            break
+        Erasure.objects.filter(pk__in=[one.pk for one in rows]).delete()
+        written += len(rows)
+    return written
+
+
+def make_log() -> None:
+    """Make an empty log where there is none. No lock.
+
+    A site on which nobody was erased then has one, too, so that a missing log is a lost one. Where
+    it cannot be made the doctor says so.
+    """
+    with suppress(OSError):
+        os.close(os.open(settings.ERASURE_LOG, os.O_CREAT | os.O_WRONLY, mode=0o600))
+
+
+def erased_names() -> int:
+    """Return how many names are in the log; 0 where there is none that can be read."""
+    try:
+        return sum(map(len, read_log().values()))
+    except OSError:
+        return 0
+
+
+def _append(rows: Iterable[Erasure]) -> None:
+    """The first line is empty: a full disk may have cut the last one off."""
+    with open(settings.ERASURE_LOG, "a", opener=_private) as file:
+        file.write("\n")
+        for one in rows:
+            at = one.erased_at.isoformat()
+            line = json.dumps({"at": at, "kind": one.kind, "digest": one.digest})
+            file.write(f"{line}\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, mode=0o600)
+
+
+def read_log() -> Mapping[str, set[str]]:
+    """The digests of each kind. Raises FileNotFoundError where there is no log."""
+    found: dict[str, set[str]] = defaultdict(set)
+    with open(settings.ERASURE_LOG) as file:
+        for line in filter(str.strip, file):
+            try:
+                one = json.loads(line)
+                found[one["kind"]].add(one["digest"])
+            except (ValueError, TypeError, KeyError):  # the end of a line that a full disk cut off
+                logger.warning("A line of %s cannot be read: %r", settings.ERASURE_LOG, line[:80])
+    return found

@@ -1,0 +1,298 @@
+"""People: who signs in, who contributes, and what was done."""
+
+import secrets
+import uuid
+from datetime import timedelta
+from typing import Any
+
+from allauth.account.models import EmailAddress
+from django.conf import settings
+from django.contrib.auth.models import AbstractUser, BaseUserManager
+from django.db import models, transaction
+from django.db.models.functions import Lower, Now
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext_lazy as _
+
+TOKEN_WARNING = timedelta(days=14)
+PANEL_PEOPLE = "@panel.invalid"
+"""How addresses end of accounts that a panel's people have without knowing."""
+
+
+class UserManager(BaseUserManager["User"]):
+    """Makes users that are known by their e-mail address."""
+
+    def create_user(self, email: str, password: str | None = None, **fields: Any) -> "User":
+        user = self.model(email=self.normalize_email(email), **fields)
+        user.set_password(password)
+        user.save(using=self._db)
+        return user
+
+    def create_superuser(self, email: str, password: str | None = None, **fields: Any) -> "User":
+        """With a confirmed address: only operators make superusers."""
+        user = self.create_user(email, password, is_superuser=True, **fields)
+        confirm_address(user)
+        return user
+
+
+def confirm_address(user: "User") -> None:
+    """Take the account's address as confirmed, without a mail."""
+    address = {"user": user, "email": user.email.lower()}
+    EmailAddress.objects.update_or_create(**address, defaults={"verified": True, "primary": True})
+
+
+class User(AbstractUser):
+    """Somebody who signs in, with an e-mail address and no user name."""
+
+    username = None  # type: ignore[assignment]
+    is_staff = None  # type: ignore[assignment]  # the admin asks for roles
+    email = models.EmailField("e-mail address", unique=True)
+
+    USERNAME_FIELD = "email"
+    REQUIRED_FIELDS = []
+
+    objects = UserManager()  # type: ignore[assignment,misc]
+
+    class Meta:
+        constraints = [models.UniqueConstraint(Lower("email"), name="user_one_email")]
+
+    @property
+    def is_of_panel(self) -> bool:
+        """Whether the person came to a study without an account of their own.
+
+        They gave no address and no password, so they reach the tasks of their studies alone.
+        """
+        return self.email.endswith(PANEL_PEOPLE)
+
+    def has_perm(self, perm: str, obj: Any = None) -> bool:
+        """Django's own permissions: superusers have them all, and nobody else has one."""
+        return self.is_active and self.is_superuser
+
+    def has_module_perms(self, app_label: str) -> bool:
+        return self.has_perm(app_label)
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """With a new password, by whatever door, the tokens of the API end.
+
+        `_password` is Django's own: set while a new one is not stored yet.
+        """
+        if self.pk is None or self._password is None:  # type: ignore[attr-defined]
+            return super().save(*args, **kwargs)
+        with transaction.atomic():
+            super().save(*args, **kwargs)
+            ApiToken.objects.filter(user=self).delete()
+
+
+def new_pseudonym() -> str:
+    """A short public name such as w-7f3k2m; the unique constraint refuses the rare repeat."""
+    alphabet = "23456789abcdefghjkmnpqrstuvwxyz"
+    return "w-" + "".join(secrets.choice(alphabet) for _ in range(6))
+
+
+class Annotator(models.Model):
+    """The pseudonymous contributor that examples and validations point at.
+
+    Deleting the user leaves the annotator, and so the released rows, without a name.
+    """
+
+    class Source(models.TextChoices):
+        SITE = "site"
+        PROLIFIC = "prolific"
+        MTURK = "mturk"
+        PANEL = "panel"
+        IMPORT = "import"
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True
+    )
+    pseudonym = models.CharField(max_length=40, unique=True, default=new_pseudonym)
+    source = models.CharField(max_length=10, choices=Source, default=Source.SITE)
+    keyboard_mode = models.BooleanField(default=False)
+    in_ranking = models.BooleanField(
+        default=False, help_text="The person chose to appear, by pseudonym, in people rankings."
+    )
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        verbose_name = "person"
+        verbose_name_plural = "people"
+
+    def __str__(self) -> str:
+        """As owners read it: an imported pseudonym holds the source's id, as one of a panel."""
+        if self.source != self.Source.IMPORT:
+            return self.pseudonym
+        return f"import-{salted_hmac('shown name', self.pseudonym).hexdigest()[:8]}"
+
+
+class LogEntry(models.Model):
+    """What somebody did to something, in a dotted word: round.closed, target.registered."""
+
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+    )
+    action = models.CharField(max_length=60, db_index=True)
+    target = models.CharField(max_length=200)
+    task = models.CharField(max_length=40, blank=True, default="", db_index=True)  # its code
+    data = models.JSONField(default=dict, blank=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["-pk"]
+        verbose_name_plural = "log"
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.target}"
+
+
+class ApiToken(models.Model):
+    """Lets a program act for a person. The key is shown once; its SHA-256 digest is what is kept.
+
+    A digest without salt does, because the key is 256 random bits and no password.
+    """
+
+    class Scope(models.TextChoices):
+        READ = "read", _("read what you may see")
+        ANNOTATE = "annotate", _("write and judge examples")
+        SUBMIT = "submit", _("submit models and change yours")
+        OWN = "own", _("change the tasks that you own or edit")
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
+    name = models.CharField(max_length=100)
+    prefix = models.CharField(max_length=12)  # the beginning of the key, to tell tokens apart
+    digest = models.CharField(max_length=64, unique=True)
+    scopes = models.JSONField()
+    created_at = models.DateTimeField(db_default=Now())
+    expires_at = models.DateTimeField()
+    last_used_at = models.DateTimeField(null=True)
+    reminded_at = models.DateTimeField(null=True, editable=False)  # mailed that it ends
+
+    class Meta:
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended by itself."""
+        return self.expires_at <= timezone.now()
+
+    @property
+    def ends_soon(self) -> bool:
+        """Whether its person is warned that it ends."""
+        return not self.is_over and self.expires_at <= timezone.now() + TOKEN_WARNING
+
+
+class Undo(models.Model):
+    """A link that undoes a change of how somebody signs in; only its digest is kept.
+
+    It was mailed to the address of the account before. See `core.accounts.undo_services`.
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    digest = models.CharField(max_length=64, unique=True)
+    address = models.EmailField()
+    made_at = models.DateTimeField(db_default=Now(), db_index=True)
+
+    def __str__(self) -> str:
+        return f"{self.digest[:8]} of {self.user}"
+
+
+class IdempotentAnswer(models.Model):
+    """What a request with an Idempotency-Key was answered; no status: it is being worked on."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
+    key = models.CharField(max_length=200)
+    digest = models.CharField(max_length=64)  # of method, path and body
+    status = models.PositiveSmallIntegerField(null=True)
+    body = models.TextField(null=True)  # JSON; jsonb would turn its keys around
+    begun_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "key"], name="one_answer_per_key")]
+        indexes = [models.Index(fields=["begun_at"])]
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class Erasure(models.Model):
+    """Something that must not come back with an older backup, until it stands in the log of those.
+
+    See `core.accounts.erasures`.
+    """
+
+    class Kind(models.TextChoices):
+        PERSON = "person"
+        EXAMPLE = "example"
+        SUBMISSION = "submission"
+        TOKEN = "token"  # noqa: S105
+
+    kind = models.CharField(max_length=10, choices=Kind)
+    digest = models.CharField(max_length=64)  # keyed: it tells nothing without the site's key
+    erased_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.digest[:8]}"
+
+
+class CountedPerson(models.Model):
+    """Who results shown and quotas count for, also after an account is deleted and made again.
+
+    See `core.accounts.counting`.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    created_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return f"person {self.pk}"
+
+
+class PersonAccount(models.Model):
+    """An account of a counted person. Beside `User`, so that its large table needs no index."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+"
+    )
+    person = models.ForeignKey(CountedPerson, on_delete=models.CASCADE, related_name="accounts")
+
+    def __str__(self) -> str:
+        return f"{self.user} of {self.person}"
+
+
+class AddressMark(models.Model):
+    """An address that a counted person has confirmed, as a keyed hash."""
+
+    digest = models.CharField(max_length=64, unique=True)
+    person = models.ForeignKey(CountedPerson, on_delete=models.CASCADE, related_name="marks")
+    marked_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return f"{self.digest[:8]} of {self.person}"
+
+
+class SpentQuota(models.Model):
+    """How much of a day's quota a person had used who deleted their account on that day."""
+
+    person = models.ForeignKey(CountedPerson, on_delete=models.CASCADE, related_name="spent")
+    quota = models.CharField(max_length=60)  # of `counting.quota_name`
+    number = models.PositiveIntegerField()
+    day = models.DateField()
+
+    def __str__(self) -> str:
+        return f"{self.number} {self.quota} of {self.person}"
+
+
+class SiteKey(models.Model):
+    """A random key of the site, encrypted: unlike SECRET_KEY it never changes."""
+
+    name = models.CharField(max_length=40, unique=True)
+    sealed = models.TextField()
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,79 @@
+"""The OpenID Connect provider as allauth sees it, with claims that are checked and few."""
+
+import hashlib
+import logging
+from typing import Any
+
+from allauth.account.models import EmailAddress
+from allauth.socialaccount import app_settings
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
+from django.conf import settings
+from django.http import HttpRequest
+
+from core.accounts.claims import (
+    WrongClaims,
+    address_of,
+    are_elsewhere,
+    authenticated_at,
+    check_party,
+    groups_of,
+    subject_of,
+)
+
+logger = logging.getLogger(__name__)
+
+
+class Provider(OpenIDConnectProvider):  # type: ignore[misc]
+    """allauth's, which takes either source's claims as they are."""
+
+    package = OpenIDConnectProvider.get_package()  # where its addresses are
+
+    def sociallogin_from_response(self, request: HttpRequest, response: dict[str, Any]) -> Any:
+        """The sign-in. Raises OAuth2Error, which allauth answers with a page, for wrong claims."""
+        try:
+            sources = _sources(response)
+            subject_of(*sources)
+            check_party(sources[1], self.app.client_id)
+        except WrongClaims as error:
+            logger.warning("A sign-in by OpenID Connect was refused: %s", error)
+            raise OAuth2Error(str(error)) from error
+        return super().sociallogin_from_response(request, response)
+
+    def extract_uid(self, data: dict[str, Any]) -> str:
+        """`sub`; its digest where it is longer than the column."""
+        subject = subject_of(*_sources(data))
+        if len(subject) <= app_settings.UID_MAX_LENGTH:
+            return subject
+        return f"sha256:{hashlib.sha256(subject.encode()).hexdigest()}"
+
+    def extract_common_fields(self, data: dict[str, Any]) -> dict[str, Any]:
+        """The address alone: accounts have no names."""
+        return {"email": address_of(*_sources(data))[0]}
+
+    def extract_email_addresses(self, data: dict[str, Any]) -> list[EmailAddress]:
+        address, is_confirmed = address_of(*_sources(data))
+        found = EmailAddress(email=address, verified=is_confirmed, primary=True)
+        return [found] if address else []
+
+    def extract_extra_data(self, data: dict[str, Any]) -> dict[str, Any]:
+        """What is asked later; names, pictures and the like are not kept.
+
+        groups: null where they are not known. auth_time: when the person last showed the provider
+        who they are, in seconds since 1970; null where it does not tell.
+        """
+        sources, claim = _sources(data), settings.OIDC_GROUPS_CLAIM
+        groups = groups_of(sources, claim)
+        return {
+            "groups": None if groups is None else sorted(groups),
+            "groups_are_elsewhere": are_elsewhere(sources, claim),
+            "auth_time": authenticated_at(sources[1]),
+        }
+
+
+def _sources(response: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Userinfo and the id token's claims, each empty where it did not come. Raises WrongClaims."""
+    found = response.get("userinfo", {}), response.get("id_token", {})
+    if not all(isinstance(source, dict) for source in found):
+        raise WrongClaims("claims are not an object")
+    return found

@@ -1,0 +1,97 @@
+"""Undoing a change of how somebody signs in, by a link that the former address gets.
+
+Whoever has somebody's session, and even the password, may change the address and so take the
+account for good. The link gives it back for seven days.
+"""
+
+import secrets
+from datetime import timedelta
+
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount
+from django.core.signing import BadSignature, Signer
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from core.accounts.access_services import end_access, has_confirmed
+from core.accounts.models import Undo, User
+from core.accounts.services import leave, log
+from core.accounts.tokens import digest_of
+from core.errors import Refused
+
+KEPT = timedelta(days=7)
+JUST_BEFORE = timedelta(minutes=1)
+"""Between a change and the row about it."""
+SIGNER = Signer(salt="dynabench.accounts.undo_services")
+
+
+def offer_undo(*, user: User, address: str) -> str:
+    """Make a link's key for an address that the account has, or had until now. No lock."""
+    key = secrets.token_urlsafe(32)
+    Undo.objects.create(user=user, digest=digest_of(key), address=address)
+    return SIGNER.sign(key)
+
+
+def find_undo(key: str) -> Undo | None:
+    """The row of a link; None for one that was used, is too old, or never was."""
+    try:
+        digest = digest_of(SIGNER.unsign(key))
+    except BadSignature:
+        return None
+    return _live().select_related("user").filter(digest=digest).first()
+
+
+def _live() -> QuerySet[Undo]:
+    return Undo.objects.filter(made_at__gt=timezone.now() - KEPT)
+
+
+def over() -> QuerySet[Undo]:
+    """Rows whose links do nothing any more."""
+    return Undo.objects.filter(made_at__lte=timezone.now() - KEPT)
+
+
+@transaction.atomic
+def undo(*, found: Undo) -> User:
+    """Give the account back to whoever reads mail at the address; returns it.
+
+    The address is the only one again, confirmed. Sessions, tokens, the password and what was added
+    since the change (passkeys, apps, a provider) end. So do this link and later ones, which may be
+    in the hands of whoever made the change; an earlier link goes on, as it says what was before.
+
+    Locks the account. Raises Refused.
+    """
+    locked = User.objects.select_for_update(of=("self",), no_key=True)
+    user = locked.filter(pk=found.user_id).first()
+    if user is None or not _live().filter(pk=found.pk).exists():
+        raise Refused(_("This link was used already, or is too old."), code="gone")
+    _free(found.address, user)
+    EmailAddress.objects.filter(user=user).exclude(email__iexact=found.address).delete()
+    EmailAddress.objects.update_or_create(
+        user=user, email=found.address.lower(), defaults={"verified": True, "primary": True}
+    )
+    # Of several changes in a row the first one counts, whichever link somebody follows.
+    changes = _live().filter(user=user, address__iexact=found.address)
+    since = changes.earliest("made_at").made_at - JUST_BEFORE
+    Authenticator.objects.filter(user=user, created_at__gte=since).delete()
+    SocialAccount.objects.filter(user=user, date_joined__gte=since).delete()
+    user.email = found.address.lower()
+    user.set_unusable_password()
+    user.save(update_fields=["email", "password"])
+    end_access(user=user, actor=None)
+    Undo.objects.filter(user=user, pk__gte=found.pk).delete()
+    log(None, "person.restored", user.email, user=user.email, person=user.pk)
+    return user
+
+
+def _free(address: str, user: User) -> None:
+    """Take the address from an account that never confirmed it. Raises Refused."""
+    theirs = Q(email__iexact=address) | Q(emailaddress__email__iexact=address)
+    for other in User.objects.filter(theirs).exclude(pk=user.pk).distinct():
+        if has_confirmed(other, address):
+            raise Refused(_("Another account has confirmed this address since."), code="taken")
+        EmailAddress.objects.filter(user=other, email__iexact=address).delete()
+        if other.email.lower() == address.lower():
+            leave(user=other)

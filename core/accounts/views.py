@@ -1,0 +1,143 @@
+"""The account pages: settings, tokens of the API, help."""
+
+from allauth.account import views as account_views
+from allauth.account.decorators import reauthentication_required
+from allauth.account.forms import default_token_generator
+from allauth.account.utils import user_pk_to_url_str
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import logout
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.models import AnonymousUser
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from core.accounts.forms import TokenForm
+from core.accounts.models import ApiToken, User
+from core.accounts.people import person
+from core.accounts.reauthentication import ask_provider, other_ways
+from core.accounts.services import annotator_of, set_in_ranking, set_keyboard_mode
+from core.accounts.tokens import create_token, revoke_token
+from core.accounts.undo_services import find_undo, undo
+from core.web.htmx import htmx_partial, render_page
+from core.web.kept_text import forget_text
+from core.web.refusals import as_form_error, as_message
+
+
+@login_not_required
+def sign_out(request: HttpRequest) -> HttpResponse:
+    """allauth's; the next person at this browser finds no text that was kept in it."""
+    response: HttpResponse = account_views.logout(request)
+    forget_text(response)
+    return response
+
+
+@login_not_required
+def help_page(request: HttpRequest) -> HttpResponse:
+    """What the site is for, and its keys."""
+    _ensure_annotator(request.user)
+    return render_page(request, "help.html", {}, part="keys")
+
+
+def account(request: HttpRequest) -> HttpResponse:
+    """What a person may do about their account."""
+    _ensure_annotator(request.user)
+    mine = ApiToken.objects.filter(user=request.user.pk)
+    ending = [token.name for token in mine if token.ends_soon]
+    return render(request, "accounts/account.html", {"ending": ending})
+
+
+@require_POST
+def keyboard_mode(request: HttpRequest) -> HttpResponse:
+    """Switch single-key shortcuts, and go back to where one was; for htmx only the switch."""
+    set_keyboard_mode(annotator=annotator_of(person(request)), on=request.POST.get("on") == "1")
+    back = request.POST.get("next", "")
+    if back and htmx_partial(request):
+        return render(request, "components/keys_switch.html", {"back": back})
+    is_here = url_has_allowed_host_and_scheme(back, {request.get_host()}, request.is_secure())
+    return redirect(back if is_here else "help")
+
+
+@require_POST
+def ranking(request: HttpRequest) -> HttpResponse:
+    """Appear in people rankings, or no longer."""
+    set_in_ranking(annotator=annotator_of(person(request)), on=request.POST.get("on") == "1")
+    messages.success(request, _("Saved."))
+    return redirect("account")
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+@reauthentication_required(allow_get=True)  # type: ignore[untyped-decorator]
+def tokens(request: HttpRequest) -> HttpResponse:
+    """One's tokens, and the form that makes another; its key is on the answer and nowhere else."""
+    form = TokenForm(request.POST if request.method == "POST" else None)
+    if request.method == "POST" and form.is_valid():
+        with as_form_error(form):
+            token, key = create_token(user=person(request), **form.cleaned_data)
+            values = {"token": token, "key": key}
+            return render(request, "accounts/token_made.html", values, status=201)
+    values = {"tokens": ApiToken.objects.filter(user=person(request)), "form": form}
+    return render(request, "accounts/tokens.html", values, status=422 if form.errors else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def token_revoke(request: HttpRequest, pk: int) -> HttpResponse:
+    """Revoke a token, after a question."""
+    token = get_object_or_404(ApiToken, pk=pk, user=request.user)
+    if request.method != "POST":
+        return render(request, "accounts/token_revoke.html", {"token": token})
+    revoke_token(token=token, actor=person(request))
+    messages.success(request, _("%(token)s is revoked.") % {"token": token.name})
+    return redirect("tokens")
+
+
+# allauth asks again before most changes, but not before it sends a link or sets a first password.
+addresses = reauthentication_required(allow_get=True)(account_views.email)
+password_set = reauthentication_required(allow_get=True)(account_views.password_set)
+
+
+def reauthenticate(request: HttpRequest) -> HttpResponse:
+    """Show the provider again who one is, and come back; for accounts without a password."""
+    if [way["id"] for way in other_ways(person(request))] != ["provider"]:
+        return redirect("account_reauthenticate")
+    back = request.GET.get("next", "")
+    is_here = url_has_allowed_host_and_scheme(back, {request.get_host()}, request.is_secure())
+    response: HttpResponse = ask_provider(request, back if is_here else reverse("account"))
+    return response
+
+
+@never_cache
+@login_not_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def undo_change(request: HttpRequest, key: str) -> HttpResponse:
+    """Undo a change of how somebody signs in, after a question; then they choose a password."""
+    found = find_undo(key)
+    if found is None:
+        return render(request, "accounts/undo.html", status=404)
+    if request.method == "POST":
+        with as_message(request):
+            user = undo(found=found)
+            logout(request)
+            messages.success(request, _("The change is undone. All sessions and tokens ended."))
+            return redirect(_next_step(user))
+    return render(request, "accounts/undo.html", {"address": found.address})
+
+
+def _next_step(user: User) -> str:
+    """Where somebody chooses a password, if the site lets them have one."""
+    is_by_provider = settings.PASSWORD_SIGN_IN == "administrators"  # noqa: S105
+    if not user.is_active or (is_by_provider and not user.is_superuser):
+        return reverse("account_login")
+    key = default_token_generator.make_token(user)
+    return reverse("account_reset_password_from_key", args=[user_pk_to_url_str(user), key])
+
+
+def _ensure_annotator(user: User | AnonymousUser) -> None:
+    if isinstance(user, User):
+        annotator_of(user)

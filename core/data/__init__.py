@@ -1,0 +1,1 @@
+"""Tools of services and selectors: prepared reads, SQL, caches, secrets that are stored."""

@@ -1,0 +1,400 @@
+"""Reading settings from the environment, with errors that name the variable."""
+
+import os
+import re
+import secrets
+import tempfile
+from contextlib import suppress
+from email.utils import parseaddr
+from importlib.util import find_spec
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+LARGEST = 1_000_000
+"""The largest number that is no slip of the pen."""
+LONGEST_LINE = 300
+HOST = re.compile(
+    r"\[?[0-9A-Fa-f:]*:[0-9A-Fa-f:.]+\]?|[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?\.?"
+)
+UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]")
+UNSEEN = re.compile(r"[\s\x00-\x1f\x7f]")
+
+
+class EnvError(ValueError):
+    """A variable holds something that the setting cannot be. One line says which."""
+
+    def __init__(self, line: str) -> None:
+        super().__init__(line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} …")
+
+
+def env_bool(name: str) -> bool:
+    """True or False from 1/0, true/false, yes/no; False if unset. Raises EnvError otherwise."""
+    text = os.environ.get(name, "").strip().lower()
+    if text in ("", "1", "true", "yes", "0", "false", "no"):
+        return text in ("1", "true", "yes")
+    raise EnvError(f"{name}={text!r} is not a yes or no. Write 1 or 0.")
+
+
+def env_int(name: str, default: int, *, least: int = 0, most: int = LARGEST) -> int:
+    """Return a whole number from `least` to `most`. Raises EnvError on anything else."""
+    text = os.environ.get(name, "")
+    try:
+        number = int(text) if text.strip() else default
+    except ValueError:
+        raise EnvError(f"{name}={text!r} is not a whole number.") from None
+    if least <= number <= most:
+        return number
+    raise EnvError(f"{name}={number} is not from {least} to {most}.")
+
+
+def env_choice(name: str, *choices: str) -> str:
+    """One of the words; the first if unset. Raises EnvError on any other."""
+    text = os.environ.get(name) or choices[0]
+    if text in choices:
+        return text
+    raise EnvError(f"{name}={text!r} is none of: {', '.join(choices)}.")
+
+
+def env_list(name: str) -> list[str]:
+    """Comma-separated words."""
+    return [word.strip() for word in os.environ.get(name, "").split(",") if word.strip()]
+
+
+def env_networks(name: str) -> list[IPv4Network | IPv6Network]:
+    """Comma-separated networks such as 10.0.0.0/8. Raises EnvError on anything else."""
+    try:
+        return [ip_network(word) for word in env_list(name)]
+    except ValueError as error:
+        raise EnvError(f"{name}: {error}. Write networks such as 10.0.0.0/8.") from None
+
+
+def env_url(name: str, default: str = "", *, is_bare: bool = False) -> str:
+    """Return an http or https address without the slash at its end.
+
+    is_bare: it is a scheme and a host, perhaps with a port. Raises EnvError on anything else.
+    """
+    text = os.environ.get(name) or default
+    if not text or is_address(text, "http", "https", is_bare=is_bare):
+        return text.rstrip("/")
+    form = "https://HOST" if is_bare else "https://HOST/PATH"
+    raise EnvError(f"{name}={text!r} is not an address of the form {form}.")
+
+
+def is_address(text: str, *schemes: str, is_bare: bool = False) -> bool:
+    """Return whether a text is a URL of one of the schemes, with a host and a possible port."""
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port
+    except ValueError:  # brackets or a port that cannot be read
+        return False
+    has_more = parts.path.strip("/") or parts.query or parts.fragment or parts.username
+    return (
+        parts.scheme in schemes
+        and bool(host and HOST.fullmatch(host))
+        and port != 0
+        and not UNSEEN.search(text)
+        and not (is_bare and has_more)
+    )
+
+
+def env_origins(name: str) -> list[str]:
+    """Return comma-separated origins such as https://bench.example.org. Raises EnvError."""
+    for word in env_list(name):
+        if not is_address(word.replace("://*.", "://", 1), "http", "https", is_bare=True):
+            raise EnvError(f"{name}: {word!r} is not of the form https://HOST.")
+    return [word.rstrip("/") for word in env_list(name)]
+
+
+def env_hosts(name: str) -> list[str]:
+    """Return comma-separated names of hosts: no scheme and no port.
+
+    `.example.org` stands for all names below it, `*` for all names. Raises EnvError.
+    """
+    for word in env_list(name):
+        if word != "*" and not HOST.fullmatch(word.removeprefix(".")):
+            raise EnvError(
+                f"{name}: {word!r} is not the name of a host. Write it without https://."
+            )
+    return env_list(name)
+
+
+def env_host(name: str, default: str) -> str:
+    """Return the name or the address of one host. Raises EnvError on anything else."""
+    text = os.environ.get(name) or default
+    if HOST.fullmatch(text):
+        return text
+    raise EnvError(f"{name}={text!r} is not the name of a host.")
+
+
+def env_private_hosts(name: str) -> list[str]:
+    """Return comma-separated names of hosts, addresses and networks. Raises EnvError."""
+    for word in env_list(name):
+        if not (HOST.fullmatch(word) or _is_network(word)):
+            raise EnvError(f"{name}: {word!r} is neither the name of a host nor a network.")
+    return env_list(name)
+
+
+def _is_network(word: str) -> bool:
+    try:
+        ip_network(word)
+    except ValueError:
+        return False
+    return True
+
+
+def env_class(name: str, default: str) -> str:
+    """Return the dotted path of a class whose module is installed. Raises EnvError."""
+    path = os.environ.get(name) or default
+    module = path.rpartition(".")[0]
+    try:
+        if module and all(map(str.isidentifier, path.split("."))) and find_spec(module):
+            return path
+    except ImportError:  # of a package that the module is in
+        pass
+    raise EnvError(f"{name}={path!r} names no class of an installed library.")
+
+
+def env_sender(name: str, default: str) -> str:
+    """Return an address of mails, perhaps with a name: `Dynabench <d@example.org>`.
+
+    Raises EnvError on anything else.
+    """
+    text = os.environ.get(name) or default
+    user, _, host = parseaddr(text)[1].rpartition("@")
+    if user and HOST.fullmatch(host) and not UNPRINTABLE.search(text):
+        return text
+    raise EnvError(f"{name}={text!r} is not an address of mails. Write one like d@example.org.")
+
+
+def env_file(name: str) -> str:
+    """Return the path of a file that can be read; empty when unset. Raises EnvError."""
+    path = os.environ.get(name, "")
+    if path:
+        _read(name, path)
+    return path
+
+
+def make_folder(name: str, folder: Path) -> Path:
+    """Make the folder that a variable names, for its owner only. Raises EnvError."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise EnvError(f"{name}: {folder} cannot be made: {error.strerror}.") from None
+    return folder
+
+
+ROLES = ("owner", "editor", "reviewer", "viewer", "annotator", "writer", "judge")
+"""Of a task, the strongest first."""
+ADMINISTRATOR = ("", "administrator")
+
+
+def env_roles(name: str) -> dict[str, list[tuple[str, str]]]:
+    """What groups give: GROUP=TASK:ROLE or GROUP=administrator, with commas; group to such pairs.
+
+    The pair of administrators has an empty task. Raises EnvError on anything else.
+    """
+    found: dict[str, list[tuple[str, str]]] = {}
+    for entry in env_list(name):
+        group, _, given = entry.rpartition("=")
+        task, _, role = given.rpartition(":")
+        if not group or not ((task, role) == ADMINISTRATOR or (task and role in ROLES)):
+            raise EnvError(
+                f"{name}: {entry!r} is neither GROUP=TASK:ROLE nor GROUP=administrator. "
+                f"Roles: {', '.join(ROLES)}."
+            )
+        found.setdefault(group, []).append((task, role))
+    return found
+
+
+def env_secret(name: str) -> str:
+    """The secret in NAME, or in the file that NAME_FILE points to; empty when neither is set.
+
+    Raises EnvError when the file is empty or cannot be read.
+    """
+    path = os.environ.get(f"{name}_FILE")
+    if not path:
+        return os.environ.get(name, "")
+    if secret := _read(f"{name}_FILE", path).strip():
+        return secret
+    raise EnvError(f"{name}_FILE={path!r} is empty.")
+
+
+def _read(name: str, path: str) -> str:
+    """Return the text of the file that a variable names. Raises EnvError."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise EnvError(f"{name}={path!r} cannot be read: {error.strerror}.") from None
+    except ValueError:
+        raise EnvError(f"{name}={path!r} is not a text file in UTF-8.") from None
+
+
+def cache_address() -> str:
+    """Return CACHE_URL; empty: no shared cache. It may hold a password, which no message shows.
+
+    Raises EnvError.
+    """
+    url = env_secret("CACHE_URL")
+    is_socket = url.startswith("unix://") and len(url) > len("unix://")
+    if not url or is_socket or is_address(url, "redis", "rediss"):
+        return url
+    raise EnvError("CACHE_URL must be redis://HOST:PORT, rediss://… or unix:///PATH.")
+
+
+def ray_address() -> str:
+    """Return RAY_ADDRESS; empty: no cluster. Raises EnvError."""
+    text = os.environ.get("RAY_ADDRESS", "")
+    url = text if "://" in text else f"ray://{text}"
+    if text in ("", "auto", "local") or is_address(url, "ray", "http", "https"):
+        return text
+    raise EnvError(f"RAY_ADDRESS={text!r} is not of the form HOST:PORT or ray://HOST:PORT.")
+
+
+def kept_secret(path: Path) -> str:
+    """The secret kept in a file that only its owner can read; made at the first call.
+
+    Processes that start together get the same one, and a full disk leaves no file behind. Raises
+    EnvError when the file is empty.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        descriptor, made = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}-")
+        try:
+            with os.fdopen(descriptor, "w") as file:
+                file.write(secrets.token_urlsafe(48))
+                file.flush()
+                os.fsync(descriptor)
+            with suppress(FileExistsError):  # another was first
+                os.link(made, path)  # all of it or nothing
+        finally:
+            os.unlink(made)
+    if kept := path.read_text().strip():
+        return kept
+    raise EnvError(f"{path} is empty. Restore it, or delete it: then everybody signs in again.")
+
+
+SQLITE_OPTIONS = {
+    "transaction_mode": "IMMEDIATE",
+    "timeout": 20,
+    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+}
+
+# PostgreSQL plans a short statement for longer than it runs it.
+PREPARED = {"server_side_binding": True, "prepare_threshold": 5}
+
+
+DATABASE_FORM = "DATABASE_URL must be sqlite:///PATH or postgres://USER:PASSWORD@HOST:PORT/NAME."
+
+
+def database(url: str, *, prepared: bool = False, pooled: bool = False) -> dict[str, Any]:
+    """Django's database entry for sqlite:///PATH or postgres://user:password@host:port/name.
+
+    With `prepared` PostgreSQL keeps the plans of what is often asked: for web processes, not for
+    an import, which would go on by a plan made for an empty table. pooled: a pooler gives each
+    transaction another connection, so nothing may be left on one: no plans, no cursors, and the
+    role has the lock_timeout. Raises EnvError on any other form.
+    """
+    try:
+        parts = urlsplit(url)
+        port = str(parts.port or "")
+    except ValueError:  # a port or brackets that cannot be read
+        raise EnvError(DATABASE_FORM) from None
+    if parts.scheme == "sqlite" and len(parts.path) > 1:
+        return {
+            "ENGINE": "django.db.backends.sqlite3",
+            "NAME": parts.path[1:],  # sqlite:////absolute/path or sqlite:///relative/path
+            "CONN_MAX_AGE": 60,  # opening one takes milliseconds
+            "OPTIONS": dict(SQLITE_OPTIONS),
+            # In a file, so that the threads of a test see what they would see in real life.
+            "TEST": {"NAME": f"{parts.path[1:]}.test"},
+        }
+    if parts.scheme in ("postgres", "postgresql") and len(parts.path) > 1:
+        options: dict[str, Any] = {"connect_timeout": "5"}
+        if not pooled:
+            options["options"] = "-c lock_timeout=3000"
+        options |= dict(parse_qsl(parts.query))
+        return {
+            "ENGINE": "django.db.backends.postgresql",
+            "NAME": unquote(parts.path[1:]),
+            "USER": unquote(parts.username or ""),
+            "PASSWORD": unquote(parts.password or ""),
+            "HOST": unquote(parts.hostname or options.pop("host", "")),
+            "PORT": port,
+            "CONN_MAX_AGE": 60,
+            "CONN_HEALTH_CHECKS": True,
+            "DISABLE_SERVER_SIDE_CURSORS": pooled,
+            "OPTIONS": options | (PREPARED if prepared and not pooled else {}),
+        }
+    raise EnvError(DATABASE_FORM)
+
+
+BUCKET_FORM = "is not of the form s3://BUCKET/FOLDER?endpoint=https://…&region=…&addressing=…"
+
+
+def object_storage(url: str) -> dict[str, Any]:
+    """Django's storage entry for s3://bucket/folder?endpoint=https://HOST&region=NAME.
+
+    `addressing=path` puts the bucket's name into the path of each request, `virtual` into the name
+    of the host. Without it, a server that `endpoint` names is asked by path, and AWS by host. Keys
+    come from STORAGE_ACCESS_KEY and STORAGE_SECRET_KEY, else from where AWS's library looks.
+    Raises EnvError on any other form.
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # brackets that cannot be read
+        raise EnvError(f"{url!r} {BUCKET_FORM}") from None
+    options = dict(parse_qsl(parts.query))
+    known = {"endpoint", "region", "addressing"}
+    endpoint = options.get("endpoint", "")
+    if (
+        parts.scheme != "s3"
+        or not parts.netloc
+        or options.keys() - known
+        or (endpoint and not is_address(endpoint, "http", "https"))
+    ):
+        raise EnvError(f"{url!r} {BUCKET_FORM}")
+    usual = "path" if options.get("endpoint") else "auto"
+    addressing = options.get("addressing", usual)
+    if addressing not in ("path", "virtual", "auto"):
+        raise EnvError(f"addressing={addressing} is not known. Write path or virtual: {url!r}")
+    return {
+        "BACKEND": "core.files.storage.object_storage.ObjectStorage",
+        "OPTIONS": {
+            "bucket_name": parts.netloc,
+            "location": parts.path.strip("/"),
+            "endpoint_url": options.get("endpoint"),
+            "region_name": options.get("region"),
+            "addressing": addressing,
+            "access_key": os.environ.get("STORAGE_ACCESS_KEY"),
+            "secret_key": env_secret("STORAGE_SECRET_KEY") or None,
+        },
+    }
+
+
+def env_storage(name: str) -> dict[str, Any]:
+    """Return Django's storage entry of files: a bucket, or a folder when unset. Raises EnvError."""
+    url = os.environ.get(name)
+    if not url:
+        return {"BACKEND": "django.core.files.storage.FileSystemStorage"}
+    try:
+        return object_storage(url)
+    except EnvError as error:
+        raise EnvError(f"{name}: {error}") from None
+
+
+LOGGED_MAILS = "core.mail.transport.LoggedBackend"
+
+
+def sends_mail(backend: str) -> bool:
+    """Whether a backend of Django's brings mails to people, and not to a terminal or a folder."""
+    kind = backend.split(".")[-2:-1]
+    return backend != LOGGED_MAILS and kind not in (["console"], ["filebased"], ["dummy"])
+
+
+def site_url(host: str, *, https: bool, port: int) -> str:
+    """Where people reach the site; https is served by a proxy, at its usual port."""
+    if https:
+        return f"https://{host}"
+    return f"http://{host}" if port == 80 else f"http://{host}:{port}"

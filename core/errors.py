@@ -1,0 +1,50 @@
+"""Errors that are answers: the site refuses a request, or cannot serve it at present.
+
+Services raise them. `core.web.refusals` and `core.web.api` answer them.
+"""
+
+
+class Refused(Exception):
+    """A rule forbids the request; the message says what to do instead.
+
+    code: one word for programs. status: of the HTTP response. field: the form field to mend, or "".
+    wait: the seconds after which the same request may succeed; 0 if it never does.
+    """
+
+    code = "refused"
+    status = 409
+    field = ""
+    wait = 0
+
+    def __init__(self, message: str, *, code: str = "", status: int = 0, field: str = "") -> None:
+        super().__init__(message)
+        self.code = code or self.code
+        self.status = status or self.status
+        self.field = field or self.field
+
+
+class Invalid(Refused):
+    """A field has a value that a rule forbids."""
+
+    code = "invalid"
+    status = 422
+
+
+class Unavailable(Exception):
+    """The server lacks something at present; the same request may succeed in `wait` seconds.
+
+    status: 503; 507 if the disk is full (RFC 4918, 11.5). code: the part that is down, in one word
+    for programs. detail: what the operator should know, for logs and the doctor only.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int = 503,
+        wait: int = 30,
+        code: str = "unavailable",
+        detail: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.status, self.wait, self.code, self.detail = status, wait, code, detail

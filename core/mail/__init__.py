@@ -1,0 +1,1 @@
+"""Mail: how it is sent, and which addresses the site takes."""

@@ -1,0 +1,50 @@
+"""Mail by any backend, for which only some threads of a web process wait at once."""
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from django.core.mail import EmailMessage
+from django.core.mail.backends.base import BaseEmailBackend
+from django.utils.module_loading import import_string
+
+from core.outside import Hanging, Places
+
+_places = Places()
+logger = logging.getLogger("dynabench.mails")
+
+
+class LimitedBackend(BaseEmailBackend):
+    """The backend that the operator named, which tells a server that hangs as one that is away."""
+
+    def __init__(self, fail_silently: bool = False, **options: Any) -> None:
+        super().__init__(fail_silently=fail_silently)
+        transport = import_string(settings.MAIL_TRANSPORT)
+        self.transport: BaseEmailBackend = transport(fail_silently=fail_silently, **options)
+
+    def open(self) -> bool | None:
+        """Connect as the transport does."""
+        return self.transport.open()
+
+    def close(self) -> None:
+        """Disconnect as the transport does."""
+        self.transport.close()
+
+    def send_messages(self, email_messages: Sequence[EmailMessage]) -> int:
+        """Send them and return how many were sent. Raises OSError, as transports do."""
+        try:
+            with _places.take():
+                return self.transport.send_messages(email_messages) or 0
+        except Hanging:
+            raise TimeoutError("The mail server does not answer others that wait for it.") from None
+
+
+class LoggedBackend(BaseEmailBackend):
+    """Writes mails to the log, each as one record: for logs whose lines are objects."""
+
+    def send_messages(self, email_messages: Sequence[EmailMessage]) -> int:
+        """Log them and return how many."""
+        for one in email_messages:
+            logger.info("%s", one.message().as_string())
+        return len(email_messages)

@@ -1,0 +1,1 @@
+"""Words, names, languages and documents."""

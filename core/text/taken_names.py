@@ -1,0 +1,40 @@
+"""Names in use: what a service asks before it gives one, so that none looks like another."""
+
+from collections.abc import Iterable
+
+from django.db import connection
+from django.utils.translation import gettext as _
+
+from core.errors import Invalid
+from core.text.names import UnfitName, clean_name, skeleton
+
+
+def checked_name(text: str, field: str = "name") -> str:
+    """Return a name as it is stored. Raises Invalid, at the field, for one that nobody may have."""
+    try:
+        return clean_name(text)
+    except UnfitName as error:
+        raise Invalid(_(error.words) % error.values, field=field) from None
+
+
+def lock_names(scope: str) -> None:
+    """Let one transaction at a time give names in a scope; the lock ends with the transaction.
+
+    On SQLite transactions that write queue anyway.
+    """
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"names of {scope}"]
+            )
+
+
+def check_free(name: str, taken: Iterable[str], field: str = "name") -> None:
+    """Raise Invalid where one of the names looks like this one. Call `lock_names` before.
+
+    taken: read from the database only here, after the lock.
+    """
+    wanted = skeleton(name)
+    if any(skeleton(one) == wanted for one in taken):
+        said = _("Another one here has this name, or one that looks the same. Choose another.")
+        raise Invalid(said, field=field)

@@ -1,0 +1,283 @@
+"""Shared by every part of the API: errors of one shape, checked input, pages of lists, ETags."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+from django.core.exceptions import PermissionDenied as DjangoDenied
+from django.forms import BaseForm
+from django.http import Http404
+from django.utils.http import parse_etags, quote_etag
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+from rest_framework import exceptions, status
+from rest_framework.mixins import ListModelMixin
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.pagination import CursorPagination
+from rest_framework.parsers import JSONParser
+from rest_framework.permissions import SAFE_METHODS, BasePermission
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import IntegerField, ListSerializer, Serializer
+
+from core.errors import Refused
+from core.web.outages import note_reason, outage_of
+
+WEIGHTS = {"type": "object", "additionalProperties": {"type": "number", "minimum": 0, "maximum": 8}}
+
+
+def weights(description: str) -> OpenApiParameter:
+    """Return the parameter of a query that stands for weights, each under a name of its own."""
+    return OpenApiParameter("weights", WEIGHTS, description=description, style="form", explode=True)
+
+
+JSON_LINES = {(200, "application/jsonl"): OpenApiResponse(OpenApiTypes.STR)}
+"""Of an operation in the schema that answers with lines."""
+FORMAT = "format"
+"""What any query may say; the framework reads it."""
+PAGING = ("cursor", "page_size", FORMAT)
+"""What the query of a list may say."""
+
+
+class Problem(exceptions.APIException):
+    """A refusal or an outage as the framework knows errors."""
+
+    def __init__(self, message: str, code: str, status: int, *, wait: int = 0, field: str = ""):
+        super().__init__(message, code)
+        self.status_code, self.field, self.wait = status, field, wait or None
+
+
+def answer_error(error: Exception, context: Mapping[str, Any]) -> Response | None:
+    """Every error as `{"error": {"code", "message", "fields"}}`; None: not ours, so a 500.
+
+    fields: messages by the name of the field, for what did not validate (422).
+    """
+    from rest_framework.views import exception_handler  # at the top it would import this module
+
+    outage = outage_of(error)
+    problem = error
+    if isinstance(error, Refused):
+        problem = Problem(str(error), error.code, error.status, wait=error.wait, field=error.field)
+    elif outage:
+        problem = Problem(outage.message, outage.code, outage.status, wait=outage.wait_seconds)
+    response = exception_handler(problem, dict(context))
+    if response is None:
+        return None
+    if outage:
+        note_reason(response, outage, error)
+    return _problem_response(response, problem)
+
+
+def _problem_response(response: Response, error: Exception) -> Response:
+    """The response in the one shape of errors."""
+    if isinstance(error, Http404):
+        error = exceptions.NotFound()
+    elif isinstance(error, DjangoDenied):
+        error = exceptions.PermissionDenied(str(error) or None)
+    assert isinstance(error, exceptions.APIException)
+    fields: dict[str, list[str]] = {}
+    if isinstance(error, exceptions.ValidationError):
+        response.status_code = status.HTTP_422_UNPROCESSABLE_ENTITY
+        fields = _by_field(error.detail)
+        code, message = "invalid", "Some fields cannot be taken as they are."
+    else:
+        code, message = str(error.get_codes()), str(error.detail)
+        if field := getattr(error, "field", ""):
+            fields = {field: [message]}
+    response.data = {"error": {"code": code, "message": message, "fields": fields}}
+    return response
+
+
+def _by_field(detail: Any, name: str = "") -> dict[str, list[str]]:
+    """Nested messages of serializers, flat: `card.license`, `rows.3`; "" is about all of it."""
+    if isinstance(detail, Mapping):
+        found: dict[str, list[str]] = {}
+        for key, value in detail.items():
+            inner = "" if key in ("non_field_errors", NON_FIELD_ERRORS) else str(key)
+            found |= _by_field(value, ".".join(filter(None, (name, inner))))
+        return found
+    if any(isinstance(one, Mapping | list) for one in detail):
+        return _by_field({str(n): one for n, one in enumerate(detail) if one}, name)
+    return {name: [str(one) for one in detail]}
+
+
+class Json(JSONParser):
+    """JSON of bounded depth; `core.web.bodies` bounds its size."""
+
+    def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
+        try:
+            return super().parse(stream, media_type, parser_context)
+        except RecursionError:
+            raise exceptions.ParseError("JSON that nests too deeply.") from None
+
+
+def read(shape: type[Serializer[Any]], request: Request) -> dict[str, Any]:
+    """The request's body as the serializer takes it. Raises ValidationError, by field."""
+    body = shape(data=request.data)
+    if unknown := _unknown(body, request.data):
+        raise exceptions.ValidationError(unknown)
+    body.is_valid(raise_exception=True)
+    return dict(body.validated_data)
+
+
+def _unknown(shape: Any, data: Any) -> dict[str, Any]:
+    """A message for each field that nobody reads; nested as the data are."""
+    if isinstance(shape, ListSerializer) and isinstance(data, list):
+        found = {str(n): _unknown(shape.child, one) for n, one in enumerate(data)}
+        return {place: inner for place, inner in found.items() if inner}
+    if not isinstance(shape, Serializer) or not isinstance(data, Mapping):
+        return {}
+    known = {name: field for name, field in shape.fields.items() if not field.read_only}
+    unknown = {name: [no_such(known)] for name in data.keys() - known.keys()}
+    inner = {name: _unknown(field, data[name]) for name, field in known.items() if name in data}
+    return unknown | {name: some for name, some in inner.items() if some}
+
+
+def no_such(known: Iterable[str]) -> str:
+    """That a name is unknown, in words."""
+    return f"There is no such field. Choose among: {', '.join(sorted(known)) or 'none'}."
+
+
+def wanted(shape: type[Serializer[Any]], request: Request, *also: str) -> dict[str, Any]:
+    """The address's filters that are set, as the serializer takes them. Raises ValidationError.
+
+    also: what is read elsewhere.
+    """
+    asked = shape(data=request.query_params)
+    check_query(request, *asked.fields, *also)
+    asked.is_valid(raise_exception=True)
+    return {name: value for name, value in asked.validated_data.items() if value is not None}
+
+
+def check_query(request: Request, *known: str, prefixes: tuple[str, ...] = ()) -> None:
+    """Raises ValidationError for what the query says and nobody reads, by field.
+
+    prefixes: what further names begin with. Each list asks again, so that one without filters says
+    so too.
+    """
+    known = request.known = (*known, *getattr(request, "known", PAGING))  # type: ignore[attr-defined]
+    unknown = {
+        name: [no_such(known)]
+        for name in request.query_params
+        if name not in known and not name.startswith(prefixes)
+    }
+    if unknown:
+        raise exceptions.ValidationError(unknown)
+
+
+class KnownQuery(BasePermission):
+    """Refuses, before anything is done, what the query says and the view does not read.
+
+    A list, and the methods that a view names in `reads_query`, check it themselves.
+    """
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        """Return True. Raises ValidationError, by field."""
+        is_list = request.method in SAFE_METHODS and isinstance(view, ListModelMixin)
+        unread = {*request.query_params} - {FORMAT}
+        if unread and not is_list and request.method not in getattr(view, "reads_query", ()):
+            raise exceptions.ValidationError({name: [no_such([FORMAT])] for name in unread})
+        return True
+
+
+class Negotiation(DefaultContentNegotiation):
+    """Names the field where the query asks for a format that is not there."""
+
+    def filter_renderers(self, renderers: Any, format: str) -> Any:
+        """Return the renderers of a format. Raises ValidationError."""
+        try:
+            return super().filter_renderers(renderers, format)
+        except Http404:
+            known = ", ".join(sorted({one.format for one in renderers}))
+            message = f"There is no such format. Choose among: {known}."
+            raise exceptions.ValidationError({FORMAT: [message]}) from None
+
+
+def check_form(form: BaseForm) -> None:
+    """Raises ValidationError with what a page's form finds wrong, by field."""
+    if not form.is_valid():
+        raise exceptions.ValidationError(form.errors)  # type: ignore[arg-type]
+
+
+class PageQuery(Serializer[Any]):
+    """How many rows a page has."""
+
+    page_size = IntegerField(min_value=1, max_value=1000, default=100)
+
+
+class Pages(CursorPagination):
+    """Pages that neither skip nor repeat a row while others are added; by id unless told else."""
+
+    page_size_query_param = "page_size"
+    ordering = "pk"
+
+    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> Any:
+        """Return a page. Raises ValidationError, by field, for a query that asks for none."""
+        check_query(request)
+        asked = PageQuery(data=request.query_params)
+        asked.is_valid(raise_exception=True)
+        self.page_size = asked.validated_data["page_size"]
+        try:
+            return super().paginate_queryset(queryset, request, view)
+        except (ValueError, ValidationError):  # its position is no value of what is ordered by
+            if self.cursor is None:
+                raise
+            raise _bad_cursor() from None
+
+    def get_page_size(self, request: Request) -> int | None:
+        """Return what was asked for."""
+        size: int = self.page_size  # type: ignore[assignment]  # set before
+        return size
+
+    def decode_cursor(self, request: Request) -> Any:
+        """Return the place that a cursor names. Raises ValidationError for what is no cursor."""
+        try:
+            cursor = super().decode_cursor(request)
+        except exceptions.NotFound:
+            raise _bad_cursor() from None
+        if cursor == (0, False, None):  # it says nothing, as no link of ours does
+            raise _bad_cursor()
+        return cursor
+
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return the shape of a page, whose links are null at both ends."""
+        link = {"type": ["string", "null"], "format": "uri"}
+        return {
+            "type": "object",
+            "required": ["next", "previous", "results"],
+            "properties": {"next": link, "previous": link, "results": schema},
+        }
+
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
+        """Return the parameters of a page, with their limits."""
+        cursor = {"name": "cursor", "schema": {"type": "string"}, "description": _CURSOR}
+        limits = {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}
+        size = {"name": "page_size", "schema": limits, "description": "Rows of a page."}
+        return [{"in": "query", "required": False, **one} for one in (cursor, size)]
+
+
+_CURSOR = "From `next` or `previous` of a page."
+
+
+def _bad_cursor() -> exceptions.ValidationError:
+    message = "This is no place in the list. Follow `next` from its first page."
+    return exceptions.ValidationError({"cursor": [message]})
+
+
+class NewestFirst(Pages):
+    """What was made last comes first."""
+
+    ordering = "-pk"
+
+
+def versioned(request: Request, version: str, build: Callable[[], Any]) -> Response:
+    """What `build` makes, with an ETag of `version`; 304 without building it if they match.
+
+    version: changes whenever the answer does, and holds who may see what of it.
+    """
+    etag = quote_etag(hashlib.sha256(f"{request.get_full_path()} {version}".encode()).hexdigest())
+    headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
+    if etag in parse_etags(request.headers.get("If-None-Match", "")):
+        return Response(status=status.HTTP_304_NOT_MODIFIED, headers=headers)
+    return Response(build(), headers=headers)

@@ -1,0 +1,94 @@
+"""Files for people to keep: an attachment, a CSV table, JSON lines, a part of a stored file."""
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import IO, Any, TypeVar
+
+from django.http import (
+    FileResponse,
+    HttpRequest,
+    HttpResponse,
+    JsonResponse,
+    StreamingHttpResponse,
+)
+from django.utils.http import content_disposition_header, quote_etag
+
+from core.files.tables import csv_text
+from core.web.outages import api_error
+
+RANGE = re.compile(r"bytes=(\d+)-(\d*)$")
+BLOCK = 2**16
+T = TypeVar("T")
+OCTETS = "application/octet-stream"  # not guessed by the name: the schema says it of every file
+
+
+def attachment(text: str, file_name: str, kind: str) -> HttpResponse:
+    """A text as a file. kind: its media type."""
+    return HttpResponse(text, content_type=f"{kind}; charset=utf-8", headers=_named(file_name))
+
+
+def csv_file(rows: Iterable[Iterable[Any]], file_name: str) -> HttpResponse:
+    """A table; the first row holds the columns' names."""
+    return attachment(csv_text(rows), file_name, "text/csv")
+
+
+def lines(
+    rows: Iterable[bytes | str], file_name: str, kind: str = "application/jsonl"
+) -> StreamingHttpResponse:
+    """Return JSON lines, or another stream, sent as they are made, whatever their number.
+
+    The first is made here: where its source is away, a request can still be answered with an error.
+    """
+    return StreamingHttpResponse(_begun(rows), content_type=kind, headers=_named(file_name))
+
+
+def _begun(rows: Iterable[T]) -> Iterator[T]:
+    """Return the same rows, of which the first is made now."""
+    remaining = iter(rows)
+    first = [*islice(remaining, 1)]
+
+    def all_rows() -> Iterator[T]:
+        yield from first
+        yield from remaining
+
+    return all_rows()
+
+
+def file_part(
+    request: HttpRequest, file: IO[bytes], size: int, file_name: str, sha256: str
+) -> JsonResponse | FileResponse | StreamingHttpResponse:
+    """A file, or from where an earlier download broke off (`Range: bytes=N-`, RFC 9110, 14).
+
+    Its ETag is its digest; with another one in `If-Range` the whole file comes.
+    """
+    etag = quote_etag(sha256)
+    headers = {"ETag": etag, "Accept-Ranges": "bytes", "X-Content-SHA256": sha256}
+    asked = RANGE.match(request.headers.get("Range", ""))
+    if not asked or request.headers.get("If-Range", etag) != etag:
+        return FileResponse(
+            file, as_attachment=True, filename=file_name, headers=headers, content_type=OCTETS
+        )
+    first, last = int(asked[1]), min(int(asked[2] or size - 1), size - 1)
+    if first > last:
+        headers["Content-Range"] = f"bytes */{size}"
+        return api_error("range", f"The file has {size} bytes.", 416, headers)
+    file.seek(first)
+    headers |= {
+        "Content-Range": f"bytes {first}-{last}/{size}",
+        "Content-Length": str(last - first + 1),
+        **_named(file_name),
+    }
+    part = _part(file, last - first + 1)
+    return StreamingHttpResponse(part, status=206, headers=headers, content_type=OCTETS)
+
+
+def _part(file: IO[bytes], left: int) -> Iterator[bytes]:
+    with file:
+        while left and (block := file.read(min(BLOCK, left))):
+            left -= len(block)
+            yield block
+
+
+def _named(file_name: str) -> dict[str, str]:
+    return {"Content-Disposition": content_disposition_header(True, file_name) or ""}

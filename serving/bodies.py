@@ -1,0 +1,73 @@
+"""What requests to the model server have in common: method, body, deadline."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import orjson
+
+from core.files.damage import damage_of
+
+from .errors import BadRequestError, TooLargeError, WrongMethodError
+
+MAX_BODY_BYTES = 1024 * 1024
+MAX_PICTURE_BODY_BYTES = 16 * 1024 * 1024  # of models that look at pictures
+DEADLINE_SECONDS = 30.0  # of callers that name none
+Message = Mapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+def only(method: str, allowed: str) -> None:
+    """Raise WrongMethodError for another method."""
+    if method != allowed:
+        raise WrongMethodError(f"Use {allowed}.")
+
+
+def deadline_seconds(scope: Message, default: float = DEADLINE_SECONDS) -> float:
+    """For how long somebody waits for the answer. Raises BadRequestError."""
+    value = dict(scope["headers"]).get(b"x-deadline-seconds")
+    if value is None:
+        return default
+    text = value.decode("latin-1")
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= 3600:
+        raise BadRequestError(f"X-Deadline-Seconds must be a number from 0 to 3600, not {text!r}.")
+    return seconds
+
+
+async def read_body(receive: Receive) -> bytearray:
+    """The body. Bytes over the limit are read and dropped, so that the sender gets an answer."""
+    body, size, is_more = bytearray(), 0, True
+    while is_more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise BadRequestError("The body did not come to its end.")
+        part = message.get("body", b"")
+        size += len(part)
+        if size <= MAX_PICTURE_BODY_BYTES:
+            body += part
+        is_more = message.get("more_body", False)
+    if size > MAX_PICTURE_BODY_BYTES:
+        raise _too_large(MAX_PICTURE_BODY_BYTES)
+    return body
+
+
+def check_size(body: bytearray, most: int) -> None:
+    """Raises TooLargeError over so many bytes."""
+    if len(body) > most:
+        raise _too_large(most)
+
+
+def _too_large(most: int) -> TooLargeError:
+    return TooLargeError(f"The body is larger than {most} bytes. Send fewer inputs.")
+
+
+def parse(body: bytearray) -> Any:
+    """The JSON of a body. Raises BadRequestError."""
+    try:
+        return orjson.loads(body)  # refuses halves of surrogate pairs, which are no characters
+    except orjson.JSONDecodeError as error:
+        raise BadRequestError(f"The body is not JSON: {damage_of(error)}.") from None

@@ -1,0 +1,75 @@
+"""From a model's files to what the decoder runs, in a process of its own.
+
+    python -m serving.generation.build SOURCE TARGET PRECISION
+
+SOURCE is a folder in Hugging Face layout, or a GGUF file. Loading torch and transformers here keeps
+them out of the model server, and what they took is given back when the process ends.
+"""
+
+import runpy
+import shutil
+import subprocess
+import sys
+import tempfile
+from importlib.metadata import distribution
+from pathlib import Path
+
+from serving.errors import MisconfiguredError
+
+CODE = Path(__file__).resolve().parents[2]
+"""The folder that holds the packages."""
+
+
+def build_decoder(name: str, source: Path, target: Path, precision: str) -> None:
+    """Make the folder `target`, whole or not at all. Raises MisconfiguredError."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=".build-", dir=target.parent.resolve()))
+    made = scratch / "made"
+    command = [sys.executable, "-m", __name__, str(source.resolve()), str(made), precision]
+    try:
+        # Python finds this module from the folder of the code, wherever the server was started.
+        ended = subprocess.run(command, cwd=CODE, capture_output=True, text=True, errors="replace")
+        if ended.returncode:
+            said = ended.stderr.strip().splitlines()[-1:] or ["it said nothing"]
+            raise MisconfiguredError(f"{name}: {source} cannot be prepared: {said[0]}")
+        if not target.exists():  # another process may have been faster
+            made.replace(target)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def main(source: Path, target: Path, precision: str) -> None:
+    """Read the model, write it plainly, and let onnxruntime-genai's builder make it."""
+    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+        plain = source if source.is_dir() else unpack_gguf(source, Path(scratch))
+        folder = Path(
+            str(distribution("onnxruntime-genai").locate_file("onnxruntime_genai/models"))
+        )
+        sys.path.insert(0, str(folder))  # it is a program of several files, not a package
+        sys.argv = [
+            *("builder.py", "-m", source.stem, "-i", str(plain), "-o", str(target)),
+            *("-p", precision, "-e", "cpu", "-c", scratch),
+        ]
+        runpy.run_path(str(folder / "builder.py"), run_name="__main__")
+
+
+def unpack_gguf(source: Path, folder: Path) -> Path:
+    """Write a GGUF file's weights as 32-bit numbers into a folder, which is returned.
+
+    Quantised models cannot be saved.
+    """
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    where = {"gguf_file": source.name, "local_files_only": True}
+    tokenizer = AutoTokenizer.from_pretrained(source.parent, **where)
+    model = AutoModelForCausalLM.from_pretrained(source.parent, dtype="float32", **where)
+    plain = AutoModelForCausalLM.from_config(model.config)
+    plain.load_state_dict(model.state_dict())
+    del plain.config.quantization_config
+    plain.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])

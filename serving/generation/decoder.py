@@ -1,0 +1,100 @@
+"""Runs a decoder that onnxruntime-genai's builder made: many conversations in one batch."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from serving.backends import cores
+from serving.generation.sampling import Logits
+
+Cache = list[NDArray[np.float32]]
+
+
+class Decoder:
+    """Keys and values of `rows` conversations of at most `max_length` tokens, one row each.
+
+    A row's memory is taken when its tokens come: 2 x layers x heads x head size x 4 bytes a token.
+    Not for several threads at once.
+    """
+
+    def __init__(self, folder: Path, *, rows: int, max_length: int | None) -> None:
+        import onnxruntime
+
+        about = json.loads((folder / "genai_config.json").read_text())["model"]
+        shape = about["decoder"]
+        limit = int(about["context_length"])
+        self.rows, self.max_length = rows, min(max_length or limit, limit)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = cores(), 1
+        options.log_severity_level = 3
+        self._session = onnxruntime.InferenceSession(
+            str(folder / "model.onnx"), options, providers=["CPUExecutionProvider"]
+        )
+        names = [
+            (f"past_key_values.{layer}.{part}", f"present.{layer}.{part}")
+            for layer in range(shape["num_hidden_layers"])
+            for part in ("key", "value")
+        ]
+        size = (rows, shape["num_key_value_heads"], self.max_length, shape["head_size"])
+        # The model reads the past from these arrays and writes the present into the same.
+        self._memory = {name: np.zeros(size, np.float32) for name in names}
+        self._bound: dict[tuple[int, int], Any] = {}
+
+    def warm_up(self) -> None:
+        """Write one token into every row, which takes the memory of the widest batch once.
+
+        Otherwise the first conversations that are written at once wait for it. What is written here
+        is overwritten before it is read.
+        """
+        self.step([0] * self.rows, [0] * self.rows)
+
+    def read(self, row: int, ids: Sequence[int], start: int) -> Logits:
+        """Take tokens into a row behind its first `start`; logits [tokens, vocabulary]."""
+        width = start + len(ids)
+        mask = np.ones((1, width), np.int64)
+        logits: Logits = self._run(row, row + 1, np.array([ids], np.int64), mask)[0]
+        return logits
+
+    def step(self, ids: Sequence[int], lengths: Sequence[int]) -> Logits:
+        """One token more for each of the first rows, of which `lengths` are taken; logits [rows,
+        vocabulary]."""
+        taken = np.array(lengths)[:, None]
+        mask = (np.arange(taken.max() + 1) <= taken).astype(np.int64)
+        logits: Logits = self._run(0, len(ids), np.array(ids, np.int64)[:, None], mask)[:, -1]
+        return logits
+
+    def move(self, source: int, target: int, length: int) -> None:
+        """Put the first tokens of a row into another."""
+        for memory in self._memory.values():
+            memory[target, :, :length] = memory[source, :, :length]
+
+    def copy_of(self, row: int, length: int) -> Cache:
+        """The first tokens of a row, to be kept."""
+        return [memory[row, :, :length].copy() for memory in self._memory.values()]
+
+    def put(self, row: int, kept: Cache, length: int) -> None:
+        """Fill a row with the first tokens of what was kept."""
+        for memory, one in zip(self._memory.values(), kept, strict=True):
+            memory[row, :, :length] = one[:, :length]
+
+    def _run(self, first: int, end: int, ids: NDArray[Any], mask: NDArray[Any]) -> NDArray[Any]:
+        binding = self._bound.get((first, end)) or self._bind(first, end)
+        binding.bind_cpu_input("input_ids", ids)
+        binding.bind_cpu_input("attention_mask", mask)
+        binding.bind_output("logits", "cpu")
+        self._session.run_with_iobinding(binding)
+        logits: NDArray[Any] = binding.get_outputs()[-1].numpy()
+        return logits
+
+    def _bind(self, first: int, end: int) -> Any:
+        binding = self._bound[first, end] = self._session.io_binding()
+        for (past, present), memory in self._memory.items():
+            rows = memory[first:end]
+            place = ("cpu", 0, np.float32, rows.shape, rows.ctypes.data)
+            binding.bind_input(past, *place)
+            binding.bind_output(present, *place)
+        return binding

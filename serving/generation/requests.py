@@ -1,0 +1,258 @@
+"""Requests in OpenAI's protocol, checked. What is not served is refused, never ignored."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from itertools import takewhile
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import ErrorDetails
+
+from serving.errors import BadRequestError, wrong_field
+from serving.generation.calls import Call, forced_call
+from serving.generation.parameters import without_unused
+from serving.generation.sampling import Sampling
+from serving.generation.schemas import choices_of
+
+DEFAULT_TOKENS = 512  # of an answer whose request names no limit
+MAX_TURNS = 256
+MAX_PROMPTS = 64
+
+Count = Annotated[int, Field(ge=1)]
+Ids = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
+Item = TypeVar("Item")
+Several = Annotated[list[Item], Field(min_length=1, max_length=MAX_PROMPTS)]
+Usage = Literal["never", "last", "always"]
+PLAIN, PARTS = "<text>", "<parts>"  # forms of a content, of which errors do not speak
+SAID: Mapping[str, str] = {
+    "extra_forbidden": "is not served here",
+    "missing": "is missing",
+    "model_type": "must be an object",
+}
+"""What is said of an error of pydantic in words of our own."""
+
+
+class _Part(BaseModel):
+    """A part of a content: a text, or what the model said instead of an answer."""
+
+    type: Literal["text", "refusal"]
+    text: Annotated[str, Field(validation_alias=AliasChoices("text", "refusal"))]
+
+
+def _form(content: Any) -> str:
+    return PARTS if isinstance(content, list) else PLAIN
+
+
+class _Message(BaseModel):
+    """One turn. What else clients write in it (`name`, `annotations`) changes no prompt here."""
+
+    role: Literal["system", "developer", "user", "assistant"]
+    content: Annotated[
+        Annotated[str, Tag(PLAIN)] | Annotated[list[_Part], Tag(PARTS)], Discriminator(_form)
+    ]
+    tool_calls: Annotated[list[Any], Field(max_length=0)] | None = None
+    function_call: None = None
+    audio: None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_refusal(cls, value: Any) -> Any:
+        """A model's turn may have no content: it refused, or wrote nothing."""
+        is_without = isinstance(value, Mapping) and value.get("content", "") is None
+        if is_without and value.get("role") == "assistant" and not value.get("tool_calls"):
+            return {**value, "content": value.get("refusal") or ""}
+        return value
+
+    @property
+    def plain(self) -> dict[str, str]:
+        """Role and text; OpenAI's newer name of the system's role is the older one."""
+        parts = self.content
+        text = parts if isinstance(parts, str) else "".join(part.text for part in parts)
+        return {"role": "system" if self.role == "developer" else self.role, "content": text}
+
+
+class _StreamOptions(BaseModel):
+    include_usage: bool | None = None
+    continuous_usage_stats: bool | None = None
+    include_obfuscation: bool | None = None  # dummy letters against listeners: none are sent
+
+
+class _Schema(BaseModel):
+    """What a client writes around a JSON schema. Answers follow it, `strict` or not."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    description: str | None = None
+    strict: bool | None = None
+    value: Annotated[dict[str, Any], Field(alias="schema")]
+
+
+class _Format(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    type: Literal["text", "json_schema"]
+    json_schema: _Schema | None = None
+
+    def choices(self) -> tuple[str, ...]:
+        """Return each answer that the schema allows, as JSON; none: the answer is free."""
+        if self.type == "text":
+            return ()
+        if self.json_schema is None:
+            raise wrong_field("response_format.json_schema", "is missing.")
+        return choices_of(self.json_schema.value, "response_format.json_schema.schema")
+
+
+class _Body(BaseModel):
+    """What both kinds of requests may hold, without what is off (see `without_unused`)."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    model: str
+    max_tokens: int | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    seed: int | None = None
+    stop: str | Annotated[list[str], Field(max_length=16)] | None = None
+    stream: bool | None = None
+    stream_options: _StreamOptions | None = None
+    ignore_eos: bool | None = None
+
+    @property
+    def usage(self) -> Usage:
+        """Where a stream tells the number of tokens."""
+        how = self.stream_options
+        if how is None or not how.include_usage:
+            return "never"
+        return "always" if how.continuous_usage_stats else "last"
+
+    def sampling(self) -> Sampling:
+        """How to write."""
+        stop = [self.stop] if isinstance(self.stop, str) else self.stop or []
+        limit = self.limit()
+        return Sampling(
+            max_tokens=DEFAULT_TOKENS if limit is None else limit,
+            temperature=self.temperature or 0.0,
+            top_p=1.0 if self.top_p is None else self.top_p,
+            seed=None if self.seed is None else self.seed % 2**64,  # those below 0 are seeds, too
+            stop=tuple(stop),
+            logprobs=self.told(),
+            choices=self.choices(),
+            ignores_end=bool(self.ignore_eos),
+        )
+
+    def choices(self) -> tuple[str, ...]:
+        """The texts that the answer may be; none: it is free."""
+        return ()
+
+    def limit(self) -> int | None:
+        """The most tokens of the answer, if the request says."""
+        return self.max_tokens
+
+    def told(self) -> int | None:
+        """How many of the likeliest tokens are told for each token; None: none are."""
+        return None
+
+    def check(self) -> None:
+        """Raises BadRequestError where parameters exclude each other."""
+
+
+class ChatRequest(_Body):
+    """A body of /v1/chat/completions."""
+
+    messages: Annotated[list[_Message], Field(min_length=1, max_length=MAX_TURNS)]
+    max_tokens: Count | None = None
+    max_completion_tokens: Count | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
+    response_format: _Format | None = None
+    tools: list[Any] | None = None
+    tool_choice: Any = None
+
+    @cached_property
+    def call(self) -> Call | None:
+        """The call that the answer must be; None: it is a text."""
+        return forced_call(self.tools or (), self.tool_choice)
+
+    def choices(self) -> tuple[str, ...]:
+        if self.call:
+            return self.call.choices
+        return self.response_format.choices() if self.response_format else ()
+
+    def check(self) -> None:
+        if self.call and self.response_format and self.response_format.choices():
+            raise wrong_field("tool_choice", "is not served beside a schema.")
+        if self.choices() and self.stop:
+            raise wrong_field("stop", "is not served beside a schema.")
+
+    def limit(self) -> int | None:
+        return self.max_completion_tokens or self.max_tokens
+
+    def told(self) -> int | None:
+        return (self.top_logprobs or 0) if self.logprobs else None
+
+
+class CompletionRequest(_Body):
+    """A body of /v1/completions: one prompt or several, as texts or as tokens."""
+
+    prompt: str | Ids | Several[str] | Several[Ids]
+    max_tokens: Annotated[int, Field(ge=0)] | None = None
+    logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
+    echo: bool | None = None
+
+    def check(self) -> None:
+        if self.stream and (len(self.prompts) > 1 or self.echo):
+            raise wrong_field("stream", "answers one prompt, without echo.")
+
+    @property
+    def prompts(self) -> Sequence[str | list[int]]:
+        """Each prompt by itself."""
+        if isinstance(self.prompt, str):
+            return [self.prompt]
+        if self.prompt and isinstance(self.prompt[0], int):
+            return [self.prompt]  # type: ignore[list-item]
+        return self.prompt  # type: ignore[return-value]
+
+    def told(self) -> int | None:
+        return self.logprobs
+
+
+Body = TypeVar("Body", bound=_Body)
+
+
+def read(kind: type[Body], value: Any) -> Body:
+    """A checked body. Raises BadRequestError, which names the parameter."""
+    if not isinstance(value, Mapping):
+        raise wrong_field("body", "must be a JSON object.")
+    try:
+        body = kind.model_validate(without_unused(value, kind.model_fields))
+    except ValidationError as error:
+        raise _named(error.errors(include_url=False)[0]) from None
+    body.check()
+    return body
+
+
+def _named(found: ErrorDetails) -> BadRequestError:
+    """The error that names the parameter, by what pydantic says of it."""
+    parts = [part for part in found["loc"] if part not in (PLAIN, PARTS)]
+    # Where a value may be of several kinds, each of them says what it lacks.
+    place = list(takewhile(lambda part: not _is_kind(part), parts))
+    said = (found["msg"][0].lower() + found["msg"][1:]).removeprefix("input ")
+    if found["type"] in SAID:
+        said = SAID[found["type"]]
+    elif len(place) < len(parts):
+        said = "is of the wrong kind, empty or too long"
+    return wrong_field(".".join(map(str, place)), f"{said}.")
+
+
+def _is_kind(part: int | str) -> bool:
+    return isinstance(part, str) and (part == "str" or "[" in part)

@@ -1,0 +1,206 @@
+"""JSON schemas of which only a few values are possible. Pure.
+
+The model writes one of the values, token by token, so the schema holds whatever the model is.
+Clients write the same choice in many ways: titles, descriptions, references, constants.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from itertools import product
+from typing import Any, Final
+from urllib.parse import unquote
+
+from serving.errors import wrong_field
+
+MAX_CHOICES: Final = 64
+MAX_PARTS: Final = 256  # looked at, so that references cannot multiply the work
+
+NOTES: Final = frozenset(
+    (
+        "$comment",
+        "$defs",
+        "$id",
+        "$schema",
+        "default",
+        "definitions",
+        "deprecated",
+        "description",
+        "discriminator",
+        "examples",
+        "readOnly",
+        "title",
+        "writeOnly",
+    )
+)
+"""Keywords that allow and forbid no value by themselves."""
+
+WITH_OTHERS: Final = ("type", "required", "additionalProperties")  # read beside the others
+TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "string": (str,),
+    "boolean": (bool,),
+    "null": (type(None),),
+    "integer": (int,),
+    "number": (int, float),
+    "object": (dict,),
+}
+SMALL: Final[Mapping[str, list[Any]]] = {"boolean": [True, False], "null": [None]}
+"""All values of the types that have few."""
+
+
+def choices_of(schema: Any, path: str) -> tuple[str, ...]:
+    """Return each value that a schema allows, as JSON, in its order.
+
+    Raises BadRequestError, which names the place below `path`, for a schema of more than 64
+    values, or with keywords that are not understood here.
+    """
+    values = _Schema(schema).values(schema, path)
+    return tuple(json.dumps(value, ensure_ascii=False) for value in values)
+
+
+class _Schema:
+    """A whole schema, in which references are looked up."""
+
+    def __init__(self, root: Any) -> None:
+        self._root, self._parts = root, 0
+
+    def values(self, schema: Any, path: str) -> list[Any]:
+        """Return the values that a part of it allows, at least one."""
+        if not isinstance(schema, Mapping):
+            raise wrong_field(path, "must be an object.")
+        self._parts += 1
+        if self._parts > MAX_PARTS:
+            raise wrong_field(path, f"has over {MAX_PARTS} parts, or refers to itself.")
+        types = _types(schema, f"{path}.type")
+        found: list[list[Any]] = []
+        for keyword, value in schema.items():
+            if not _allows_all(keyword, value):
+                found += self._of_keyword(schema, keyword, path)
+        return _allowed_by_all(found or [_all_of(types, path)], types, path)
+
+    def _of_keyword(self, schema: Mapping[str, Any], keyword: str, path: str) -> list[list[Any]]:
+        """Return the values that one keyword allows; `allOf`: those of each of its parts."""
+        value, here = schema[keyword], f"{path}.{keyword}"
+        match keyword:
+            case "enum":
+                return [_listed(value, here)]
+            case "const":
+                return [[value]]
+            case "$ref":
+                return [self.values(self._target(value, here), path)]
+            case "anyOf" | "oneOf":
+                return [self._alternatives(value, here)]
+            case "allOf":
+                parts = enumerate(_listed(value, here))
+                return [self.values(part, f"{here}.{number}") for number, part in parts]
+            case "properties":
+                return [self._objects(schema, path)]
+        raise wrong_field(here, "is not served here.")
+
+    def _alternatives(self, parts: Any, path: str) -> list[Any]:
+        """Return the values of any of these parts; those of `oneOf` must exclude each other."""
+        values: list[Any] = []
+        for number, part in enumerate(_listed(parts, path)):
+            values += self.values(part, f"{path}.{number}")
+        if path.endswith(".oneOf") and len(_distinct(values)) < len(values):
+            raise wrong_field(path, "allows a value twice.")
+        return values
+
+    def _objects(self, schema: Mapping[str, Any], path: str) -> list[Any]:
+        """Return all objects that have every property, whether or not it is required."""
+        properties = schema["properties"]
+        if not isinstance(properties, Mapping) or not properties:
+            raise wrong_field(f"{path}.properties", "must be an object of at least one property.")
+        required = schema.get("required", [])
+        if not isinstance(required, list) or not all(one in properties for one in required):
+            raise wrong_field(f"{path}.required", "must be a list of names of properties.")
+        more = schema.get("additionalProperties", False)
+        if not isinstance(more, bool | Mapping):
+            raise wrong_field(f"{path}.additionalProperties", "must be true, false or a schema.")
+        each, count = [], 1
+        for name, part in properties.items():
+            each.append(self.values(part, f"{path}.properties.{name}"))
+            count *= len(each[-1])
+            if count > MAX_CHOICES:
+                raise wrong_field(path, f"allows more than {MAX_CHOICES} values.")
+        return [dict(zip(properties, values, strict=True)) for values in product(*each)]
+
+    def _target(self, reference: Any, path: str) -> Any:
+        """Return what a reference such as `#/$defs/Label` stands for."""
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            raise wrong_field(path, "must be a reference within the schema, such as #/$defs/Label.")
+        found = self._root
+        for step in unquote(reference[1:]).split("/")[1:]:
+            name = step.replace("~1", "/").replace("~0", "~")
+            if not isinstance(found, Mapping) or name not in found:
+                raise wrong_field(path, "is a reference to what is not there.")
+            found = found[name]
+        return found
+
+
+def _allows_all(keyword: str, value: Any) -> bool:
+    """Return whether a keyword forbids no value by itself."""
+    is_off = keyword == "nullable" and value is False
+    return keyword in NOTES or keyword in WITH_OTHERS or keyword.startswith("x-") or is_off
+
+
+def _allowed_by_all(found: list[list[Any]], types: list[str], path: str) -> list[Any]:
+    """Return the values in all of the lists that are of one of the types, if any are named."""
+    values = _distinct(found[0])
+    for others in found[1:]:
+        texts = {_text(value) for value in others}
+        values = [value for value in values if _text(value) in texts]
+    if types:
+        values = [value for value in values if any(_is_of(value, one) for one in types)]
+    if not values:
+        raise wrong_field(path, "allows no value.")
+    if len(values) > MAX_CHOICES:
+        raise wrong_field(path, f"allows {len(values)} values; at most {MAX_CHOICES} are served.")
+    return values
+
+
+def _all_of(types: list[str], path: str) -> list[Any]:
+    """Return all values of the types. Raises BadRequestError where they are too many."""
+    if types and all(one in SMALL for one in types):
+        return [value for one in types for value in SMALL[one]]
+    lacking = "properties" if "object" in types else "enum"
+    raise wrong_field(
+        f"{path}.{lacking}",
+        f"is missing. Only schemas of at most {MAX_CHOICES} values are served.",
+    )
+
+
+def _listed(value: Any, path: str) -> list[Any]:
+    if not isinstance(value, list) or not value:
+        raise wrong_field(path, "must be a list that is not empty.")
+    return value
+
+
+def _types(schema: Mapping[str, Any], path: str) -> list[str]:
+    """Return the types that a schema names; none: it names none."""
+    named = schema.get("type", [])
+    types = named if isinstance(named, list) else [named]
+    for one in types:
+        if not isinstance(one, str) or one not in TYPES:
+            raise wrong_field(path, f"{_text(one)} is not served here.")
+    return types
+
+
+def _is_of(value: Any, kind: str) -> bool:
+    """Return whether a value is of a type of JSON schema: true is no number, 1.0 is an integer."""
+    if isinstance(value, bool):
+        return kind == "boolean"
+    if kind == "integer" and isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, TYPES[kind])
+
+
+def _distinct(values: Iterable[Any]) -> list[Any]:
+    """Return each value once, where it comes first."""
+    by_text: dict[str, Any] = {}
+    for value in values:
+        by_text.setdefault(_text(value), value)
+    return [*by_text.values()]
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)

@@ -1,0 +1,116 @@
+"""What a model's dynabench.json says, each key honoured or refused by name. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from core.text.words import label_text
+
+from .errors import MisconfiguredError
+
+FILE = "dynabench.json"
+KEYS = ("kind", "fields", "output", "labels", "max_length")
+NOTES = ("trained_on", "seed")
+"""What our trainings write besides, for people to read."""
+LEAST_TOKENS = 8
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The file's values; None or empty where it says nothing."""
+
+    kind: str | None = None
+    fields: tuple[str, ...] = ()
+    output: str | None = None
+    labels: tuple[str, ...] = ()
+    max_length: int | None = None
+
+
+def read_settings(name: str, told: Mapping[str, Any]) -> Settings:
+    """Return the settings in the file's object; `null` says nothing.
+
+    Raises MisconfiguredError for a value of a wrong type, with an example of the right one.
+    """
+    labels = _list(told.get("labels"))
+    length = told.get("max_length")
+    is_wrong = {
+        "kind": not isinstance(told.get("kind") or "", str),
+        "output": not isinstance(told.get("output") or "", str),
+        "fields": not all(isinstance(field, str) for field in _list(told.get("fields"))),
+        "labels": not all(isinstance(label, str | int | float) for label in labels),
+        "max_length": length is not None and (type(length) is not int or length < LEAST_TOKENS),
+    }
+    for key in KEYS:
+        if is_wrong[key] or (key in ("fields", "labels") and not _is_list(told.get(key))):
+            raise MisconfiguredError(f"{name}: {FILE}: {WANTED[key]}")
+    return Settings(
+        kind=told.get("kind") or None,
+        fields=tuple(_list(told.get("fields"))),
+        output=told.get("output") or None,
+        labels=tuple(label_text(label) or str(label) for label in labels),
+        max_length=length,
+    )
+
+
+WANTED = {
+    "kind": '`kind` must be a text, such as "sequence-classification".',
+    "fields": '`fields` must be a list of texts, such as ["premise", "hypothesis"].',
+    "output": '`output` must be a text: the name of the answer\'s field, such as "label".',
+    "labels": '`labels` must be a list in the order of the logits, such as ["no", "yes"].',
+    "max_length": f"`max_length` must be a whole number of tokens, {LEAST_TOKENS} or more.",
+}
+
+
+def check_keys(name: str, told: Mapping[str, Any]) -> None:
+    """Raise MisconfiguredError for a key that nothing reads: it would be ignored in silence.
+
+    Only what arrives is checked so: models that are here already may hold keys of other releases.
+    """
+    for key in told:
+        if key in KEYS or key in NOTES:
+            continue
+        (meant, *_) = [*get_close_matches(key, KEYS, n=1), ""]
+        cure = f"Did you mean `{meant}`?" if meant else f"The keys are {', '.join(KEYS)}."
+        raise MisconfiguredError(
+            f"{name}: {FILE}: `{key[:100]}` is no setting. {cure} Correct it or take it out."
+        )
+
+
+def order_fields(
+    name: str, own: Sequence[str], asked: Sequence[str] | None, usual: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the fields in the order in which the model reads them.
+
+    own: by the file; asked: the task's names, None where no task asks; usual: of the kind. The file
+    may write the task's names or the kind's. Raises MisconfiguredError for others.
+    """
+    if asked is not None and len(asked) != len(usual):
+        raise MisconfiguredError(
+            f"{name}: a model of its kind reads {len(usual)} field(s), but the task has "
+            f"{len(asked)}: {', '.join(asked)}. Write another `kind` in {FILE}, or take it out."
+        )
+    if not own:
+        return tuple(asked or usual)
+    if len(own) != len(usual) or len(set(own)) != len(own):
+        raise MisconfiguredError(
+            f"{name}: {FILE}: `fields` must name {len(usual)} different field(s) for its kind, "
+            f"such as {', '.join(asked or usual)}; it names {', '.join(own) or 'none'}."
+        )
+    if asked is None or set(own) == set(asked):
+        return tuple(own)
+    if set(own) == set(usual):
+        return tuple(asked[usual.index(field)] for field in own)
+    raise MisconfiguredError(
+        f"{name}: {FILE}: `fields` names {', '.join(own)}, but the task's models read "
+        f"{', '.join(asked)}. Write these names in the order in which the model reads them, or "
+        "take `fields` out."
+    )
+
+
+def _is_list(value: Any) -> bool:
+    return value is None or isinstance(value, list | tuple)
+
+
+def _list(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else ()
