@@ -18,7 +18,7 @@ if __name__ == "__main__":
     except EnvError as error:  # a line that names the variable says all
         sys.exit(f"{error}")
     except Exception as error:
-        from dynabench.management.sentences import sentence_of
+        from dynabench.operations.management.sentences import sentence_of
 
         if line := sentence_of(error):
             sys.exit(line)

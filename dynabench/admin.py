@@ -12,7 +12,7 @@ from django.utils.html import format_html, format_html_join
 from annotation.models import Example
 from core.accounts.models import Annotator, LogEntry
 from core.accounts.people import shown_name
-from dynabench.own.log import PRIVATE, of, told
+from dynabench.manage.log import PRIVATE, of, told
 from tasks.admin.roles import (
     OWNERS,
     READ_ONLY,

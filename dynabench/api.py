@@ -129,8 +129,8 @@ urlpatterns = [
     path("", include("dynabench.campaigns.api")),
     path("", include("dynabench.communities.own_api")),
     path("", include("dynabench.communities.api")),
-    path("", include("dynabench.own.api")),
-    path("", include("dynabench.own.config_api")),
-    path("", include("dynabench.own.approval_api")),
+    path("", include("dynabench.manage.api")),
+    path("", include("dynabench.manage.config_api")),
+    path("", include("dynabench.manage.approval_api")),
     re_path(r"^(?P<rest>[\s\S]*)$", Nothing.as_view()),
 ]

@@ -20,7 +20,7 @@ from core.web.htmx import htmx_partial, render_page
 from core.web.refusals import Curable
 from dynabench.cards import Card, cards_for, cards_of
 from dynabench.communities.permissions import listed_communities
-from dynabench.demo.services import can_offer
+from dynabench.operations.demo.services import can_offer
 from leaderboard.people.next_steps import next_steps
 from tasks.permissions import (
     can_judge,

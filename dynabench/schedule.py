@@ -13,8 +13,8 @@ from dynabench.campaigns.findings.vector_jobs import ask_for_vectors
 from dynabench.campaigns.jobs import renew_campaigns, settle_all
 from dynabench.campaigns.retention_services import apply_retention
 from dynabench.campaigns.stray_vote_services import take_back_stray_votes
-from dynabench.me.services import purge_deleted
 from dynabench.notices.tokens import remind_of_tokens
+from dynabench.people.services import purge_deleted
 from dynabench.webhooks.jobs import deliver_due
 from evaluation.operations.outside import parts_in_use
 from leaderboard.jobs import renew_boards

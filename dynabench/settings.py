@@ -55,8 +55,9 @@ CSRF_TRUSTED_ORIGINS = env_origins("CSRF_TRUSTED_ORIGINS")
 INSTALLED_APPS = [
     "core.accounts",
     "dynabench",
+    "dynabench.operations",
     "core.jobs",
-    "dynabench.me",
+    "dynabench.people",
     "dynabench.webhooks",
     "dynabench.notices",
     "dynabench.campaigns",
@@ -66,8 +67,8 @@ INSTALLED_APPS = [
     "validation",
     "evaluation",
     "leaderboard",
-    "dynabench.demo",
-    "dynabench.backups",
+    "dynabench.operations.demo",
+    "dynabench.operations.backups",
     "dynabench.admin_app.DeskConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -121,7 +122,7 @@ METRICS_TOKEN = env_secret("METRICS_TOKEN")
 METRICS_NETWORKS = env_networks("METRICS_NETWORKS")
 if METRICS_TOKEN or METRICS_NETWORKS:
     MIDDLEWARE.insert(0, "django_prometheus.middleware.PrometheusBeforeMiddleware")
-    MIDDLEWARE.append("dynabench.watching.middleware.CountRequests")
+    MIDDLEWARE.append("dynabench.operations.watching.middleware.CountRequests")
 
 ROOT_URLCONF = "dynabench.urls"
 WSGI_APPLICATION = "dynabench.wsgi.application"
@@ -396,7 +397,7 @@ Q_CLUSTER: dict[str, Any] = {
 LONG_JOBS = {
     "evaluation.jobs.evaluate_next",
     "evaluation.jobs.run_training",
-    "dynabench.demo.jobs.fill",
+    "dynabench.operations.demo.jobs.fill",
 }
 # They last as long as people ask, so a process does nothing else meanwhile.
 PRACTICE_JOB = "evaluation.jobs.serve_practice"

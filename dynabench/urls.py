@@ -8,13 +8,13 @@ from django.views.i18n import set_language
 
 from core.accounts import views
 from dynabench import download, health, help_pages, pages, styleguide, task_pages
-from dynabench.me import joining, personal
+from dynabench.manage import new, proposals
 from dynabench.notices.views import off as digest_off
 from dynabench.notices.views import page as news
 from dynabench.notices.views import uninvited
-from dynabench.own import new, proposals
-from dynabench.watching import status as site_status
-from dynabench.watching.metrics import metrics
+from dynabench.operations.watching import status as site_status
+from dynabench.operations.watching.metrics import metrics
+from dynabench.people import joining, personal
 from tasks.media.views import media_file
 
 handler403 = "dynabench.pages.not_allowed"
@@ -36,23 +36,23 @@ urlpatterns = [
     path("", include("validation.urls")),
     path("", include("evaluation.urls")),
     path("", include("leaderboard.urls")),
-    path("me/", include("dynabench.me.urls")),
+    path("me/", include("dynabench.people.urls")),
     path("join/<str:key>/", joining.join, name="join"),
     path("own/<slug:code>/campaigns/", include("dynabench.campaigns.own_urls")),
-    path("own/<slug:code>/", include("dynabench.own.urls")),
+    path("own/<slug:code>/", include("dynabench.manage.urls")),
     path("c/<slug:slug>/", include("dynabench.campaigns.urls")),
     path("personal/<str:key>/", personal.personal, name="personal"),
     path("personal/<str:key>/delete/", personal.delete, name="personal-delete"),
     path("personal/<str:key>/download/", personal.download, name="personal-download"),
     path("communities/", include("dynabench.communities.urls")),
     path("new/", new.gallery, name="new"),
-    path("new/draft/", include("dynabench.own.wizard.urls")),
+    path("new/draft/", include("dynabench.manage.wizard.urls")),
     path("new/proposals/", proposals.proposals, name="proposals"),
     path("new/proposals/<int:pk>/", proposals.proposal, name="proposal"),
     path("new/proposals/<int:pk>/withdraw/", new.withdraw, name="proposal-withdraw"),
     path("new/<slug:kind>/<slug:code>/", new.new_task, name="new-task"),
     path("new/<slug:kind>/<slug:code>/preview/", new.new_preview, name="new-preview"),
-    path("demo/", include("dynabench.demo.urls")),
+    path("demo/", include("dynabench.operations.demo.urls")),
     path("account/", views.account, name="account"),
     path("account/keyboard-mode/", views.keyboard_mode, name="keyboard-mode"),
     path("account/ranking/", views.ranking, name="ranking"),

@@ -115,7 +115,7 @@ RULES = {
             for p in PYTHON
             if p.parent != ROOT / "tasks/targets/endpoints"
             # These ask the site's own processes whether they are up.
-            and p.parent != ROOT / "dynabench/management/commands"
+            and p.parent != ROOT / "dynabench/operations/management/commands"
             and p != ROOT / "dynabench/client/client.py"  # runs at its users', who name the host
         ],
         "endpoint.predict(batch, deadline_seconds=8)",

@@ -20,6 +20,8 @@ LONG = "long"
 """The key of messages that wait until no other message does."""
 APART = "practice"
 """The key of messages that processes of their own take."""
+MOVED = {"dynabench.demo.jobs.fill": "dynabench.operations.demo.jobs.fill"}
+"""Functions that messages of the former release name, and where they are now."""
 logger = logging.getLogger(__name__)
 _is_silent = False
 
@@ -79,7 +81,8 @@ def answer(package: str) -> None:
         return
     name = f"{task['func']}{tuple(map(str, task['args']))}"
     try:
-        result, success = import_string(task["func"])(*task["args"], **task["kwargs"]), True
+        function = import_string(MOVED.get(task["func"], task["func"]))
+        result, success = function(*task["args"], **task["kwargs"]), True
         logger.info("Done: %s", name)
     except Exception:
         result, success = traceback.format_exc(), False

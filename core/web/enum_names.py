@@ -12,7 +12,7 @@ ENUM_NAMES = {
     "PolicyRuleEnum": "validation.api.policies.RULE_CHOICES",
     "ConsensusStateEnum": "validation.models.Consensus.State",
     "ReportReasonEnum": "annotation.models.Report.Reason",
-    "CheckEnum": "dynabench.own.api.CHECKS",
+    "CheckEnum": "dynabench.manage.api.CHECKS",
     "OutcomeEnum": "annotation.models.Example.Outcome",
     "EndingEnum": "evaluation.api.own_workers.ENDINGS",
     "TaskRoleEnum": "tasks.models.TaskMember.Role",

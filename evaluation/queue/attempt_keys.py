@@ -70,5 +70,5 @@ def tenth_of(lease_token: uuid.UUID, size: int) -> list[bool]:
 
 def sent_to(lease_token: uuid.UUID, path: Path, size: int = 0) -> Sent:
     """The examples of an attempt on somebody's own machine; the same ids at each call."""
-    key = salted_hmac("dynabench.own-worker", lease_token.hex, algorithm="sha256").digest()[:16]
+    key = salted_hmac("dynabench.manage-worker", lease_token.hex, algorithm="sha256").digest()[:16]
     return Sent(path, key=key, size=size)

@@ -11,8 +11,8 @@ from django.db import connection, transaction
 
 from core.accounts.models import LogEntry, User
 from core.accounts.tidying import claim
-from dynabench.management import installing
-from dynabench.management.commands import migrate, setup
+from dynabench.operations.management import installing
+from dynabench.operations.management.commands import migrate, setup
 from tests.support.live import database_url
 
 pytestmark = pytest.mark.django_db(transaction=True)

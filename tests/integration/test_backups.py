@@ -31,12 +31,12 @@ from core.accounts.erasures import write_log
 from core.accounts.models import ApiToken, User
 from core.accounts.tokens import create_token, revoke_token
 from core.data.encryption import encrypt
-from dynabench.backups import services
-from dynabench.backups.quiet import statements
-from dynabench.backups.tables import digest, stored_models
 from dynabench.campaigns.models import Payment
-from dynabench.me.services import delete_person
 from dynabench.notices.services import renew_and_tell
+from dynabench.operations.backups import services
+from dynabench.operations.backups.quiet import statements
+from dynabench.operations.backups.tables import digest, stored_models
+from dynabench.people.services import delete_person
 from dynabench.webhooks.models import Delivery, Webhook
 from evaluation.models import Submission
 from evaluation.submissions.emails import tell_ends
@@ -69,11 +69,11 @@ from django.core.management import CommandError, call_command
 from annotation.mails import tell_reports
 from annotation.models import Example
 from core.accounts.models import ApiToken, User
-from dynabench.backups import restoring
+from dynabench.operations.backups import restoring
 from dynabench.campaigns.models import Payment
 from dynabench.checks import finished_restoration
-from dynabench.backups.databases import is_empty
-from dynabench.backups.tables import digest, stored_models
+from dynabench.operations.backups.databases import is_empty
+from dynabench.operations.backups.tables import digest, stored_models
 from dynabench.notices.services import renew_and_tell
 from dynabench.webhooks.delivery import note_events
 from dynabench.webhooks.models import Delivery
@@ -306,8 +306,8 @@ MOVED = """
 import os, sqlite3, django
 django.setup()
 from django.core.management import CommandError, call_command
-from dynabench.backups import moving
-from dynabench.backups.tables import stored_models
+from dynabench.operations.backups import moving
+from dynabench.operations.backups.tables import stored_models
 from tasks.models import Task
 
 path = os.environ["OLD"]

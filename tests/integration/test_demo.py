@@ -10,10 +10,10 @@ from django.db import connection
 
 from annotation.models import Example
 from core.jobs import queue
-from dynabench.demo.community import make_task
-from dynabench.demo.loop import Size, run_demo
-from dynabench.demo.server import site_or_substitute
-from dynabench.demo.texts import LABELS
+from dynabench.operations.demo.community import make_task
+from dynabench.operations.demo.loop import Size, run_demo
+from dynabench.operations.demo.server import site_or_substitute
+from dynabench.operations.demo.texts import LABELS
 from evaluation.models import Dataset, DatasetFile, EvaluationRun
 from leaderboard.board.tables import public_table
 from tasks.models import SIMULATED, Round, Task

@@ -31,7 +31,7 @@ from core.files.storage import object_storage as bucket
 from core.files.storage.object_storage import ObjectStorage, trouble_of
 from core.files.storage.stored import files_in, folders_in
 from core.outside import limit_waiting
-from dynabench.backups.stores import MANIFEST, dated, put, remove_older, store_at
+from dynabench.operations.backups.stores import MANIFEST, dated, put, remove_older, store_at
 from evaluation.models.evaluation_sets import SETS
 from evaluation.operations import health
 from evaluation.operations.stored_files import damages

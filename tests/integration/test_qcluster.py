@@ -22,7 +22,7 @@ import django
 django.setup()
 from django.core.management import call_command
 from core.jobs import keeper
-from dynabench.management.commands import qcluster
+from dynabench.operations.management.commands import qcluster
 keeper.IDLE_SECONDS = 5.0  # so that a hanging worker is noticed sooner, also if it stopped
 keeper.WORK_SECONDS = 20.0  # before it said that it had done the job,
 qcluster.SWEEP_SECONDS = 3.0  # and a job that nobody rang for

@@ -3,11 +3,11 @@
 from random import Random
 
 from annotation.models import Example
-from dynabench.demo.community import make_owner, make_people, make_task, plan
-from dynabench.demo.loop import seed_chance
-from dynabench.demo.people import crowd
-from dynabench.demo.play import Community
-from dynabench.demo.texts import contexts
+from dynabench.operations.demo.community import make_owner, make_people, make_task, plan
+from dynabench.operations.demo.loop import seed_chance
+from dynabench.operations.demo.people import crowd
+from dynabench.operations.demo.play import Community
+from dynabench.operations.demo.texts import contexts
 from tasks.contexts.services import store_contexts
 from tasks.models import Round, Task
 from tasks.rounds.services import plan_round

@@ -14,7 +14,7 @@ from django.core.management import call_command
 from annotation.models import Assignment, Example
 from annotation.selectors import resembling
 from core.accounts.models import User
-from dynabench.me.export import export
+from dynabench.people.export import export
 from evaluation.jobs import build_dataset, evaluate_next
 from evaluation.models import Score
 from evaluation.releases.build import Options

@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from dynabench.demo.people import FLAG, Judge, Text, crowd
-from dynabench.demo.texts import IDEAS, LABELS, PLAIN, contexts, worded
+from dynabench.operations.demo.people import FLAG, Judge, Text, crowd
+from dynabench.operations.demo.texts import IDEAS, LABELS, PLAIN, contexts, worded
 from validation.rules.consensus import Vote
 
 

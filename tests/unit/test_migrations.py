@@ -11,7 +11,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.state import ModelState, ProjectState
 from django.db.models.functions import Now, Random
 
-from dynabench.management.commands.migrate import new_models_alone
+from dynabench.operations.management.commands.migrate import new_models_alone
 from tests.support.live import ROOT
 from tests.support.migration_rules import problems
 from tests.support.moved_migrations import released_name

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from annotation.models import Example
 from core.accounts.services import annotator_of
-from dynabench.own.activity import count_activity
-from dynabench.own.round_cards import cards
+from dynabench.manage.activity import count_activity
+from dynabench.manage.round_cards import cards
 from tasks.models import TaskMember
 from tests.support.factories import UserFactory
 from tests.support.judging import write

@@ -15,8 +15,8 @@ from django.utils import timezone
 from annotation.models import Example, Report
 from core.accounts.models import User
 from core.web.throttles import ScopeThrottle
-from dynabench.demo.after import release
-from dynabench.demo.past import date_back
+from dynabench.operations.demo.after import release
+from dynabench.operations.demo.past import date_back
 from tasks.models import Round
 from tests.support.demo import played_round, rows, votes
 from tests.support.factories import UserFactory

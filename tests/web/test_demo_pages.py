@@ -9,10 +9,10 @@ from django_q.models import OrmQ
 
 from annotation.models import Example
 from core.accounts.models import LogEntry
-from dynabench.demo import jobs
-from dynabench.demo.models import DemoRun
-from dynabench.demo.services import request_demo
-from dynabench.management.commands import demo as command
+from dynabench.operations.demo import jobs
+from dynabench.operations.demo.models import DemoRun
+from dynabench.operations.demo.services import request_demo
+from dynabench.operations.management.commands import demo as command
 from evaluation.models import Job
 from evaluation.queue import leases
 from tasks.models import SIMULATED, Round, Task, TaskMember

@@ -9,9 +9,9 @@ from django.utils import timezone
 
 from core.accounts.models import LogEntry
 from core.accounts.services import annotator_of
-from dynabench.me.services import delete_person
 from dynabench.notices.models import Digest, Notice
 from dynabench.notices.services import renew_notices, send_digests
+from dynabench.people.services import delete_person
 from evaluation.releases.reading import standing_lines
 from tasks.models import TaskMember
 from tests.support.factories import UserFactory

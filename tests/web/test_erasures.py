@@ -16,8 +16,8 @@ from core.accounts.erasures import (
     write_log,
 )
 from core.accounts.models import Erasure, User
-from dynabench.backups.errors import BackupError
-from dynabench.backups.restoring import _erasures
+from dynabench.operations.backups.errors import BackupError
+from dynabench.operations.backups.restoring import _erasures
 from evaluation.submissions.services import withdraw
 from tests.support.factories import PASSWORD
 from tests.support.judging import write

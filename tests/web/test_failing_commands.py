@@ -7,8 +7,8 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import OperationalError, ProgrammingError
 
-from dynabench.management import sentences
-from dynabench.management.sentences import sentence_of
+from dynabench.operations.management import sentences
+from dynabench.operations.management.sentences import sentence_of
 from evaluation.management.commands import doctor
 from evaluation.operations.health import Finding
 from serving.errors import LoadingError, NotKnownError

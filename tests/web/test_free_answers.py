@@ -13,7 +13,7 @@ from django.core.files.base import ContentFile
 from django.core.management import CommandError, call_command
 
 from annotation.models import Assignment, Example
-from dynabench.me.work import own_examples, rows_of, statuses_of
+from dynabench.people.work import own_examples, rows_of, statuses_of
 from evaluation.contract import SetRow
 from evaluation.jobs import evaluate_next
 from evaluation.models import Score

@@ -19,7 +19,7 @@ from core.errors import Invalid
 from core.mail import transport as mail
 from core.outside import Places, limit_waiting
 from dynabench import sign_in
-from dynabench.watching import facts
+from dynabench.operations.watching import facts
 from evaluation.operations import health
 from evaluation.submissions import hub_card
 from tasks.models import Generator, TargetModel

@@ -18,7 +18,7 @@ from annotation.models import Example, TargetOutput
 from core.accounts.models import Annotator, LogEntry
 from core.accounts.services import annotator_of
 from core.errors import Refused
-from dynabench.own.activity import count_activity
+from dynabench.manage.activity import count_activity
 from evaluation.models import Dataset
 from evaluation.releases.cards import made_against
 from tasks.models import Context, Round, TargetModel, Task, TaskMember

@@ -21,7 +21,7 @@ from core.jobs import queue
 from core.jobs.models import LastSuccess
 from core.jobs.queue import enqueue
 from dynabench import schedule
-from dynabench.management.commands import qcluster
+from dynabench.operations.management.commands import qcluster
 from evaluation import jobs
 from evaluation.models import EvaluationRun, Submission, TrainingRun
 from evaluation.operations import outside

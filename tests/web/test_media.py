@@ -15,7 +15,7 @@ from PIL import Image
 from annotation.models import Example
 from core.accounts.services import annotator_of
 from core.errors import Invalid
-from dynabench.me.services import delete_person
+from dynabench.people.services import delete_person
 from evaluation.jobs import build_dataset
 from evaluation.releases.build import Options
 from evaluation.releases.services import request_release

@@ -16,7 +16,7 @@ from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
 from core.jobs.services import noted
-from dynabench.watching import metrics
+from dynabench.operations.watching import metrics
 from evaluation.models import TrainingRun
 from serving import measures  # noqa: F401  (in the model server's own /metrics)
 from tasks.targets.endpoints.base import EndpointError

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.html import escape
 
 from core.accounts.models import LogEntry
-from dynabench.own.config import STALE, counted
+from dynabench.manage.config import STALE, counted
 from tasks.config_changes import OPENED, digest
 from tasks.models import Round, Task, TaskMember
 from tests.support.factories import TaskFactory, UserFactory

@@ -11,9 +11,9 @@ from annotation.models import Example
 from core.accounts.models import Annotator
 from core.accounts.people import shown_name
 from core.accounts.services import annotator_of
+from dynabench.manage.people import agreement_check, labels_check
 from dynabench.notices.said import address, sentence
 from dynabench.notices.services import renew_notices
-from dynabench.own.people import agreement_check, labels_check
 from tests.support.factories import RoundFactory, UserFactory
 from tests.support.judging import write
 from tests.support.owner_pages import crowd  # noqa: F401
@@ -121,7 +121,7 @@ def test_a_round_is_chosen(as_alice, nli, crowd):
 
 
 def test_long_tables_end_and_say_so(as_alice, crowd, monkeypatch):
-    monkeypatch.setattr("dynabench.own.people.MOST_SHOWN", 1)
+    monkeypatch.setattr("dynabench.manage.people.MOST_SHOWN", 1)
     html = as_alice.get(URL).text
     assert "The first 1 of 2." in html
     assert "The first 1 of 4." in html

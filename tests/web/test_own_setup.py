@@ -263,7 +263,7 @@ def test_how_a_target_fares(as_alice, owner, nli, monkeypatch):
         assert row.lstrip().startswith("<tr>")
         assert (f"?text={number + 1}" in row) == (number < 2)
     assert [as_alice.post(f"{url}?text={no}").status_code for no in ("3", "-1", "x")] == [404] * 3
-    monkeypatch.setattr("dynabench.own.setup.health.is_used_up", lambda *about: True)
+    monkeypatch.setattr("dynabench.manage.setup.health.is_used_up", lambda *about: True)
     assert "answered" not in as_alice.post(url).context
     assert "?text=" not in as_alice.post(f"{url}?text=0", **HTMX).text
     owner.role = "reviewer"

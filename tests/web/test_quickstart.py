@@ -26,9 +26,9 @@ from django.db import OperationalError
 
 from core.accounts.models import User
 from core.versions import version
-from dynabench.management import installing
-from dynabench.management.commands import migrate, quickstart, setup
-from dynabench.management.commands.quickstart import Processes
+from dynabench.operations.management import installing
+from dynabench.operations.management.commands import migrate, quickstart, setup
+from dynabench.operations.management.commands.quickstart import Processes
 from evaluation.models import TrainingRun
 from evaluation.training.shipped import starter_folder
 from evaluation.training.starters import CODES

@@ -16,7 +16,7 @@ from annotation.models import Example, Report
 from annotation.refusals import NotAllowed, RoundClosed
 from core.accounts.models import LogEntry
 from core.accounts.services import annotator_of
-from dynabench.own.review_many import state_words
+from dynabench.manage.review_many import state_words
 from evaluation.releases.reading import standing_lines
 from evaluation.releases.rows import releasable
 from tasks.models import TaskMember

@@ -6,7 +6,7 @@ from django.db import OperationalError
 
 from core.accounts.models import LogEntry
 from core.jobs.models import Incident
-from dynabench.watching import facts, status
+from dynabench.operations.watching import facts, status
 from evaluation.models import TrainingRun
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.live import FAILURES_TO_OPEN, Breaker

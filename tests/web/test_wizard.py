@@ -7,7 +7,7 @@ import re
 import pytest
 from django.test import Client
 
-from dynabench.own.wizard.field_forms import (
+from dynabench.manage.wizard.field_forms import (
     COLOUR_WORDS,
     KEY_FIELDS,
     ROWS,
@@ -16,8 +16,8 @@ from dynabench.own.wizard.field_forms import (
     label_rows,
     write_labels,
 )
-from dynabench.own.wizard.forms import FORMS
-from dynabench.own.wizard.urls import urlpatterns
+from dynabench.manage.wizard.forms import FORMS
+from dynabench.manage.wizard.urls import urlpatterns
 from tasks.config.components import COLOURS, FIELD_TYPES
 from tasks.config.loading import load_config
 from tasks.config_changes import digest

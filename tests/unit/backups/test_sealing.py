@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from dynabench.backups import sealing
-from dynabench.backups.manifest import Manifest, read, written
-from dynabench.backups.sealing import TAG_BYTES, WrongSeal, is_sealed, seal, unseal
+from dynabench.operations.backups import sealing
+from dynabench.operations.backups.manifest import Manifest, read, written
+from dynabench.operations.backups.sealing import TAG_BYTES, WrongSeal, is_sealed, seal, unseal
 
 HEAD = len(sealing.MAGIC) + 2 * sealing.SALT_BYTES
 CHUNK = 8

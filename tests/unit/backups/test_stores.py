@@ -5,7 +5,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.core.management import CommandError, call_command
 
-from dynabench.backups.stores import MANIFEST, dated, new_store, remove_killed, remove_older
+from dynabench.operations.backups.stores import (
+    MANIFEST,
+    dated,
+    new_store,
+    remove_killed,
+    remove_older,
+)
 
 THEN = datetime(2026, 1, 31, 3, 15, tzinfo=UTC)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dynabench.own.wizard.forms import AnswerForm, JudgingForm
+from dynabench.manage.wizard.forms import AnswerForm, JudgingForm
 from tasks.config.loading import check_config
 from tasks.making.outline import data_of, text_of
 

@@ -1,6 +1,0 @@
-from django.apps import AppConfig
-
-
-class BackupsConfig(AppConfig):
-    name = "dynabench.backups"
-    label = "backups"

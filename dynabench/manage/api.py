@@ -1,0 +1,283 @@
+"""The API's addresses of what an owner's pages tell of people and of a round."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from typing import Any
+
+from django.shortcuts import get_object_or_404
+from django.urls import path
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from core.accounts.people import shown_name
+from core.web.api import wanted
+from dynabench.manage.activity import activity
+from dynabench.manage.people import (
+    Person,
+    agreement_check,
+    authors_of,
+    labels_check,
+    skipped,
+    validators_of,
+)
+from dynabench.manage.second_opinion import SHOWN, otherwise
+from tasks.access import find_task
+from tasks.models import Round
+from tasks.permissions import can_read, can_review
+from validation.api.statistics import RateSerializer
+from validation.decisions.second_opinion import second_opinion
+from validation.rules.gold_check import Check
+from validation.rules.rates import Undefined
+
+CHECKS = [check.value for check in Check]
+
+
+class PeopleQuery(serializers.Serializer[Any]):
+    """Of which rounds."""
+
+    round = serializers.IntegerField(required=False, help_text="Its number; all unless told.")
+
+
+class PersonSerializer(serializers.Serializer[Any]):
+    """What both kinds of people have."""
+
+    annotator = serializers.CharField(help_text="A pseudonym.")
+    median_seconds = serializers.FloatField(allow_null=True)
+    notes = serializers.DictField(
+        child=serializers.CharField(), help_text="Why a number is null, by its name."
+    )
+
+
+class AuthorSerializer(PersonSerializer):
+    """Somebody's examples that stand; docs/statistics.md, “People”, defines each number."""
+
+    labels_check = serializers.ChoiceField(
+        CHECKS, help_text="Fail: look at their examples. Unknown counts against nobody."
+    )
+    tries = serializers.IntegerField()
+    fooled = serializers.IntegerField()
+    wins = serializers.IntegerField()
+    judged = serializers.IntegerField()
+    validity = RateSerializer(allow_null=True)
+    vmer = RateSerializer(allow_null=True)
+    duplicates = serializers.IntegerField()
+    paste_share = RateSerializer(allow_null=True)
+    median_active_seconds = serializers.FloatField(allow_null=True)
+    label_flip = RateSerializer(allow_null=True, help_text="Decided otherwise than they said.")
+
+
+class ValidatorSerializer(PersonSerializer):
+    """Somebody's votes on examples that stand."""
+
+    gold_check = serializers.ChoiceField(CHECKS)
+    agreement_check = serializers.ChoiceField(CHECKS)
+    reading_check = serializers.ChoiceField(
+        CHECKS, help_text="Fail: most votes came faster than anybody reads."
+    )
+    votes = serializers.IntegerField()
+    reliability = RateSerializer(allow_null=True, help_text="Agreement with the others.")
+    kappa = serializers.FloatField(allow_null=True)
+    gold = RateSerializer(allow_null=True)
+    unread = RateSerializer(allow_null=True, help_text="Votes that came faster than that.")
+    cannot_tell = RateSerializer(allow_null=True)
+    skipped = RateSerializer(allow_null=True)
+    flags = serializers.IntegerField()
+    skips = serializers.IntegerField()
+
+
+class OfPeople(APIView):
+    """A table of people."""
+
+    reads_query = ("GET",)
+    throttle, throttles_reads = "export", True  # every example or vote is passed over
+
+    def rounds(self, code: str) -> Sequence[Round]:
+        """Those that are meant, for reviewers."""
+        rounds = find_task(self.request, code, can_review).rounds.all()
+        asked = wanted(PeopleQuery, self.request)
+        return list(rounds.filter(number=asked["round"]) if asked else rounds)
+
+
+class Authors(OfPeople):
+    """Who writes."""
+
+    @extend_schema(
+        operation_id="authors_list",
+        parameters=[PeopleQuery],
+        responses=AuthorSerializer(many=True),
+    )
+    def get(self, request: Request, code: str) -> Response:
+        """All authors by pseudonym, those first whose work needs a look; for reviewers."""
+        body = [
+            _person_body(one, labels_check=labels_check(one))
+            for one in authors_of(self.rounds(code))
+        ]
+        return Response(AuthorSerializer(body, many=True).data)
+
+
+class Validators(OfPeople):
+    """Who judges."""
+
+    @extend_schema(
+        operation_id="validators_list",
+        parameters=[PeopleQuery],
+        responses=ValidatorSerializer(many=True),
+    )
+    def get(self, request: Request, code: str) -> Response:
+        """All validators by pseudonym, those first whose work needs a look; for reviewers."""
+        body = [
+            _person_body(one, agreement_check=agreement_check(one), skipped=skipped(one))
+            for one in validators_of(self.rounds(code))
+        ]
+        return Response(ValidatorSerializer(body, many=True).data)
+
+
+def _person_body(person: Person, **more: Any) -> dict[str, Any]:
+    """What is known of a person, and of the rest why it is not."""
+    values = {one.name: getattr(person, one.name) for one in fields(person)} | more
+    notes = {name: one.reason for name, one in values.items() if isinstance(one, Undefined)}
+    name = shown_name(person.annotator)
+    return {**values, **dict.fromkeys(notes), "notes": notes, "annotator": name}
+
+
+class CountsSerializer(serializers.Serializer[Any]):
+    """Examples that stand, and those that are verified."""
+
+    tries = serializers.IntegerField()
+    verified = serializers.IntegerField()
+
+
+class DaySerializer(CountsSerializer):
+    """What was written on a day."""
+
+    day = serializers.DateField()
+    fooled = serializers.IntegerField()
+
+
+class LabelCountsSerializer(CountsSerializer):
+    """What was written with a label."""
+
+    label: Any = serializers.CharField(help_text="In the words that people read.")
+
+
+class SliceSerializer(CountsSerializer):
+    """What was written for a value of a slice."""
+
+    slice = serializers.CharField()
+    value = serializers.CharField()
+
+
+class ActivitySerializer(serializers.Serializer[Any]):
+    """What people do in a round."""
+
+    waiting = serializers.IntegerField(help_text="Examples that need votes.")
+    oldest = serializers.DateTimeField(allow_null=True, help_text="When the first was written.")
+    people = serializers.IntegerField(help_text="Who wrote or judged since 00:00 UTC.")
+    writing = serializers.FloatField(allow_null=True, help_text="Median seconds of the latest.")
+    judging = serializers.FloatField(allow_null=True, help_text="Median seconds of the latest.")
+    days = DaySerializer(many=True, help_text="Of the last 30, those on which one wrote.")
+    labels = LabelCountsSerializer(many=True)
+    slices = SliceSerializer(many=True, help_text="The thinnest of each.")
+    counted_at = serializers.DateTimeField()
+
+
+class ActivityView(APIView):
+    """The activity of a round."""
+
+    @extend_schema(operation_id="activity_get", responses=ActivitySerializer)
+    def get(self, request: Request, code: str, number: int) -> Response:
+        """What the dashboard shows besides the statistics; for members. Kept for half a minute."""
+        task = find_task(request, code, can_read)
+        now = activity(get_object_or_404(task.rounds, number=number))
+        body = {
+            **vars(now),
+            "days": _rows(("day", "tries", "fooled", "verified"), now.days),
+            "labels": _rows(("label", "tries", "verified"), now.labels),
+            "slices": _rows(("slice", "value", "tries", "verified"), now.slices),
+        }
+        return Response(ActivitySerializer(body).data)
+
+
+def _rows(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+class OtherwiseSerializer(serializers.Serializer[Any]):
+    """An example of which the model says otherwise than the consensus."""
+
+    example = serializers.UUIDField(source="example.uuid")
+    by_program = serializers.BooleanField(source="example.by_program")
+    consensus = serializers.CharField()
+    label: Any = serializers.CharField(help_text="The model's.")
+    posterior = serializers.FloatField()
+
+
+class BelievedSerializer(serializers.Serializer[Any]):
+    """What the model thinks of a validator."""
+
+    validator = serializers.CharField(help_text="A pseudonym.")
+    reliability = serializers.FloatField(help_text="The chance to name the true label.")
+    confusion = serializers.DictField(
+        child=serializers.DictField(child=serializers.FloatField()),
+        help_text="By the true label, then by the given one.",
+    )
+
+
+class SecondOpinionSerializer(serializers.Serializer[Any]):
+    """Dawid and Skene's model of a round's votes."""
+
+    reason = serializers.CharField(allow_null=True, help_text="Why there is none; null: it is.")
+    labels = serializers.ListField(child=serializers.CharField())
+    prior = serializers.DictField(child=serializers.FloatField())
+    warnings = serializers.ListField(child=serializers.CharField())
+    otherwise = OtherwiseSerializer(many=True, help_text=f"The {SHOWN} surest.")
+    validators: Any = BelievedSerializer(many=True, help_text=f"The {SHOWN} least reliable.")
+
+
+class SecondOpinionView(APIView):
+    """The second opinion on a round."""
+
+    throttle, throttles_reads = "export", True  # the model is fitted to all votes
+
+    @extend_schema(operation_id="second_opinion_get", responses=SecondOpinionSerializer)
+    def get(self, request: Request, code: str, number: int) -> Response:
+        """Whom the model believes, and where it says otherwise; for reviewers."""
+        task = find_task(request, code, can_review)
+        round = get_object_or_404(task.rounds, number=number)
+        return Response(SecondOpinionSerializer(_opinion(round)).data)
+
+
+def _opinion(round: Round) -> dict[str, Any]:
+    found = second_opinion(round)
+    if isinstance(found, Undefined):
+        nothing: dict[str, Any] = dict.fromkeys(
+            ("labels", "warnings", "otherwise", "validators"), ()
+        )
+        return {"reason": found.reason, "prior": {}, **nothing}
+    return {
+        "reason": None,
+        "labels": found.labels,
+        "prior": found.prior,
+        "warnings": found.warnings,
+        "otherwise": _rows(("example", "consensus", "label", "posterior"), otherwise(round, found)),
+        "validators": [
+            {
+                "validator": shown_name(one.annotator),
+                "reliability": one.reliability,
+                "confusion": one.confusion,
+            }
+            for one in found.validators[:SHOWN]
+        ],
+    }
+
+
+ROUND = "tasks/<slug:code>/rounds/<int:number>/"
+urlpatterns = [
+    path("tasks/<slug:code>/authors/", Authors.as_view(), name="authors"),
+    path("tasks/<slug:code>/validators/", Validators.as_view(), name="validators"),
+    path(f"{ROUND}activity/", ActivityView.as_view(), name="activity"),
+    path(f"{ROUND}second-opinion/", SecondOpinionView.as_view(), name="second-opinion"),
+]

@@ -1,0 +1,241 @@
+"""The owners' pages of an arena: its models, voters with gold pairs, conversations that wait."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from core.accounts.people import person, shown_name
+from core.web.refusals import as_form_error, as_message
+from dynabench.manage.approval import approval_of
+from dynabench.manage.setup.choose_target import BriefForm, chat_settings, checked_settings
+from leaderboard.battles import owner_services as services
+from leaderboard.battles.forms import LONGEST_PROMPT
+from leaderboard.battles.selectors import arena_counts
+from leaderboard.battles.voters import voters_of
+from leaderboard.models import Battle
+from tasks.access import find_task
+from tasks.making.services import begun_tasks
+from tasks.models import TargetModel, Task
+from tasks.permissions import can_edit, can_manage, can_own, can_review
+from tasks.targets.connect import CONVERSING
+from tasks.targets.contact_pages import show_contact
+from tasks.targets.endpoints.live import LONGEST_ANSWER
+from tasks.targets.forms import SettingsForm
+from tasks.targets.spending_services import used_outside
+
+MOST_SHOWN = 100
+"""Voters and conversations on the page."""
+
+
+class ModelForm(SettingsForm):
+    """A model of an arena: at an address, or loaded by our model server; see docs/targets.md."""
+
+    adapter = forms.ChoiceField(
+        choices=[(name, name) for name in CONVERSING], initial="openai_chat", label=_("Adapter")
+    )
+
+
+class ChatForm(BriefForm):
+    """A chat model: at an OpenAI-compatible address, or this site's own."""
+
+    name = forms.SlugField(
+        label=_("Name"),
+        max_length=60,
+        help_text=_("Voters read it after their vote. Lowercase letters, digits and hyphens."),
+    )
+    url = forms.URLField(
+        label=_("Address"),
+        required=False,
+        max_length=500,
+        assume_scheme="https",
+        help_text=_(
+            "Of an OpenAI-compatible server, up to /v1. Empty: this site's language model."
+        ),
+    )
+    model = forms.CharField(
+        label=_("Model at that address"),
+        required=False,
+        max_length=200,
+        help_text=_("Empty: the name above."),
+    )
+    secret = forms.CharField(
+        label=_("API key"),
+        required=False,
+        max_length=500,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        help_text=_("Stored encrypted. You won't see it again."),
+    )
+    instructions = forms.CharField(
+        label=_("System prompt"),
+        required=False,
+        max_length=4000,
+        widget=forms.Textarea(attrs={"rows": 3}),
+    )
+
+    def settings(self) -> dict[str, Any]:
+        """Of the target, besides its name."""
+        said = self.cleaned_data
+        return chat_settings({**said, "model": said["model"] or said["name"]})
+
+
+class GoldForm(forms.Form):
+    """A prompt with a good answer and a broken one."""
+
+    prompt = forms.CharField(
+        max_length=LONGEST_PROMPT, label=_("Message"), widget=forms.Textarea(attrs={"rows": 2})
+    )
+    good = forms.CharField(
+        max_length=LONGEST_ANSWER, label=_("Good answer"), widget=forms.Textarea(attrs={"rows": 4})
+    )
+    broken = forms.CharField(
+        max_length=LONGEST_ANSWER,
+        label=_("Broken answer"),
+        widget=forms.Textarea(attrs={"rows": 4}),
+        help_text=_("Plainly worse: cut off, off the question, or full of errors."),
+    )
+
+
+def _arena(request: HttpRequest, code: str, may: Any = can_edit) -> Task:
+    return find_task(request, code, may, kinds=("arena",))
+
+
+def _model_form(request: HttpRequest, task: Task, data: Any = None) -> ModelForm:
+    form = ModelForm(data, instance=TargetModel(task=task))
+    if not request.user.is_superuser:
+        del form.fields["secret_env"]
+    return form
+
+
+def _models_page(
+    request: HttpRequest,
+    task: Task,
+    *,
+    chat_form: ChatForm | None = None,
+    model_form: ModelForm | None = None,
+) -> HttpResponse:
+    values = {
+        "task": task,
+        "may": can_edit(request.user, task),
+        "targets": task.targets.select_related("contestant"),
+        "other_uses": used_outside(task),
+        "size": arena_counts(task),
+        "chat_form": chat_form or ChatForm(auto_id="chat-%s"),
+        "model_form": model_form or _model_form(request, task),
+        "can_delete": can_own(request.user, task) and begun_tasks().filter(pk=task.pk).exists(),
+        **approval_of(request, task),
+    }
+    status = 422 if any(form and form.errors for form in (chat_form, model_form)) else 200
+    return render(request, "own/arena.html", values, status=status)
+
+
+def _voters_page(request: HttpRequest, task: Task, form: GoldForm | None = None) -> HttpResponse:
+    values = {
+        "task": task,
+        "may": can_edit(request.user, task),
+        "gold_pairs": task.gold_pairs.all(),
+        "voters": [(shown_name(one.annotator), one) for one in voters_of(task)[:MOST_SHOWN]],
+        "gold_form": form or GoldForm(),
+    }
+    return render(request, "own/arena_voters.html", values, status=422 if form else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def arena(request: HttpRequest, code: str) -> HttpResponse:
+    """Its models and numbers; a POST adds a model."""
+    if request.method != "POST":
+        return _models_page(request, _arena(request, code, can_manage))
+    task = _arena(request, code)
+    if "chat" in request.POST:
+        chat_form = ChatForm(request.POST, auto_id="chat-%s")
+        if chat_form.is_valid() and (page := _entered(request, task, chat_form)):
+            return page
+        return _models_page(request, task, chat_form=chat_form)
+    form = _model_form(request, task, request.POST)
+    if form.is_valid():
+        with as_form_error(form):
+            return _added(request, task, form.cleaned_data)
+    return _models_page(request, task, model_form=form)
+
+
+def _added(request: HttpRequest, task: Task, fields: Mapping[str, Any]) -> HttpResponse:
+    """The page after a model was let in. Raises Refused."""
+    made = services.add_model(task=task, actor=person(request), fields=fields)
+    messages.success(request, gettext("The model is in. Battles may draw it now."))
+    show_contact(request, made)
+    return redirect("own:arena", task.code)
+
+
+def _entered(request: HttpRequest, task: Task, form: ChatForm) -> HttpResponse | None:
+    """The page after a chat model was let in; None: the form says what is wrong."""
+    fields = checked_settings(task, person(request), form)
+    if fields is not None:
+        with as_form_error(form):
+            return _added(request, task, fields)
+    return None
+
+
+@require_safe
+def arena_voters(request: HttpRequest, code: str) -> HttpResponse:
+    """Who voted, and the gold pairs by which votes are checked."""
+    return _voters_page(request, _arena(request, code, can_manage))
+
+
+@require_safe
+def arena_conversations(request: HttpRequest, code: str) -> HttpResponse:
+    """The conversations that wait to be published."""
+    task = _arena(request, code, can_review)
+    waiting = Battle.objects.filter(task=task, release=Battle.Release.WAITING).order_by("pk")
+    values = {
+        "task": task,
+        "waiting": waiting.prefetch_related("turns__replies")[:MOST_SHOWN],
+        "waiting_count": waiting.count(),
+    }
+    return render(request, "own/arena_conversations.html", values)
+
+
+@require_POST
+def arena_gold(request: HttpRequest, code: str) -> HttpResponse:
+    """Make a gold pair."""
+    task = _arena(request, code)
+    form = GoldForm(request.POST)
+    if form.is_valid():
+        with as_form_error(form):
+            services.add_gold(task=task, actor=person(request), **form.cleaned_data)
+            return redirect("own:arena-voters", code)
+    return _voters_page(request, task, form)
+
+
+@require_POST
+def arena_model(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+    """Let battles draw a target, or no more."""
+    task = _arena(request, code)
+    target = get_object_or_404(task.targets.select_related("task"), pk=pk)
+    with as_message(request):
+        services.set_live(target=target, actor=person(request), is_live="on" in request.POST)
+    return redirect("own:arena", code)
+
+
+@require_POST
+def arena_gold_pair(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+    """Hand a gold pair out, or no more."""
+    pair = get_object_or_404(_arena(request, code).gold_pairs.select_related("task"), pk=pk)
+    services.set_gold_active(pair=pair, actor=person(request), is_active="on" in request.POST)
+    return redirect("own:arena-voters", code)
+
+
+@require_POST
+def arena_conversation(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+    """Publish a conversation that waits, or withhold it."""
+    task = _arena(request, code, can_review)
+    battle = get_object_or_404(task.battles.select_related("task"), pk=pk)
+    with as_message(request):
+        publish = "publish" in request.POST
+        services.decide_release(battle=battle, actor=person(request), publish=publish)
+    return redirect("own:arena-conversations", code)

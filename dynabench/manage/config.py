@@ -1,0 +1,222 @@
+"""The owners' page about a task's configuration: check it while typing, see it, save it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext, gettext_noop, ngettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.clickjacking import xframe_options_sameorigin
+from django.views.decorators.http import require_http_methods, require_POST
+
+from core.accounts.models import LogEntry
+from core.accounts.people import person
+from core.accounts.services import annotator_of
+from core.errors import Invalid
+from core.text.docs import anchor_of_key
+from core.text.words import with_lf
+from core.web.htmx import render_page
+from core.web.made_for import made_for, name_for, renamed
+from dynabench.manage.access import owned_task
+from dynabench.manage.preview import framed, judge_values, write_values
+from tasks.config.loading import check_config
+from tasks.config.parsing import ConfigError, Problem
+from tasks.config_changes import STALE, ConfigStale, check_change, diff, digest, fixed_parts
+from tasks.making.draft_services import forget_drafts
+from tasks.models import Task
+from tasks.permissions import can_edit
+from tasks.services import save_config
+
+PAGE = "own/config.html"
+
+
+class ConfigForm(forms.Form):
+    """A configuration that is being edited; `base` tells the stored text that it began as."""
+
+    text = forms.CharField(
+        strip=False, label=_("Configuration"),
+        error_messages={"required": _("Enter a configuration")},
+        widget=forms.Textarea(attrs={"rows": 28, "wrap": "off", "spellcheck": "false"}),
+        help_text=_("YAML"),
+    )  # fmt: skip
+    base = forms.CharField(widget=forms.HiddenInput, required=False)
+
+    def __init__(self, data: Mapping[str, Any] | None = None, **options: Any) -> None:
+        """data: what the name of the text says of its base goes before what the form says."""
+        self.read: str = (options.get("initial") or {}).get("base", "")
+        if data is not None:
+            self.read = made_for(data, "text") or data.get("base", "")
+            data = renamed(data, "text", self.add_prefix("text"))
+            data["base"] = self.read
+        super().__init__(data, **options)
+
+    def add_prefix(self, field_name: str) -> str:
+        """The name in HTML. That of the text says what the text was made from."""
+        is_carried = field_name == "text" and self.read
+        return name_for(field_name, self.read) if is_carried else field_name
+
+    @property
+    def typed(self) -> str | None:
+        """The text as it was sent; None: it was not."""
+        text: str | None = self.data.get(self.add_prefix("text"))
+        return text if text is None else with_lf(text)
+
+    def over(self, base: str) -> "ConfigForm":
+        """Return the same text and its errors, in a form that saves over another base."""
+        form = ConfigForm({"text": self.typed, "base": base})
+        for field, errors in self.errors.items():
+            form.add_error(field, errors)
+        return form
+
+    def clean_text(self) -> str:
+        """The text with the line ends that it has in a file."""
+        return with_lf(self.cleaned_data["text"])
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A problem with the line that it is in; the first one of a line carries its anchor."""
+
+    problem: Problem
+    line: str
+    is_first: bool
+
+    @property
+    def anchor(self) -> str:
+        """Where the guide explains the key."""
+        return anchor_of_key(self.problem.path)
+
+    @property
+    def caret(self) -> str:
+        """Points at the column, below the line."""
+        return " " * (self.problem.column - 1) + "^"
+
+
+def shown(problems: Sequence[Problem], text: str) -> list[Shown]:
+    """The problems with their lines, in the order of the text."""
+    lines, seen, found = text.split("\n"), set(), []
+    for one in sorted(problems, key=lambda problem: (problem.line, problem.column)):
+        line = lines[one.line - 1] if one.line <= len(lines) else ""
+        found.append(Shown(one, line, one.line not in seen))
+        seen.add(one.line)
+    return found
+
+
+def counted(problems: Sequence[Problem]) -> str:
+    """How many there are, in words.
+
+    >>> counted([])
+    'No problems'
+    """
+    severities = [problem.severity for problem in problems]
+    errors, warnings = severities.count("error"), severities.count("warning")
+    counts = []
+    if errors:
+        said = ngettext("%(number)d error", "%(number)d errors", errors)
+        counts.append(said % {"number": errors})
+    if warnings:
+        said = ngettext("%(number)d warning", "%(number)d warnings", warnings)
+        counts.append(said % {"number": warnings})
+    return ", ".join(counts) or gettext("No problems")
+
+
+@require_http_methods(["GET", "POST"])
+def config(request: HttpRequest, code: str) -> HttpResponse:
+    """Edit the configuration; then see what would change; then save it."""
+    task = owned_task(request, code, can_edit)
+    step = request.POST.get("step", "review")
+    form = ConfigForm(request.POST or None)
+    if request.method == "GET" or step == "edit" or not form.is_valid():
+        return _editor(request, task, form, status=422 if form.errors and step != "edit" else 200)
+    text, base = form.cleaned_data["text"], form.cleaned_data["base"]
+    if text == task.config_text:
+        return _editor(request, task, form, said=gettext_noop("Nothing is changed."))
+    if step == "save":
+        return _save(request, task, form)
+    if base not in ("", digest(task.config_text)):
+        return _editor(request, task, form, said=STALE, status=409)
+    found, problems = check_change(task, text)
+    if found is None:
+        return _editor(request, task, form, problems, status=422)
+    values = {"task": task, "form": form, "problems": shown(problems, text), "base": base}
+    values["diff"] = diff(task.config_text, text).splitlines()[2:]
+    return render(request, "own/config_review.html", values)
+
+
+def _save(request: HttpRequest, task: Task, form: ConfigForm) -> HttpResponse:
+    text, base = form.cleaned_data["text"], form.cleaned_data["base"]
+    try:
+        save_config(task=task, text=text, base=base, actor=person(request))
+        forget_drafts(task=task, owner=person(request))
+    except ConfigError as error:
+        return _editor(request, task, form, error.problems, status=422)
+    except ConfigStale:
+        return _editor(request, task, form, said=STALE, status=409)
+    except Invalid as error:
+        form.add_error("text", str(error))
+        return _editor(request, task, form, status=422)
+    messages.success(request, gettext("The configuration is saved."))
+    return redirect("own:config", code=task.code)
+
+
+def _editor(
+    request: HttpRequest,
+    task: Task,
+    form: ConfigForm,
+    problems: Sequence[Problem] | None = None,
+    said: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    text = task.config_text if form.typed is None else form.typed
+    if problems is None:
+        problems = check_change(task, text)[1]
+    why, fixed = fixed_parts(task)
+    # A person who has read that the text changed meanwhile may save over it.
+    base = digest(task.config_text) if said == STALE else form.data.get("base")
+    initial = {"text": text, "base": base or digest(task.config_text)}
+    entries = LogEntry.objects.filter(action="task.changed", target=str(task))
+    values: dict[str, Any] = {
+        "task": task,
+        "form": ConfigForm(initial=initial),
+        "is_typed": form.typed is not None,
+        "said": gettext(said),
+        "why": why,
+        "fixed": fixed,
+        "errors": form.errors.get("text", []),
+        "entries": entries.select_related("actor__annotator")[:10],
+        "problems": shown(problems, text),
+        "counted": counted(problems),
+        "has_errors": any(problem.severity == "error" for problem in problems),
+    }
+    return render_page(request, PAGE, values, part="problems", status=status)
+
+
+@require_POST
+def config_check(request: HttpRequest, code: str) -> HttpResponse:
+    """What is wrong with the text; nothing is stored."""
+    task = owned_task(request, code, can_edit)
+    form = ConfigForm(request.POST)
+    form.is_valid()
+    return _editor(request, task, form)
+
+
+@xframe_options_sameorigin
+@require_http_methods(["GET", "POST"])
+def config_preview(request: HttpRequest, code: str) -> HttpResponse:
+    """The write or the judge page by the stored text, or by the one that is being edited."""
+    task = owned_task(request, code, can_edit)
+    typed = ConfigForm(request.POST).typed
+    task.config_text = task.config_text if typed is None else typed
+    parsed = check_config(task.config_text)[0]
+    values: dict[str, Any] = {"task": task, "page": ""}
+    if parsed:
+        task.name = parsed.name
+        if request.POST.get("page") == "judge":
+            values = {**judge_values(task, annotator_of(person(request))), "page": "judge"}
+        else:
+            values = {**write_values(task), "page": "write"}
+    return framed(request, values)

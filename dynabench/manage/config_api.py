@@ -1,0 +1,168 @@
+"""The API of what a task's configuration was: its versions, compared and brought back."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+from django.urls import path
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import generics, serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from core.accounts.api import write
+from core.accounts.models import ApiToken
+from core.accounts.people import person, public_name
+from core.web.api import NewestFirst, read, wanted
+from dynabench.manage.config_history import written_under
+from tasks.access import ANY, find_task
+from tasks.api.config import ChangedConfigSerializer, ConfigChangeSerializer, saved_config
+from tasks.config_changes import diff, digest
+from tasks.models import ConfigVersion, Task
+from tasks.permissions import can_edit
+
+
+class ConfigVersionSerializer(serializers.ModelSerializer[ConfigVersion]):
+    """When a text of the configuration was made, by whom, and what was written under it."""
+
+    actor = serializers.SerializerMethodField(
+        help_text="A pseudonym; empty: the platform, a command or a deleted account."
+    )
+    version = serializers.SerializerMethodField(help_text="As `config_get` names it.")
+    is_in_force = serializers.SerializerMethodField()
+    examples = serializers.SerializerMethodField()
+
+    class Meta:
+        model = ConfigVersion
+        fields: Sequence[str] = (
+            "number",
+            "created_at",
+            "actor",
+            "version",
+            "is_in_force",
+            "examples",
+        )
+        read_only_fields = fields
+
+    def get_actor(self, one: ConfigVersion) -> str:
+        return public_name(one.actor)
+
+    def get_version(self, one: ConfigVersion) -> str:
+        return digest(one.text)
+
+    def get_is_in_force(self, one: ConfigVersion) -> bool:
+        task: Task = self.context["task"]
+        return one.number == task.config_number
+
+    def get_examples(self, one: ConfigVersion) -> int:
+        written: dict[int | None, int] = self.context["written"]
+        return written.get(one.number, 0)
+
+
+class FullConfigVersionSerializer(ConfigVersionSerializer):
+    """A version with its text."""
+
+    config_text: Any = serializers.CharField(source="text", help_text="YAML.")
+
+    class Meta(ConfigVersionSerializer.Meta):
+        fields = (*ConfigVersionSerializer.Meta.fields, "config_text")
+
+
+class ComparedQuery(serializers.Serializer[Any]):
+    """With which version."""
+
+    to = serializers.IntegerField(
+        required=False, help_text="The number of the newer one; the one in force unless told."
+    )
+
+
+class ComparedConfigsSerializer(serializers.Serializer[Any]):
+    """What differs between two versions."""
+
+    older = serializers.IntegerField()
+    newer = serializers.IntegerField()
+    diff = serializers.CharField(help_text="The lines that differ; empty: none.")
+
+
+class OfConfig(APIView):
+    """What editors do with a configuration's versions."""
+
+    write_scope = ApiToken.Scope.OWN
+
+    @cached_property
+    def task(self) -> Task:
+        return find_task(self.request, self.kwargs["code"], can_edit, kinds=ANY)
+
+    def version(self, number: int) -> ConfigVersion:
+        """Raises Http404."""
+        rows = self.task.config_versions.select_related("actor__annotator")
+        return get_object_or_404(rows, number=number)
+
+    def told(self) -> dict[str, Any]:
+        """What the serializers ask of the task."""
+        return {"task": self.task, "written": written_under(self.task)}
+
+
+@extend_schema_view(get=extend_schema(operation_id="config_versions_list"))
+class ConfigVersions(OfConfig, generics.ListAPIView[ConfigVersion]):
+    """The versions, the newest first, for editors; none where the text was never changed."""
+
+    serializer_class = ConfigVersionSerializer
+    pagination_class = NewestFirst
+    queryset = ConfigVersion.objects.none()
+
+    def get_queryset(self) -> QuerySet[ConfigVersion]:
+        return self.task.config_versions.select_related("actor__annotator")
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        return {**super().get_serializer_context(), **self.told()}
+
+
+class ConfigVersionView(OfConfig):
+    @extend_schema(operation_id="config_versions_get", responses=FullConfigVersionSerializer)
+    def get(self, request: Request, code: str, number: int) -> Response:
+        """A version with its text, for editors."""
+        version = self.version(number)
+        return Response(FullConfigVersionSerializer(version, context=self.told()).data)
+
+
+class ComparedConfigsView(OfConfig):
+    reads_query = ("GET",)
+
+    @extend_schema(
+        operation_id="config_versions_compare",
+        parameters=[ComparedQuery],
+        responses=ComparedConfigsSerializer,
+    )
+    def get(self, request: Request, code: str, number: int) -> Response:
+        """What differs between this version and a newer one, for editors."""
+        older = self.version(number)
+        asked = wanted(ComparedQuery, request)
+        to = asked.get("to", self.task.config_number)
+        newer = self.task.config_versions.filter(number=to).first()
+        if newer is None:
+            raise serializers.ValidationError({"to": ["There is no such version here."]})
+        body = {"older": number, "newer": to, "diff": diff(older.text, newer.text)}
+        return Response(ComparedConfigsSerializer(body).data)
+
+
+class ReturnView(OfConfig):
+    @write("config_versions_return", ConfigChangeSerializer, ChangedConfigSerializer)
+    def post(self, request: Request, code: str, number: int) -> Response:
+        """Bring a version's text back as the newest version, for editors; refused as a PUT is."""
+        version = self.version(number)
+        asked = read(ConfigChangeSerializer, request)
+        editor = person(request)
+        return saved_config(self.task, version.text, editor, **asked, field="number")
+
+
+VERSION = "tasks/<slug:code>/config/versions/<int:number>/"
+urlpatterns = [
+    path("tasks/<slug:code>/config/versions/", ConfigVersions.as_view(), name="config-versions"),
+    path(VERSION, ConfigVersionView.as_view(), name="config-version"),
+    path(f"{VERSION}compare/", ComparedConfigsView.as_view(), name="config-version-compare"),
+    path(f"{VERSION}return/", ReturnView.as_view(), name="config-version-return"),
+]

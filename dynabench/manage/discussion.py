@@ -1,0 +1,135 @@
+"""The page where those who may read a task talk about one of its examples."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods, require_POST
+
+from annotation.models import Example, ShownExample
+from annotation.shown_services import note_shown_examples
+from core.accounts.models import Annotator
+from core.accounts.people import person
+from core.accounts.services import annotator_of
+from core.web.refusals import as_message
+from dynabench.manage.selectors import case_file
+from tasks.access import find_task
+from tasks.models import Task
+from tasks.permissions import can_own, can_read, can_review
+from validation.discussion import services
+from validation.models import Comment
+
+
+class CommentForm(forms.Form):
+    """What one says."""
+
+    text = forms.CharField(
+        max_length=2000,
+        label=_("Comment"),
+        help_text=_("Plain text, for members who may read the task."),
+        widget=forms.Textarea(attrs={"rows": 3}),
+        error_messages={"required": _("Write something")},
+    )
+    tell = forms.CharField(
+        max_length=40,
+        required=False,
+        label=_("Notify"),
+        help_text=_("A member's name from the list, or @name in the comment."),
+        widget=forms.TextInput(attrs={"list": "readers", "autocomplete": "off"}),
+    )
+
+    def __init__(self, data: Any, readers: Mapping[str, Annotator]) -> None:
+        super().__init__(data)
+        self.readers = readers
+
+    def clean(self) -> dict[str, Any]:
+        """The text names whom it tells; nobody learns of others than the readers."""
+        data: dict[str, Any] = super().clean() or {}
+        name = data.get("tell", "").strip().removeprefix("@")
+        if name and name.casefold() not in self.readers:
+            self.add_error("tell", gettext("Choose somebody who may read the task"))
+        elif name and "text" in data and f"@{name}" not in data["text"]:
+            data["text"] = f"@{name} {data['text']}"
+        return data
+
+
+def _example(task: Task, uuid: UUID) -> Example:
+    rows = Example.objects.select_related("context", "annotator", "round")
+    example = get_object_or_404(rows, uuid=uuid, round__task=task)
+    example.round.task = task
+    return example
+
+
+@require_http_methods(["GET", "POST"])
+def discussion(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
+    """An example and what members say about it; a POST says something."""
+    task = find_task(request, code, can_read)
+    example, reader = _example(task, uuid), person(request)
+    readers = services.readers_of(task)
+    form = CommentForm(request.POST or None, readers)
+    if request.method == "POST" and form.is_valid():
+        with as_message(request):
+            author = annotator_of(reader)
+            text = form.cleaned_data["text"]
+            services.say(example=example, author=author, text=text)
+            _say_who_is_told(request, text, readers)
+        return redirect(_address(example))
+    values: dict[str, Any] = {
+        **case_file(task, example),
+        "task": task,
+        "example": example,
+        "form": form,
+        "comments": services.discussion(example, reader),
+        "readers": readers.values(),
+        "reviews": can_review(request.user, task),
+        "owns": can_own(request.user, task),
+    }
+    services.see(person=annotator_of(reader), example=example)
+    note_shown_examples(  # for the day when the person's role does not read labels any more
+        annotator=annotator_of(reader), examples=[example.pk], way=ShownExample.Way.DISCUSSION
+    )
+    status = 422 if form.errors else 200
+    return render(request, "own/discussion.html", values, status=status)
+
+
+def _say_who_is_told(request: HttpRequest, text: str, readers: Mapping[str, Annotator]) -> None:
+    """Say which of the names after @ reach nobody."""
+    names = [name.rstrip(".") for name in re.findall(r"@([\w.-]+)", text)]
+    unknown = [name for name in names if name.casefold() not in readers]
+    if unknown:
+        said = gettext("Nobody was notified as %(names)s. Choose a name from the list.")
+        messages.warning(request, said % {"names": ", ".join(f"@{name}" for name in unknown)})
+
+
+def _address(example: Example) -> str:
+    return reverse("own:discussion", args=[example.round.task.code, example.uuid]) + "#comments"
+
+
+@require_POST
+def comment(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+    """Change, delete or report a comment, or let a reported one stand."""
+    task = find_task(request, code, can_read)
+    rows = Comment.objects.select_related("example__round")
+    found = get_object_or_404(rows, pk=pk, example__round__task=task)
+    found.example.round.task = task
+    reader, wish = person(request), request.POST.get("wish", "")
+    with as_message(request):
+        if wish == "remove":
+            services.remove(comment=found, actor=reader)
+        elif wish == "report":
+            services.report(comment=found)
+        elif wish == "keep":
+            find_task(request, code, can_own)
+            services.keep(comment=found, actor=reader)
+        elif (form := CommentForm(request.POST, {})).is_valid():
+            text = form.cleaned_data["text"]
+            services.change(comment=found, author=annotator_of(reader), text=text)
+    return redirect(_address(found.example))

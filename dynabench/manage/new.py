@@ -1,0 +1,125 @@
+"""New tasks: the gallery of what they may begin as, and making one."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.clickjacking import xframe_options_sameorigin
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from core.accounts.people import person
+from core.accounts.places import keep_place
+from core.accounts.services import annotator_of
+from core.web.refusals import as_form_error, as_message
+from dynabench.manage.access import owned_task
+from dynabench.manage.preview import framed, judge_values, write_values
+from tasks.access import ANY, find_task
+from tasks.config.parsing import ConfigError
+from tasks.making.draft_services import begin_draft
+from tasks.making.forms import NewTaskForm
+from tasks.making.proposal_services import withdraw_proposal
+from tasks.making.services import begun_tasks, delete_begun_task, make_task
+from tasks.making.templates import Source, Template, templates
+from tasks.models import Task
+from tasks.permissions import can_edit, can_make_tasks, can_own, is_offered_new_tasks
+from tasks.selectors import edited_tasks
+
+
+def _find_source(request: HttpRequest, kind: str, code: str) -> Source:
+    """The template, or the task to copy, which its editors may; 404 for everything else."""
+    if not is_offered_new_tasks(request.user):
+        raise Http404
+    if kind == "task":
+        return find_task(request, code, can_edit, kinds=ANY)
+    if kind != "template" or code not in templates():
+        raise Http404
+    return templates()[code]
+
+
+@require_GET
+def gallery(request: HttpRequest) -> HttpResponse:
+    """What a new task may begin as."""
+    if not is_offered_new_tasks(request.user):
+        raise Http404
+    user = person(request)
+    if not (may := can_make_tasks(user)):
+        keep_place(request)
+    values = {
+        "templates": templates().values(),
+        "tasks": edited_tasks(user),
+        "drafts": user.task_drafts.filter(task=None),
+        "begun": begun_tasks().filter(made_by=user),
+        "proposals": user.task_proposals.select_related("task"),
+        "may": may,
+    }
+    return render(request, "own/new/gallery.html", values)
+
+
+@require_POST
+def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
+    """Take back one's own request for approval while it waits."""
+    with as_message(request):
+        found = get_object_or_404(person(request).task_proposals.select_related("task"), pk=pk)
+        withdraw_proposal(proposal=found, actor=person(request))
+        messages.success(request, _("Your request is withdrawn."))
+    return redirect("own:access", found.task.code) if found.task else redirect("new")
+
+
+@require_http_methods(["GET", "POST"])
+def new_task(request: HttpRequest, kind: str, code: str) -> HttpResponse:
+    """What the template or the task is, and the form of the new task."""
+    source = _find_source(request, kind, code)
+    form = NewTaskForm(request.POST or None)
+    if form.is_valid():
+        with as_form_error(form, ConfigError):
+            if "steps" in request.POST:
+                return _begun(request, source, form)
+            return _made(request, source, form)
+    if not (may := can_make_tasks(request.user)):
+        keep_place(request)
+    values = {"source": source, "kind": kind, "form": form, "may": may}
+    return render(request, "own/new/task.html", values, status=422 if form.errors else 200)
+
+
+def _begun(request: HttpRequest, source: Source, form: NewTaskForm) -> HttpResponse:
+    """The first step of a draft that begins as the source. Raises Refused."""
+    said = form.cleaned_data
+    about = {"name": said["name"], "code": said["code"]}
+    draft = begin_draft(owner=person(request), source=source, **about)
+    return redirect("draft-step", draft.pk, "goal")
+
+
+def _made(request: HttpRequest, source: Source, form: NewTaskForm) -> HttpResponse:
+    """The page after the task was made. Raises ConfigError, Refused."""
+    made = make_task(maker=person(request), source=source, **form.cleaned_data)
+    messages.success(request, _("The task is made. You own it, and nobody else sees it yet."))
+    return redirect("own:dashboard", made.code)
+
+
+@xframe_options_sameorigin
+@require_GET
+def new_preview(request: HttpRequest, kind: str, code: str) -> HttpResponse:
+    """The write or the judge page of a template."""
+    source = _find_source(request, kind, code)
+    if not isinstance(source, Template) or source.config.kind == "arena":
+        raise Http404
+    task = Task(pk=0, code=source.code, name=source.config.name, config_text=source.text)
+    values: dict[str, Any] = {**write_values(task), "page": "write"}
+    if request.GET.get("page") == "judge":
+        values = {**judge_values(task, annotator_of(person(request))), "page": "judge"}
+    return framed(request, values)
+
+
+@require_http_methods(["GET", "POST"])
+def delete_task(request: HttpRequest, code: str) -> HttpResponse:
+    """Ask whether a task in which nobody wrote shall be deleted, then do it."""
+    task = owned_task(request, code, can_own)
+    if request.method == "POST":
+        with as_message(request):
+            delete_begun_task(task=task, actor=person(request))
+            messages.success(request, _("The task %(code)s is deleted.") % {"code": code})
+            return redirect("new")
+        return redirect("own:dashboard", code)
+    return render(request, "own/new/delete.html", {"task": task})

@@ -1,0 +1,48 @@
+"""The step that a round's state leads to next, for whoever may take it."""
+
+from typing import NamedTuple
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from dynabench.manage.round_cards import step
+from tasks.models import Round
+from tasks.permissions import Person, can_edit, can_own, can_read
+from tasks.selectors import PLANNED
+
+State = Round.State
+
+
+class NextStep(NamedTuple):
+    """What to do next with a round, and the page on which it is done."""
+
+    words: str
+    url: str
+
+
+def next_step(user: Person, round: Round, rounds: list[Round]) -> NextStep | None:
+    """What follows in the round's life; None where nothing does, or the person may not do it.
+
+    rounds: all of the task. No query. Before anything was opened the list of what is missing leads
+    on.
+    """
+    task = round.task
+    if round.state == State.CLOSED and can_own(user, task) and can_read(user, task):
+        words = _("Release round %(number)s…") % {"number": round.number}
+        return NextStep(words, reverse("evaluation:release", args=[task.code, round.number]))
+    if not can_edit(user, task):
+        return None
+    if round.state in PLANNED and any(one.state not in PLANNED for one in rounds):
+        return _change(round, State.OPEN)
+    if round.state == State.OPEN:
+        return _change(round, State.CLOSED)
+    is_last = round.number == max(one.number for one in rounds)
+    if round.state == State.RELEASED and is_last and not task.config.judges_rows:
+        return NextStep(_("Plan the next round"), reverse("own:round-create", args=[task.code]))
+    return None
+
+
+def _change(round: Round, state: Round.State) -> NextStep:
+    wanted = step(state, round)
+    url = reverse("own:round-change", args=[round.task.code, round.number, wanted.action])
+    return NextStep(f"{wanted.button}…", url)

@@ -1,0 +1,149 @@
+"""Who writes and who judges, by pseudonym, with the evidence; nothing here pays or excludes."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from typing import Any, get_args
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_safe
+
+from core.accounts.models import Annotator
+from core.accounts.people import shown_name
+from core.web.downloads import csv_file
+from dynabench.manage.access import owned_task
+from tasks.models import Round, Task
+from validation.rules.gold_check import Check
+from validation.rules.rates import Rate, Undefined, rate
+from validation.statistics.people import (
+    AuthorStatistics,
+    ValidatorStatistics,
+    author_statistics,
+    validator_statistics,
+)
+
+MOST_SHOWN = 100
+"""People in a table; the file has all of them."""
+WORDS = {
+    Check.PASS: _("pass"),
+    Check.FAIL: _("fail: look at their examples"),
+    Check.UNKNOWN: _("unknown"),
+}
+Person = AuthorStatistics | ValidatorStatistics
+
+
+def labels_check(author: AuthorStatistics) -> Check:
+    """Fail: most of what was decided was decided otherwise than the author said, surely (95 %)."""
+    return _half(author.label_flip, bad_if_high=True)
+
+
+def agreement_check(validator: ValidatorStatistics) -> Check:
+    """Fail: most of the other people's votes on the same examples differ, surely (95 %)."""
+    return _half(validator.reliability, bad_if_high=False)
+
+
+def _half(share: Rate | Undefined, *, bad_if_high: bool) -> Check:
+    """Which side of one half an interval lies on; unknown while it holds one half."""
+    if isinstance(share, Undefined) or share.low <= 0.5 <= share.high:
+        return Check.UNKNOWN
+    return Check.FAIL if (share.low > 0.5) == bad_if_high else Check.PASS
+
+
+def _need_of_author(author: AuthorStatistics) -> tuple[float, int]:
+    """What sorts authors: how much was surely decided otherwise; then who wrote most."""
+    flipped = author.label_flip
+    return -(0 if isinstance(flipped, Undefined) else flipped.low), -author.tries
+
+
+def _need_of_validator(validator: ValidatorStatistics) -> tuple[bool, bool, float, int]:
+    """Failed gold or did not read first, then how much they surely differ; then who voted most."""
+    agreed = validator.reliability
+    surely_differs = 0 if isinstance(agreed, Undefined) else 1 - agreed.high
+    has_read = validator.reading_check is not Check.FAIL
+    return validator.gold_check is not Check.FAIL, has_read, -surely_differs, -validator.votes
+
+
+@require_safe
+def annotators(request: HttpRequest, code: str) -> HttpResponse:
+    """Authors and validators, those first whose work needs a look."""
+    task = owned_task(request, code)
+    rounds, named = _rounds(request, task)
+    authors, validators = authors_of(named or rounds), validators_of(named or rounds)
+    values = {
+        "task": task,
+        "rounds": rounds,
+        "chosen": named[0] if named else None,
+        "authors": [
+            (shown_name(one.annotator), WORDS[labels_check(one)], one)
+            for one in authors[:MOST_SHOWN]
+        ],
+        "validators": [
+            (
+                shown_name(one.annotator),
+                WORDS[one.gold_check],
+                WORDS[agreement_check(one)],
+                WORDS[one.reading_check],
+                skipped(one),
+                one,
+            )
+            for one in validators[:MOST_SHOWN]
+        ],
+        "counts": {"authors": len(authors), "validators": len(validators)},
+    }
+    return render(request, "own/annotators.html", values)
+
+
+@require_safe
+def annotators_file(request: HttpRequest, code: str, who: str) -> HttpResponse:
+    """All rows of one of the two tables as CSV; what is unknown is empty."""
+    task = owned_task(request, code)
+    rounds, named = _rounds(request, task)
+    read = authors_of if who == "authors" else validators_of
+    people: Sequence[Person] = read(named or rounds)
+    columns = list(_columns(AuthorStatistics if who == "authors" else ValidatorStatistics))
+    names = ["_".join(path) for path in columns]
+    cells = ([_cell(one, path) for path in columns] for one in people)
+    return csv_file([names, *cells], f"{task.code}-{who}.csv")
+
+
+def _columns(kind: type[Person]) -> Iterator[tuple[str, ...]]:
+    """The paths to what a row holds; after a share its interval and its n."""
+    for one in fields(kind):
+        yield (one.name,)
+        if Rate in get_args(one.type):
+            yield from ((one.name, part) for part in ("low", "high", "n"))
+
+
+def _cell(person: Person, path: tuple[str, ...]) -> Any:
+    name, *part = path
+    value = getattr(person, name)
+    if isinstance(value, Undefined):
+        return ""
+    if isinstance(value, Rate):
+        return getattr(value, *part) if part else value.value
+    if isinstance(value, Check):
+        return value.value
+    return shown_name(value) if isinstance(value, Annotator) else value
+
+
+def _rounds(request: HttpRequest, task: Task) -> tuple[list[Round], list[Round]]:
+    """All rounds of the task, and the one that the address asks for; without one, all are meant."""
+    rounds = list(task.rounds.order_by("-number"))
+    named = [round for round in rounds if str(round.number) == request.GET.get("round")]
+    return rounds, named
+
+
+def authors_of(rounds: Sequence[Round]) -> list[AuthorStatistics]:
+    """Those first whose labels were most surely decided otherwise."""
+    return sorted(author_statistics(rounds), key=_need_of_author)
+
+
+def validators_of(rounds: Sequence[Round]) -> list[ValidatorStatistics]:
+    """Those first who failed on gold or did not read, then who most surely differ from others."""
+    return sorted(validator_statistics(rounds), key=_need_of_validator)
+
+
+def skipped(one: ValidatorStatistics) -> Rate | Undefined:
+    """What they passed by, of what they were given and answered or passed by."""
+    return rate(one.skips, one.votes + one.skips)

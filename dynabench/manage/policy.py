@@ -1,0 +1,118 @@
+"""How the votes of a round decide: owners see what another policy would change, and apply it."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods
+
+from annotation.models import Example
+from core.accounts.models import LogEntry
+from core.accounts.people import person
+from core.web.htmx import render_page
+from dynabench.manage.access import owned_round
+from dynabench.manage.selectors import said, shown_texts
+from tasks.access import require
+from tasks.models import Round
+from tasks.permissions import can_edit, can_read
+from validation.decisions import services
+from validation.decisions.consensus_rows import policy_of
+from validation.decisions.policy_forms import PolicyForm
+from validation.decisions.policy_preview import Preview, in_words, is_too_large, preview
+from validation.decisions.replay import ExampleStatus
+from validation.rules.consensus import Policy
+
+SHOWN = 20
+"""Former policies of a round on its page."""
+
+
+@require_http_methods(["GET", "POST"])
+def policy(request: HttpRequest, code: str, number: int) -> HttpResponse:
+    """Show the policy; with one in the address also what it would change; a POST applies it."""
+    round = owned_round(request, code, number, can_edit)
+    require(request.user, round.task, can_read)  # it shows what votes would decide
+    if request.method == "POST":
+        return _apply(request, round)
+    if "rule" not in request.GET:
+        now = policy_of(round)
+        initial = {name: getattr(now, name) for name in ("rule", "needed", "of", "threshold")}
+        return _show(request, round, PolicyForm(round, initial=initial))
+    form = PolicyForm(round, request.GET)
+    return _show(request, round, form, status=200 if form.is_valid() else 422)
+
+
+def _apply(request: HttpRequest, round: Round) -> HttpResponse:
+    form = PolicyForm(round, request.POST)
+    if not form.is_valid():
+        return _show(request, round, form, status=422)
+    try:
+        changed = services.apply_policy(round=round, owner=person(request), policy=form.policy)
+    except services.RoundReleased as error:  # the page says so above the form
+        return _show(request, round, form, status=error.status)
+    if changed is None:
+        message = _(
+            "Round %(number)d has a new policy. A worker counts its votes again; look at the "
+            "numbers in some minutes."
+        )
+    else:
+        message = _("Round %(number)d has a new policy. Examples that changed: %(changed)d.")
+    messages.success(request, message % {"number": round.number, "changed": changed})
+    return redirect("own:policy", code=round.task.code, number=round.number)
+
+
+def _show(
+    request: HttpRequest, round: Round, form: PolicyForm, *, status: int = 200
+) -> HttpResponse:
+    values: dict[str, Any] = {
+        "task": round.task,
+        "round": round,
+        "form": form,
+        "in_force": in_words(policy_of(round)),
+        "released": round.state == Round.State.RELEASED,
+        "former": _former(round),
+    }
+    if form.is_bound and form.is_valid():
+        values["chosen"] = in_words(form.policy)
+        values["too_many"] = is_too_large(round)
+        if not values["too_many"]:
+            values.update(_previewed(round, preview(round, form.policy)))
+    return render_page(request, "own/policy.html", values, part="work", status=status)
+
+
+def _former(round: Round) -> list[tuple[LogEntry, str, str]]:
+    """What was applied, the newest first, in words and as the query that shows it again."""
+    entries = LogEntry.objects.filter(action="policy.changed", target=str(round))
+    return [
+        (
+            entry,
+            in_words(Policy(**entry.data)),
+            urlencode({k: v or "" for k, v in entry.data.items()}),
+        )
+        for entry in entries.select_related("actor__annotator")[:SHOWN]
+    ]
+
+
+def _previewed(round: Round, found: Preview) -> dict[str, Any]:
+    """The preview with words for the template."""
+    names = {"vmer": "vMER", "fooled_of_decided": _("Share over decided")}
+    names["verified_of_judged"] = _("Confirmed share")
+    examples = Example.objects.in_bulk(found.first)
+    texts = shown_texts(round.task, found.first)
+    config = round.task.config
+
+    def words(pk: int, standing: ExampleStatus) -> str:
+        answer, state = said(config, standing, examples[pk]), _(standing.words)
+        return f"{state}: {answer}" if answer else state
+
+    return {
+        "preview": found,
+        "rates": [(key, name, found.before[key], found.after[key]) for key, name in names.items()],
+        "transitions": found.transitions.most_common(),
+        "first": [
+            (examples[pk], texts[pk], words(pk, old), words(pk, new))
+            for pk, (old, new) in found.first.items()
+        ],
+    }

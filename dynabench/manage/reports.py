@@ -1,0 +1,55 @@
+"""The owners' page of reports: what people say is wrong with passages."""
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST, require_safe
+
+from annotation.models import Report
+from annotation.moderation import resolve_reports
+from core.accounts.people import person, shown_name
+from dynabench.manage.access import owned_task
+from tasks.contexts.services import set_retired
+from tasks.models import Context
+from tasks.permissions import can_edit
+from validation.models import Comment
+
+A_PAGE = 20
+
+
+@require_safe
+def reports(request: HttpRequest, code: str) -> HttpResponse:
+    """The open reports, the newest first; those that were dealt with on request."""
+    task = owned_task(request, code)
+    is_open = "resolved" not in request.GET
+    found = Report.objects.filter(context__round__task=task, resolved_at__isnull=is_open)
+    rows = found.select_related("annotator", "context__round").order_by("-pk")
+    page = Paginator(rows, A_PAGE).get_page(request.GET.get("page"))
+    listed = [
+        (report, shown_name(report.annotator), report.context.fields.items()) for report in page
+    ]
+    comments = Comment.objects.filter(example__round__task=task, reported_at__isnull=False)
+    values = {
+        "task": task,
+        "page": page,
+        "reports": listed,
+        "is_open": is_open,
+        "comments": comments.select_related("example") if is_open else [],
+    }
+    return render(request, "own/reports.html", {**values, "may": can_edit(request.user, task)})
+
+
+@require_POST
+def report_resolve(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+    """Mark a report as dealt with; editors may retire its passage with the same button row."""
+    retire = "retire" in request.POST
+    task = owned_task(request, code, can_edit) if retire else owned_task(request, code)
+    report = get_object_or_404(Report, pk=pk, context__round__task=task)
+    if retire:
+        chosen = Context.objects.filter(pk=report.context_id)
+        set_retired(contexts=chosen, is_retired=True, actor=person(request))
+    resolve_reports(reports=[report], actor=person(request))
+    messages.success(request, _("The report is dealt with."))
+    return redirect("own:reports", code=code)

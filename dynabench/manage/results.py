@@ -1,0 +1,51 @@
+"""The owners' page of results: right answers by model and by slice, and every number by part."""
+
+from typing import Any
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_safe
+
+from dynabench.manage.access import owned_task
+from tasks.models import Round, Task
+from tasks.permissions import can_read
+from validation.statistics.answers import decided_labels, right_answers
+
+ALL = ""
+
+
+class RoundForm(forms.Form):
+    """Of which round; all of them unless one is chosen."""
+
+    round = forms.TypedChoiceField(coerce=int, required=False, label=_("Round"), empty_value=None)
+
+    def __init__(self, rounds: list[Round], sent: Any) -> None:
+        super().__init__(sent)
+        numbers = [(one.number, one.number) for one in rounds]
+        self.fields["round"].choices = [(ALL, _("All rounds")), *numbers]  # type: ignore[attr-defined]
+
+    def chosen(self, rounds: list[Round]) -> list[Round]:
+        """The rounds that are asked for; all of them where the address names none that is there."""
+        number = self.cleaned_data.get("round") if self.is_valid() else None
+        return [one for one in rounds if number in (None, one.number)]
+
+
+@require_safe
+def results(request: HttpRequest, code: str) -> HttpResponse:
+    """How often people decided for each label, and how often each model's answer is right."""
+    task = owned_task(request, code, can_read)
+    return render(request, "own/results.html", results_of(task, request.GET))
+
+
+def results_of(task: Task, sent: Any) -> dict[str, Any]:
+    """What the page shows. Three queries at most."""
+    rounds = list(task.rounds.order_by("number"))
+    for one in rounds:
+        one.task = task
+    form = RoundForm(rounds, sent)
+    chosen = form.chosen(rounds)
+    found, labels = right_answers(chosen), decided_labels(chosen)
+    values = {"task": task, "form": form, "rounds": rounds, "found": found}
+    return {**values, "labels": labels, "columns": list(labels.get("", ()))}

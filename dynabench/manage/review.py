@@ -1,0 +1,209 @@
+"""The review queue: a sample of what is judged and all disagreements, decided by an expert."""
+
+from collections.abc import Callable
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from annotation.models import Example
+from annotation.moderation import withdraw_example
+from core.accounts.people import person
+from core.errors import Refused
+from core.web.htmx import htmx_partial, render_page
+from dynabench.manage.access import owned_task
+from dynabench.manage.selectors import case_file, shown_texts
+from tasks.models import Task
+from validation.decisions.review_queue import PAGE, Kind, ReviewPage, to_review
+from validation.decisions.services import override_consensus, withdraw_override
+from validation.judging import gold
+from validation.judging.forms import DecisionForm
+
+
+class Wanted(forms.Form):
+    """Which part of the queue; what is not understood counts as everything."""
+
+    kind = forms.ChoiceField(choices=Kind.choices, label=_("Show"))
+    round = forms.TypedChoiceField(coerce=int, required=False, label=_("Round"))
+    after = forms.IntegerField(min_value=0, required=False)
+
+    def __init__(self, request: HttpRequest, task: Task) -> None:
+        super().__init__({"kind": Kind.ALL, **request.GET.dict()})
+        self.rounds = list(task.rounds.order_by("-number"))
+        named = gettext("Round %(number)d")
+        numbers = [(round.number, named % {"number": round.number}) for round in self.rounds]
+        self.fields["round"].choices = [("", gettext("All rounds")), *numbers]  # type: ignore[attr-defined]
+        self.full_clean()
+
+    def found(self, after: int, size: int = PAGE) -> ReviewPage:
+        """The examples behind the id `after`."""
+        number = self.cleaned_data.get("round", "")
+        rounds = [round for round in self.rounds if number in ("", round.number)]
+        return to_review(rounds, Kind(self.cleaned_data.get("kind", Kind.ALL)), after, size)
+
+    @property
+    def query(self) -> str:
+        """The filters, for the end of an address."""
+        chosen = {name: self.cleaned_data.get(name, "") for name in ("kind", "round")}
+        return "?" + urlencode({name: value for name, value in chosen.items() if value != ""})
+
+
+class WithdrawalForm(forms.Form):
+    """Why an example leaves everything."""
+
+    reason = forms.CharField(
+        max_length=200,
+        label=_("Why do you withdraw it?"),
+        help_text=_("Kept in the log for the members of the task; never public."),
+        error_messages={"required": _("Say why you withdraw it")},
+    )
+
+
+@require_safe
+def queue(request: HttpRequest, code: str) -> HttpResponse:
+    """The examples that need an expert's look, oldest first."""
+    task = owned_task(request, code)
+    wanted = Wanted(request, task)
+    found = wanted.found(wanted.cleaned_data.get("after") or 0)
+    texts = shown_texts(task, [item.pk for item in found.items])
+    rows = [(item, texts[item.pk]) for item in found.items]
+    values = {"task": task, "wanted": wanted, "found": found, "rows": rows}
+    return render_page(request, "own/review.html", values, part="queue")
+
+
+def _example(task: Task, uuid: UUID) -> Example:
+    rows = Example.objects.select_related("context", "annotator", "round__task")
+    return get_object_or_404(rows, uuid=uuid, round__task=task)
+
+
+def _show(
+    request: HttpRequest,
+    example: Example,
+    form: DecisionForm | None = None,
+    said: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    task = example.round.task
+    values = {
+        "task": task,
+        "example": example,
+        "form": form or DecisionForm(decides=example),
+        "wanted": Wanted(request, task),
+        "said": said,
+        **case_file(task, example),
+    }
+    return render_page(request, "own/review_example.html", values, part="work", status=status)
+
+
+@require_http_methods(["GET", "POST"])
+def review_example(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
+    """Everything about one example; a POST decides it and brings the next one."""
+    example = _example(owned_task(request, code), uuid)
+    if request.method == "GET":
+        return _show(request, example)
+    form = DecisionForm(request.POST, decides=example)
+    if not form.is_valid():
+        return _show(request, example, form, status=422)
+    try:
+        override_consensus(
+            example=example,
+            owner=person(request),
+            choice=form.vote,
+            reason=form.cleaned_data["reason"],
+        )
+    except Refused as error:
+        return _show(request, example, form, str(error), error.status)
+    return _go_on(request, example, gettext("Your decision is saved."))
+
+
+@require_safe
+def review_next(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
+    """The example behind this one, without deciding."""
+    return _go_on(request, _example(owned_task(request, code), uuid))
+
+
+def _go_on(request: HttpRequest, example: Example, said: str = "") -> HttpResponse:
+    """The next example of the queue; a redirect where the address of the whole page changes."""
+    task = example.round.task
+    wanted = Wanted(request, task)
+    following = wanted.found(example.pk, size=1)
+    if following.items and htmx_partial(request):
+        shown = _example(task, following.items[0].uuid)
+        response = _show(request, shown, said=said)
+        response["HX-Push-Url"] = _address(task, shown.uuid, wanted)
+        return response
+    if said:
+        messages.success(request, said)
+    if following.items:
+        return redirect(_address(task, following.items[0].uuid, wanted))
+    messages.info(request, gettext("No further example was found here."))
+    after = f"&after={following.after}" if following.after else ""
+    return redirect(reverse("own:review", args=[task.code]) + wanted.query + after)
+
+
+def _address(task: Task, uuid: UUID, wanted: Wanted) -> str:
+    return reverse("own:review-example", args=[task.code, uuid]) + wanted.query
+
+
+@require_POST
+def withdraw_decision(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
+    """Let the votes decide again."""
+
+    def change(example: Example) -> str:
+        withdraw_override(example=example, owner=person(request))
+        return gettext("The decision is withdrawn. The votes decide again.")
+
+    return _changed(request, code, uuid, change)
+
+
+@require_POST
+def gold_item(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
+    """Make the example a gold item, or one like all others again."""
+
+    def change(example: Example) -> str:
+        if request.POST.get("gold") == "no":
+            gold.unmark_gold(example=example, owner=person(request))
+            return gettext("The example is no gold item any more.")
+        explanation = request.POST.get("explanation", "").strip()[:500]
+        gold.mark_gold(example=example, owner=person(request), explanation=explanation)
+        return gettext("The example is a gold item now: validators meet it among the others.")
+
+    return _changed(request, code, uuid, change)
+
+
+def _changed(
+    request: HttpRequest, code: str, uuid: UUID, change: Callable[[Example], str]
+) -> HttpResponse:
+    """The same example after a change, with the words that it returns; or why it is refused."""
+    example = _example(owned_task(request, code), uuid)
+    try:
+        said = change(example)
+    except Refused as error:
+        return _show(request, example, said=str(error), status=error.status)
+    if htmx_partial(request):
+        return _show(request, example, said=said)
+    messages.success(request, said)
+    task = example.round.task
+    return redirect(_address(task, example.uuid, Wanted(request, task)))
+
+
+@require_http_methods(["GET", "POST"])
+def withdraw(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
+    """Ask whether an example shall leave everything, and why; a POST does it."""
+    example = _example(owned_task(request, code), uuid)
+    form = WithdrawalForm(request.POST or None)
+    if form.is_valid():
+        reason = form.cleaned_data["reason"]
+        withdraw_example(example=example, actor=person(request), reason=reason)
+        return _go_on(request, example, gettext("The example is withdrawn."))
+    wanted = Wanted(request, example.round.task)
+    values = {"task": example.round.task, "example": example, "form": form, "wanted": wanted}
+    status = 422 if form.errors else 200
+    return render(request, "own/review_withdraw.html", values, status=status)

@@ -1,0 +1,183 @@
+"""All examples of a task: found by filters, and accepted, rejected, sent back or tagged at once."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django import forms
+from django.contrib import messages
+from django.db.models import BooleanField, ExpressionWrapper
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_http_methods
+
+from annotation.models import Example
+from annotation.selectors import with_outputs
+from core.accounts.people import person, shown_name
+from core.errors import Refused
+from dynabench.manage.selectors import one_line
+from tasks.access import find_task
+from tasks.models import Task
+from tasks.permissions import can_review
+from validation.decisions.bulk_forms import WishForm, named
+from validation.decisions.bulk_services import Action, Done, act_on, matched, still_matched, undo
+from validation.decisions.filter_forms import STATE_WORDS, FilterForm
+from validation.models import Consensus
+
+PAGE = 50
+NAMED = 5
+"""So many examples that were left alone are named."""
+State = Consensus.State
+
+
+@dataclass(frozen=True)
+class Row:
+    """An example as the table shows it."""
+
+    example: Example
+    text: str
+    said: str
+    models_said: Sequence[str]
+    state: str
+    votes: int
+    author: str
+
+
+class PlaceForm(forms.Form):
+    """Where in the list one is, and which action of one's own just happened."""
+
+    after = forms.IntegerField(min_value=0, max_value=2**63 - 1, required=False)
+    run = forms.RegexField(r"^[0-9a-f]{32}$", required=False)
+
+
+@require_http_methods(["GET", "POST"])
+def examples(request: HttpRequest, code: str) -> HttpResponse:
+    """The examples that the address asks for; a POST does something with those that it names."""
+    task = find_task(request, code, can_review)
+    filters = FilterForm(task, request.GET)
+    if request.method == "GET" or not filters.is_valid():
+        return _page(request, task, filters)
+    form = WishForm(request.POST)
+    try:
+        if run := request.POST.get("undo"):
+            done = undo(task=task, actor=person(request), run=run[:32])
+        elif form.is_valid():
+            ids = _chosen(request, task, filters)
+            done = act_on(task=task, examples=ids, actor=person(request), wish=form.wish)
+        else:
+            return _page(request, task, filters, form)
+    except Refused as error:
+        return _page(request, task, filters, form, error)
+    return _told(request, task, filters, done)
+
+
+def _chosen(request: HttpRequest, task: Task, filters: FilterForm) -> list[int]:
+    """The ids that the form means. Raises Refused."""
+    if token := request.POST.get("everything"):
+        return still_matched(filters.examples(), token)
+    return named(task, request.POST.getlist("example"))
+
+
+def _told(request: HttpRequest, task: Task, filters: FilterForm, done: Done) -> HttpResponse:
+    """Back to the list, with what was done and what was left alone."""
+    if done.changed:
+        said = ngettext(
+            "%(action)s: %(number)d example.", "%(action)s: %(number)d examples.", done.changed
+        )
+        words = {"action": done.action.label, "number": done.changed}
+        messages.success(request, said % words)
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    for one in done.left:
+        by_reason[one.reason].append(str(one.example)[:8])
+    for reason, names in by_reason.items():
+        said = ngettext("Left alone: %(number)d.", "Left alone: %(number)d.", len(names))
+        shown = ", ".join(names[:NAMED]) + (" …" if len(names) > NAMED else "")
+        messages.warning(request, f"{said % {'number': len(names)}} {reason} ({shown})")
+    place = _place(request)
+    kept = {**filters.chosen, **({"after": place["after"]} if place.get("after") else {})}
+    run = {"run": done.run} if done.changed else {}
+    query = urlencode({**kept, **run})
+    return redirect(f"{reverse('own:review-examples', args=[task.code])}?{query}")
+
+
+def _place(request: HttpRequest) -> dict[str, Any]:
+    form = PlaceForm(request.GET)
+    form.is_valid()
+    return form.cleaned_data
+
+
+def _page(
+    request: HttpRequest,
+    task: Task,
+    filters: FilterForm,
+    form: WishForm | None = None,
+    error: Refused | None = None,
+) -> HttpResponse:
+    place, is_valid = _place(request), filters.is_valid()
+    values: dict[str, Any] = {
+        "task": task,
+        "filters": filters,
+        "form": form or WishForm(),
+        "query": urlencode(filters.chosen) if is_valid else "",
+        "said": str(error or ""),
+        "picked": set(request.POST.getlist("example")),
+        "looked_at": timezone.now().isoformat(),
+        "run": place.get("run"),
+        "actions": Action,
+    }
+    if is_valid:
+        values |= _found(task, filters, place.get("after") or 0)
+    status = error.status if error else 422 if not is_valid or (form and form.errors) else 200
+    return render(request, "own/review_many.html", values, status=status)
+
+
+def _found(task: Task, filters: FilterForm, after: int) -> dict[str, Any]:
+    found = filters.examples()
+    rows = found.filter(pk__gt=after).select_related("round", "annotator", "consensus")
+    rows = rows.annotate(waits=ExpressionWrapper(filters.waits, BooleanField()))
+    page = list(rows.prefetch_related("tags", with_outputs())[: PAGE + 1])
+    return {
+        "matched": matched(found),
+        "rows": [_row(task, example) for example in page[:PAGE]],
+        "after": page[PAGE - 1].pk if len(page) > PAGE else None,
+        "is_later": after > 0,
+    }
+
+
+def _row(task: Task, example: Example) -> Row:
+    config = task.config
+    name = config.answer_field
+    consensus: Consensus | None = getattr(example, "consensus", None)
+    said = [config.display(name, one.output.get(name)) for one in example.target_outputs.all()]
+    return Row(
+        example,
+        one_line(config, example.inputs),
+        config.display(name, example.inputs[name]) if name in example.inputs else "",
+        said,
+        state_words(example, consensus),
+        consensus.votes if consensus else 0,
+        shown_name(example.annotator),
+    )
+
+
+def state_words(example: Any, consensus: Consensus | None) -> str:
+    """Where an example stands, in the words of the filter; `waits`: for judges."""
+    if example.retracted_at:
+        state = "withdrawn"
+    elif consensus is None or consensus.state == State.UNDECIDED:
+        state = "waiting" if example.waits else "kept"
+    elif consensus.is_sent_back:
+        state = "sent-back"
+    elif consensus.state == State.NO_CONSENSUS:
+        state = "no-consensus"
+    else:
+        state = "valid" if consensus.is_verified else "not-valid"
+    words = str(dict(STATE_WORDS)[state])
+    by_owner = consensus and consensus.decided_by == Consensus.DecidedBy.OWNER
+    return _("%(state)s, by an owner") % {"state": words} if by_owner else words

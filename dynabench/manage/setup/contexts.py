@@ -1,0 +1,234 @@
+"""The owners' pages that take rows from a file or a hub: see what they bring, then store it.
+
+Rows are contexts of a round, or examples that people judge.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import Count
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+from django.views.decorators.http import require_http_methods, require_POST
+
+from core.accounts.people import person
+from core.errors import Refused
+from core.web.bodies import FORM_BYTES, takes
+from core.web.refusals import as_form_error, as_message
+from core.web.throttles import is_used_up
+from dynabench.manage.access import owned_round
+from evaluation.training.labelled import labelled_fields, preview_labelled, train_on
+from tasks.config.schema import TaskConfig
+from tasks.contexts.archives import MAX_ARCHIVE_BYTES
+from tasks.contexts.columns import Fields, fits, guess
+from tasks.contexts.files import Summary
+from tasks.contexts.forms import (
+    HubForm,
+    MatchForm,
+    UploadForm,
+    initial_of,
+    matching_in,
+    preview_values,
+)
+from tasks.contexts.services import FINISHED, import_contexts, preview_contexts, undo_import
+from tasks.contexts.uploads import KeptUpload, UploadGone, keep_upload, kept_upload
+from tasks.datasets.reading import Wanted
+from tasks.datasets.spool import spooled
+from tasks.formats.base import UNKNOWN, Terms
+from tasks.line_files import FileError
+from tasks.models import Round
+from tasks.permissions import can_edit
+from validation.imports.judged import judged_fields, preview_rows, store_rows
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What rows become: which fields they fill, what a file brings, how it is stored.
+
+    store: how many of them are new. done: what is said then. after: the page of the task then.
+    """
+
+    fields: Callable[[TaskConfig], Fields]
+    preview: Callable[..., Summary]
+    store: Callable[..., int]
+    done: str | Promise
+    over: tuple[str, ...]
+    after: str = "own:dashboard"
+
+
+def _stored_contexts(**told: Any) -> int:
+    return import_contexts(**told).stored
+
+
+def _stored_rows(**told: Any) -> int:
+    return store_rows(**told).new
+
+
+def _trained(**told: Any) -> int:
+    return len(train_on(**told).rows or ())
+
+
+DESKS = {
+    "contexts": Desk(
+        lambda config: config,
+        preview_contexts,
+        _stored_contexts,
+        gettext_lazy("New contexts: %(number)d."),
+        FINISHED,
+    ),
+    "rows": Desk(
+        judged_fields,
+        preview_rows,
+        _stored_rows,
+        gettext_lazy("New examples, which people judge now: %(number)d."),
+        (Round.State.RELEASED,),
+    ),
+    "labelled": Desk(
+        labelled_fields,
+        preview_labelled,
+        _trained,
+        gettext_lazy(
+            "A training on %(number)d rows waits for its turn. Open it to see how far it is."
+        ),
+        (),
+        "evaluation:trainings",
+    ),
+}
+
+
+@takes(MAX_ARCHIVE_BYTES + FORM_BYTES)
+@require_http_methods(["GET", "POST"])
+def choose(request: HttpRequest, code: str, number: int, desk: str) -> HttpResponse:
+    """Choose a file, then see what it would bring; nothing is stored."""
+    round = owned_round(request, code, number, can_edit)
+    form = UploadForm(request.POST or None, request.FILES or None)
+    shown: dict[str, Any] = {}
+    if form.is_valid():
+        file = form.cleaned_data["file"]
+        with as_form_error(form, FileError, field="file"):
+            shown = _shown(request, round, desk, file.chunks, file.name)
+    return _page(request, round, desk, shown, form=form)
+
+
+@require_POST
+def choose_of_hub(request: HttpRequest, code: str, number: int, desk: str) -> HttpResponse:
+    """See what a data set of the hub would bring; nothing is stored."""
+    round = owned_round(request, code, number, can_edit)
+    form = HubForm(request.POST)
+    shown: dict[str, Any] = {}
+    if form.is_valid():
+        with as_form_error(form, FileError, field="dataset"):
+            if is_used_up("hub", request.user.pk):
+                raise Refused(_("You asked the hub often. Wait an hour."), status=429)
+            told = dict(form.cleaned_data)
+            wanted = Wanted(where=told.pop("dataset"), is_plain=desk != "contexts", **told)
+            with spooled(wanted, of_hub=True, is_page=True) as (found, rows):
+                name = f"{found.title}.jsonl"
+                shown = _shown(request, round, desk, lambda: [rows.read_bytes()], name, found.terms)
+    return _page(request, round, desk, shown, hub=form)
+
+
+@require_POST
+def match(request: HttpRequest, code: str, number: int, desk: str) -> HttpResponse:
+    """See what the rows would bring if their columns filled other fields; nothing is stored."""
+    round = owned_round(request, code, number, can_edit)
+    with as_message(request, UploadGone, FileError):
+        upload, found = _read_again(request, round, desk)
+        fields = DESKS[desk].fields(round.task.config)
+        form = MatchForm(request.POST, columns=found.columns, config=fields)
+        shown = {"ticket": request.POST["ticket"], "match": form, "file_name": upload.file_name}
+        return _page(request, round, desk, shown | preview_values(round, found, fields))
+    return redirect(f"own:{desk}", code, number)
+
+
+@require_POST
+def store(request: HttpRequest, code: str, number: int, desk: str) -> HttpResponse:
+    """Store the good rows that the person has seen."""
+    round = owned_round(request, code, number, can_edit)
+    with as_message(request, UploadGone, FileError):
+        upload, found = _read_again(request, round, desk)
+        about = {"file_name": upload.file_name, "terms": upload.terms, "actor": person(request)}
+        new = DESKS[desk].store(round=round, found=found, **about)
+        upload.forget()
+        messages.success(request, DESKS[desk].done % {"number": new})
+        if found.error_count:
+            bad = ngettext(
+                "%(n)d line had an error and was left out.",
+                "%(n)d lines had errors and were left out.",
+                found.error_count,
+            )
+            messages.warning(request, bad % {"n": found.error_count})
+        return redirect(DESKS[desk].after, code)
+    return redirect(f"own:{desk}", code, number)
+
+
+@require_POST
+def contexts_undo(request: HttpRequest, code: str, number: int, pk: int) -> HttpResponse:
+    """Take out what one file brought, while nobody was given any of it."""
+    round = owned_round(request, code, number, can_edit)
+    batch = get_object_or_404(round.batches.select_related("round__task"), pk=pk)
+    with as_message(request):
+        count = undo_import(batch=batch, actor=person(request))
+        messages.success(request, _("Contexts taken out: %(number)d.") % {"number": count})
+    return redirect("own:contexts", code, number)
+
+
+def _shown(
+    request: HttpRequest,
+    round: Round,
+    desk: str,
+    chunks: Callable[[], Iterable[bytes]],
+    name: str,
+    terms: Terms = UNKNOWN,
+) -> dict[str, Any]:
+    """What the file brings, with the field that each column seems to fill; the file is kept."""
+    fields, preview = DESKS[desk].fields(round.task.config), DESKS[desk].preview
+    found = preview(round=round, lines=chunks(), file_name=name)
+    matching = guess(found.columns, fields)
+    if found.columns and not fits(found.columns, fields):
+        found = preview(round=round, lines=chunks(), file_name=name, matching=matching)
+    about: dict[str, Any] = {"round": round, "user": person(request), "terms": terms}
+    ticket = keep_upload(chunks=chunks(), file_name=name, **about)
+    form = MatchForm(initial=initial_of(matching), columns=found.columns, config=fields)
+    shown = {"ticket": ticket, "match": form, "file_name": name, "terms": terms}
+    return shown | preview_values(round, found, fields)
+
+
+def _read_again(request: HttpRequest, round: Round, desk: str) -> tuple[KeptUpload, Summary]:
+    """The upload of the ticket, read with the sent columns. Raises UploadGone, FileError."""
+    who = person(request)
+    upload = kept_upload(ticket=request.POST.get("ticket", ""), round=round, user=who)
+    about: dict[str, Any] = {"lines": upload.lines(), "file_name": upload.file_name}
+    matching = matching_in(request.POST, DESKS[desk].fields(round.task.config))
+    return upload, DESKS[desk].preview(round=round, matching=matching, **about)
+
+
+def _page(
+    request: HttpRequest,
+    round: Round,
+    desk: str,
+    shown: dict[str, Any],
+    form: UploadForm | None = None,
+    hub: HubForm | None = None,
+) -> HttpResponse:
+    config = round.task.config
+    forms = {"form": form or UploadForm(), "hub": hub or HubForm()}
+    values = {"task": round.task, "round": round, "config": config, "desk": desk, **forms}
+    values["there"] = round.contexts.filter(is_retired=False).count()
+    values["examples"] = round.examples.count()
+    values["batches"] = round.batches.annotate(brought=Count("context")).order_by("-pk")
+    values["is_over"] = round.state in DESKS[desk].over
+    bound = (form, hub, shown.get("match"))
+    is_wrong = any(one.errors for one in bound if one)
+    values |= {f"{name}_url": f"own:{desk}-{name}" for name in ("hub", "match", "store")}
+    values["choose_url"] = f"own:{desk}"
+    with as_message(request):  # where no row fits the task, the page says so
+        values["fields"] = DESKS[desk].fields(config).context
+    return render(
+        request, f"own/setup/{desk}.html", values | shown, status=422 if is_wrong else 200
+    )

@@ -1,0 +1,175 @@
+"""The owners' page of assignments: who writes or judges how much, until when."""
+
+from functools import partial
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+from django.views.decorators.http import require_http_methods, require_POST
+
+from core.accounts.models import User
+from core.accounts.people import account_name, person
+from core.web.refusals import as_form_error, as_message
+from dynabench.manage.access import owned_task
+from tasks.duties.selectors import MAY, may_be_asked
+from tasks.duties.services import change_duty, end_duty, set_duties
+from tasks.models import Duty, Round, Task
+from tasks.permissions import can_edit, can_own
+from validation.judging.duties import due_before, progress_of
+
+MOST = 100_000
+
+
+class AmountForm(forms.Form):
+    """How much, until when."""
+
+    amount = forms.IntegerField(
+        label=gettext_lazy("How many each"), required=False, min_value=1, max_value=MOST
+    )
+    share = forms.FloatField(
+        label=gettext_lazy("Or a share of what is judged, in percent each"),
+        required=False,
+        min_value=0.01,
+        max_value=100,
+        help_text=gettext_lazy("Both empty: those who are named judge equal parts of all."),
+    )
+    overlap = forms.IntegerField(
+        label=gettext_lazy("People who judge the same example"),
+        initial=1,
+        min_value=1,
+        max_value=50,
+        help_text=gettext_lazy("Of those with a share of a round; the number set last counts."),
+    )
+    due_on = forms.DateField(
+        label=gettext_lazy("Last day (UTC)"),
+        required=False,
+        widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
+    )
+
+    def clean_share(self) -> float | None:
+        """As a part of one."""
+        share = self.cleaned_data["share"]
+        return None if share is None else share / 100
+
+    def clean(self) -> dict[str, Any]:
+        told = super().clean() or {}
+        if told.get("amount") and told.get("share"):
+            self.add_error("share", _("Say a number or a share, not both."))
+        if told.get("due_on") and told["due_on"] < timezone.now().date():
+            self.add_error("due_on", _("This day is over."))
+        return told
+
+
+class DutyForm(AmountForm):
+    """Who is asked for what."""
+
+    kind = forms.ChoiceField(
+        label=gettext_lazy("What"),
+        choices=[
+            (Duty.Kind.JUDGE, gettext_lazy("Judge examples")),
+            (Duty.Kind.WRITE, gettext_lazy("Write examples")),
+        ],
+        widget=forms.RadioSelect,
+        initial=Duty.Kind.JUDGE,
+    )
+    everybody = forms.BooleanField(label=gettext_lazy("Everybody who takes part"), required=False)
+    people = forms.ModelMultipleChoiceField(
+        label=gettext_lazy("Or these members"),
+        queryset=User.objects.none(),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+    )
+    round = forms.ModelChoiceField(
+        label=gettext_lazy("Round"),
+        queryset=Round.objects.none(),
+        required=False,
+        to_field_name="number",
+        empty_label=gettext_lazy("All rounds"),
+    )
+    field_order = ("kind", "everybody", "people", "round")
+
+    def __init__(self, *args: Any, task: Task, owns: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        asked = {user.pk for kind in MAY for user in may_be_asked(task, kind)}
+        people, rounds = self.fields["people"], self.fields["round"]
+        known = User.objects.filter(pk__in=asked).select_related("annotator")
+        people.queryset = known.order_by("email" if owns else "annotator__pseudonym")  # type: ignore[attr-defined]
+        people.label_from_instance = partial(account_name, owns=owns)  # type: ignore[attr-defined]
+        rounds.queryset = task.rounds.exclude(state=Round.State.RELEASED)  # type: ignore[attr-defined]
+        rounds.label_from_instance = lambda one: _("Round %(number)d") % {"number": one.number}  # type: ignore[attr-defined]
+
+    def clean(self) -> dict[str, Any]:
+        told = super().clean()
+        if bool(told.get("people")) == bool(told.get("everybody")) and not self.errors:
+            self.add_error("people", _("Choose everybody, or the members."))
+        return told
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """As `set_duties` takes it, once the form is valid."""
+        told = {**self.cleaned_data, "people": [*self.cleaned_data["people"]]}
+        del told["everybody"]
+        return told
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def duties(request: HttpRequest, code: str) -> HttpResponse:
+    """All assignments with how far people are; a form for another one."""
+    task = owned_task(request, code, can_edit)
+    sent = request.POST if request.method == "POST" else None
+    form = DutyForm(sent, task=task, owns=can_own(request.user, task))
+    if form.is_valid():
+        with as_form_error(form):
+            made = len(set_duties(task=task, actor=person(request), **form.asked))
+            words = ngettext("%(n)d assignment is set.", "%(n)d assignments are set.", made)
+            messages.success(request, words % {"n": made})
+            return redirect("own:duties", code)
+    standing = progress_of(task.duties.standing())
+    ended = progress_of(task.duties.exclude(ended_at=None)[:20])
+    values = {
+        "task": task,
+        "form": form,
+        "rows": [*sorted(standing, key=due_before), *ended],
+    }
+    return render(request, "own/setup/duties.html", values, status=422 if form.errors else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def duty(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+    """Change how much one assignment asks for, or until when."""
+    task = owned_task(request, code, can_edit)
+    standing = task.duties.standing().select_related("person__annotator", "round")
+    one = get_object_or_404(standing, pk=pk)
+    now = {
+        "amount": one.amount,
+        "share": round(100 * one.share, 2) if one.share else None,
+        "overlap": one.overlap,
+        "due_on": one.due_on,
+    }
+    form = AmountForm(request.POST if request.method == "POST" else None, initial=now)
+    if form.is_valid():
+        told = dict(form.cleaned_data)
+        if "share" not in form.changed_data:  # which is shown rounded
+            told["share"] = one.share
+        with as_form_error(form):
+            change_duty(duty=one, actor=person(request), **told)
+            messages.success(request, _("Saved."))
+            return redirect("own:duties", code)
+    values = {"task": task, "form": form, "duty": one}
+    return render(request, "own/setup/duty.html", values, status=422 if form.errors else 200)
+
+
+@require_POST
+def duty_end(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+    """Ask for it no longer; what was done stays."""
+    task = owned_task(request, code, can_edit)
+    with as_message(request):
+        one = get_object_or_404(task.duties.select_related("person", "round"), pk=pk)
+        end_duty(duty=one, actor=person(request))
+        messages.success(request, _("The assignment is ended."))
+    return redirect("own:duties", code)

@@ -1,0 +1,43 @@
+"""The owners' page about the model that suggests texts to those who write."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods
+
+from core.accounts.people import person
+from core.web.refusals import as_form_error
+from dynabench.manage.access import owned_task
+from dynabench.manage.setup.targets import SecretForm
+from tasks.models import Generator
+from tasks.permissions import can_edit
+from tasks.targets.contact_pages import show_contact
+from tasks.targets.forms import GeneratorForm
+from tasks.targets.services import remove_generator, set_generator
+
+
+class GeneratorSettings(SecretForm, GeneratorForm):
+    """Of a generator."""
+
+
+@require_http_methods(["GET", "POST"])
+def generator(request: HttpRequest, code: str) -> HttpResponse:
+    """Give the task a generator, change the one it has, or take it away."""
+    task = owned_task(request, code, can_edit)
+    who = person(request)
+    found = Generator.objects.filter(task=task).first()
+    if "remove" in request.POST:
+        remove_generator(task=task, actor=who)
+        messages.success(request, _("Removed."))
+        return redirect("own:targets", code)
+    form = GeneratorSettings(who, request.POST or None, instance=found or Generator(task=task))
+    if form.is_valid():
+        with as_form_error(form):
+            stored = set_generator(task=task, actor=who, fields=form.told(form.fields))
+            messages.success(request, _("Saved."))
+            show_contact(request, stored)
+            return redirect("own:targets", code)
+    values = {"task": task, "generator": found, "form": form}
+    status = 422 if form.errors else 200
+    return render(request, "own/setup/generator.html", values, status=status)

@@ -1,0 +1,130 @@
+"""The owners' page of invitations: by mail to people, or by a link for many."""
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from core.accounts.people import person
+from core.env import sends_mail
+from core.errors import Refused
+from core.mail.addresses import is_address
+from core.web.refusals import as_form_error, as_message
+from core.web.throttles import is_used_up
+from dynabench.manage.access import owned_task
+from dynabench.manage.setup.members import ROLES, RoleForm
+from tasks.invitation_services import LONGEST_DAYS, MOST_USES, invite, make_link, revoke
+from tasks.models import Task, TaskMember
+from tasks.permissions import OWNERS, can_own, places_left
+
+MOST_ADDRESSES = 30
+
+
+class InvitationForm(RoleForm):
+    """What both kinds of invitations say."""
+
+    days = forms.IntegerField(
+        label=gettext_lazy("Days until it ends"), min_value=1, max_value=LONGEST_DAYS, initial=14
+    )
+
+
+class MailForm(InvitationForm):
+    """Whom to mail."""
+
+    addresses = forms.CharField(
+        label=gettext_lazy("E-mail addresses"),
+        help_text=gettext_lazy("One a line; each gets a link of its own, which works once."),
+        widget=forms.Textarea(attrs={"rows": 4}),
+    )
+    field_order = ("addresses", "role", "days")
+
+    def clean_addresses(self) -> list[str]:
+        """The addresses; names those that are none."""
+        found: list[str] = self.cleaned_data["addresses"].replace(",", " ").split()
+        if len(found) > MOST_ADDRESSES:
+            said = _("Invite at most %(most)d people at a time.")
+            raise ValidationError(said % {"most": MOST_ADDRESSES})
+        wrong = [one for one in found if not is_address(one)]
+        if wrong:
+            said = _("These are no e-mail addresses: %(wrong)s")
+            raise ValidationError(said % {"wrong": ", ".join(wrong)})
+        return found
+
+
+class LinkForm(InvitationForm):
+    """A link for many."""
+
+    role = forms.ChoiceField(
+        label=gettext_lazy("Role"),
+        choices=[one for one in ROLES if one[0] not in OWNERS],
+    )
+    most = forms.IntegerField(
+        label=gettext_lazy("Most people"), min_value=1, max_value=MOST_USES, initial=20
+    )
+    field_order = ("role", "most", "days")
+
+    def __init__(self, *args: Any, left: int | None, **kwargs: Any) -> None:
+        """left: how many more people may become members; None: any number."""
+        super().__init__(*args, **kwargs)
+        most = self.fields["most"]
+        if left is not None:
+            most.initial = max(1, min(most.initial, left))
+            words = ngettext(
+                "Until the task is approved, %(n)d more person can join.",
+                "Until the task is approved, %(n)d more people can join.",
+                left,
+            )
+            most.help_text = words % {"n": left}
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def invitations(request: HttpRequest, code: str) -> HttpResponse:
+    """All invitations with who accepted them; forms for more. A link is shown once."""
+    task = owned_task(request, code, can_own)
+    sent = {kind: request.POST if kind in request.POST else None for kind in ("mail", "link")}
+    start = {"role": TaskMember.Role.ANNOTATOR}
+    mail = MailForm(sent["mail"], initial=start, auto_id="mail-%s")
+    link = LinkForm(sent["link"], initial=start, auto_id="link-%s", left=places_left(task))
+    url = ""
+    if mail.is_valid() and _are_mailed(request, task, mail):
+        return redirect("own:invitations", code)
+    if link.is_valid():
+        with as_form_error(link):
+            _made, url = make_link(task=task, actor=person(request), **link.cleaned_data)
+    rows = task.invitations.prefetch_related("members__user")
+    forms_ = {"mail": mail, "link": link}
+    status = 422 if mail.errors or link.errors else 200
+    values: dict[str, Any] = {"task": task, "rows": rows, "url": url, **forms_}
+    values["sends_mail"] = sends_mail(settings.EMAIL_BACKEND)
+    return render(request, "own/setup/invitations.html", values, status=status)
+
+
+def _are_mailed(request: HttpRequest, task: Task, form: MailForm) -> bool:
+    """Whether the mails are on their way; so many an hour, as anybody could be mailed."""
+    with as_form_error(form):
+        user, told = person(request), form.cleaned_data
+        if any(is_used_up("members", user.pk) for _one in told["addresses"]):
+            raise Refused(_("You have named many people. Go on in an hour."), code="rate")
+        made = len(invite(task=task, actor=user, **told))
+        words = ngettext("%(n)d person is invited.", "%(n)d people are invited.", made)
+        messages.success(request, words % {"n": made})
+    return not form.errors
+
+
+@require_POST
+def invitation_revoke(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+    """End an invitation; who has accepted it stays a member."""
+    task = owned_task(request, code, can_own)
+    with as_message(request):
+        revoke(invitation=get_object_or_404(task.invitations, pk=pk), actor=person(request))
+        messages.success(request, _("The invitation is revoked."))
+    return redirect("own:invitations", code)

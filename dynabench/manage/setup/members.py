@@ -1,0 +1,178 @@
+"""The owners' page about who sees a task, and who does what in it."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_http_methods, require_POST
+
+from core.accounts.people import person
+from core.mail.addresses import AddressField
+from core.web.refusals import as_form_error, as_message
+from dynabench.communities.proposal_services import ask_for_task
+from dynabench.manage.access import owned_task
+from dynabench.manage.approval import approval_form, approval_of
+from tasks.making.forms import ApprovalForm
+from tasks.models import Task, TaskMember
+from tasks.permissions import (
+    can_edit,
+    can_manage,
+    can_own,
+    is_blind_owner,
+    may_be_blind,
+    needs_approval,
+)
+from tasks.services import account_for, change_members, change_task
+from validation.judging.blind_services import begin_blind, end_blind
+
+ROLES = [
+    (TaskMember.Role.OWNER, gettext_lazy("Owner: everything")),
+    (TaskMember.Role.EDITOR, gettext_lazy("Editor: sets the task up")),
+    (TaskMember.Role.REVIEWER, gettext_lazy("Reviewer: decides on examples and reports")),
+    (TaskMember.Role.VIEWER, gettext_lazy("Viewer: reads all")),
+    (TaskMember.Role.ANNOTATOR, gettext_lazy("Annotator: writes and judges")),
+    (TaskMember.Role.WRITER, gettext_lazy("Writer: only writes")),
+    (TaskMember.Role.JUDGE, gettext_lazy("Judge: only judges")),
+]
+"""All of them, in words."""
+
+
+class SeenForm(forms.Form):
+    """Who sees a task."""
+
+    is_visible = forms.BooleanField(
+        label=gettext_lazy("Everybody sees the task"),
+        required=False,
+        help_text=gettext_lazy("Otherwise only its members."),
+    )
+    allow_try_out = forms.BooleanField(
+        label=gettext_lazy("People without an account may try the models"),
+        required=False,
+        help_text=gettext_lazy("Nothing of that is kept."),
+    )
+
+
+class RoleForm(forms.Form):
+    """What a member may do."""
+
+    role = forms.ChoiceField(label=gettext_lazy("Role"), choices=ROLES)
+
+
+class MemberForm(RoleForm):
+    """A new member, by address, so that nobody's address is offered."""
+
+    email = AddressField(label=gettext_lazy("E-mail address of the account"))
+    field_order = ("email", "role")
+
+
+def _seen_form(task: Task, data: Any = None) -> SeenForm:
+    """Without the choice that administrators have to allow first."""
+    now = {"is_visible": task.is_visible, "allow_try_out": task.allow_try_out}
+    form = SeenForm(data, initial=now)
+    if needs_approval(task):
+        del form.fields["is_visible"]
+    return form
+
+
+@require_http_methods(["GET", "POST"])
+def access(request: HttpRequest, code: str) -> HttpResponse:
+    """Show the task to everybody or to its members alone; who they are."""
+    task = owned_task(request, code, can_manage if request.method == "GET" else can_own)
+    form = _seen_form(task, request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        with as_form_error(form):
+            change_task(task=task, actor=person(request), fields=form.cleaned_data)
+            messages.success(request, _("Saved."))
+            return redirect("own:access", code)
+    return _page(request, task, form, MemberForm(initial={"role": TaskMember.Role.ANNOTATOR}))
+
+
+@require_POST
+def member_add(request: HttpRequest, code: str) -> HttpResponse:
+    """Give a person a role, which counts once they have confirmed their address."""
+    task = owned_task(request, code, can_own)
+    form = MemberForm(request.POST)
+    if form.is_valid():
+        with as_form_error(form):
+            member = TaskMember(task=task, role=form.cleaned_data["role"])
+            member.user = account_for(person(request), form.cleaned_data["email"])
+            change_members(task=task, actor=person(request), added=[member])
+            messages.success(request, _("%(email)s is a member.") % {"email": member.user.email})
+            return redirect("own:access", code)
+    return _page(request, task, _seen_form(task), form, status=422)
+
+
+@require_POST
+def approval_ask(request: HttpRequest, code: str) -> HttpResponse:
+    """Ask that the task may open to others than its members."""
+    task = owned_task(request, code, can_own)
+    form = approval_form(request, request.POST)
+    if form.is_valid():
+        with as_form_error(form):
+            wanted = {"community": None, **form.cleaned_data}
+            ask_for_task(task=task, actor=person(request), **wanted)
+            messages.success(request, _("Approval requested. We email you the decision."))
+            return redirect("own:access", code)
+    return _page(request, task, _seen_form(task), MemberForm(), asking=form, status=422)
+
+
+@require_POST
+def member_change(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+    """Give a member another role, or take the member out. The last owner stays one."""
+    task = owned_task(request, code, can_own)
+    member = get_object_or_404(task.members.colleagues().select_related("user"), pk=pk)
+    form = RoleForm(request.POST)
+    with as_message(request):
+        if "remove" in request.POST:
+            change_members(task=task, actor=person(request), removed=[member])
+            messages.success(request, _("Removed."))
+        elif form.is_valid():
+            member.role = form.cleaned_data["role"]
+            change_members(task=task, actor=person(request), changed=[member])
+            messages.success(request, _("Saved."))
+    task.roles.clear()  # it may have been their own
+    return redirect("own:access", code) if can_manage(request.user, task) else redirect("home")
+
+
+@require_POST
+def blind(request: HttpRequest, code: str) -> HttpResponse:
+    """Begin to judge the task blindly, or end that; for its owners."""
+    task, owner = owned_task(request, code, can_own), person(request)
+    with as_message(request):
+        if "on" in request.POST:
+            begin_blind(task=task, owner=owner)
+            messages.success(request, _("You judge blind. Labels and votes are hidden from you."))
+            return redirect("validation:judge", code)
+        end_blind(task=task, owner=owner)
+        messages.success(request, _("You read labels and votes again, and judge no more."))
+    return redirect("own:access", code)
+
+
+def _page(
+    request: HttpRequest,
+    task: Task,
+    form: SeenForm,
+    adding: MemberForm,
+    *,
+    asking: ApprovalForm | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    values = {
+        **approval_of(request, task),
+        "task": task,
+        "form": form,
+        "adding": adding,
+        "roles": ROLES,
+        "members": task.members.colleagues().with_standing().select_related("user").order_by("pk"),
+        "can_edit": can_edit(request.user, task),
+        "can_own": can_own(request.user, task),
+        "blind": is_blind_owner(request.user, task),
+        "may_be_blind": may_be_blind(request.user, task),
+    }
+    if values.get("may_ask"):
+        values["asking"] = asking or approval_form(request)
+    return render(request, "own/setup/members.html", values, status=status)

@@ -1,0 +1,72 @@
+"""The owners' page of a round's contexts: which people get, and which are retired."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_http_methods
+
+from core.accounts.people import person
+from dynabench.manage.access import owned_round
+from tasks.contexts.services import set_retired
+from tasks.media.markup import in_words
+from tasks.models import Context, Round
+from tasks.permissions import can_edit, can_oversee
+
+A_PAGE = 50
+
+
+@require_http_methods(["GET", "POST"])
+def contexts_all(request: HttpRequest, code: str, number: int) -> HttpResponse:
+    """All contexts, the newest first; editors retire those that they tick, or hand them out."""
+    if request.method == "POST":
+        return _changed(request, owned_round(request, code, number, can_edit))
+    round = owned_round(request, code, number, can_oversee)
+    rows = round.contexts.order_by("-pk")
+    if _is_id(wanted := request.GET.get("context", "")):
+        rows = rows.filter(pk=wanted)
+    page = Paginator(rows, A_PAGE).get_page(request.GET.get("page"))
+    page.object_list = _counted(page.object_list)  # type: ignore[arg-type]
+    values: dict[str, Any] = {"task": round.task, "round": round, "page": page, "wanted": wanted}
+    values["rows"] = [(one, " | ".join(map(in_words, one.fields.values()))) for one in page]
+    values["can_edit"] = can_edit(request.user, round.task)
+    return render(request, "own/setup/contexts_all.html", values)
+
+
+def _is_id(text: str) -> bool:
+    """Whether it can be one: what is longer is none that a database compares."""
+    return text.isdecimal() and len(text) < 19
+
+
+def _counted(rows: QuerySet[Context]) -> QuerySet[Context]:
+    """Each with how often it was handed out, and its examples."""
+
+    def number(relation: str) -> Subquery:
+        same = Context.objects.filter(pk=OuterRef("pk")).order_by()
+        return Subquery(same.annotate(n=Count(relation)).values("n"))
+
+    return rows.annotate(given=number("assignments"), written=number("examples"))
+
+
+def _changed(request: HttpRequest, round: Round) -> HttpResponse:
+    """The same page after the ticked contexts were retired, or given back."""
+    ticked = [pk for pk in request.POST.getlist("context") if _is_id(pk)]
+    chosen = round.contexts.filter(pk__in=ticked[:A_PAGE])
+    if not chosen:
+        messages.error(request, _("Tick a context first."))
+    elif "retire" in request.POST:
+        n = set_retired(contexts=chosen, is_retired=True, actor=person(request))
+        said = ngettext("%(n)d context is retired.", "%(n)d contexts are retired.", n)
+        messages.success(request, said % {"n": n})
+    else:
+        n = set_retired(contexts=chosen, is_retired=False, actor=person(request))
+        said = ngettext("%(n)d context is in use.", "%(n)d contexts are in use.", n)
+        messages.success(request, said % {"n": n})
+    page = reverse("own:contexts-all", args=[round.task.code, round.number])
+    return redirect(f"{page}?{request.GET.urlencode()}")

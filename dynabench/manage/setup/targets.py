@@ -1,0 +1,199 @@
+"""The owners' pages about the models that answer in a task: all of them, their settings, a test."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.core.validators import RegexValidator
+from django.db.models import Count
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_http_methods, require_safe
+
+from core.accounts.models import User
+from core.accounts.people import person
+from core.web.refusals import as_form_error, as_message
+from core.web.throttles import is_used_up
+from dynabench.manage.access import owned_task, waiting
+from tasks.models import TargetModel, Task
+from tasks.permissions import can_edit, can_manage, fixed_settings
+from tasks.rounds.services import use_where_missing
+from tasks.targets.contact_pages import show_contact
+from tasks.targets.forms import InputForm, SettingsForm
+from tasks.targets.send_test import NoAnswer, in_words, send_test
+from tasks.targets.services import add_target, change_target, delete_target
+
+SECRET = RegexValidator(r"^[!-~]+$", gettext_lazy("Letters, digits and signs, without spaces."))
+WORDS = {
+    "name": (gettext_lazy("Name"), gettext_lazy("Small letters, digits and hyphens. It stays.")),
+    "adapter": (gettext_lazy("Adapter"), gettext_lazy("How the model is asked.")),
+    "url": (gettext_lazy("Address"), gettext_lazy("Empty: this site's model server loads it.")),
+    "source": (
+        gettext_lazy("Source"),
+        gettext_lazy("What the model server loads: a hub id, or package:NAME."),
+    ),
+    "revision": (gettext_lazy("Revision"), gettext_lazy("Of a hub id: a commit.")),
+    "options": (gettext_lazy("Options"), gettext_lazy("Of the adapter, as JSON.")),
+    "serving": (
+        gettext_lazy("Serving"),
+        gettext_lazy("How the model server loads it, as JSON: backend, precision, fields, labels."),
+    ),
+    "secret_env": (
+        gettext_lazy("Secret"),
+        gettext_lazy("The environment variable that holds it."),
+    ),
+}
+
+
+class SecretForm(forms.ModelForm):  # type: ignore[type-arg]
+    """Settings of what is asked at an address, with its secret, that the person may set."""
+
+    secret = forms.CharField(
+        label=gettext_lazy("Secret of the address"),
+        required=False,
+        max_length=500,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        validators=[SECRET],
+        help_text=gettext_lazy(
+            "Sent as a bearer token, over https. It is stored encrypted and never shown again. "
+            "Give it again with another address, adapter or option."
+        ),
+    )
+    forget_secret = forms.BooleanField(label=gettext_lazy("Forget its secret"), required=False)
+
+    def __init__(self, user: User, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        limit_settings(self, user)
+        if self.instance.secret_env:
+            del self.fields["secret"]
+        if not self.instance.sealed_secret:
+            del self.fields["forget_secret"]
+
+    def clean(self) -> dict[str, Any]:
+        told = super().clean() or self.cleaned_data
+        if told.get("secret") and (told.get("secret_env") or not told.get("url")):
+            self.add_error("secret", _("A secret goes with an address, and without a variable."))
+        if told.get("secret") or told.get("forget_secret"):
+            self.instance.sealed_secret = ""  # it is not read again, should it be unreadable
+        return told
+
+    def told(self, names: Iterable[str]) -> dict[str, Any]:
+        """These settings, and the secret where it is given or forgotten."""
+        said = self.cleaned_data
+        told = {name: said[name] for name in names if name not in ("secret", "forget_secret")}
+        if said.get("secret") or said.get("forget_secret"):
+            told["secret"] = "" if said.get("forget_secret") else said["secret"]
+        return told
+
+
+class TargetSettings(SecretForm, SettingsForm):
+    """Of a target."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if not settings.EVALUATION_GPUS and not self.instance.gpus:
+            del self.fields["gpus"]
+
+
+def limit_settings(form: SecretForm, user: User) -> None:
+    """Leave out what the person may not set, and name the rest."""
+    there = form.instance if form.instance.pk else None
+    for name in fixed_settings(user, there):
+        form.fields.pop(name, None)
+    for name, field in form.fields.items():
+        if name in WORDS:
+            field.label, field.help_text = WORDS[name]
+        if isinstance(field, forms.JSONField):
+            field.widget.attrs["rows"] = 4
+
+
+@require_safe
+def targets(request: HttpRequest, code: str) -> HttpResponse:
+    """All targets of the task."""
+    task = owned_task(request, code, can_manage)
+    found = task.targets.annotate(rounds_in_all=Count("rounds"))
+    values = {"task": task, "targets": found, "can_edit": can_edit(request.user, task)}
+    values |= waiting(request, task)
+    return render(request, "own/setup/targets.html", values)
+
+
+@require_http_methods(["GET", "POST"])
+def target_add(request: HttpRequest, code: str) -> HttpResponse:
+    """Register a target; the next page sends it a test."""
+    task = owned_task(request, code, can_edit)
+    who = person(request)
+    form = TargetSettings(who, request.POST or None, instance=TargetModel(task=task))
+    if form.is_valid():
+        with as_form_error(form):
+            made = add_target(task=task, actor=who, fields=form.told(form.fields))
+            show_registered(request, made)
+            return redirect("own:target-test", code, made.pk)
+    return _form_page(request, task, form)
+
+
+def show_registered(request: HttpRequest, target: TargetModel) -> None:
+    """Let a new target answer where a planned round has none, and say where, and what it said."""
+    round = use_where_missing(target=target, actor=person(request))
+    about = {"name": target.name, "number": round.number if round else 0}
+    said = _("The target %(name)s is registered. Send it a test, then choose it for a round.")
+    if round:
+        said = _("The target %(name)s is registered. Round %(number)d uses it.")
+    messages.success(request, said % about)
+    show_contact(request, target)
+
+
+@require_http_methods(["GET", "POST"])
+def target_edit(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+    """Change a target's settings."""
+    task = owned_task(request, code, can_edit)
+    target = get_object_or_404(task.targets.select_related("task"), pk=pk)
+    who = person(request)
+    form = TargetSettings(who, request.POST or None, instance=target)
+    if form.is_valid():
+        with as_form_error(form):
+            changed = change_target(target=target, actor=who, fields=form.told(form.changed_data))
+            messages.success(request, _("Saved."))
+            show_contact(request, changed)
+            return redirect("own:targets", code)
+    return _form_page(request, task, form)
+
+
+@require_http_methods(["GET", "POST"])
+def target_delete(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+    """Ask whether a target that nothing uses shall be deleted, then do it."""
+    task = owned_task(request, code, can_edit)
+    target = get_object_or_404(task.targets, pk=pk)
+    if request.method == "POST":
+        with as_message(request):
+            delete_target(target=target, actor=person(request))
+            messages.success(request, _("The target %(name)s is deleted.") % {"name": target.name})
+        return redirect("own:targets", code)
+    return render(request, "own/setup/target_delete.html", {"task": task, "target": target})
+
+
+@require_http_methods(["GET", "POST"])
+def target_test(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+    """Send one input to the target, outside any transaction, and show what comes back."""
+    task = owned_task(request, code, can_edit)
+    target = get_object_or_404(task.targets.select_related("task"), pk=pk)
+    form = InputForm(target, request.POST or None)
+    values: dict[str, Any] = {"task": task, "target": target, "form": form}
+    if form.is_valid() and is_used_up("test", person(request).pk):
+        form.add_error(None, _("You have sent many tests. Go on in an hour."))
+    elif form.is_valid():
+        try:
+            values |= in_words(send_test(target, form.cleaned_data))
+        except NoAnswer as error:
+            values |= {"failure": str(error), "detail": error.more}
+    status = 422 if form.errors else 200
+    return render(request, "own/setup/target_test.html", values, status=status)
+
+
+def _form_page(request: HttpRequest, task: Task, form: TargetSettings) -> HttpResponse:
+    values = {"task": task, "target": form.instance, "form": form}
+    status = 422 if form.errors else 200
+    return render(request, "own/setup/target_form.html", values, status=status)

@@ -1,0 +1,124 @@
+"""The owners' page that takes examples with answers from other tools: see, then store."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_http_methods, require_POST
+
+from core.accounts.people import person
+from core.web.bodies import FORM_BYTES, takes
+from core.web.refusals import as_form_error, as_message
+from dynabench.manage.access import owned_round
+from tasks.contexts.uploads import MAX_BYTES, UploadGone, keep_upload, kept_upload
+from tasks.line_files import FileError
+from tasks.models import Round
+from tasks.permissions import can_edit
+from validation.imports.tool_files import HISTORY, LAYOUTS, Brought, Wanted, import_answers
+
+TITLES = {
+    "dynabench": gettext_lazy("A round that Dynabench exported"),
+    "argilla": "Argilla",
+    "doccano": "doccano",
+    "label_studio": "Label Studio",
+    "potato": "Potato",
+    HISTORY: gettext_lazy("JSON lines with one example and its votes each"),
+}
+TOOLS_FIRST = [*TITLES, *sorted(LAYOUTS - TITLES.keys())]
+
+
+class ToolForm(forms.Form):
+    """A file of a tool, and what is read of it."""
+
+    layout = forms.ChoiceField(
+        label=gettext_lazy("Where the file is from"),
+        choices=[(name, TITLES.get(name, name)) for name in TOOLS_FIRST],
+    )
+    file = forms.FileField(
+        label=gettext_lazy("File"),
+        help_text=gettext_lazy("As the tool exported it, also packed. Maximum 20 MB."),
+    )
+    question = forms.CharField(
+        label=gettext_lazy("Question"),
+        max_length=200,
+        required=False,
+        help_text=gettext_lazy("Whose answers are the votes, where a tool asked several."),
+    )
+    judge = forms.BooleanField(
+        label=gettext_lazy("People judge these examples here"),
+        required=False,
+        help_text=gettext_lazy("They are added to the queue, and answers in the file count too."),
+    )
+
+    def clean_file(self) -> Any:
+        file = self.cleaned_data["file"]
+        if file.size > MAX_BYTES:
+            raise forms.ValidationError(_("The file is larger than 20 MB. Split it."))
+        return file
+
+    @property
+    def wanted(self) -> Wanted:
+        """What is read."""
+        said = self.cleaned_data
+        return Wanted(said["layout"], said["question"], said["judge"])
+
+
+class StoreForm(ToolForm):
+    """The same again, of a file that is kept."""
+
+    file = None  # type: ignore[assignment]
+    ticket = forms.CharField()
+
+
+@takes(MAX_BYTES + FORM_BYTES)
+@require_http_methods(["GET", "POST"])
+def tool_import(request: HttpRequest, code: str, number: int) -> HttpResponse:
+    """Choose a file, then see what it brings; nothing is stored."""
+    round = owned_round(request, code, number, can_edit)
+    sent = (request.POST, request.FILES) if request.method == "POST" else ()
+    form = ToolForm(*sent)
+    shown: dict[str, Any] = {}
+    if form.is_valid():
+        file = form.cleaned_data["file"]
+        with as_form_error(form, FileError, field="file"):
+            ticket = keep_upload(
+                chunks=file.chunks(), file_name=file.name, round=round, user=person(request)
+            )
+            brought = _import(request, round, ticket, form.wanted, dry_run=True)
+            shown = {"brought": brought, "ticket": ticket, "file_name": file.name}
+    values = {"task": round.task, "round": round, "form": form, **shown}
+    values["is_over"] = round.state == Round.State.RELEASED
+    return render(request, "own/setup/tool_import.html", values, status=422 if form.errors else 200)
+
+
+@require_POST
+def tool_import_store(request: HttpRequest, code: str, number: int) -> HttpResponse:
+    """Store what the person has seen."""
+    round = owned_round(request, code, number, can_edit)
+    form = StoreForm(request.POST)
+    with as_message(request, UploadGone, FileError):
+        if not form.is_valid():
+            raise UploadGone(_("This preview is too old. Choose the file again."))
+        ticket = form.cleaned_data["ticket"]
+        done = _import(request, round, ticket, form.wanted, dry_run=False)
+        kept_upload(ticket=ticket, round=round, user=person(request)).forget()
+        said = _("Examples imported: %(number)d.")
+        messages.success(request, said % {"number": done.summary.new})
+        return redirect("own:dashboard", code)
+    return redirect("own:tool-import", code, number)
+
+
+def _import(
+    request: HttpRequest, round: Round, ticket: str, wanted: Wanted, *, dry_run: bool
+) -> Brought:
+    """Raises UploadGone, FileError, Refused."""
+    who = person(request)
+    upload = kept_upload(ticket=ticket, round=round, user=who)
+    if not upload.path.exists():
+        raise UploadGone(_("The upload is not kept any more. Choose the file again."))
+    about = {"path": upload.path, "file_name": upload.file_name, "actor": who}
+    return import_answers(round=round, wanted=wanted, dry_run=dry_run, **about)  # type: ignore[arg-type]

@@ -1,0 +1,128 @@
+"""Pages of a task's owners, `/own/<code>/…`."""
+
+from django.urls import URLPattern, path, re_path
+
+from dynabench.manage import (
+    arena,
+    config,
+    config_history,
+    dashboard,
+    discussion,
+    log,
+    new,
+    people,
+    policy,
+    reports,
+    results,
+    review,
+    review_many,
+    rounds,
+)
+from dynabench.manage.second_opinion import second_opinion
+from dynabench.manage.setup import (
+    choose_target,
+    contexts,
+    duties,
+    generator,
+    health,
+    invitations,
+    members,
+    passages,
+    targets,
+    tool_import,
+)
+from dynabench.manage.wizard import steps
+
+app_name = "own"
+
+
+def desk(name: str) -> list[URLPattern]:
+    """The pages on which rows become what the desk of that name makes of them."""
+    at, which = f"rounds/<int:number>/{name}/", {"desk": name}
+    return [
+        path(at, contexts.choose, which, name=name),
+        path(f"{at}hub/", contexts.choose_of_hub, which, name=f"{name}-hub"),
+        path(f"{at}match/", contexts.match, which, name=f"{name}-match"),
+        path(f"{at}store/", contexts.store, which, name=f"{name}-store"),
+    ]
+
+
+urlpatterns = [
+    path("", dashboard.dashboard, name="dashboard"),
+    path("arena/", arena.arena, name="arena"),
+    path("arena/voters/", arena.arena_voters, name="arena-voters"),
+    path("arena/conversations/", arena.arena_conversations, name="arena-conversations"),
+    path("arena/models/<int:pk>/", arena.arena_model, name="arena-model"),
+    path("arena/gold/", arena.arena_gold, name="arena-gold"),
+    path("arena/gold/<int:pk>/", arena.arena_gold_pair, name="arena-gold-pair"),
+    path("arena/conversations/<int:pk>/", arena.arena_conversation, name="arena-conversation"),
+    path("results/", results.results, name="results"),
+    path("tiles/", dashboard.dashboard, name="tiles"),
+    path("rounds/<int:number>/policy/", policy.policy, name="policy"),
+    path("rounds/<int:number>/second-opinion/", second_opinion, name="second-opinion"),
+    path("annotators/", people.annotators, name="annotators"),
+    re_path(
+        r"^annotators/(?P<who>authors|validators)\.csv$", people.annotators_file, name="people-file"
+    ),
+    path("config/", config.config, name="config"),
+    path("config/check/", config.config_check, name="config-check"),
+    path("config/preview/", config.config_preview, name="config-preview"),
+    path("config/dynabench/", config_history.config_dynabench, name="config-dynabench"),
+    path("config/history/", config_history.config_history, name="config-history"),
+    path("rounds/", rounds.rounds, name="rounds"),
+    path("rounds/new/", rounds.round_create, name="round-create"),
+    path("rounds/<int:number>/edit/", rounds.round_edit, name="round-edit"),
+    path(
+        "rounds/<int:number>/contexts/<int:pk>/undo/", contexts.contexts_undo, name="contexts-undo"
+    ),
+    path("rounds/<int:number>/contexts/all/", passages.contexts_all, name="contexts-all"),
+    *desk("contexts"),
+    *desk("rows"),
+    *desk("labelled"),
+    path("rounds/<int:number>/delete/", rounds.round_delete, name="round-delete"),
+    path("rounds/<int:number>/replace/", rounds.round_replace, name="round-replace"),
+    path("rounds/<int:number>/stay/", rounds.round_stay, name="round-stay"),
+    path("rounds/<int:number>/import/", tool_import.tool_import, name="tool-import"),
+    path(
+        "rounds/<int:number>/import/store/",
+        tool_import.tool_import_store,
+        name="tool-import-store",
+    ),
+    path("rounds/<int:number>/<slug:action>/", rounds.round_change, name="round-change"),
+    path("reports/", reports.reports, name="reports"),
+    path("reports/<int:pk>/", reports.report_resolve, name="report-resolve"),
+    path("log/", log.log, name="log"),
+    path("access/", members.access, name="access"),
+    path("access/approval/", members.approval_ask, name="approval-ask"),
+    path("access/blind/", members.blind, name="blind"),
+    path("access/members/", members.member_add, name="member-add"),
+    path("access/members/<int:pk>/", members.member_change, name="member-change"),
+    path("access/assignments/", duties.duties, name="duties"),
+    path("access/assignments/<int:pk>/", duties.duty, name="duty"),
+    path("access/assignments/<int:pk>/end/", duties.duty_end, name="duty-end"),
+    path("access/invitations/", invitations.invitations, name="invitations"),
+    path(
+        "access/invitations/<int:pk>/revoke/",
+        invitations.invitation_revoke,
+        name="invitation-revoke",
+    ),
+    path("targets/", targets.targets, name="targets"),
+    path("targets/choose/", choose_target.target_choose, name="target-choose"),
+    path("targets/<int:pk>/health/", health.target_health, name="target-health"),
+    path("targets/new/", targets.target_add, name="target-add"),
+    path("targets/<int:pk>/", targets.target_edit, name="target-edit"),
+    path("targets/<int:pk>/test/", targets.target_test, name="target-test"),
+    path("targets/<int:pk>/delete/", targets.target_delete, name="target-delete"),
+    path("generator/", generator.generator, name="generator"),
+    path("config/steps/", steps.draft_change, name="config-steps"),
+    path("delete/", new.delete_task, name="delete"),
+    path("review/", review.queue, name="review"),
+    path("examples/<uuid:uuid>/", discussion.discussion, name="discussion"),
+    path("comments/<int:pk>/", discussion.comment, name="comment"),
+    path("review/examples/", review_many.examples, name="review-examples"),
+    path("review/<uuid:uuid>/", review.review_example, name="review-example"),
+    path("review/<uuid:uuid>/next/", review.review_next, name="review-next"),
+    path("review/<uuid:uuid>/undecide/", review.withdraw_decision, name="review-undecide"),
+    path("review/<uuid:uuid>/gold/", review.gold_item, name="review-gold"),
+    path("review/<uuid:uuid>/withdraw/", review.withdraw, name="review-withdraw"),
+]

@@ -1,0 +1,387 @@
+"""The forms of one field: what every field has, what its type adds by the registry, its labels."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from dynabench.manage.wizard.step_form import text_area
+from tasks.config.checks import types_of
+from tasks.config.components import COLOURS, COMMON_KEYS, FIELD_TYPES, OUTCOMES
+from tasks.making.outline import (
+    PLACES,
+    Data,
+    fields_in,
+    free_name,
+    get,
+    move_field,
+    names,
+    put,
+    rename_field,
+    tidy,
+)
+
+TYPES = {
+    "text": gettext_lazy("Text, one line"),
+    "long_text": gettext_lazy("Text, several lines"),
+    "multiclass": gettext_lazy("One label of several"),
+    "multilabel": gettext_lazy("Any of several labels"),
+    "span": gettext_lazy("A part of a given text"),
+    "spans": gettext_lazy("Several parts of a given text, with tags"),
+    "number": gettext_lazy("Number"),
+    "slider": gettext_lazy("Slider"),
+    "candidates": gettext_lazy("Texts that compete"),
+    "chat": gettext_lazy("Conversation"),
+    "prob": gettext_lazy("Probability"),
+    "image": gettext_lazy("Picture"),
+    "audio": gettext_lazy("Recording"),
+}
+PLACE_WORDS = {
+    "context": gettext_lazy("People are given"),
+    "input": gettext_lazy("People fill in"),
+    "output": gettext_lazy("The model answers"),
+    "create": gettext_lazy("Writers are asked afterwards"),
+    "validate": gettext_lazy("Judges are asked"),
+}
+COLOUR_WORDS = {
+    "blue": gettext_lazy("Blue"),
+    "teal": gettext_lazy("Teal"),
+    "orange": gettext_lazy("Orange"),
+    "pink": gettext_lazy("Pink"),
+    "olive": gettext_lazy("Olive"),
+    "sky": gettext_lazy("Sky"),
+}
+REFERS_TO = {
+    "span": ("text", "long_text"),
+    "spans": ("text", "long_text"),
+    "candidates": ("candidates",),
+    "prob": ("multiclass",),
+}
+
+
+def _whole(label: Any, **ends: Any) -> Callable[[], forms.Field]:
+    return lambda: forms.IntegerField(label=label, required=False, **ends)
+
+
+def _number(label: Any, **ends: Any) -> Callable[[], forms.Field]:
+    return lambda: forms.FloatField(label=label, required=False, **ends)
+
+
+def _tick(label: Any) -> Callable[[], forms.Field]:
+    return lambda: forms.BooleanField(label=label, required=False)
+
+
+KEY_FIELDS: Mapping[str, Callable[[], forms.Field]] = {
+    "placeholder": lambda: forms.CharField(label=_("Grey text in the empty field"), required=False),
+    "min_length": _whole(gettext_lazy("Fewest characters"), min_value=0),
+    "max_length": _whole(gettext_lazy("Most characters"), min_value=1),
+    "counter": _tick(gettext_lazy("The number of characters is shown")),
+    "reference": lambda: forms.ChoiceField(label=_("Which field it is about"), required=False),
+    "rank": _tick(gettext_lazy("All texts are put in order, best first")),
+    "minimum": _number(gettext_lazy("Smallest number")),
+    "maximum": _number(gettext_lazy("Largest number")),
+    "step": _number(gettext_lazy("Distance between numbers"), min_value=0),
+    "max_turns": _whole(gettext_lazy("Most turns of a person"), min_value=1, max_value=49),
+    "system": lambda: forms.CharField(
+        label=_("What the model is told first"), required=False, widget=text_area(4)
+    ),
+    "single": _tick(gettext_lazy("One probability, not one a label")),
+}
+"""How the keys are asked for that a type of field has besides those of all; labels have rows."""
+ROWS = ("labels", "tags", "colours")
+SEEN: Mapping[Any, str] = {True: "yes", False: "no"}
+LAST = ("required", "is_answer", "when", "judges_see", "judges_label", "place", "name")
+
+
+def places_of(kind: str) -> list[str]:
+    """Where fields of a type may stand; one without a type only repeats an input."""
+    places = FIELD_TYPES[kind].places if kind else ()
+    return [p for p in PLACE_WORDS if ("metadata" if p in ("create", "validate") else p) in places]
+
+
+def type_choices(place: str = "") -> list[tuple[str, Any]]:
+    """The types that work in a place, or all, in words."""
+    known = (
+        types_of("metadata" if place in ("create", "validate") else place)
+        if place
+        else list(FIELD_TYPES)
+    )
+    order = [*TYPES, *(name for name in FIELD_TYPES if name not in TYPES)]
+    return [(name, TYPES.get(name, name)) for name in order if name in known]
+
+
+class AddForm(forms.Form):
+    """A further field: its other settings have a page of their own."""
+
+    label = forms.CharField(label=gettext_lazy("Label"), max_length=200)
+    type = forms.ChoiceField(label=gettext_lazy("Kind"))
+    place = forms.ChoiceField(label=gettext_lazy("Place"), choices=list(PLACE_WORDS.items()))
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        kinds: Any = self.fields["type"]
+        kinds.choices = type_choices()
+
+    def clean(self) -> dict[str, Any]:
+        said = self.cleaned_data
+        kind, place = said.get("type", ""), said.get("place", "")
+        if kind and place and place not in places_of(kind):
+            places = ", ".join(str(PLACE_WORDS[one]) for one in places_of(kind))
+            words = _("This kind of field cannot stand there. It can in: %(places)s")
+            self.add_error("place", words % {"places": places})
+        return said
+
+    def write(self, data: Data) -> None:
+        """Add the field, as the last one of its place."""
+        said = self.cleaned_data
+        kind, place = FIELD_TYPES[said["type"]], said["place"]
+        made = {"name": free_name(data, said["label"]), "type": kind.name, "label": said["label"]}
+        if place == "input" and kind.is_text:
+            made |= {"max_length": 300}
+        fields_in(data, place).append(made)
+        tidy(data)
+
+
+def conditions(data: Data, place: str, index: int) -> list[tuple[str, Any]]:
+    """The conditions under which a field of this place may be asked, as JSON, in words."""
+    found: list[tuple[dict[str, str], Any]] = []
+    if place == "validate":
+        said = {"correct": _("judged correct"), "incorrect": _("judged incorrect")}
+        said |= {"flagged": _("flagged")}
+        found += [({"verdict": key}, words) for key, words in said.items()]
+    if place in ("create", "validate"):
+        fooled = {"fooled": _("the model is fooled"), "not_fooled": _("the model is right")}
+        fooled |= {"undecided": _("nothing is decided"), "no_model": _("no model answered")}
+        found += [({"outcome": key}, fooled[key]) for key in OUTCOMES]
+    if place in ("input", "create", "validate"):
+        above = {"input": ["input"], "create": ["input", "create"]}.get(place)
+        for other in above or ["input", "create", "validate"]:
+            fields = fields_in(data, other)
+            for field in fields[:index] if other == place else fields:
+                if field.get("type") == "multiclass" and field.get("name"):
+                    for value in map(_value, field.get("labels") or ()):
+                        key = {"field": field["name"], "equals": value}
+                        found.append((key, f"{field.get('label') or field['name']}: {value}"))
+    return [("", _("Always")), *((json.dumps(key), words) for key, words in found)]
+
+
+def _value(label: Any) -> str:
+    return str(label["value"] if isinstance(label, dict) else label)
+
+
+class FieldForm(forms.Form):
+    """The settings of a field, but for its labels and tags."""
+
+    was = forms.CharField(widget=forms.HiddenInput, required=False)
+    label = forms.CharField(label=gettext_lazy("Label"), max_length=200, required=False)
+    type = forms.ChoiceField(label=gettext_lazy("Kind"))
+    help = forms.CharField(
+        label=gettext_lazy("Help"),
+        required=False,
+        help_text=gettext_lazy("A sentence below the label."),
+    )
+    required = forms.BooleanField(label=gettext_lazy("It must be filled in"), required=False)
+    place = forms.ChoiceField(label=gettext_lazy("Place"))
+    is_answer = forms.BooleanField(
+        label=gettext_lazy("The model answers this too, and both answers are compared"),
+        required=False,
+    )
+    when = forms.ChoiceField(label=gettext_lazy("Asked if"), required=False)
+    judges_see = forms.ChoiceField(
+        label=gettext_lazy("Judges see it"),
+        required=False,
+        choices=[
+            ("", gettext_lazy("If the model reads it, or if they judge it")),
+            ("yes", gettext_lazy("Always")),
+            ("no", gettext_lazy("Never, because it says what the writer claims")),
+        ],
+    )
+    judges_label = forms.CharField(
+        label=gettext_lazy("Label for judges"),
+        max_length=200,
+        required=False,
+        help_text=gettext_lazy("If the label would tell them what the writer claims."),
+    )
+    name = forms.RegexField(
+        r"^[A-Za-z][A-Za-z0-9_]{0,59}$",
+        label=gettext_lazy("Name in files"),
+        help_text=gettext_lazy("Letters, digits and _, a letter first. People see the label."),
+        error_messages={"invalid": gettext_lazy("Use letters, digits and _, a letter first")},
+    )
+
+    def __init__(self, draft: Data, place: str, index: int, sent: Any = None) -> None:
+        self.at, self.index = place, index
+        self.field = fields_in(draft, place)[index]
+        self.kind = FIELD_TYPES[self.field["type"]]
+        outputs = [one.get("name") for one in fields_in(draft, "output")]
+        when = json.dumps(self.field["when"]) if self.field.get("when") else ""
+        about: dict[str, Any] = {**self.field, "when": when, "was": self.field.get("name", "")}
+        about |= {"required": self.field.get("required", True)}
+        about |= {"judges_see": SEEN.get(self.field.get("judges_see"), "")}
+        about |= {"is_answer": self.field.get("name") in outputs, "place": place}
+        super().__init__(sent, initial=about)
+        for key in self.kind.keys:
+            if key in KEY_FIELDS:
+                self.fields[key] = KEY_FIELDS[key]()
+        if self.rows:
+            self.fields["pasted"] = forms.CharField(
+                label=_("Add several at once"),
+                max_length=20_000,
+                required=False,
+                widget=text_area(3),
+                help_text=_("One per line, such as a list from another program."),
+            )
+        self._arrange(draft, when)
+        self.order_fields([*_first(self.fields), *LAST])
+
+    def _arrange(self, draft: Data, when: str) -> None:
+        fields: dict[str, Any] = self.fields
+        fields["type"].choices = type_choices(self.at)
+        fields["place"].choices = [(one, PLACE_WORDS[one]) for one in places_of(self.kind.name)]
+        if self.at != "input" or "output" not in self.kind.places:
+            del fields["is_answer"]
+        if self.at != "input":
+            del fields["judges_see"]
+            del fields["judges_label"]
+        if self.at in ("context", "output"):
+            del fields["when"]
+        else:
+            offered = conditions(draft, self.at, self.index)
+            kept = [(when, when)] if when and when not in dict(offered) else []
+            fields["when"].choices = [*offered, *kept]
+        if "reference" in fields:
+            place = self.at if self.kind.name == "prob" else "context"
+            known = names(draft, place, *REFERS_TO.get(self.kind.name, ()))
+            held = self.field.get("reference")
+            kept = [held] if held and held not in known else []
+            fields["reference"].choices = [("", _("None")), *((n, n) for n in (*known, *kept))]
+
+    @property
+    def rows(self) -> str:
+        """Which key has a row for each of its values: labels, tags or none."""
+        return next((key for key in ("labels", "tags") if key in self.kind.keys), "")
+
+    def write(self, data: Data) -> None:
+        """Write the settings into the field that stands there now. Raises LookupError."""
+        said, field = self.cleaned_data, fields_in(data, self.at)[self.index]
+        if field.get("name", "") != said["was"]:
+            raise LookupError
+        if field["name"] != said["name"] and _is_alone(data, field["name"]):
+            rename_field(data, field["name"], said["name"])
+            field = fields_in(data, self.at)[self.index]
+        field["name"] = said["name"]
+        for key in ("label", "help", *KEY_FIELDS):
+            if key in said:
+                put(field, (key,), None if said[key] is False else said[key])
+        put(field, ("required",), None if said["required"] else False)
+        if "when" in said:
+            put(field, ("when",), json.loads(said["when"]) if said["when"] else None)
+        if "is_answer" in said and _is_alone(data, said["name"]):
+            _answer_too(data, said["name"], said["is_answer"])
+        if said["type"] != field["type"]:
+            kept = {*COMMON_KEYS, *FIELD_TYPES[said["type"]].keys}
+            field["type"] = said["type"]
+            for key in field.keys() - kept:
+                del field[key]
+        self._write_for_judges(field)
+        if said["place"] != self.at:
+            at = len(fields_in(data, said["place"]))
+            move_field(data, self.at, self.index, said["place"], at)
+        tidy(data)
+
+    def _write_for_judges(self, field: Data) -> None:
+        """Write what judges see of the field; in another place that says nothing."""
+        said, is_moved = self.cleaned_data, self.cleaned_data["place"] != self.at
+        seen = "" if is_moved else said.get("judges_see", "")
+        put(field, ("judges_see",), {"yes": True, "no": False}.get(seen))
+        put(field, ("judges_label",), None if is_moved else said.get("judges_label"))
+
+
+def _is_alone(data: Data, name: str) -> bool:
+    """Whether one field has the name, as an input and an output at most.
+
+    What refers to a name that two fields have by mistake stays with the other when one is renamed.
+    """
+    homes = [place for place in PLACES for one in fields_in(data, place) if one.get("name") == name]
+    return len(homes) == 1 or sorted(homes) == ["input", "output"]
+
+
+def _first(fields: Mapping[str, Any]) -> list[str]:
+    begin = ["was", "label", "type", "help"]
+    return [*begin, *(name for name in fields if name not in (*begin, *LAST))]
+
+
+def _answer_too(data: Data, name: str, wanted: bool) -> None:
+    """Let an input be an output too, or not."""
+    outputs = fields_in(data, "output")
+    there = [one for one in outputs if one.get("name") == name]
+    if wanted and not there:
+        outputs.insert(0, {"name": name})
+    elif not wanted and there:
+        outputs.remove(there[0])
+
+
+LONGEST_LABEL = 100
+
+
+class LabelForm(forms.Form):
+    """One label; of a tag its value and colour alone."""
+
+    value = forms.CharField(label=gettext_lazy("Label"), max_length=LONGEST_LABEL, required=False)
+    colour = forms.ChoiceField(
+        label=gettext_lazy("Colour"),
+        required=False,
+        choices=[("", gettext_lazy("None")), *((one, COLOUR_WORDS[one]) for one in COLOURS)],
+    )
+    display = forms.CharField(
+        label=gettext_lazy("What people read"), max_length=200, required=False
+    )
+    goal = forms.CharField(label=gettext_lazy("Words in the goal"), max_length=200, required=False)
+    help = forms.CharField(label=gettext_lazy("Definition"), max_length=500, required=False)
+
+
+LABELS = forms.formset_factory(LabelForm, extra=2, max_num=200)
+
+
+def label_rows(field: Data, key: str, sent: Any = None) -> Any:
+    """The rows of a field's labels or tags; None: it has none."""
+    if not key:
+        return None
+    colours = field.get("colours") or {}
+    rows = [
+        {**(one if isinstance(one, dict) else {"value": one}), "colour": colours.get(_value(one))}
+        for one in field.get(key) or ()
+    ]
+    rows_of = LABELS(sent, initial=rows, prefix="labels")
+    if key == "tags":
+        for form in rows_of.forms:
+            for name in ("display", "goal", "help"):
+                del form.fields[name]
+    return rows_of
+
+
+def write_labels(field: Data, key: str, rows: Any, pasted: str = "") -> None:
+    """Write the rows that have a value, then pasted lines that are new; an emptied one is gone."""
+    kept = [form.cleaned_data for form in rows.forms if form.cleaned_data.get("value")]
+    known = {row["value"] for row in kept}
+    lines = dict.fromkeys(line.strip()[:LONGEST_LABEL] for line in pasted.splitlines())
+    kept += [{"value": line} for line in lines if line and line not in known]
+    labels: list[Any] = []
+    for row in kept:
+        more = {k: row[k] for k in ("display", "goal", "help") if row.get(k)}
+        labels.append({"value": row["value"], **more} if more else row["value"])
+    put(field, (key,), labels)
+    put(field, ("colours",), {row["value"]: row["colour"] for row in kept if row.get("colour")})
+
+
+def field_title(field: Data) -> str:
+    """What people read above a field."""
+    return str(field.get("label") or field.get("name") or "")
+
+
+def type_words(field: Data) -> str:
+    """The kind of a field; empty where an input says it."""
+    return str(TYPES.get(get(field, ("type",), ""), ""))

@@ -1,0 +1,195 @@
+"""The step of the fields: their order and places, and the page of each."""
+
+from functools import partial
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+from django.views.decorators.http import require_http_methods, require_POST
+
+from core.errors import Refused
+from core.web.htmx import render_page
+from core.web.refusals import as_form_error, as_message
+from dynabench.manage.wizard.field_forms import (
+    PLACE_WORDS,
+    AddForm,
+    FieldForm,
+    field_title,
+    label_rows,
+    places_of,
+    type_words,
+    write_labels,
+)
+from dynabench.manage.wizard.shared import (
+    is_preview,
+    look,
+    mends_of,
+    onward,
+    own_draft,
+    show,
+)
+from tasks.config.components import FIELD_TYPES
+from tasks.config.parsing import ConfigError
+from tasks.making.draft_services import change_draft
+from tasks.making.outline import (
+    PLACES,
+    Data,
+    data_of,
+    fields_in,
+    is_mirror,
+    move_field,
+    remove_field,
+    steps_of,
+)
+from tasks.models import TaskDraft
+
+MOVES = {"up": -1, "down": 1}
+STALE = gettext_noop("The fields were changed in another window. Look at them again.")
+
+
+def _listed(data: Data, focus: str) -> list[dict[str, Any]]:
+    """The fields by place; focus: `input-1-up`, the button that takes the focus."""
+    return [
+        {"place": place, "words": words, "rows": _rows(data, place, focus)}
+        for place, words in PLACE_WORDS.items()
+    ]
+
+
+def _rows(data: Data, place: str, focus: str) -> list[dict[str, Any]]:
+    fields = fields_in(data, place)
+    rows, (wanted, _dash, button) = [], focus.rpartition("-")
+    for index, field in enumerate(fields):
+        ends = {"up": index == 0, "down": index == len(fields) - 1}
+        row = {"title": field_title(field), "kind": type_words(field), "index": index, "ends": ends}
+        if is_mirror(data, place, field):
+            row |= {"is_mirror": True, "title": _input_title(data, field)}
+        if wanted == f"{place}-{index}":
+            row["focus"] = "edit" if ends.get(button) else button
+        rows.append(row)
+    return rows
+
+
+def _input_title(data: Data, output: Data) -> str:
+    """What people read above the input of an output's name."""
+    inputs = {one.get("name"): field_title(one) for one in fields_in(data, "input")}
+    return inputs.get(output.get("name"), "") or field_title(output)
+
+
+@require_http_methods(["GET", "POST"])
+def fields(request: HttpRequest, pk: int) -> HttpResponse:
+    """All fields, and the form that adds one; on the way to another step a typed one is added."""
+    draft = own_draft(request, pk)
+    if "fields" not in steps_of(data_of(draft.text)):
+        raise Http404
+    is_sent = request.method == "POST" and (request.POST.get("label") or "go" not in request.POST)
+    form = AddForm(request.POST if is_sent else None)
+    if is_preview(request):
+        return look(request, draft, form.write if form.is_valid() else None)
+    if request.method == "POST" and not is_sent:
+        return onward(request, draft, "fields")
+    if form.is_valid():
+        with as_form_error(form, ConfigError):
+            draft = change_draft(draft=draft, change=form.write)
+            if "go" in request.POST:
+                return onward(request, draft, "fields")
+            place = form.cleaned_data["place"]
+            last = len(fields_in(data_of(draft.text), place)) - 1
+            return redirect("draft-field", pk, place, last)
+    values = {"places": _listed(data_of(draft.text), request.GET.get("at", "")), "form": form}
+    values["mends"] = mends_of(draft, "fields")
+    if request.method == "GET" and request.htmx:  # type: ignore[attr-defined]
+        page = "own/wizard/fields.html"
+        return render_page(request, page, {**values, "draft": draft}, part="fields")
+    return show(request, draft, "fields", values, status=422 if form.errors else 200)
+
+
+@require_POST
+def fields_change(request: HttpRequest, pk: int) -> HttpResponse:
+    """Move a field or take it away: `do` is up, down, remove or move, then place and index."""
+    draft = own_draft(request, pk)
+    focus = ""
+    with as_message(request, ConfigError):
+        focus = _moved(draft, *request.POST.get("do", "").split(":"))
+    return redirect(f"{reverse('draft-step', args=[pk, 'fields'])}?at={focus}")
+
+
+def _moved(draft: TaskDraft, do: str, *told: str) -> str:
+    """Change the draft; the button that then takes the focus. Raises Refused, ConfigError."""
+    try:
+        place, number, *to = told
+        index = int(number)
+        there, at = (to[0], int(to[1])) if to else (place, index + MOVES.get(do, 0))
+        if place not in PLACES or there not in PLACES or min(index, at) < 0:
+            raise ValueError
+
+        def change(data: Data) -> None:
+            if do == "remove":
+                remove_field(data, place, index)
+                return
+            kind = fields_in(data, place)[index].get("type", "")
+            if there != place and there not in places_of(kind):
+                raise Refused(_("This kind of field cannot stand there."), code="place")
+            move_field(data, place, index, there, at)
+
+        change_draft(draft=draft, change=change)
+    except (ValueError, IndexError):
+        raise Refused(_(STALE), code="stale") from None
+    return f"{there}-{at}-{do}"
+
+
+@require_http_methods(["GET", "POST"])
+def field(request: HttpRequest, pk: int, place: str, index: int) -> HttpResponse:
+    """A field's settings, with its labels and their colours."""
+    draft = own_draft(request, pk)
+    data = data_of(draft.text)
+    held = dict(enumerate(fields_in(data, place))).get(index) if place in PLACES else None
+    if held is None or is_mirror(data, place, held) or held.get("type") not in FIELD_TYPES:
+        raise Http404
+    form = FieldForm(data, place, index, request.POST or None)
+    rows = label_rows(held, form.rows, request.POST or None)
+    is_good = form.is_valid() and (rows is None or rows.is_valid())
+    if is_preview(request):
+        write = partial(_write, form=form, rows=rows) if is_good else None
+        return look(request, draft, write)
+    if is_good:
+        with as_form_error(form, ConfigError):
+            return _stored(request, draft, form, rows)
+    path = f"{'.'.join(PLACES[place])}[{index}]"
+    values: dict[str, Any] = {"form": form, "rows": rows, "place": place, "index": index}
+    values |= {"mends": mends_of(draft, "fields", path)}
+    values |= {"name": field_title(held), "key": form.rows}
+    wrong = form.errors or (rows is not None and rows.is_bound and not rows.is_valid())
+    return show(
+        request,
+        draft,
+        "fields",
+        values,
+        template="own/wizard/field.html",
+        status=422 if wrong else 200,
+    )
+
+
+def _write(data: Data, *, form: FieldForm, rows: Any) -> None:
+    """The labels first: another kind of field may have none."""
+    if rows is not None:
+        pasted = form.cleaned_data.get("pasted", "")
+        write_labels(fields_in(data, form.at)[form.index], form.rows, rows, pasted)
+    form.write(data)
+
+
+def _stored(request: HttpRequest, draft: TaskDraft, form: FieldForm, rows: Any) -> HttpResponse:
+    """The page after a field was stored: its own where its kind is new. Raises Refused."""
+    try:
+        draft = change_draft(draft=draft, change=partial(_write, form=form, rows=rows))
+    except LookupError:
+        raise Refused(_(STALE), code="stale") from None
+    said = form.cleaned_data
+    is_new = said["type"] != form.kind.name or "more" in request.POST
+    if is_new and said["place"] == form.at:
+        return redirect("draft-field", draft.pk, form.at, form.index)
+    if request.POST.get("go"):
+        return onward(request, draft, "fields")
+    return redirect(f"{reverse('draft-step', args=[draft.pk, 'fields'])}#fields")

@@ -1,0 +1,446 @@
+"""The forms of the steps: each shows a part of a draft's data, and writes it back."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from core.text.words import composed
+from dynabench.manage.wizard.step_form import StepForm, require_both, text_area
+from evaluation.scoring.metrics import METRICS as SCORED
+from tasks.making.outline import (
+    SHOWN,
+    Data,
+    answer_of,
+    get,
+    metrics_for,
+    names,
+    put,
+    rules_for,
+)
+
+RULES = {
+    "exact_match": gettext_lazy("Its answer differs from the writer's"),
+    "string_f1": gettext_lazy("Its answer has too few words in common with the writer's"),
+    "contains": gettext_lazy("Its text does not hold the writer's answer"),
+    "spans_f1": gettext_lazy("It marks other parts of the text than the writer"),
+    "rank": gettext_lazy("It puts the texts in another order than the writer"),
+    "ask_user": gettext_lazy("The writer says that its answer is wrong; others judge that"),
+    "pattern": gettext_lazy("Its text lacks a pattern, or holds a forbidden one"),
+    "secret": gettext_lazy("It tells the secret of the conversation"),
+}
+POLICIES = {
+    "n-equal": gettext_lazy("So many equal votes decide, however many are cast"),
+    "at-least": gettext_lazy("So many equal votes of at most so many decide"),
+    "strict": gettext_lazy("More than half of all votes decide"),
+    "plurality": gettext_lazy("The most frequent vote decides"),
+}
+ASKING = ("ask_user", "pattern", "string_f1")
+"""The verdicts that may ask the writer whether the model is right."""
+SUPPORT = ("content_warning", "support")
+BRACED = re.compile(r"\{(\w+)\}")
+
+
+def title_of(metric: str) -> str:
+    """What pages call a metric; a metric of an owner's own goes by its name."""
+    return SCORED[metric].title if metric in SCORED else metric
+
+
+class GoalForm(StepForm):
+    """What the task is called, and what people are asked to do."""
+
+    PATHS = {
+        "name": ("name",),
+        "goal_text": ("goal", "text"),
+        "goal_field": ("goal", "field"),
+        "summary": ("summary",),
+        "language": ("language",),
+    }
+    name = forms.CharField(label=gettext_lazy("Name"), max_length=100)
+    goal_text = forms.CharField(
+        label=gettext_lazy("Goal"),
+        max_length=300,
+        required=False,
+        help_text=gettext_lazy(
+            "The sentence above the form, such as: Write a review that the model misreads."
+        ),
+    )
+    goal_field = forms.ChoiceField(
+        label=gettext_lazy("Label that the goal asks for"),
+        required=False,
+        help_text=gettext_lazy(
+            "A choice among labels that people fill in: the site draws one of them for each "
+            "example. Write its name in braces into the goal, such as {label}."
+        ),
+    )
+    summary = forms.CharField(
+        label=gettext_lazy("Summary"),
+        max_length=200,
+        required=False,
+        help_text=gettext_lazy("One sentence for the list of tasks."),
+    )
+    language = forms.RegexField(
+        r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$",
+        label=gettext_lazy("Language of the texts"),
+        required=False,
+        help_text=gettext_lazy("A language tag such as en or pt-BR; empty: en."),
+        error_messages={"invalid": gettext_lazy("Use a language tag such as en or pt-BR")},
+    )
+
+    def arrange(self, data: Data) -> None:
+        if data.get("kind") == "arena":
+            del self.fields["goal_text"], self.fields["goal_field"]
+        else:
+            labelled = names(data, "input", "multiclass")
+            self.choose("goal_field", labelled)
+            if not labelled:
+                self.fields["goal_field"].help_text = _(
+                    "Add a field of labels in the step Fields first. Then choose it here."
+                )
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse braces that stand for no field, as no preview could fill them."""
+        said: dict[str, Any] = super().clean() or {}
+        for name in BRACED.findall(said.get("goal_text") or ""):
+            if name != said.get("goal_field"):
+                words = _("Choose the label that {%(name)s} stands for below, or remove the braces")
+                self.add_error("goal_text", words % {"name": name})
+        return said
+
+
+class AnswerForm(StepForm):
+    """When the model is fooled, and by what models are scored."""
+
+    PATHS = {
+        "rule": ("verdict", "type"),
+        "threshold": ("verdict", "threshold"),
+        "pattern": ("verdict", "pattern"),
+        "forbidden": ("verdict", "forbidden"),
+        "asked": ("verdict", "question"),
+        "asked_correct": ("verdict", "answers", "correct"),
+        "asked_incorrect": ("verdict", "answers", "incorrect"),
+        "marked_is_wrong": ("verdict", "marked_is_wrong"),
+        "main": ("metrics", "main"),
+        "also": ("metrics", "also"),
+    }
+    rule = forms.ChoiceField(
+        label=gettext_lazy("The model is fooled when"), widget=forms.RadioSelect
+    )
+    threshold = forms.FloatField(
+        label=gettext_lazy("Least agreement"),
+        required=False,
+        min_value=0.01,
+        max_value=1,
+        help_text=gettext_lazy("Above 0, at most 1. Of words in common, marked parts and orders."),
+    )
+    pattern = forms.CharField(
+        label=gettext_lazy("Pattern"),
+        required=False,
+        max_length=500,
+        strip=False,
+        help_text=gettext_lazy("A regular expression; (?i) at its beginning ignores case."),
+    )
+    forbidden = forms.BooleanField(
+        label=gettext_lazy("The pattern is forbidden: the model is fooled if it is found"),
+        required=False,
+    )
+    marked_is_wrong = forms.BooleanField(
+        label=gettext_lazy("Writers who mark an answer say by this that it is wrong"),
+        required=False,
+    )
+    asked = forms.CharField(
+        label=gettext_lazy("Question for writers, where they decide"),
+        max_length=200,
+        required=False,
+        help_text=gettext_lazy("Leave empty for: Is the model's answer acceptable?"),
+    )
+    asked_correct = forms.CharField(
+        label=gettext_lazy("Writers' answer if the model is right"), max_length=100, required=False
+    )
+    asked_incorrect = forms.CharField(
+        label=gettext_lazy("Writers' answer if the model is wrong"), max_length=100, required=False
+    )
+    main = forms.ChoiceField(label=gettext_lazy("Models are ranked by"))
+    also = forms.MultipleChoiceField(
+        label=gettext_lazy("And scored by"),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+    )
+
+    def arrange(self, data: Data) -> None:
+        held = str(self.initial.get("rule") or "")
+        offered = list(dict.fromkeys([*rules_for(data), *filter(None, [held])]))
+        chosen: Any = self.fields["rule"]
+        chosen.choices = [(name, RULES[name]) for name in offered]
+        if offered == ["ask_user"]:
+            self.fields["rule"].help_text = _(
+                "To compare answers, open a field that people fill in and tick that the model "
+                "answers it too."
+            )
+        fitting = metrics_for(data)
+        self.choose("main", fitting, none=("", _("Choose one")))
+        also: Any = self.fields["also"]
+        kept = [one for one in self.initial.get("also") or () if one not in fitting]
+        also.choices = [(name, title_of(name)) for name in (*fitting, *kept)]
+        main: Any = self.fields["main"]
+        main.choices = [(name, title_of(name) if name else words) for name, words in main.choices]
+        if "pattern" not in offered:
+            del self.fields["pattern"], self.fields["forbidden"]
+        if not {"string_f1", "rank", "spans_f1"} & set(offered):
+            del self.fields["threshold"]
+        if not names(data, "input", "chat"):
+            del self.fields["marked_is_wrong"]
+
+    def clean(self) -> dict[str, Any]:
+        require_both(self, "asked_correct", "asked_incorrect")
+        return self.cleaned_data
+
+    def write(self, data: Data) -> None:
+        said = self.cleaned_data
+        before, kind, rule = get(data, ("verdict",), {}), said["rule"], {"type": said["rule"]}
+        if kind == "exact_match":
+            rule["fields"] = get(before, ("fields",)) or answer_of(data)
+        elif kind != "ask_user":
+            rule["field"] = get(before, ("field",)) or next(iter(answer_of(data)), "")
+        if kind in ("string_f1", "rank", "spans_f1") and said.get("threshold"):
+            rule["threshold"] = said["threshold"]
+        if kind == "pattern":
+            rule |= {"pattern": said["pattern"]}
+            rule |= {"forbidden": True} if said["forbidden"] else {}
+        if kind in ASKING:
+            self._put_question(rule, kind)
+        if before.get("type") == kind:
+            rule |= {key: one for key, one in before.items() if key not in SHOWN["verdict"]}
+        put(data, ("verdict",), rule)
+        put(data, ("metrics", "main"), said["main"])
+        put(data, ("metrics", "also"), [one for one in said["also"] if one != said["main"]])
+
+    def _put_question(self, rule: Data, kind: str) -> None:
+        """Write what the author is asked, which asks only where nothing is marked."""
+        said = self.cleaned_data
+        if kind == "ask_user" and said.get("marked_is_wrong"):
+            rule["marked_is_wrong"] = True
+        put(rule, ("question",), composed(said["asked"]))
+        for key in ("correct", "incorrect"):
+            put(rule, ("answers", key), composed(said[f"asked_{key}"]))
+
+
+class WordsForm(StepForm):
+    """What people read before they write."""
+
+    PATHS = {"instructions": ("instructions",), "warning": ("content_warning", "text")}
+    instructions = forms.CharField(
+        label=gettext_lazy("Instructions"),
+        required=False,
+        strip=False,
+        widget=text_area(12),
+        help_text=gettext_lazy("Markdown. The steps first, then the rules."),
+    )
+    warning = forms.CharField(
+        label=gettext_lazy("Content warning"),
+        required=False,
+        widget=text_area(2),
+        help_text=gettext_lazy("If the texts may hurt: people read this page first."),
+    )
+
+    help_lines = forms.CharField(
+        label=gettext_lazy("Where people find help, by country"),
+        required=False,
+        strip=False,  # errors name lines
+        widget=text_area(3),
+        help_text=gettext_lazy("One place a line, such as “France: 3114”, shown on a help page."),
+    )
+
+    def arrange(self, data: Data) -> None:
+        held = get(data, SUPPORT, ())
+        lines = [one for one in held if isinstance(one, dict)] if isinstance(held, list) else []
+        found = (f"{one.get('region', '')}: {one.get('text', '')}" for one in lines)
+        self.initial["help_lines"] = "\n".join(found)
+
+    def clean_help_lines(self) -> list[dict[str, str]]:
+        """Region and text of each line."""
+        found = []
+        for number, line in enumerate(self.cleaned_data["help_lines"].splitlines(), 1):
+            region, _colon, text = (part.strip() for part in line.partition(":"))
+            if line.strip() and not (region and text):
+                said = _("Line %(number)d: write a country, a colon, and where help is.")
+                raise forms.ValidationError(said % {"number": number})
+            found += [{"region": region, "text": text}] if region else []
+        return found
+
+    def clean(self) -> dict[str, Any]:
+        """Places of help are a part of the warning."""
+        said: dict[str, Any] = super().clean() or {}
+        if said.get("help_lines") and not said.get("warning"):
+            self.add_error("warning", _("Say here of what people are warned who may need help."))
+        return said
+
+    def write(self, data: Data) -> None:
+        super().write(data)
+        put(data, SUPPORT, self.cleaned_data["help_lines"] or None)
+        if not self.cleaned_data["warning"]:
+            data.pop("content_warning", None)  # its other parts say nothing without it
+
+
+class JudgingForm(StepForm):
+    """How others judge."""
+
+    PATHS = {
+        "mode": ("validation", "mode"),
+        "asks": ("validation", "asks"),
+        "question": ("validation", "question"),
+        "correct": ("validation", "answers", "correct"),
+        "incorrect": ("validation", "answers", "incorrect"),
+        "rule": ("validation", "votes", "rule"),
+        "needed": ("validation", "votes", "needed"),
+        "of": ("validation", "votes", "of"),
+        "judge_not_fooled": ("validation", "judge_not_fooled"),
+        "corrections": ("validation", "corrections"),
+        "reveal": ("validation", "reveal"),
+    }
+    mode = forms.ChoiceField(
+        label=gettext_lazy("Judges say"),
+        choices=[
+            ("label", gettext_lazy("Their own label, before they see any other")),
+            ("verdict", gettext_lazy("Correct, incorrect or flagged")),
+        ],
+        widget=forms.RadioSelect,
+    )
+    asks = forms.ChoiceField(
+        label=gettext_lazy("Judges are asked about"),
+        required=False,
+        choices=[
+            ("", gettext_lazy("The default")),
+            ("answer", gettext_lazy("The model's answer")),
+            ("attempt", gettext_lazy("The attempt: whether it is fair and easy to follow")),
+        ],
+        help_text=gettext_lazy("Where a pattern or a secret decides whether the model was fooled."),
+    )
+    question = forms.CharField(
+        label=gettext_lazy("Question for judges"),
+        max_length=200,
+        required=False,
+        help_text=gettext_lazy("Leave empty for: Is the model's answer correct?"),
+    )
+    correct = forms.CharField(
+        label=gettext_lazy("Words for “correct”"), max_length=100, required=False
+    )
+    incorrect = forms.CharField(
+        label=gettext_lazy("Words for “incorrect”"), max_length=100, required=False
+    )
+    rule = forms.ChoiceField(
+        label=gettext_lazy("Policy"), choices=list(POLICIES.items()), widget=forms.RadioSelect
+    )
+    needed = forms.IntegerField(
+        label=gettext_lazy("Equal votes that decide"), min_value=1, max_value=99, required=False
+    )
+    of = forms.IntegerField(
+        label=gettext_lazy("Most votes"), min_value=1, max_value=99, required=False
+    )
+    judge_not_fooled = forms.FloatField(
+        label=gettext_lazy("Share of examples to judge that fooled no model"),
+        min_value=0,
+        max_value=1,
+        help_text=gettext_lazy("From 0 to 1. Those that fooled it are all judged."),
+    )
+    corrections = forms.BooleanField(
+        label=gettext_lazy("Judges may type the right answer where the model's is wrong"),
+        required=False,
+    )
+    reveal = forms.BooleanField(
+        label=gettext_lazy("After their vote judges see the label and the model's answer"),
+        required=False,
+    )
+
+    def arrange(self, data: Data) -> None:
+        if get(data, ("verdict", "type")) not in ("pattern", "secret"):
+            del self.fields["asks"]
+
+    def clean(self) -> dict[str, Any]:
+        require_both(self, "correct", "incorrect")
+        return self.cleaned_data
+
+    def write(self, data: Data) -> None:
+        super().write(data)
+        if self.cleaned_data["rule"] in ("strict", "plurality"):
+            put(data, ("validation", "votes", "needed"), None)  # it follows from the other
+        if not self.cleaned_data["corrections"] and "validation" not in data:
+            data["validation"] = {"corrections": False}  # a free answer's would be offered again
+
+
+class LimitsForm(StepForm):
+    """Caps, and help with writing."""
+
+    PATHS = {
+        "tries_per_context": ("limits", "tries_per_context"),
+        "tries_per_day": ("limits", "tries_per_day"),
+        "share_of_round": ("limits", "share_of_round"),
+        "share_of_votes": ("limits", "share_of_votes"),
+        "show_confidence": ("limits", "show_confidence"),
+        "write_programs": ("programs", "write"),
+        "judge_programs": ("programs", "judge"),
+        "prompt_field": ("support", "prompt_field"),
+        "minimal_edit": ("support", "minimal_edit"),
+        "worked": ("support", "examples"),
+        "suggestions": ("support", "suggestions"),
+    }
+    tries_per_context = forms.IntegerField(
+        label=gettext_lazy("Tries of a person with one context"), min_value=1
+    )
+    tries_per_day = forms.IntegerField(label=gettext_lazy("Tries of a person a day"), min_value=1)
+    share_of_round = forms.FloatField(
+        label=gettext_lazy("Largest share of a round that one person writes"),
+        min_value=0.001,
+        max_value=1,
+        help_text=gettext_lazy("0.05 is one in twenty. It counts in rounds from 400 examples on."),
+    )
+    share_of_votes = forms.FloatField(
+        label=gettext_lazy("Largest share of a round's votes that one person gives"),
+        min_value=0.001,
+        max_value=1,
+        help_text=gettext_lazy("With fewer than twenty judges choose more; 1: any number."),
+    )
+    show_confidence = forms.ChoiceField(
+        label=gettext_lazy("How sure the model is"),
+        choices=[
+            ("full", gettext_lazy("Writers see it")),
+            ("rounded", gettext_lazy("Writers see it rounded to ten percent")),
+            ("hidden", gettext_lazy("Writers do not see it")),
+        ],
+    )
+    write_programs = forms.BooleanField(
+        label=gettext_lazy("Programs may write examples, which are kept apart"), required=False
+    )
+    judge_programs = forms.BooleanField(
+        label=gettext_lazy("Votes of programs count"), required=False
+    )
+    prompt_field = forms.ChoiceField(
+        label=gettext_lazy("Given text that the text field starts with"),
+        required=False,
+        help_text=gettext_lazy("People change it. Models and judges do not see it."),
+    )
+    minimal_edit = forms.BooleanField(
+        label=gettext_lazy("People may change somebody's example so that its label flips"),
+        required=False,
+    )
+    worked = forms.BooleanField(
+        label=gettext_lazy("People may look at others' examples that worked"), required=False
+    )
+    suggestions = forms.BooleanField(
+        label=gettext_lazy("People may ask the task's generator for a text"), required=False
+    )
+
+    def arrange(self, data: Data) -> None:
+        self.choose("prompt_field", names(data, "context", "text", "long_text"))
+
+
+FORMS: Mapping[str, type[StepForm]] = {
+    "goal": GoalForm,
+    "answer": AnswerForm,
+    "words": WordsForm,
+    "judging": JudgingForm,
+    "limits": LimitsForm,
+}

@@ -1,0 +1,172 @@
+"""What all steps share: the draft, what is wrong with it, the way onward, the preview."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, gettext_noop
+from django.views.decorators.clickjacking import xframe_options_sameorigin
+
+from core.accounts.people import person
+from core.accounts.services import annotator_of
+from core.errors import Refused
+from dynabench.manage.preview import framed, judge_values, write_values
+from tasks.config.loading import check_config
+from tasks.config.parsing import Problem
+from tasks.config_changes import check_change
+from tasks.making.draft_services import draft_text
+from tasks.making.outline import (
+    Data,
+    data_of,
+    field_of,
+    fields_in,
+    is_begun,
+    is_mirror,
+    not_shown,
+    previewed,
+    step_of,
+    steps_of,
+    text_of,
+)
+from tasks.models import Task, TaskDraft
+from tasks.permissions import can_edit
+
+STEP_WORDS = {
+    "goal": gettext_lazy("Goal"),
+    "fields": gettext_lazy("Fields"),
+    "answer": gettext_lazy("Fooled"),
+    "words": gettext_lazy("Words"),
+    "judging": gettext_lazy("Judging"),
+    "limits": gettext_lazy("Limits"),
+    "finish": gettext_lazy("Finish"),
+}
+
+
+class Mend(NamedTuple):
+    """A problem with the page of the step, or of the field, where it is mended."""
+
+    problem: Problem
+    step: str
+    url: str
+
+
+def own_draft(request: HttpRequest, pk: int) -> TaskDraft:
+    """A draft of the person; of a task that they may still edit. Raises Http404."""
+    drafts = person(request).task_drafts.select_related("task", "owner")
+    draft = get_object_or_404(drafts, pk=pk)
+    if draft.task and not can_edit(request.user, draft.task):
+        raise Http404
+    return draft
+
+
+def problems_of(draft: TaskDraft, text: str = "") -> list[Mend]:
+    """What to mend or consider in the configuration that a draft comes to."""
+    text = text or draft_text(draft)
+    found = check_change(draft.task, text)[1] if draft.task else check_config(text)[1]
+    return [Mend(_in_words(one), step_of(one.path), _page(draft, one.path)) for one in found]
+
+
+NO_OUTPUT = gettext_noop("the model answers nothing yet")
+NO_OUTPUT_FIX = gettext_noop("open a field that people fill in, and tick that the model answers it")
+
+
+def _in_words(problem: Problem) -> Problem:
+    """A missing output as the steps call it, without YAML."""
+    if problem.path != "output" or problem.severity != "error":
+        return problem
+    return replace(problem, path="", message=NO_OUTPUT, fix=NO_OUTPUT_FIX)
+
+
+def mends_of(draft: TaskDraft, step: str, path: str = "") -> list[Mend]:
+    """Of one step, once something of it was said, or of one path in it."""
+    if not is_begun(data_of(draft.text), step):
+        return []
+    found = [one for one in problems_of(draft) if one.step == step]
+    return [one for one in found if one.problem.path.startswith(path)]
+
+
+def _page(draft: TaskDraft, path: str) -> str:
+    found, data = field_of(path), data_of(draft.text)
+    field = found and dict(enumerate(fields_in(data, found[0]))).get(found[1])
+    if found and field and not is_mirror(data, found[0], field):
+        return reverse("draft-field", args=[draft.pk, *found])
+    return reverse("draft-step", args=[draft.pk, step_of(path)])
+
+
+def onward(request: HttpRequest, draft: TaskDraft, step: str) -> HttpResponse:
+    """The step that the person goes to once this one is stored."""
+    steps = steps_of(data_of(draft.text))
+    wanted = request.POST.get("go", "")
+    if wanted == "later":
+        messages.success(request, _("The draft is kept. Go on with it whenever you like."))
+        return redirect("own:config", draft.task.code) if draft.task else redirect("new")
+    if wanted not in steps:
+        wanted = steps[min(steps.index(step) + 1, len(steps) - 1)]
+    return redirect("draft-step", draft.pk, wanted)
+
+
+def show(
+    request: HttpRequest,
+    draft: TaskDraft,
+    step: str,
+    values: dict[str, Any],
+    *,
+    template: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    """The page of a step, with all steps around it and what the steps do not show."""
+    data = data_of(draft.text)
+    steps = [(name, STEP_WORDS[name]) for name in steps_of(data)]
+    around = {
+        "draft": draft,
+        "data": data,
+        "step": step,
+        "title": STEP_WORDS[step],
+        "steps": steps,
+        "not_shown": not_shown(data),
+        "has_preview": data.get("kind") != "arena",
+    }
+    page = template or f"own/wizard/{step}.html"
+    return render(request, page, {**around, **values}, status=status)
+
+
+def preview(request: HttpRequest, draft: TaskDraft, data: Data, page: str) -> HttpResponse:
+    """The write or the judge page by the data, with the task's contexts where it has some."""
+    text = text_of(previewed(data))
+    parsed, problems = check_config(text)
+    values: dict[str, Any] = {"task": draft.task or Task(pk=0, code="draft"), "page": ""}
+    values["problems"] = problems
+    if parsed and parsed.kind != "arena":
+        task = draft.task or Task(pk=0, code="draft")
+        task.config_text, task.name = text, parsed.name
+        if page == "judge":
+            values = {**judge_values(task, annotator_of(person(request))), "page": "judge"}
+        else:
+            values = {**write_values(task), "page": "write"}
+    return framed(request, values)
+
+
+def is_preview(request: HttpRequest) -> bool:
+    """Whether a form was sent to be previewed, which stores nothing, whatever else it says."""
+    return "page" in request.POST
+
+
+@xframe_options_sameorigin
+def look(
+    request: HttpRequest, draft: TaskDraft, write: Callable[[Data], object] | None = None
+) -> HttpResponse:
+    """The preview with what was typed, as far as it can be read.
+
+    write: puts it into the draft's data; None where it has errors, or no place in the preview.
+    """
+    data = data_of(draft.text)
+    if write:
+        with suppress(LookupError, Refused):  # the draft was changed in another window
+            write(data)
+    return preview(request, draft, data, request.POST["page"])

@@ -1,0 +1,165 @@
+"""The steps of a draft, from its beginning to the task that it becomes."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.clickjacking import xframe_options_sameorigin
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from core.accounts.people import person
+from core.accounts.places import keep_place
+from core.web.refusals import as_form_error, as_message
+from dynabench.manage.access import owned_task
+from dynabench.manage.config import ConfigForm, shown
+from dynabench.manage.wizard import examples
+from dynabench.manage.wizard.forms import FORMS
+from dynabench.manage.wizard.shared import (
+    is_preview,
+    look,
+    mends_of,
+    onward,
+    own_draft,
+    preview,
+    problems_of,
+    show,
+)
+from tasks.config.loading import check_config
+from tasks.config.parsing import ConfigError, Problem
+from tasks.config_changes import digest
+from tasks.making.draft_services import (
+    begin_change,
+    begin_draft,
+    change_draft,
+    draft_text,
+    finish_draft,
+    forget_draft,
+    name_draft,
+    replace_draft,
+)
+from tasks.making.forms import NewTaskForm
+from tasks.making.outline import data_of, steps_of
+from tasks.models import TaskDraft
+from tasks.permissions import can_edit, can_make_tasks
+
+
+@require_POST
+def draft_new(request: HttpRequest) -> HttpResponse:
+    """Begin a draft of a new task with nothing."""
+    with as_message(request):
+        draft = begin_draft(owner=person(request), source=None)
+        return redirect("draft-step", draft.pk, "goal")
+    return redirect("new")
+
+
+@require_POST
+def draft_change(request: HttpRequest, code: str) -> HttpResponse:
+    """Begin a draft of a task's next configuration, or go on with the person's own."""
+    task = owned_task(request, code, can_edit)
+    draft = begin_change(task=task, owner=person(request))
+    return redirect("draft-step", draft.pk, "goal")
+
+
+@require_http_methods(["GET", "POST"])
+def step(request: HttpRequest, pk: int, step: str) -> HttpResponse:
+    """A step that is one form."""
+    draft = own_draft(request, pk)
+    data = data_of(draft.text)
+    if step not in FORMS or step not in steps_of(data):
+        raise Http404
+    form = FORMS[step](data, request.POST or None)
+    if is_preview(request):
+        return look(request, draft, form.write if form.is_valid() else None)
+    if form.is_valid():
+        with as_form_error(form, ConfigError):
+            return onward(request, change_draft(draft=draft, change=form.write), step)
+    values: dict[str, Any] = {"form": form}
+    if step == "words":
+        values["examples"] = examples.listed(data)
+    mends = mends_of(draft, step)
+    page = "" if step == "words" else "own/wizard/form.html"
+    status = 422 if form.errors else 200
+    return show(request, draft, step, values | {"mends": mends}, template=page, status=status)
+
+
+@xframe_options_sameorigin
+@require_safe
+def draft_preview(request: HttpRequest, pk: int) -> HttpResponse:
+    """The write or the judge page by the draft."""
+    draft = own_draft(request, pk)
+    return preview(request, draft, data_of(draft.text), request.GET.get("page", "write"))
+
+
+@require_http_methods(["GET", "POST"])
+def finish(request: HttpRequest, pk: int) -> HttpResponse:
+    """What is missing, the text, and the task that the draft becomes."""
+    draft = own_draft(request, pk)
+    if is_preview(request):
+        return look(request, draft)
+    text = draft_text(draft)
+    mends = problems_of(draft, text)
+    data = data_of(draft.text)
+    initial = {"name": data.get("name", ""), "code": draft.code}
+    form = NewTaskForm(request.POST or None, initial=initial)
+    if "go" in request.POST:
+        return onward(request, _named(draft, form), "finish")
+    if not draft.task and form.is_valid():
+        with as_form_error(form, ConfigError):
+            return _made(request, draft, form)
+    values: dict[str, Any] = {"form": form, "mends": mends, "text": text}
+    values["is_stopped"] = any(one.problem.severity == "error" for one in mends)
+    if not (may := can_make_tasks(request.user)):
+        keep_place(request)
+    values["may"] = may
+    return show(request, draft, "finish", values, status=422 if form.errors else 200)
+
+
+def _named(draft: TaskDraft, form: NewTaskForm) -> TaskDraft:
+    """The draft with the name and the code that were typed, if they could be the task's."""
+    form.is_valid()
+    name, code = (form.cleaned_data.get(key) for key in ("name", "code"))
+    return name_draft(draft=draft, name=name or draft.name, code=code or draft.code)
+
+
+def _made(request: HttpRequest, draft: TaskDraft, form: NewTaskForm) -> HttpResponse:
+    """The page after the task was made. Raises ConfigError, Refused."""
+    said = form.cleaned_data
+    draft = _named(draft, form)
+    made = finish_draft(draft=draft, code=said["code"])
+    messages.success(request, _("The task is made. You own it, and nobody else sees it yet."))
+    return redirect("own:dashboard", made.code)
+
+
+@require_http_methods(["GET", "POST"])
+def draft_yaml(request: HttpRequest, pk: int) -> HttpResponse:
+    """The draft's text, to edit by hand; one with errors is shown again and not stored."""
+    draft = own_draft(request, pk)
+    text = draft_text(draft)
+    now = digest(text)
+    form = ConfigForm(request.POST or None, initial={"text": text, "base": now})
+    problems: list[Problem] = []
+    if form.is_valid():
+        text = form.cleaned_data["text"]
+        parsed, problems = check_config(text)
+        if parsed:
+            with as_form_error(form, ConfigError, field="text"):
+                replace_draft(draft=draft, text=text, base=form.cleaned_data["base"])
+                return redirect("draft-step", draft.pk, "finish")
+            # A person who has read that the draft changed meanwhile may save over it.
+            form = form.over(now)
+        else:
+            form.add_error("text", _("The text has errors, which are listed below."))
+    values = {"draft": draft, "form": form, "problems": shown(problems, text)}
+    return render(request, "own/wizard/yaml.html", values, status=422 if form.errors else 200)
+
+
+@require_POST
+def draft_delete(request: HttpRequest, pk: int) -> HttpResponse:
+    """Delete a draft."""
+    draft = own_draft(request, pk)
+    task = draft.task
+    forget_draft(draft)
+    messages.success(request, _("The draft is deleted."))
+    return redirect("own:config", task.code) if task else redirect("new")

@@ -1,0 +1,18 @@
+"""Addresses of drafts, below /new/draft/."""
+
+from django.urls import path
+
+from dynabench.manage.wizard import examples, fields, steps
+
+urlpatterns = [
+    path("", steps.draft_new, name="draft-new"),
+    path("<int:pk>/fields/", fields.fields),
+    path("<int:pk>/fields/change/", fields.fields_change, name="draft-fields-change"),
+    path("<int:pk>/fields/<slug:place>/<int:index>/", fields.field, name="draft-field"),
+    path("<int:pk>/examples/<slug:kind>/<slug:key>/", examples.example, name="draft-example"),
+    path("<int:pk>/finish/", steps.finish),
+    path("<int:pk>/yaml/", steps.draft_yaml, name="draft-yaml"),
+    path("<int:pk>/preview/", steps.draft_preview, name="draft-preview"),
+    path("<int:pk>/delete/", steps.draft_delete, name="draft-delete"),
+    path("<int:pk>/<slug:step>/", steps.step, name="draft-step"),
+]

@@ -1,0 +1,1 @@
+"""Running a site: its commands, backups, what operators watch, and the demo."""

@@ -1,0 +1,97 @@
+"""Rows of PostgreSQL as bytes and back, by COPY: one snapshot, one transaction, no other program.
+
+The tables themselves are made by the migrations, which are the same on both sides. The bytes are
+frames, each with its length before it: of each table its name, columns and highest id as JSON, then
+what COPY says, then an empty frame.
+"""
+
+import json
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+from django.db import connection, transaction
+from django.db.models import AutoField, BigAutoField, Model
+
+from dynabench.operations.backups.errors import BackupError
+from dynabench.operations.backups.tables import columns, stored_models
+
+TRIGGERS = "tasks_roundtarget"  # they refuse targets of rounds that have begun
+LENGTH = struct.Struct(">I")
+
+
+def dumped(cursor: Any) -> Iterator[bytes]:
+    """The rows of all tables, as the cursor's transaction sees them."""
+    for model in stored_models():
+        names = [str(field.column) for field in columns(model)]
+        head = {"table": model._meta.db_table, "columns": names, "last": _last(cursor, model)}
+        yield from _frame(json.dumps(head).encode())
+        with cursor.copy(f"COPY {_target(model, names)} TO STDOUT") as copy:
+            for block in copy:
+                yield from _frame(bytes(block))
+        yield from _frame(b"")
+
+
+def loaded(cursor: Any, file: IO[bytes]) -> None:
+    """Put the rows into tables that are empty; see `emptied`. Raises BackupError."""
+    known = {model._meta.db_table: model for model in stored_models()}
+    while (head := _next(file)) is not None:
+        told = json.loads(head)
+        model = known[told["table"]]
+        with cursor.copy(f"COPY {_target(model, told['columns'])} FROM STDIN") as copy:
+            while block := _next(file):
+                copy.write(block)
+        set_last(cursor, model, told["last"])
+
+
+@contextmanager
+def emptied() -> Iterator[Any]:
+    """A cursor in a transaction in which all tables are empty and may be filled in any order."""
+    tables = ", ".join(f'"{model._meta.db_table}"' for model in stored_models())
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"TRUNCATE {tables}")  # what migrations make there
+        cursor.execute(f"ALTER TABLE {TRIGGERS} DISABLE TRIGGER USER")
+        yield cursor
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        cursor.execute(f"ALTER TABLE {TRIGGERS} ENABLE TRIGGER USER")
+
+
+def set_last(cursor: Any, model: type[Model], last: int) -> None:
+    """No id is given twice, not even that of a row that is gone."""
+    if last:
+        cursor.execute("SELECT setval(pg_get_serial_sequence(%s, %s), %s)", [*_key(model), last])
+
+
+def _last(cursor: Any, model: type[Model]) -> int:
+    """The highest id that the table ever gave; 0: none, or it gives none."""
+    if not isinstance(model._meta.pk, AutoField | BigAutoField):
+        return 0
+    cursor.execute("SELECT pg_sequence_last_value(pg_get_serial_sequence(%s, %s))", _key(model))
+    return int(cursor.fetchone()[0] or 0)
+
+
+def _key(model: type[Model]) -> list[str]:
+    return [f'"{model._meta.db_table}"', str(model._meta.pk.column)]
+
+
+def _target(model: type[Model], names: list[str]) -> str:
+    quoted = ", ".join(f'"{name}"' for name in names)
+    return f'"{model._meta.db_table}" ({quoted})'
+
+
+def _frame(data: bytes) -> Iterator[bytes]:
+    yield LENGTH.pack(len(data))
+    yield data
+
+
+def _next(file: IO[bytes]) -> bytes | None:
+    """The next frame; None at the end."""
+    head = file.read(LENGTH.size)
+    if not head:
+        return None
+    (size,) = LENGTH.unpack(head)
+    data = file.read(size)
+    if len(data) != size:
+        raise BackupError("The dump of the database ends too early.")
+    return data

@@ -1,0 +1,125 @@
+"""The database of one moment, and back: SQLite by its own backup, PostgreSQL by COPY."""
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from django.apps import apps
+from django.core.management import call_command
+from django.db import connection, transaction
+from django.db.migrations.loader import MigrationLoader
+from django.db.models import FileField
+from django.utils import timezone
+
+from core.files.storage.disk import scratch
+from dynabench.operations.backups.copying import dumped, emptied, loaded
+from dynabench.operations.backups.quiet import statements
+from dynabench.operations.backups.stores import BLOCK
+
+PEOPLE_AND_TASKS = ("accounts_user", "tasks_task")
+
+
+@dataclass
+class Snapshot:
+    """files: the names of all stored files that rows name; dump: the bytes of the database."""
+
+    files: list[str]
+    dump: Iterator[bytes]
+
+
+def is_empty() -> bool:
+    """Whether the database holds neither people nor tasks; it may hold empty tables."""
+    tables = connection.introspection.table_names()
+    with connection.cursor() as cursor:
+        for table in PEOPLE_AND_TASKS:
+            if table in tables:
+                cursor.execute(f'SELECT 1 FROM "{table}" LIMIT 1')  # noqa: S608
+                if cursor.fetchone():
+                    return False
+    return True
+
+
+def last_migrations() -> dict[str, list[str]]:
+    """By application, of this code."""
+    found: dict[str, list[str]] = {}
+    for app, name in sorted(MigrationLoader(None).graph.leaf_nodes()):
+        found.setdefault(app, []).append(name)
+    return found
+
+
+def named_files() -> list[str]:
+    """The files that rows name now."""
+    with connection.cursor() as cursor:
+        return _names(lambda query: (cursor.execute(query), cursor.fetchall())[1])
+
+
+def _names(fetch: Callable[[str], Iterable[tuple[str]]]) -> list[str]:
+    found: set[str] = set()
+    for model in apps.get_models():
+        for column in (f.column for f in model._meta.fields if isinstance(f, FileField)):
+            query = f'SELECT "{column}" FROM "{model._meta.db_table}" WHERE "{column}" <> \'\''  # noqa: S608
+            found.update(name for (name,) in fetch(query))
+    return sorted(found)
+
+
+@contextmanager
+def snapshot() -> Iterator[Snapshot]:
+    """While people write; nobody waits for it."""
+    with (_sqlite_snapshot if connection.vendor == "sqlite" else _postgres_snapshot)() as found:
+        yield found
+
+
+@contextmanager
+def _sqlite_snapshot() -> Iterator[Snapshot]:
+    connection.ensure_connection()
+    with scratch() as folder:
+        path = folder / "database"
+        with closing(sqlite3.connect(path)) as copy:
+            connection.connection.backup(copy)
+            files = _names(lambda query: copy.execute(query).fetchall())
+        with path.open("rb") as file:
+            yield Snapshot(files, _blocks(file))
+
+
+@contextmanager
+def _postgres_snapshot() -> Iterator[Snapshot]:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        yield Snapshot(named_files(), dumped(cursor))
+
+
+def load(path: Path) -> None:
+    """Make the dump at `path` the site's database, quiet, at once or not at all."""
+    (_load_sqlite if connection.vendor == "sqlite" else _load_postgres)(path)
+
+
+def _load_sqlite(path: Path) -> None:
+    database = Path(str(connection.settings_dict["NAME"]))
+    new = database.with_name(f"{database.name}.restored")
+    shutil.copyfile(path, new)
+    with closing(sqlite3.connect(new)) as copy:
+        copy.execute("PRAGMA journal_mode=DELETE")
+        copy.executescript(f"BEGIN; {statements(timezone.now())} COMMIT;")
+    os.sync()
+    connection.close()
+    for suffix in ("-wal", "-shm"):  # of the empty one
+        database.with_name(f"{database.name}{suffix}").unlink(missing_ok=True)
+    new.replace(database)
+
+
+def _load_postgres(path: Path) -> None:
+    call_command("migrate", verbosity=0)
+    with emptied() as cursor, path.open("rb") as file:
+        loaded(cursor, file)
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        cursor.execute(statements(timezone.now()))
+
+
+def _blocks(file: IO[bytes]) -> Iterator[bytes]:
+    while block := file.read(BLOCK):
+        yield block

@@ -1,0 +1,53 @@
+"""Write the whole site to a new folder, or to a bucket."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+
+from core.env import env_secret
+from core.jobs.services import noted
+from dynabench.operations.backups.errors import BackupError
+from dynabench.operations.backups.services import make_backup
+from dynabench.operations.backups.stores import dated, remove_killed, remove_older
+
+
+class Command(BaseCommand):
+    """`manage.py backup`."""
+
+    help = (
+        "Write database, stored files and models to WHERE, a new folder or s3://BUCKET/FOLDER, "
+        "while people go on. BACKUP_PASSPHRASE seals it."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("where")
+        parser.add_argument("--keys", action="store_true", help="SECRET_KEY, too.")
+        parser.add_argument(
+            "--days",
+            type=int,
+            help="Below WHERE, under this moment's name; those of so many days ago go afterwards.",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        passphrase, now, days = env_secret("BACKUP_PASSPHRASE"), timezone.now(), options["days"]
+        where = options["where"] if days is None else dated(options["where"], now)
+        if days is not None and days < 1:
+            raise CommandError("--days has to be 1 or more.")
+        try:
+            with noted("backup"):
+                if days:
+                    remove_killed(options["where"])
+                made = make_backup(where, passphrase=passphrase, with_keys=options["keys"])
+                older = remove_older(options["where"], now - timedelta(days)) if days else []
+        except (BackupError, OSError) as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(f"{len(made.files)} files, {made.size} bytes: {where}")
+        if older:
+            self.stdout.write(f"Removed: {', '.join(older)}")
+        if made.missing:
+            raise CommandError(
+                f"The backup is whole, but {len(made.missing)} files that rows name are missing: "
+                f"{', '.join(made.missing[:10])}. See manage.py doctor --media."
+            )

@@ -1,0 +1,50 @@
+"""Make this empty site again what a backup holds."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from core.env import env_secret
+from dynabench.operations.backups.errors import BackupError
+from dynabench.operations.backups.rehearsing import rehearse
+from dynabench.operations.backups.restoring import restore
+from dynabench.operations.backups.services import Backup
+
+
+class Command(BaseCommand):
+    """`manage.py restore`."""
+
+    help = "Restore a backup into an empty site of the same version; erase what was erased since."
+    requires_system_checks = []  # one of them fails while a restoration is not finished
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("where")
+        parser.add_argument(
+            "--without-log",
+            action="store_true",
+            help="There is no log of erasures: what people deleted since the backup comes back.",
+        )
+
+        parser.add_argument(
+            "--rehearse",
+            action="store_true",
+            help="Restore beside this site, check what came, and remove it. The site goes on.",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            if options["rehearse"]:
+                self._rehearse(options["where"], without_log=options["without_log"])
+                return
+            backup = Backup(options["where"], passphrase=env_secret("BACKUP_PASSPHRASE"))
+            said = restore(backup, without_log=options["without_log"])
+        except (BackupError, OSError) as error:
+            raise CommandError(str(error)) from error
+        for line in said:
+            self.stdout.write(f"{line}.")
+        self.stdout.write("Restored. Run manage.py doctor --quick --media before people come.")
+
+    def _rehearse(self, where: str, *, without_log: bool) -> None:
+        for line in rehearse(where, without_log=without_log):
+            self.stdout.write(line)
+        self.stdout.write("This backup can be restored.")

@@ -1,0 +1,33 @@
+"""Read a backup from end to end."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from core.env import env_secret
+from dynabench.operations.backups.errors import BackupError
+from dynabench.operations.backups.services import Backup
+
+
+class Command(BaseCommand):
+    """`manage.py verify_backup`."""
+
+    help = "Compare every file of a backup with its digest; exit with 1 if anything is wrong."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("where")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            backup = Backup(options["where"], passphrase=env_secret("BACKUP_PASSPHRASE"))
+        except (BackupError, OSError) as error:
+            raise CommandError(str(error)) from error
+        damages = list(backup.damages())
+        for damage in damages:
+            self.stderr.write(damage)
+        if damages:
+            raise CommandError(f"{len(damages)} of {len(backup.manifest.files)} files are damaged.")
+        made = backup.manifest
+        self.stdout.write(
+            f"Whole: {made.site}, {made.made_at}, {len(made.files)} files, {made.size} bytes."
+        )

@@ -1,0 +1,242 @@
+"""A site made again from a backup: what was erased since stays so, and nobody is told twice."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from django.conf import settings
+from django.core.files.storage import default_storage
+from django.db import connection
+
+from annotation.models import Example
+from annotation.moderation import withdraw_example
+from core.accounts.counting import is_key_lost
+from core.accounts.erasures import key_of, keyed, name_of, read_log
+from core.accounts.models import ApiToken, Erasure, User
+from core.accounts.sealed import sealed_columns
+from core.data.encryption import Unreadable, decrypt
+from core.files.storage.disk import scratch
+from core.files.storage.stored import files_in, folders_in
+from dynabench.campaigns.models import Campaign
+from dynabench.campaigns.retention_services import apply_retention
+from dynabench.operations.backups.databases import is_empty, last_migrations, load
+from dynabench.operations.backups.errors import BackupError
+from dynabench.operations.backups.services import DATABASE, KEYS, MEDIA, MODELS, Backup, unpacked
+from dynabench.operations.backups.stores import blocks_of, put
+from dynabench.people.services import delete_person, purge_deleted
+from evaluation.models import Submission
+from evaluation.submissions.services import withdraw
+from tasks.models import TargetModel
+
+TOLD_OTHERWISE = ("accounts.SiteKey", "campaigns.Campaign")
+"""Models of whose secrets another line tells."""
+Kind = Erasure.Kind
+CHUNK = 1000
+PAYING = (Campaign.Way.PROLIFIC, Campaign.Way.MTURK)
+
+
+def begun() -> Path:
+    """There while a restoration is not finished; it names the backup."""
+    return Path(settings.HOME / "restoring")
+
+
+def restore(backup: Backup, *, without_log: bool = False) -> list[str]:
+    """Make this empty site that of the backup; returns what its operator has to know.
+
+    Files first, then keys, then the database at once, so that a restoration that was cut short is
+    no site; begun again with the same backup, it goes on. Raises BackupError.
+    """
+    manifest = backup.manifest
+    name = hashlib.sha256(json.dumps(manifest.files).encode()).hexdigest()
+    mark = begun()
+    is_going_on = mark.exists() and mark.read_text() == name
+    erased = {} if without_log else _erasures(manifest.erased)
+    _check_fits(backup)
+    if not is_going_on:
+        _check_empty()
+        mark.write_text(name)
+    if is_empty():
+        _restore_files(backup, is_going_on)
+        _restore_key(backup)
+        with scratch() as folder:
+            path = folder / "database"
+            with path.open("wb") as file:
+                file.writelines(unpacked(backup.blocks(DATABASE)))
+            load(path)
+    said = [f"{count} erased again: {kind}" for kind, count in _erase(manifest.erasure_key, erased)]
+    said.append(f"{purge_deleted()} examples of people who left were emptied")
+    said.append(f"{apply_retention()} rows were emptied by their age")
+    said += _payments(manifest.made_at)
+    said += [*_lost_secrets(), *_missing_folders()]
+    said += [f"missing since before the backup: {name}" for name in manifest.missing]
+    mark.unlink()
+    return said
+
+
+def _erasures(at_least: int) -> Mapping[str, set[str]]:
+    """Return what the log holds. Raises BackupError, also where it has lost names.
+
+    at_least: how many names it had when the backup was made.
+    """
+    cure = (
+        "What people deleted since the backup would come back. Name the log in ERASURE_LOG; if "
+        "there is none or nobody was erased, give --without-log."
+    )
+    try:
+        found = read_log()
+    except OSError as error:
+        raise BackupError(f"The log of erasures cannot be read: {error}. {cure}") from None
+    names = sum(map(len, found.values()))
+    if names < at_least:
+        raise BackupError(
+            f"The log of erasures, {settings.ERASURE_LOG}, holds {names} names, and {at_least} "
+            f"when the backup was made. {cure}"
+        )
+    return found
+
+
+def _check_fits(backup: Backup) -> None:
+    if backup.manifest.database != connection.vendor:
+        raise BackupError(
+            f"The backup is of {backup.manifest.database}, this site of {connection.vendor}. "
+            "Restore it on the same kind, then move it: manage.py move_database."
+        )
+    if backup.manifest.migrations != last_migrations():
+        raise BackupError(
+            "The backup was made by another version. Install that one, restore, then upgrade."
+        )
+
+
+def _check_empty() -> None:
+    places = [str(settings.MODELS_HOME)] if _has_files(settings.MODELS_HOME) else []
+    places += ["the storage"] if folders_in("") or files_in("") else []
+    places += [] if is_empty() else ["the database"]
+    if places:
+        raise BackupError(
+            f"The site is not empty: there is something in {', '.join(places)}. Restore into an "
+            "empty database and an empty home folder or bucket."
+        )
+
+
+def _has_files(folder: Path) -> bool:
+    return any(path.is_file() for path in folder.rglob("*"))
+
+
+def _restore_files(backup: Backup, is_going_on: bool) -> None:
+    """Each under its name; what a killed restoration left is looked at again."""
+    for name, stored in backup.names(MEDIA):
+        if is_going_on and default_storage.exists(stored):
+            if _digest(stored) == backup.manifest.files[name][1]:
+                continue
+            default_storage.delete(stored)
+        put(default_storage, stored, backup.blocks(name))
+    for name, relative in backup.names(MODELS):
+        path = settings.MODELS_HOME / relative
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as file:
+            file.writelines(backup.blocks(name))
+
+
+def _digest(name: str) -> str:
+    digest = hashlib.sha256()
+    for block in blocks_of(default_storage, name):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def _restore_key(backup: Backup) -> None:
+    """Put the key where the site reads it, unless the environment names one."""
+    if KEYS not in backup.manifest.files:
+        return
+    keys = json.loads(b"".join(backup.blocks(KEYS)))
+    key = keys["now"]
+    if keys["before"] and not settings.SECRET_KEY_FALLBACKS:
+        _keep_secret("secret_key_fallbacks", ",".join(keys["before"]))
+        settings.SECRET_KEY_FALLBACKS = keys["before"]
+    if not (os.environ.get("SECRET_KEY") or os.environ.get("SECRET_KEY_FILE")):
+        _keep_secret("secret_key", key)
+        settings.SECRET_KEY = key
+    elif key != settings.SECRET_KEY:
+        raise BackupError("SECRET_KEY is not the one in the backup. Unset it, or set that one.")
+
+
+def _keep_secret(name: str, text: str) -> None:
+    new = settings.HOME / f"{name}.restored"
+    new.touch(mode=0o600)
+    new.write_text(text)
+    new.replace(settings.HOME / name)
+
+
+def _erase(key: str, erased: Mapping[str, set[str]]) -> Iterator[tuple[str, int]]:
+    """Erase once more what the log names; each kind with the number of what was found."""
+    keys = [bytes.fromhex(key), *map(key_of, [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS])]
+
+    def is_erased(kind: str, name: object) -> bool:
+        return any(keyed(kind, str(name), key) in erased[kind] for key in keys)
+
+    if Kind.EXAMPLE in erased:
+        standing = Example.objects.filter(retracted_at=None).iterator(CHUNK)
+        found = [one for one in standing if is_erased(Kind.EXAMPLE, one.uuid)]
+        for example in found:
+            withdraw_example(example=example, actor=None, reason="It was withdrawn before.")
+        yield "examples", len(found)
+    if Kind.SUBMISSION in erased:
+        models = Submission.objects.filter(withdrawn_at=None).iterator(CHUNK)
+        given = [one for one in models if is_erased(Kind.SUBMISSION, one.pk)]
+        for submission in given:
+            withdraw(submission=submission, actor=None)
+        yield "models", len(given)
+    if Kind.TOKEN in erased:
+        tokens = [t.pk for t in ApiToken.objects.all() if is_erased(Kind.TOKEN, t.digest)]
+        ApiToken.objects.filter(pk__in=tokens).delete()
+        yield "tokens", len(tokens)
+    if Kind.PERSON in erased:
+        people = [one for one in User.objects.all() if is_erased(Kind.PERSON, name_of(one))]
+        for user in people:
+            delete_person(user=user, is_repeated=True)
+        yield "people", len(people)
+
+
+def _payments(made_at: str) -> Iterator[str]:
+    """Campaigns that might pay somebody twice, and do not."""
+    for campaign in Campaign.objects.exclude(opened_at=None).filter(way__in=PAYING):
+        yield (
+            f"campaign {campaign.slug} pays nobody until its owner gives the panel's token again: "
+            f"compare what the panel paid since {made_at} with its ledger before"
+        )
+
+
+def _lost_secrets() -> Iterator[str]:
+    """Stored secrets that the site's key does not open."""
+    for model, column in sealed_columns():
+        if model._meta.label in TOLD_OTHERWISE:
+            continue
+        lost = 0
+        for token in model._default_manager.exclude(**{column: ""}).values_list(column, flat=True):
+            try:
+                decrypt(token)
+            except Unreadable:
+                lost += 1
+        if lost:
+            yield (
+                f"{lost} secrets of {model._meta.verbose_name_plural} are lost, as SECRET_KEY is "
+                "another one: their people have to enter them again"
+            )
+    if is_key_lost():
+        yield "the key of address marks is lost: whoever deleted an account counts as a new person"
+    kept = settings.HOME / "secret_key_fallbacks"
+    if kept.exists():
+        yield f"former keys are in {kept}: name it in SECRET_KEY_FALLBACKS_FILE"
+    wanted = TargetModel.objects.exclude(secret_env="").values_list("secret_env", flat=True)
+    for name in sorted({*wanted} - os.environ.keys()):
+        yield f"{name}, a target's secret, is not set in this environment"
+
+
+def _missing_folders() -> Iterator[str]:
+    """Models of targets that lie elsewhere than in the home folder."""
+    sources = TargetModel.objects.filter(source__startswith="/").values_list("source", flat=True)
+    for source in sorted({*sources}):
+        if not Path(source).exists():
+            yield f"{source}, from which a target is served, is not on this machine"

@@ -1,0 +1,175 @@
+"""A backup of the whole site, and whether one is whole."""
+
+import json
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from django.conf import settings
+from django.core.files.storage import Storage, default_storage
+from django.utils import timezone
+
+from core.accounts.erasures import erased_names, key_of, make_log
+from dynabench.operations.backups import manifest as manifests
+from dynabench.operations.backups.databases import last_migrations, named_files, snapshot
+from dynabench.operations.backups.errors import BackupError
+from dynabench.operations.backups.manifest import Manifest
+from dynabench.operations.backups.sealing import SALT_BYTES, WrongSeal, is_sealed, seal, unseal
+from dynabench.operations.backups.stores import (
+    BLOCK,
+    MANIFEST,
+    Counted,
+    blocks_of,
+    new_store,
+    put,
+    store_at,
+)
+
+DATABASE, KEYS, MEDIA, MODELS = "database.gz", "keys.json", "media/", "models/"
+NEEDED = "Set BACKUP_PASSPHRASE, or BACKUP_PASSPHRASE_FILE to a file that holds it"
+
+
+@dataclass
+class _Writer:
+    """Puts files into a backup and notes them; sealed where there is a passphrase."""
+
+    store: Storage
+    manifest: Manifest
+    passphrase: str
+    salt: bytes
+
+    def put(self, name: str, blocks: Iterable[bytes]) -> None:
+        """One file."""
+        counted = Counted(blocks)
+        put(self.store, name, self._sealed(name, counted))
+        self.manifest.files[name] = counted.found
+
+    def end(self) -> None:
+        """The manifest, last."""
+        put(self.store, MANIFEST, self._sealed(MANIFEST, [manifests.written(self.manifest)]))
+
+    def _sealed(self, name: str, blocks: Iterable[bytes]) -> Iterable[bytes]:
+        if not self.passphrase:
+            return blocks
+        return seal(blocks, passphrase=self.passphrase, salt=self.salt, name=name)
+
+
+def make_backup(where: str, *, passphrase: str = "", with_keys: bool = False) -> Manifest:
+    """Write everything to a new place: one moment of the database, then the files that it names.
+
+    Files never change once a row names them, so that people may write meanwhile; those deleted
+    meanwhile are left out. No lock. Raises BackupError and OSError; then there is no backup.
+    """
+    if with_keys and not passphrase:
+        raise BackupError(f"Keys go only into a backup under a passphrase. {NEEDED}.")
+    with new_store(where) as store:
+        writer = _Writer(store, _about_this_site(), passphrase, os.urandom(SALT_BYTES))
+        with snapshot() as found:
+            writer.put(DATABASE, packed(found.dump))
+        missing = list(_media(writer, found.files))
+        writer.manifest.missing = sorted({*missing} & {*named_files()})
+        for path in sorted(settings.MODELS_HOME.rglob("*")):
+            if path.is_file():
+                with path.open("rb") as file:
+                    name = f"{MODELS}{path.relative_to(settings.MODELS_HOME)}"
+                    writer.put(name, iter(lambda: file.read(BLOCK), b""))
+        if with_keys:
+            keys = {"now": settings.SECRET_KEY, "before": settings.SECRET_KEY_FALLBACKS}
+            writer.put(KEYS, [json.dumps(keys).encode()])
+        writer.end()
+    return writer.manifest
+
+
+def packed(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """As a gzip file."""
+    packer = zlib.compressobj(level=1, wbits=31)
+    for block in blocks:
+        yield packer.compress(block)
+    yield packer.flush()
+
+
+def unpacked(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """The bytes of a gzip file."""
+    packer = zlib.decompressobj(wbits=31)
+    for block in blocks:
+        yield packer.decompress(block)
+    yield packer.flush()
+
+
+def _about_this_site() -> Manifest:
+    from django.db import connection
+
+    make_log()
+    return Manifest(
+        site=settings.SITE_URL,
+        made_at=timezone.now().isoformat(),
+        database=connection.vendor,
+        migrations=last_migrations(),
+        erasure_key=key_of(settings.SECRET_KEY).hex(),
+        erased=erased_names(),
+    )
+
+
+def _media(writer: _Writer, names: Iterable[str]) -> Iterator[str]:
+    """Put the files; gives the names of those that are not there."""
+    for name in names:
+        try:
+            blocks = blocks_of(default_storage, name)
+        except FileNotFoundError:
+            yield name
+        else:
+            writer.put(f"{MEDIA}{name}", blocks)
+
+
+class Backup:
+    """One that was made: its manifest, and its files as they were. Raises BackupError."""
+
+    def __init__(self, where: str, *, passphrase: str = "") -> None:
+        self._store, self._passphrase = store_at(where), passphrase
+        try:
+            self.manifest = manifests.read(b"".join(self._opened(MANIFEST)))
+        except FileNotFoundError:
+            message = f"There is no whole backup at {where}: {MANIFEST} is missing."
+            raise BackupError(message) from None
+        except (ValueError, TypeError, KeyError) as error:
+            raise BackupError(f"{MANIFEST} of {where} cannot be read: {error}") from None
+
+    def _opened(self, name: str) -> Iterator[bytes]:
+        blocks = blocks_of(self._store, name)
+        start = next(blocks, b"")
+        blocks = chain([start], blocks)
+        if not is_sealed(start):
+            return blocks
+        if not self._passphrase:
+            raise BackupError(f"This backup is sealed. {NEEDED}.")
+        return unseal(blocks, passphrase=self._passphrase, name=name)
+
+    def blocks(self, name: str) -> Iterator[bytes]:
+        """The bytes of a file; at the end they are what was backed up, or BackupError is raised."""
+        counted = Counted(self._opened(name))
+        try:
+            yield from counted
+        except WrongSeal as error:
+            raise BackupError(str(error)) from None
+        if counted.found != self.manifest.files[name]:
+            size, digest = self.manifest.files[name]
+            raise BackupError(f"{name} is damaged: it has not {size} bytes of SHA-256 {digest}.")
+
+    def names(self, start: str) -> Iterator[tuple[str, str]]:
+        """The files whose names begin so, and what follows in their names."""
+        for name in self.manifest.files:
+            if name.startswith(start):
+                yield name, name.removeprefix(start)
+
+    def damages(self) -> Iterator[str]:
+        """What is wrong with any file; reads every one from end to end."""
+        for name in self.manifest.files:
+            try:
+                for _ in self.blocks(name):
+                    pass
+            except FileNotFoundError:
+                yield f"{name} is missing."
+            except (BackupError, OSError) as error:
+                yield str(error)

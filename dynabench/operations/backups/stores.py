@@ -1,0 +1,184 @@
+"""Where a backup lies: a folder, or a part of a bucket. There as a whole or not at all."""
+
+import fcntl
+import hashlib
+import io
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from django.core.files import File
+from django.core.files.storage import FileSystemStorage, Storage, storages
+
+from core.env import EnvError, object_storage
+from dynabench.operations.backups.errors import BackupError
+
+BLOCK = 2**20
+MANIFEST = "manifest.json"
+"""Written last: without it there is no backup."""
+MOMENT, PART = "%Y-%m-%dT%H%M", ".part"
+
+
+def store_at(where: str) -> Storage:
+    """What is at a folder or `s3://bucket/prefix?endpoint=…`. Raises BackupError."""
+    if where.startswith("s3://"):
+        try:
+            return storages.create_storage(object_storage(where))
+        except EnvError as error:
+            raise BackupError(str(error)) from None
+    return FileSystemStorage(where, file_permissions_mode=0o600, directory_permissions_mode=0o700)
+
+
+@contextmanager
+def new_store(where: str) -> Iterator[Storage]:
+    """An empty place, which becomes `where` when the context ends well. Raises BackupError.
+
+    A folder gets its name at the end. In a bucket old pieces may lie around; the manifest counts.
+    """
+    if where.startswith("s3://"):
+        store = store_at(where)
+        if store.exists(MANIFEST):
+            raise BackupError(f"There is a backup at {where} already. Name another place.")
+        yield store
+        return
+    whole = Path(where).absolute()
+    if whole.exists():
+        raise BackupError(f"{whole} exists already. Name a new folder.")
+    part = whole.with_name(whole.name + PART)
+    part.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = os.open(part, os.O_RDONLY)
+    try:
+        _alone(part, lock)
+        yield store_at(str(part))
+        os.sync()
+        part.rename(whole)
+    finally:
+        os.close(lock)
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _alone(part: Path, lock: int) -> None:
+    """Take the lock, and away what a killed backup left."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise BackupError(f"Another backup is writing {part}. Wait for it.") from None
+    for old in part.iterdir():
+        shutil.rmtree(old) if old.is_dir() else old.unlink()
+
+
+def dated(where: str, at: datetime) -> str:
+    """The place for the backup of a moment, below a folder or a part of a bucket.
+
+    >>> from datetime import UTC
+    >>> dated("s3://site/backups?region=eu", datetime(2026, 1, 31, 3, 15, tzinfo=UTC))
+    's3://site/backups/2026-01-31T0315?region=eu'
+    """
+    path, mark, query = where.partition("?") if where.startswith("s3://") else (where, "", "")
+    return f"{path.rstrip('/')}/{at.strftime(MOMENT)}{mark}{query}"
+
+
+def remove_killed(where: str) -> None:
+    """Remove what killed backups that `dated` named left in a folder: it may fill the disk.
+
+    In a bucket nobody knows whether one is being written; `remove_older` takes its pieces.
+    """
+    for part in [] if where.startswith("s3://") else Path(where).glob(f"*{PART}"):
+        if _moment(part.name):
+            lock = os.open(part, os.O_RDONLY)
+            with suppress(BackupError):  # it is being written
+                _alone(part, lock)
+                part.rmdir()
+            os.close(lock)
+
+
+def _moment(name: str) -> datetime | None:
+    try:
+        return datetime.strptime(name.removesuffix(PART), MOMENT).replace(tzinfo=UTC)
+    except ValueError:  # somebody else's
+        return None
+
+
+def remove_older(where: str, than: datetime) -> list[str]:
+    """Remove backups that `dated` named before a moment, whole or not; returns their names."""
+    store, removed = store_at(where), []
+    for name in store.listdir("")[0]:
+        made_at = _moment(name)
+        if made_at and made_at < than:
+            store.delete(f"{name}/{MANIFEST}")  # first: what is left is no backup
+            _remove(store, name)
+            removed.append(name)
+    return removed
+
+
+def _remove(store: Storage, folder: str) -> None:
+    folders, files = store.listdir(folder)
+    for name in files:
+        store.delete(f"{folder}/{name}")
+    for name in folders:
+        _remove(store, f"{folder}/{name}")
+    store.delete(folder)  # a bucket has none
+
+
+class Blocks(File):  # type: ignore[type-arg]
+    """Blocks of bytes as a file that is read once, from the beginning, and counted."""
+
+    def __init__(self, blocks: Iterable[bytes], name: str) -> None:
+        super().__init__(io.BytesIO(), name)
+        self._blocks, self._left = iter(blocks), b""
+
+    def chunks(self, chunk_size: int | None = None) -> Iterator[bytes]:
+        yield from self._blocks
+
+    def read(self, size: int = -1) -> bytes:
+        while size < 0 or len(self._left) < size:
+            block = next(self._blocks, None)
+            if block is None:
+                break
+            self._left += block
+        end = len(self._left) if size < 0 else size
+        piece, self._left = self._left[:end], self._left[end:]
+        return piece
+
+    def seekable(self) -> bool:
+        """No: the library of buckets would look for the end."""
+        return False
+
+
+class Counted:
+    """Blocks on their way; then how many bytes they were, and their digest."""
+
+    def __init__(self, blocks: Iterable[bytes]) -> None:
+        self._blocks, self._digest, self.size = blocks, hashlib.sha256(), 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for block in self._blocks:
+            self._digest.update(block)
+            self.size += len(block)
+            yield block
+
+    @property
+    def found(self) -> tuple[int, str]:
+        """The size and the SHA-256 of what has passed."""
+        return self.size, self._digest.hexdigest()
+
+
+def put(store: Storage, name: str, blocks: Iterable[bytes]) -> None:
+    """Store a new file under exactly this name."""
+    # `save` would first look for a free name, of which each is one in a bucket.
+    if (kept := store._save(name, Blocks(blocks, name))) != name:  # type: ignore[attr-defined]
+        raise BackupError(f"{name} is there already, as {kept} shows.")
+
+
+def blocks_of(store: Storage, name: str) -> Iterator[bytes]:
+    """The bytes of a file. Raises FileNotFoundError at once, not at the first block."""
+    file = store.open(name)
+
+    def blocks() -> Iterator[bytes]:
+        with file:
+            yield from file.chunks(BLOCK)
+
+    return blocks()

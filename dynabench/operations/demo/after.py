@@ -1,0 +1,127 @@
+"""What follows a round that is judged: its release, the next target, and evaluations.
+
+Jobs are done here, as a worker does them; where a site's workers are quicker, theirs count.
+"""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from django.db import connection, transaction
+
+from core.accounts.models import User
+from dynabench.operations.demo.community import plan
+from evaluation import jobs
+from evaluation.models import EvaluationRun, Job, TrainingRun
+from evaluation.releases.build import Options
+from evaluation.releases.rows import counts_of
+from evaluation.releases.services import request_release, suggested_sizes
+from evaluation.releases.splits import Sizes, make_plan
+from evaluation.runs.services import request_missing
+from evaluation.sets.source_services import sweep_rounds
+from evaluation.training.services import default_base, free_name, register_trained, request_training
+from tasks.models import Round, Task
+from tasks.rounds.loop import RoundError
+from tasks.rounds.services import plan_round
+from tasks.rounds.states import set_round_state
+from tasks.targets.connect import serving_of
+from tasks.targets.services import change_target
+
+EPOCHS = 2
+LOADING_SECONDS = 180
+
+
+class JobFailed(Exception):
+    """A job of the demo did not end well; the message says why."""
+
+
+def finished(job: Job, work: Callable[[Any], object]) -> None:
+    """Do a job unless a worker has it, and wait for its end. Raises JobFailed."""
+    work(job.pk)
+    while not (job := type(job)._default_manager.get(pk=job.pk)).is_over:
+        time.sleep(0.5)
+    if job.state != Job.State.DONE:
+        raise JobFailed(f"{job}: {job.error}")
+
+
+def open_round(round: Round, owner: User) -> Round:
+    """Open it once its target answers. Raises RoundError when that takes too long."""
+    deadline = time.monotonic() + LOADING_SECONDS
+    while True:
+        try:
+            return set_round_state(round=round, state=Round.State.OPEN, actor=owner)
+        except RoundError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.5)
+
+
+def release(round: Round, owner: User, seed: int) -> None:
+    """Release a closed round: a sixth of its rows for test, a twelfth for dev, if possible."""
+    sweep_rounds()  # the set of what the round verified; a site makes it within a minute
+    counts = counts_of(round)
+    rows = (counts.labels(True) + counts.labels(False)).total()
+    sizes = make_plan(counts, Sizes(None, rows // 12, rows // 6), seed=seed).sizes
+    if not sizes.train:
+        sizes = suggested_sizes(counts)
+    options = Options(
+        dev=sizes.dev,
+        test=sizes.test,
+        seed=seed,
+        license="cc0-1.0",
+        description="Simulated: programs wrote and judged these rows (docs/demo.md).",
+    )
+    finished(request_release(round=round, options=options, actor=owner), jobs.build_dataset)
+
+
+def next_round(round: Round, owner: User, seed: int, tries: int) -> Round:
+    """Train a target on all rounds so far, starting from the last one, and plan its round."""
+    task, number = round.task, round.number
+    base, revision = default_base(task)
+    run = request_training(
+        task=task,
+        actor=owner,
+        weights={f"round{n}": 1.0 for n in range(1, number + 1)},
+        base=base,
+        revision=revision,
+        seed=seed,
+        epochs=EPOCHS,
+    )
+    finished(run, jobs.run_training)
+    made = plan_round(
+        task=task, actor=owner, fields=plan(tries), parents=[round], contexts_of=round
+    )
+    with transaction.atomic():
+        target = register_trained(
+            run=TrainingRun.objects.get(pk=run.pk),
+            number=made.number,
+            name=free_name(task, made.number),
+            actor=owner,
+        )
+        # An export to ONNX would take longer than the round.
+        served = serving_of(task.config, backend="torch")
+        change_target(target=target, actor=owner, fields={"serving": served})
+    return made
+
+
+def evaluate(task: Task) -> None:
+    """Make the sets that are due and run every model on each, two at a time."""
+    sweep_rounds()
+    request_missing()
+    with ThreadPoolExecutor() as pool:
+        for done in [pool.submit(_evaluate, task) for _ in range(2)]:
+            done.result()
+
+
+def _evaluate(task: Task) -> None:
+    """Run until nothing of the task waits or runs."""
+    mine = EvaluationRun.objects.filter(submission__task=task)
+    waiting = mine.filter(state__in=[Job.State.QUEUED, Job.State.RUNNING])
+    try:
+        while run := waiting.order_by("state").first():  # queued ones first
+            jobs.evaluate_next(run.pk)
+            if run.state == Job.State.RUNNING:  # another worker has the last ones
+                time.sleep(0.5)
+    finally:
+        connection.close()

@@ -1,0 +1,93 @@
+"""The rows that the demo begins with: its task, its people, and its first round."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from random import Random
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import Q
+from django.utils.translation import gettext as _
+
+from core.accounts.models import Annotator, User, confirm_address
+from core.errors import Refused
+from dynabench.operations.demo.people import Judge, Writer
+from dynabench.operations.demo.texts import contexts
+from tasks.contexts.services import store_contexts
+from tasks.models import SIMULATED, Round, Task, TaskMember
+from tasks.rounds.loop import register_target
+from tasks.rounds.services import plan_round
+from tasks.services import create_task
+from tasks.targets.connect import serving_of
+
+DOMAIN = "demo.invalid"
+"""Of the addresses of simulated people: mail to it goes nowhere, and nobody signs in with it."""
+TASK = Path(__file__).with_name("task.yaml")
+CONTEXTS = 20
+
+
+def new_id(chance: Random) -> UUID:
+    """A random UUID that the seed decides."""
+    return UUID(int=chance.getrandbits(128), version=4)
+
+
+def make_task(actor: User | None = None) -> Task:
+    """The task; the actor and those who own an official task own it too. Raises Refused."""
+    if Task.objects.filter(code=SIMULATED).exists():
+        raise Refused(_("There is a demo. Take it away first, as docs/demo.md says."))
+    task, _notes = create_task(code=SIMULATED, config_text=TASK.read_text(), actor=actor)
+    role = TaskMember.Role.OWNER
+    official = TaskMember.objects.filter(task__is_official=True, role=role)
+    people = User.objects.filter(Q(pk__in=official.values("user")) | Q(pk=actor and actor.pk))
+    TaskMember.objects.bulk_create(TaskMember(task=task, user=user, role=role) for user in people)
+    return task
+
+
+def make_owner(task: Task) -> User:
+    """The task's simulated owner."""
+    owner = make_user("sim-owner")
+    TaskMember.objects.create(task=task, user=owner, role=TaskMember.Role.OWNER)
+    return owner
+
+
+def make_user(name: str) -> User:
+    """An account with a confirmed address and no password."""
+    user = User.objects.create_user(f"{name}@{DOMAIN}")
+    confirm_address(user)
+    return user
+
+
+def make_people(people: Sequence[Writer | Judge]) -> Mapping[str, Annotator]:
+    """Their accounts, by name, under pseudonyms that say what they are."""
+    return {
+        one.name: Annotator.objects.create(
+            user=make_user(one.name), pseudonym=one.name, in_ranking=True
+        )
+        for one in people
+    }
+
+
+def first_round(task: Task, owner: User, base: Path, tries: int, chance: Random) -> Round:
+    """The first round, with a model's folder as its target; it closes after so many examples."""
+    round = plan_round(task=task, actor=owner, fields=plan(tries))
+    rows = contexts(chance, CONTEXTS)
+    store_contexts(round=round, rows=rows, file_name="places.jsonl", actor=owner)
+    register_target(
+        task=task,
+        name=f"{task.code}-round-1",
+        round=round,
+        actor=owner,
+        source=str(base),
+        serving=serving_of(task.config),
+    )
+    return round
+
+
+def plan(tries: int) -> Mapping[str, int]:
+    """A round's budget, and what its owner would pay in cents."""
+    return {"max_collected": tries, "pay_example": 20, "pay_validation": 5, "pay_bonus": 50}
+
+
+def model_folder() -> Path:
+    """Where trained targets of the demo lie."""
+    return settings.MODELS_HOME / "targets" / SIMULATED

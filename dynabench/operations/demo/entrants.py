@@ -1,0 +1,97 @@
+"""Two plain models that simulated labs submit to the board, as files of predictions."""
+
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from math import log
+from typing import Any
+
+from core.accounts.models import User
+from dynabench.operations.demo.after import finished
+from dynabench.operations.demo.community import make_user
+from dynabench.operations.demo.texts import LABELS, POOL
+from evaluation import jobs
+from evaluation.models import Dataset, EvaluationSetVersion, Submission
+from evaluation.releases.reading import split_rows
+from evaluation.sets.selectors import input_rows, open_versions
+from evaluation.submissions.services import Card, publish, submit_model
+from evaluation.task_shape import released_row, shape_of
+from evaluation.uploads.chunked import add_file
+from tasks.models import Task
+
+Model = Callable[[str], str]
+
+
+def word_list(text: str) -> str:
+    """Counts kind and unkind words."""
+    words = Counter(re.findall(r"\w+", text.lower()))
+    score = sum(words[word] for word in POOL["good"]) - sum(words[word] for word in POOL["bad"])
+    return "positive" if score > 0 else "negative" if score < 0 else "neutral"
+
+
+def naive_bayes(rows: Iterable[Mapping[str, Any]]) -> Model:
+    """Multinomial, with one added to each count; rows: `text` and `label`."""
+    seen: dict[str, Counter[str]] = {label: Counter() for label in LABELS}
+    labels: Counter[str] = Counter()
+    for row in rows:
+        labels[row["label"]] += 1
+        seen[row["label"]].update(re.findall(r"\w+", row["text"].lower()))
+    size = len(set().union(*seen.values()))
+
+    def answer(text: str) -> str:
+        words = re.findall(r"\w+", text.lower())
+
+        def score(label: str) -> float:
+            total = seen[label].total() + size
+            return log(labels[label] + 1) + sum(log((seen[label][w] + 1) / total) for w in words)
+
+        return max(LABELS, key=score)
+
+    return answer
+
+
+def submit_entrants(task: Task) -> list[Submission]:
+    """Both models, a file for each set whose inputs are public; to be published once scored."""
+    shape, released = shape_of(task.config), Dataset.objects.filter(round__task=task)
+    lines = (line for one in released for line in split_rows(one, "train"))
+    rows = [row for line in lines if (row := released_row(shape, line))]
+    models = {
+        "word-list": (word_list, "Counts kind and unkind words. Learned from nothing."),
+        "naive-bayes": (naive_bayes(rows), f"Naive Bayes on {len(rows)} released rows."),
+    }
+    made = []
+    for name, (model, about) in models.items():
+        owner = make_user(f"sim-{name}")
+        for version in open_versions(task):
+            made.append(_submit(task, owner, name, version, model, about))
+    return made
+
+
+def _submit(
+    task: Task, owner: User, name: str, version: EvaluationSetVersion, model: Model, about: str
+) -> Submission:
+    lines = [
+        json.dumps({"id": row["uid"], "output": {"label": model(row["inputs"]["text"])}})
+        for row in input_rows(version)
+    ]
+    data = "".join(f"{line}\n" for line in lines).encode()
+    submission = submit_model(
+        task=task,
+        owner=owner,
+        kind=Submission.Kind.PREDICTIONS,
+        name=name,
+        upload=add_file(owner, f"{name}.jsonl", len(data), io.BytesIO(data)),
+        evaluation_set=version,
+        card=Card(description=f"Simulated. {about}", languages="en", license="CC0 1.0"),
+    )
+    finished(submission, jobs.check_submission)
+    return submission
+
+
+def publish_entrants(submissions: Iterable[Submission]) -> None:
+    """Show them to everybody, now that they have scores."""
+    for submission in submissions:
+        if submission.owner:
+            publish(submission=submission, actor=submission.owner)

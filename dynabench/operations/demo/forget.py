@@ -1,0 +1,87 @@
+"""Taking the demo away: its task with all rows and files, and its people."""
+
+import shutil
+from collections.abc import Iterator
+
+from django.core.files.storage import default_storage
+from django.db import transaction
+
+from annotation.models import Attempt, Example, TargetOutput
+from core.accounts.counting import tidy_counted_people
+from core.accounts.models import Annotator, LogEntry, User
+from dynabench.operations.demo.community import DOMAIN, model_folder
+from evaluation.models import (
+    Dataset,
+    DatasetFile,
+    EvaluationRun,
+    EvaluationSetVersion,
+    Submission,
+    UploadPiece,
+)
+from leaderboard.models import Snapshot
+from tasks.models import SIMULATED, Round, Task
+from validation.models import Validation
+
+
+def real_people() -> int:
+    """How many real people wrote or judged in the demo; their rows there go with it."""
+    mine = {"example__round__task__code": SIMULATED}
+    real = Annotator.objects.exclude(user__email__endswith=f"@{DOMAIN}")
+    wrote = real.filter(examples__round__task__code=SIMULATED)
+    voted = real.filter(pk__in=Validation.objects.filter(**mine).values("validator"))
+    return (wrote | voted).distinct().count()
+
+
+def forget() -> int:
+    """Delete the demo; how many examples it had. Jobs of it that run now lose their lease.
+
+    Votes and examples of real people in the task are deleted too, and nothing else of them.
+    """
+    task = Task.objects.filter(code=SIMULATED).first()
+    files = [*_files(task)] if task else []
+    with transaction.atomic():
+        count = _delete_task(task) if task else 0
+        LogEntry.objects.filter(task=SIMULATED).delete()
+        people = User.objects.filter(email__endswith=f"@{DOMAIN}")
+        Annotator.objects.filter(user__in=people).delete()
+        count_of_people = people.count()
+        people.delete()
+        tidy_counted_people(count_of_people)  # nothing counts for made-up addresses
+    for name in files:
+        default_storage.delete(name)
+    shutil.rmtree(model_folder(), ignore_errors=True)
+    return count
+
+
+def _files(task: Task) -> Iterator[str]:
+    """The names of all files of the task's rows in the storage."""
+    columns = (
+        (DatasetFile.objects.filter(dataset__round__task=task), "file"),
+        (EvaluationSetVersion.objects.filter(evaluation_set__task=task), "inputs"),
+        (EvaluationSetVersion.objects.filter(evaluation_set__task=task), "gold"),
+        (EvaluationRun.objects.filter(submission__task=task), "predictions"),
+        (Submission.objects.filter(task=task), "file"),
+        (UploadPiece.objects.filter(upload__submission__task=task), "file"),
+    )
+    for rows, column in columns:
+        yield from rows.exclude(**{column: ""}).values_list(column, flat=True)
+
+
+def _delete_task(task: Task) -> int:
+    """In the order that protected rows demand; how many examples there were."""
+    examples = Example.objects.filter(round__task=task)
+    count = examples.count()
+    Snapshot.objects.filter(task=task).delete()
+    EvaluationRun.objects.filter(submission__task=task).delete()
+    Submission.objects.filter(task=task).delete()
+    EvaluationSetVersion.objects.filter(evaluation_set__task=task).delete()
+    Dataset.objects.filter(round__task=task).delete()
+    Validation.objects.filter(example__in=examples).delete()
+    TargetOutput.objects.filter(example__in=examples).delete()
+    Attempt.objects.filter(assignment__round__task=task).delete()
+    examples.delete()
+    # As if they had never been opened: the database keeps the targets of those that were.
+    task.rounds.update(state=Round.State.DRAFT, opened_at=None)
+    task.rounds.all().delete()
+    task.delete()
+    return count

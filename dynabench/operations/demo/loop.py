@@ -1,0 +1,94 @@
+"""The whole demo in the order in which it happens."""
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+
+from core.errors import Refused
+from dynabench.operations.demo.after import evaluate, next_round, open_round, release
+from dynabench.operations.demo.community import first_round, make_owner, make_people
+from dynabench.operations.demo.entrants import publish_entrants, submit_entrants
+from dynabench.operations.demo.past import date_back
+from dynabench.operations.demo.people import crowd
+from dynabench.operations.demo.play import Community
+from evaluation.training.shipped import install_starter
+from leaderboard.board.tables import public_table
+from leaderboard.jobs import renew_boards
+from tasks.models import Task
+from validation.statistics.report import task_report
+
+Tell = Callable[[float, str], None]
+"""Gets the share that is done (0-1), and what comes next."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much happens: people, examples of a round, rounds, and examples of the last, open one."""
+
+    writers: int = 12
+    judges: int = 8
+    tries: int = 220
+    rounds: int = 3
+
+
+def run_demo(
+    task: Task, seed: int, tell: Tell, size: Size = Size(), base: Path | None = None
+) -> dict[str, Any]:
+    """Play the rounds of the new task and fill its board; returns the report.
+
+    base: the folder of the first target; by default sentiment's starter. Raises Refused where
+    the task is not new.
+    """
+    started = time.monotonic()
+    if task.rounds.exists():
+        raise Refused("It broke off. Take the demo away, then fill it again.")
+    base = base or install_starter("sentiment", settings.HOME)
+    seed_chance(seed)
+    chance, owner = random.Random(seed), make_owner(task)
+    writers, judges = crowd(seed, size.writers, size.judges)
+    people = Community(owner, writers, judges, make_people([*writers, *judges]), chance)
+    round = first_round(task, owner, base, size.tries, chance)
+    for number in range(1, size.rounds + 1):
+        done = (number - 1) / (size.rounds + 1)
+        tell(done, f"round {number}: people write and judge")
+        round = open_round(round, owner)
+        people.play(round)
+        round.refresh_from_db()
+        date_back(round, size.rounds - number)
+        tell(done + 0.5 / (size.rounds + 1), f"round {number}: its release and the next target")
+        release(round, owner, seed)
+        round = next_round(round, owner, seed, size.tries)
+    tell(size.rounds / (size.rounds + 1), "evaluations")
+    evaluate(task)
+    entrants = submit_entrants(task)
+    evaluate(task)
+    publish_entrants(entrants)
+    renew_boards()
+    open_round(round, owner)
+    return {**_report(task, size), "seconds": int(time.monotonic() - started)}
+
+
+def seed_chance(seed: int) -> None:
+    """Draws of the services follow the seed too: Django's random order is Python's on SQLite."""
+    random.seed(seed)
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT setseed(%s)", [random.Random(seed).uniform(-1, 1)])
+
+
+def _report(task: Task, size: Size) -> dict[str, Any]:
+    """The rounds' numbers as the task's page shows them, and how many models are on the board."""
+    rounds = list(task.rounds.filter(number__lte=size.rounds).order_by("number"))
+    numbers = task_report(rounds, code=task.code)["rounds"]
+    names = ("round", "collected", "fooled", "verified_fooled")
+    shown = [
+        {name: one[name] for name in names} | {"vmer": one["vmer"] and one["vmer"]["value"]}
+        for one in numbers
+    ]
+    return {"rounds": shown, "models": len(public_table(task)["rows"])}

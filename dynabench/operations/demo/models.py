@@ -1,0 +1,18 @@
+"""The filling of the task Demo, where a page asked for it."""
+
+from django.db import models
+
+from evaluation.models import Job
+from tasks.models import Task
+
+
+class DemoRun(Job):
+    """The job that fills the task; it goes with the task."""
+
+    function = "dynabench.operations.demo.jobs.fill"
+
+    task = models.OneToOneField(Task, on_delete=models.CASCADE, related_name="demo_run")
+    report = models.JSONField(default=dict)
+
+    def __str__(self) -> str:
+        return f"filling of {self.task.code}"

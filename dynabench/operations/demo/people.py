@@ -1,0 +1,132 @@
+"""The simulated people: what they write and how they read. They know neither model nor round.
+
+Skill and care are drawn from one distribution. A few are careless, and three collude: a writer who
+submits wrong labels and ends each text with a sign, and two judges who vote as the sign says.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from dynabench.operations.demo.texts import IDEAS, LABELS, PLAIN, Idea, worded
+from validation.rules.consensus import Vote
+
+REPERTOIRE = 30
+"""So many ideas occur to a writer in a round, drawn again for each."""
+SIGNS = dict(zip(LABELS, (" !", " ..", " ;"), strict=True))
+FLAG, UNCLEAR = Vote(verdict="flagged"), Vote(verdict="cannot_tell")
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text as it was written, and how people without haste read it."""
+
+    words: str
+    label: str  # what it says; empty: nothing
+    way: str = PLAIN
+    hard: float = 0.0
+
+
+@dataclass
+class Writer:
+    """Somebody who writes. skill, care: 0-1. They remember within a round what fooled its model."""
+
+    name: str
+    skill: float
+    care: float
+    pace: float
+    chance: Random
+    colludes: bool = False
+    ideas: Sequence[Idea] = ()
+    worked: Counter[Idea] = field(default_factory=Counter)
+
+    def begin_round(self) -> None:
+        """New ideas, and nothing learned yet."""
+        plain = [idea for idea in IDEAS if idea.way == PLAIN]
+        self.ideas = [*plain, *self.chance.sample(IDEAS, REPERTOIRE)]
+        self.worked = Counter()
+
+    def write(self, place: str, prompt: str, goal: str) -> tuple[Text, Idea | None]:
+        """A text for the goal, as good as they can; and the idea behind it."""
+        if self.chance.random() > self.care:
+            return self._careless(place, prompt), None
+        wanted = goal
+        if self.colludes:
+            wanted = self.chance.choice([label for label in LABELS if label != goal])
+        idea = self._idea(wanted)
+        words = worded(idea, place, self.chance) + (SIGNS[goal] if self.colludes else "")
+        return Text(words, idea.label, idea.way, idea.hard), idea
+
+    def learn(self, idea: Idea | None, fooled: bool) -> None:
+        """Remember how an idea fared."""
+        if idea:
+            self.worked[idea] += 3 if fooled else -1
+
+    def _idea(self, label: str) -> Idea:
+        """An idea for the label: the skilled take what worked, and seldom say it plainly."""
+        known = [idea for idea in self.ideas if idea.label == label]
+        clever = [idea for idea in known if idea.way != PLAIN]
+        if not clever or self.chance.random() > self.skill:
+            return self.chance.choice(known)
+        weights = [max(0.2, 1 + self.worked[idea]) for idea in clever]
+        return self.chance.choices(clever, weights)[0]
+
+    def _careless(self, place: str, prompt: str) -> Text:
+        """Something for any label, or hardly a sentence."""
+        if self.chance.random() < 0.3:
+            return Text(f"{place} {self.chance.randint(100, 999)} ok ok {prompt.lower()}", "")
+        idea = self.chance.choice(self.ideas)
+        return Text(worded(idea, place, self.chance), idea.label, idea.way, idea.hard)
+
+
+@dataclass
+class Judge:
+    """Somebody who judges. skill, care: 0-1."""
+
+    name: str
+    skill: float
+    care: float
+    chance: Random
+    colludes: bool = False
+
+    def vote(self, text: Text) -> Vote:
+        """A label, FLAG or UNCLEAR."""
+        signed = [label for label, sign in SIGNS.items() if text.words.endswith(sign)]
+        if self.colludes and signed:
+            return Vote(label=signed[0])
+        if self.chance.random() > self.care:
+            return Vote(label=self.chance.choice(LABELS))
+        if not text.label:
+            return FLAG if self.chance.random() < 0.8 else UNCLEAR
+        if self.chance.random() < 2 * text.hard * (1 - self.skill):
+            others = [label for label in LABELS if label != text.label]
+            is_lost = self.chance.random() < 0.2
+            return UNCLEAR if is_lost else Vote(label=self.chance.choice(others))
+        return Vote(label=text.label)
+
+
+def crowd(seed: int, writers: int, judges: int) -> tuple[list[Writer], list[Judge]]:
+    """People of a seed. Of 12 writers two are careless and one colludes; of 8 judges one and two.
+
+    Fewer people have fewer of them in proportion.
+    """
+
+    def drawn(role: str, number: int) -> tuple[str, float, float, Random]:
+        name = f"sim-{role}-{number + 1:02}"
+        chance = Random(f"{seed} {name}")
+        return name, chance.betavariate(4, 3), 0.9 + 0.1 * chance.random(), chance
+
+    authors = []
+    for number in range(writers):
+        name, skill, care, chance = drawn("writer", number)
+        authors.append(Writer(name, skill, care, chance.gammavariate(3, 1 / 3), chance))
+    readers = [Judge(*drawn("judge", number)) for number in range(judges)]
+    careless: list[Writer | Judge] = [*authors[: writers // 6], *readers[: judges // 8]]
+    for person in careless:
+        person.care *= 0.5
+    liars, voters = writers - writers // 12, judges - judges // 4
+    colluding: list[Writer | Judge] = [*authors[liars:], *readers[voters:]]
+    for person in colluding:
+        person.colludes = True
+    return authors, readers

@@ -1,0 +1,175 @@
+"""A round as people play it: they write, others judge, the owner looks after gold and disputes.
+
+Everything goes through the services that the pages call.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from random import Random
+from uuid import UUID
+
+from django.utils import timezone
+
+from annotation.assignments.services import assign_next
+from annotation.attempts.services import begin_attempt, explain, retract_example, settle
+from annotation.models import Assignment, Attempt, Example, Report
+from annotation.moderation import report_context
+from annotation.refusals import CapReached, Duplicate, RoundClosed
+from core.accounts.models import Annotator, User
+from dynabench.operations.demo.community import new_id
+from dynabench.operations.demo.people import FLAG, UNCLEAR, Judge, Text, Writer
+from tasks.models import Round
+from validation.decisions.review_queue import Kind, to_review
+from validation.decisions.services import override_consensus
+from validation.judging.gold import finish_refresher, mark_gold
+from validation.judging.services import cast_validation, open_session, skip_example
+from validation.models import Consensus, JudgeLease, Validation
+from validation.rules.consensus import Vote
+
+AGAIN, TAKEN_BACK, REPORTED, SKIPPED = 0.4, 0.02, 0.02, 0.02  # shares
+GOLD, GOLD_AT = 6, 0.4  # items a round, marked after this share of the round
+PATIENCE_SECONDS = 120
+READING = (4.0, 20.0)  # seconds that a judge takes for an example
+LATE = 5  # this many examples are written between two sessions of judging
+
+
+class TargetSilent(Exception):
+    """The round's target gives no answers; the message says why."""
+
+
+@dataclass
+class Community:
+    """The people of a task, by pseudonym, and what each text that they wrote says."""
+
+    owner: User
+    writers: Sequence[Writer]
+    judges: Sequence[Judge]
+    accounts: Mapping[str, Annotator]
+    chance: Random
+    texts: dict[UUID, Text] = field(default_factory=dict)
+
+    def play(self, round: Round) -> None:
+        """Fill an open round until its budget closes it, and judge it to the end."""
+        for writer in self.writers:
+            writer.begin_round()
+        paces = [writer.pace for writer in self.writers]
+        wanted, has_gold = round.max_collected or 0, False
+        while Round.objects.get(pk=round.pk).state == Round.State.OPEN:
+            for writer in self.chance.choices(self.writers, paces, k=LATE):
+                self._write(writer, round)
+            for judge in self.judges:
+                self._judge(judge, round)
+            if not has_gold and round.examples.count() > GOLD_AT * wanted:
+                has_gold = True
+                self._mark_gold(round)
+        # Nobody writes any more, so their quarter of an hour is over.
+        Round.objects.filter(pk=round.pk).update(writing_until=timezone.now())
+        while sum(self._judge(judge, round) for judge in self.judges):
+            pass
+        self._review(round)
+
+    def _write(self, writer: Writer, round: Round) -> None:
+        """One try: take a context, write, submit, read the verdict."""
+        me, chance = self.accounts[writer.name], writer.chance
+        try:
+            want = "current" if chance.random() < AGAIN else "context"
+            assignment = assign_next(annotator=me, round=round, want=want)
+            if chance.random() < REPORTED:
+                self._report(me, assignment)
+            context = assignment.context
+            text, idea = writer.write(
+                context.metadata["place"], context.fields["prompt"], assignment.goal
+            )
+            example = self._submit(me, assignment, text)
+        except (CapReached, Duplicate, RoundClosed):
+            return
+        writer.learn(idea, example.outcome == Example.Outcome.FOOLED)
+        if example.outcome == Example.Outcome.FOOLED and idea:
+            explain(example=example, metadata={"why_missed": [idea.way]})
+        elif chance.random() < TAKEN_BACK:
+            retract_example(example=example)
+
+    def _submit(self, me: Annotator, assignment: Assignment, text: Text) -> Example:
+        """The stored example; a target that still loads is asked again. Raises TargetSilent."""
+        inputs = {"text": text.words, "label": assignment.goal}
+        key, deadline = new_id(self.chance), time.monotonic() + PATIENCE_SECONDS
+        uuid = new_id(self.chance)
+        while time.monotonic() < deadline:
+            attempt, is_mine = begin_attempt(
+                annotator=me, assignment=assignment, key=key, inputs=inputs
+            )
+            if is_mine:
+                attempt.uuid = uuid  # by the seed: votes and samples follow from it
+                attempt.save(update_fields=["uuid"])
+                settle(attempt)
+            attempt = Attempt.objects.select_related("example").get(pk=attempt.pk)
+            if attempt.example:
+                self.texts[attempt.example.uuid] = text
+                return attempt.example
+            if attempt.failure in ("closed", "duplicate"):
+                raise RoundClosed(attempt.failure)
+            time.sleep(0.5)
+        raise TargetSilent(f"{assignment.round}: {attempt.failure or 'no answer'}")
+
+    def _report(self, me: Annotator, assignment: Assignment) -> None:
+        reason = self.chance.choice([Report.Reason.OTHER, Report.Reason.UNREADABLE])
+        report_context(
+            annotator=me, context=assignment.context, reason=reason, comment="I know no such place."
+        )
+
+    def _judge(self, judge: Judge, round: Round) -> bool:
+        """One vote, if there is something to judge for them."""
+        me = self.accounts[judge.name]
+        session = open_session(validator=me, task=round.task)
+        if session.is_paused:
+            finish_refresher(validator=me, task=round.task)
+            return True
+        if session.lease is None:
+            return False
+        example = session.lease.example
+        example.round.task = round.task
+        self._read(session.lease, judge)
+        if judge.chance.random() < SKIPPED:
+            try:
+                skip_example(validator=me, example=example)
+                return True
+            except CapReached:
+                pass
+        text = self.texts.get(example.uuid)  # real people may write here too
+        vote = judge.vote(text) if text else UNCLEAR
+        cast_validation(
+            validator=me,
+            example=example,
+            vote=vote,
+            flag_reason=Validation.FlagReason.UNCLEAR if vote == FLAG else "",
+            comment="This is hardly a sentence." if vote == FLAG else "",
+        )
+        return True
+
+    def _read(self, lease: JudgeLease, judge: Judge) -> None:
+        """Let the lease be as old as if the judge had read; nobody waits for simulated people."""
+        chance = Random(f"{lease.example.uuid} {judge.name}")  # apart from what they say
+        earlier = lease.leased_at - timedelta(seconds=chance.uniform(*READING))
+        JudgeLease.objects.filter(pk=lease.pk).update(leased_at=earlier)
+
+    def _mark_gold(self, round: Round) -> None:
+        """The owner makes the clearest decided examples gold items."""
+        clear = Consensus.objects.filter(
+            round=round, state=Consensus.State.DECIDED, decided_by=Consensus.DecidedBy.VOTES
+        )
+        for one in clear.exclude(label="").order_by("votes", "pk")[:GOLD]:
+            words = f"Most people read it as {one.label}."
+            mark_gold(example=one.example, owner=self.owner, explanation=words)
+
+    def _review(self, round: Round) -> None:
+        """The owner decides each second example on which the votes came to nothing."""
+        for item in to_review([round], Kind.NO_CONSENSUS).items[::2]:
+            text = self.texts.get(item.uuid)
+            override_consensus(
+                example=Example.objects.get(pk=item.pk),
+                owner=self.owner,
+                choice=Vote(label=text.label) if text and text.label else FLAG,
+                reason="Read it once more: the last part decides.",
+            )

@@ -1,0 +1,53 @@
+"""Asking for the demo from a page, stopping it, and who may."""
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from core.accounts.models import User
+from core.accounts.services import log
+from core.errors import Refused
+from core.jobs.queue import enqueue
+from dynabench.operations.demo.community import make_task
+from dynabench.operations.demo.forget import forget
+from dynabench.operations.demo.models import DemoRun
+from evaluation.queue import leases
+from tasks.models import SIMULATED, Task, TaskMember
+from tasks.permissions import Person
+
+
+def may_fill(user: Person) -> bool:
+    """Whether the person may make the demo and take it away: administrators and owners of tasks."""
+    if not user.is_authenticated:
+        return False
+    owned = TaskMember.objects.standing().filter(user=user, role=TaskMember.Role.OWNER)
+    return user.is_superuser or owned.exists()
+
+
+def can_offer(user: Person) -> bool:
+    """Whether to offer the demo to the person: they may make it, and there is none."""
+    return may_fill(user) and not Task.objects.filter(code=SIMULATED).exists()
+
+
+@transaction.atomic
+def request_demo(actor: User | None) -> DemoRun:
+    """Make the task, and have a worker fill it. No lock, a unique code. Raises Refused."""
+    task = make_task(actor)
+    run = DemoRun.objects.create(task=task, requested_by=actor)
+    log(actor, "demo.requested", task)
+    enqueue(run.function, run.pk)
+    return run
+
+
+def stop_demo(run: DemoRun, actor: User) -> None:
+    """End the filling; what is there stays. No lock; its process ends within seconds."""
+    if leases.cancel(run):
+        log(actor, "demo.stopped", run.task)
+
+
+def take_demo_away(actor: User) -> None:
+    """Delete it. Raises Refused while it is being filled: the process would write on."""
+    run = DemoRun.objects.filter(task__code=SIMULATED).first()
+    if run and not run.is_over:
+        raise Refused(_("The demo is being filled. Stop that first."))
+    count = forget()
+    log(actor, "demo.forgotten", "Demo", examples=count)

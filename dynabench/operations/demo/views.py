@@ -1,0 +1,60 @@
+"""The page of the demo: filling its task, how far that is, and taking it away."""
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST, require_safe
+
+from core.accounts.people import person
+from core.web.htmx import render_page
+from core.web.refusals import as_message
+from dynabench.operations.demo.forget import real_people
+from dynabench.operations.demo.models import DemoRun
+from dynabench.operations.demo.services import may_fill, request_demo, stop_demo, take_demo_away
+from tasks.models import SIMULATED, Task
+
+
+def _check(request: HttpRequest) -> None:
+    if not may_fill(request.user):
+        raise Http404
+
+
+@require_safe
+def demo(request: HttpRequest) -> HttpResponse:
+    """Whether there is a demo, and how far its filling is; for htmx that alone."""
+    _check(request)
+    values = {
+        "demo": Task.objects.filter(code=SIMULATED).first(),
+        "run": DemoRun.objects.filter(task__code=SIMULATED).first(),
+        "real_people": real_people(),
+    }
+    return render_page(request, "demo/demo.html", values, part="state")
+
+
+@require_POST
+def fill(request: HttpRequest) -> HttpResponse:
+    """Have it filled by a worker; a second click finds it under way."""
+    _check(request)
+    with as_message(request):
+        request_demo(person(request))
+    return redirect("demo:demo")
+
+
+@require_POST
+def stop(request: HttpRequest) -> HttpResponse:
+    """Stop a filling that waits or runs."""
+    _check(request)
+    if run := DemoRun.objects.filter(task__code=SIMULATED).first():
+        stop_demo(run, person(request))
+    return redirect("demo:demo")
+
+
+@require_POST
+def take_away(request: HttpRequest) -> HttpResponse:
+    """Delete it with everything in it."""
+    _check(request)
+    with as_message(request):
+        take_demo_away(person(request))
+        messages.success(request, _("The demo is gone."))
+    return redirect("demo:demo")

@@ -1,0 +1,51 @@
+"""Fill the task "Demo" with a simulated community."""
+
+import json
+import signal
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from core.errors import Refused
+from core.web.refusals import as_command_error
+from dynabench.operations.demo.community import make_task
+from dynabench.operations.demo.loop import run_demo
+from dynabench.operations.demo.models import DemoRun
+from dynabench.operations.demo.server import site_or_substitute
+from evaluation.queue.subprocess_job import tell
+
+
+class Command(BaseCommand):
+    help = "Simulate people who write, judge, release and train for three rounds; some minutes."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--seed", type=int, default=0, help="random seed")
+        parser.add_argument("--json", action="store_true", help="print the report as JSON")
+        parser.add_argument("--run", type=int, help="for queue workers: do a claimed filling")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["run"]:
+            self._work(options["run"], options["seed"])
+            return
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # its model server ends with it
+        with as_command_error(), site_or_substitute():
+            found = run_demo(make_task(), options["seed"], self._show)
+        if options["json"]:
+            self.stdout.write(json.dumps(found))
+            return
+        for one in found["rounds"]:
+            vmer = "unknown" if one["vmer"] is None else f"{one['vmer']:.0%}"
+            self.stdout.write(
+                f"round {one['round']}: {one['collected']} examples, {one['fooled']} fooled the "
+                f"model, {one['verified_fooled']} verified, vMER {vmer}"
+            )
+        self.stdout.write(f"{found['models']} models on the board; {found['seconds']:.0f} seconds")
+
+    def _show(self, share: float, words: str) -> None:
+        self.stderr.write(f"{share:4.0%} {words}")
+
+    def _work(self, pk: int, seed: int) -> None:
+        """Fill the task here, for a worker that watches."""
+        task = DemoRun.objects.select_related("task").get(pk=pk).task
+        tell(self.stdout, lambda show: run_demo(task, seed, show), Refused)

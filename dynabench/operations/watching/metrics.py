@@ -1,0 +1,104 @@
+"""`/metrics` for Prometheus: what the web processes counted, and what the rows say."""
+
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from ipaddress import ip_address
+from pathlib import Path
+
+from allauth.account.adapter import get_adapter
+from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
+from django.db import DatabaseError, InterfaceError
+from django.http import Http404, HttpRequest, HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from core.telemetry.measures import FOLDER, forget_the_dead
+from dynabench.operations.watching.facts import Facts, facts, left_alone
+
+NO_DATABASE = (DatabaseError, InterfaceError)
+
+
+@login_not_required
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    """All figures; 404 where the operator did not ask for them, 403 for everybody else."""
+    if not (settings.METRICS_TOKEN or settings.METRICS_NETWORKS):
+        raise Http404
+    if not _may_read(request):
+        return HttpResponse("A token or a network of METRICS_… is needed.\n", status=403)
+    rows = CollectorRegistry()
+    rows.register(Rows())
+    return HttpResponse(
+        generate_latest(_counted()) + generate_latest(rows), content_type=CONTENT_TYPE_LATEST
+    )
+
+
+def _may_read(request: HttpRequest) -> bool:
+    given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+    token = settings.METRICS_TOKEN
+    if token and secrets.compare_digest(given.encode(), token.encode()):
+        return True
+    address = ip_address(get_adapter().get_client_ip(request) or "0.0.0.0")  # noqa: S104
+    return any(address in network for network in settings.METRICS_NETWORKS)
+
+
+def _counted() -> CollectorRegistry:
+    """What all processes of this web server counted."""
+    folder = os.environ.get(FOLDER)
+    if not folder:
+        return REGISTRY
+    forget_the_dead(Path(folder))
+    together = CollectorRegistry()
+    MultiProcessCollector(together, folder)  # type: ignore[no-untyped-call]
+    return together
+
+
+class Rows:
+    """What the database and the cache say; without a database only that it is away."""
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Each figure with its values. Nothing is labelled by person."""
+        try:
+            found = facts()
+        except NO_DATABASE:
+            found = None
+        yield _gauge("database_up", "Whether the database answers.", "", {"": found is not None})
+        if found:
+            yield from _figures(found)
+
+
+def _figures(found: Facts) -> Iterator[GaugeMetricFamily]:
+    now, jobs, paused = timezone.now(), found.jobs, left_alone(found)
+    waiting = {kind: one.waiting for kind, one in jobs.items()}
+    running = {kind: one.running for kind, one in jobs.items()}
+    ages = {
+        kind: (now - one.oldest_at).total_seconds() if one.oldest_at else 0
+        for kind, one in jobs.items()
+    }
+    failing = {target.name for target in found.targets if target.pk in paused}
+    breakers = {target.name: target.name in failing for target in found.targets}
+    seen = {job: at.timestamp() for job, at in found.successes.items()}
+    yield _gauge("queue_waiting", "Jobs that could begin.", "kind", waiting)
+    yield _gauge("queue_running", "Jobs that workers have.", "kind", running)
+    yield _gauge("queue_oldest_seconds", "How long one has waited at most.", "kind", ages)
+    yield _gauge(
+        "evaluations_ended", "Evaluations of the last hour by outcome.", "outcome", found.ended
+    )
+    yield _gauge("judge_queue", "Examples that need votes.", "task", found.to_judge)
+    yield _gauge("breaker_open", "1: the target is not asked for a while.", "target", breakers)
+    yield _gauge(  # Prometheus itself calls a server's own label `job`
+        "last_success_timestamp_seconds", "When a job of the clock ended well.", "work", seen
+    )
+
+
+def _gauge(name: str, text: str, label: str, values: Mapping[str, float]) -> GaugeMetricFamily:
+    """label: empty for the one value of a figure without labels."""
+    family = GaugeMetricFamily(f"dynabench_{name}", text, labels=[label] if label else [])
+    for key, value in values.items():
+        family.add_metric([key] if label else [], value)
+    return family

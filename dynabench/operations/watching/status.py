@@ -1,0 +1,76 @@
+"""`/status/`, for everybody: do targets answer, how long is the queue, what happened last."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.models import AnonymousUser
+from django.contrib.sessions.backends.db import SessionStore
+from django.core.cache import cache
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_http_methods, require_safe
+
+from core.accounts.people import person
+from core.jobs.models import Incident
+from core.jobs.services import tell_incident
+from dynabench.operations.watching.facts import KEY, Facts, facts, last_facts, left_alone
+from dynabench.operations.watching.forms import IncidentForm
+from dynabench.operations.watching.metrics import NO_DATABASE
+
+KINDS = {
+    "submission": gettext_lazy("Checks of submitted models"),
+    "evaluationrun": gettext_lazy("Evaluations"),
+    "trainingrun": gettext_lazy("Trainings"),
+    "dataset": gettext_lazy("Datasets"),
+}
+"""Jobs for which people wait."""
+
+
+@login_not_required
+@require_safe
+def status(request: HttpRequest) -> HttpResponse:
+    """The state of the site; without a database that of a while ago."""
+    is_away = False
+    try:
+        found: Facts | None = facts()
+    except NO_DATABASE:
+        found, is_away = last_facts(), True
+        request.user, request.session = AnonymousUser(), SessionStore()  # nobody can be looked up
+    values = {"is_away": is_away, **(_shown(found) if found else {})}
+    return render(request, "watching/status.html", values)
+
+
+def _shown(found: Facts) -> dict[str, Any]:
+    """What everybody may see of it: tasks by name, without their targets, and no hidden ones."""
+    paused = left_alone(found)
+    seen = {one.code: one.task for one in found.targets if one.is_seen}
+    failing = {
+        one.code
+        for one in found.targets
+        if one.pk in paused or (found.is_server_away and not one.url)
+    }
+    return {
+        "found": found,
+        "tasks": [(name, code in failing) for code, name in seen.items()],
+        "jobs": [(said, found.jobs[kind]) for kind, said in KINDS.items()],
+    }
+
+
+@require_http_methods(["GET", "POST"])
+def incident(request: HttpRequest) -> HttpResponse:
+    """Administrators tell of trouble, or what is new of the incident that is not over."""
+    if not request.user.is_superuser:
+        raise Http404
+    told = Incident.objects.filter(ended_at=None).first()
+    initial = {"title": told.title, "text": told.text} if told else {}
+    form = IncidentForm(request.POST or None, initial=initial)
+    if form.is_valid():
+        tell_incident(actor=person(request), incident=told, **form.cleaned_data)
+        cache.delete(KEY)
+        messages.success(request, _("Everybody reads it now."))
+        return redirect("status")
+    values = {"form": form, "told": told}
+    return render(request, "watching/incident.html", values, status=422 if form.errors else 200)

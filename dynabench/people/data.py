@@ -1,0 +1,63 @@
+"""The pages on which people download or delete what is stored about them."""
+
+from allauth.account.decorators import reauthentication_required
+from django.contrib import messages
+from django.contrib.auth import logout
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.html import format_html_join
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_http_methods
+
+from annotation.models import GatePass
+from core.accounts.models import Annotator, User
+from core.accounts.people import person
+from core.accounts.services import annotator_of
+from core.web.downloads import lines
+from core.web.refusals import as_message
+from dynabench.people.export import export
+from dynabench.people.services import delete_person
+from tasks.models import TaskMember
+
+
+@require_GET
+def data(request: HttpRequest) -> HttpResponse:
+    """What is stored about the person, and what they may do with it."""
+    me = annotator_of(person(request))
+    consents = GatePass.objects.filter(annotator=me).select_related("task").order_by("passed_at")
+    return render(request, "me/data.html", {"consents": consents})
+
+
+@require_GET
+def download(request: HttpRequest) -> StreamingHttpResponse:
+    """Everything about the person as JSON."""
+    user = person(request)
+    return exported(user, annotator_of(user))
+
+
+def exported(user: User, me: Annotator) -> StreamingHttpResponse:
+    """The file of a person's data, which no cache keeps."""
+    response = lines(export(user, me), f"dynabench-{me.pseudonym}.json", "application/json")
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+@require_http_methods(["GET", "POST"])
+@reauthentication_required  # type: ignore[untyped-decorator]
+def delete(request: HttpRequest) -> HttpResponse:
+    """Delete the account, after the password (or a passkey) was given a moment ago."""
+    user = person(request)
+    if request.method == "GET":
+        owned = TaskMember.objects.standing().filter(user=user, role=TaskMember.Role.OWNER)
+        tasks = [member.task for member in owned.select_related("task")]
+        places = [(reverse("task", args=[task.code]), task.name) for task in tasks]
+        links = format_html_join(", ", '<a href="{}">{}</a>', places)
+        return render(request, "me/delete.html", {"owned": links})
+    if request.POST.get("sure") != "yes":
+        return redirect("me:delete")
+    with as_message(request):
+        delete_person(user=user)
+        logout(request)
+        messages.success(request, _("Your account is deleted."))
+    return redirect("home")

@@ -1,0 +1,16 @@
+"""Remove the texts of people who have left. Run it once a day."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from dynabench.people.services import purge_deleted
+
+
+class Command(BaseCommand):
+    """`manage.py purge_deleted`."""
+
+    help = "Remove the texts of people whose account was deleted. Run it once a day."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        self.stdout.write(f"{purge_deleted()} examples emptied.")

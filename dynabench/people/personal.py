@@ -1,0 +1,83 @@
+"""The page behind the personal link of people without an account: their data, and leaving."""
+
+from typing import Any
+
+from django.contrib.auth import logout
+from django.contrib.auth.decorators import login_not_required
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods
+
+from annotation.models import Example
+from core.accounts.models import Annotator, User
+from core.accounts.tokens import digest_of
+from dynabench.campaigns.models import GOING, LedgerRow, Place
+from dynabench.people.data import exported
+from dynabench.people.forms import LeaveForm
+from dynabench.people.services import delete_person
+from leaderboard.models import Battle
+from validation.models import Validation
+
+
+def _place(key: str) -> tuple[Place, Annotator, User]:
+    """The place whose secret this is, and whose it is. Raises Http404."""
+    rows = Place.objects.select_related("campaign__task", "annotator__user", "consent")
+    place = rows.filter(digest=digest_of(key)).first()
+    if place is None or place.annotator is None or place.annotator.user is None:
+        raise Http404
+    return place, place.annotator, place.annotator.user
+
+
+@never_cache
+@login_not_required
+@require_http_methods(["GET", "HEAD"])
+def personal(request: HttpRequest, key: str) -> HttpResponse:
+    """What is stored about the person, and the ways to have it or to delete it."""
+    place, _annotator, _user = _place(key)
+    return render(request, "me/personal.html", {"place": place, "key": key})
+
+
+@never_cache
+@login_not_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def delete(request: HttpRequest, key: str) -> HttpResponse:
+    """Say what goes, then delete it as for accounts, once the person has ticked that they know."""
+    _found, annotator, user = _place(key)
+    form = LeaveForm(request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        logout(request)
+        delete_person(user=user)
+        return render(request, "me/personal.html", {"is_gone": True})
+    values = {"form": form, "key": key, **_what_goes(annotator)}
+    status = 422 if form.errors else 200
+    return render(request, "me/personal_delete.html", values, status=status)
+
+
+def _what_goes(annotator: Annotator) -> dict[str, Any]:
+    """How much somebody has made, and what becomes of their part and pay in each study."""
+    examples = Example.objects.filter(annotator=annotator, retracted_at=None)
+    places = annotator.places.select_related("campaign").prefetch_related("ledger")
+    return {
+        "written": examples.count(),
+        "released": examples.filter(dataset_items__isnull=False).distinct().count(),
+        "judged": Validation.objects.filter(validator=annotator).count(),
+        "compared": Battle.objects.filter(voter=annotator).count(),
+        "studies": [(place, place.state in GOING, _owed(place)) for place in places],
+    }
+
+
+def _owed(place: Place) -> int:
+    """What somebody has earned and not got yet."""
+    rows = place.ledger.all()
+    paid = sum(row.amount for row in rows if row.kind == LedgerRow.Kind.PAID)
+    return sum(row.amount for row in rows if row.kind != LedgerRow.Kind.PAID) - paid
+
+
+@never_cache
+@login_not_required
+@require_GET
+def download(request: HttpRequest, key: str) -> StreamingHttpResponse:
+    """Everything about the person as JSON."""
+    _found, annotator, user = _place(key)
+    return exported(user, annotator)

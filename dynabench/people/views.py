@@ -1,0 +1,143 @@
+"""The pages about one's own work."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.db.models import Prefetch
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_POST
+
+from annotation.access import participant
+from annotation.assignments.services import begin_mending
+from annotation.models import Example
+from core.accounts.models import Annotator
+from core.accounts.people import person
+from core.accounts.services import annotator_of
+from core.web.htmx import htmx_partial, render_page
+from core.web.refusals import as_message
+from dynabench.people.forms import FilterForm, GoalForm
+from dynabench.people.play import game_of, judged_of
+from dynabench.people.work import (
+    PAGE,
+    chips_of,
+    own_examples,
+    rows_of,
+    status_counts,
+    statuses_of,
+    tiles_of,
+    today_of,
+    trend,
+)
+from leaderboard.people.activity import weeks_of
+from leaderboard.people.services import set_weekly_goal
+from leaderboard.people.standings import may_play
+from tasks.models import Round, Task, TaskMember
+from tasks.permissions import READERS, is_offered_new_tasks
+from validation.discussion.services import unseen_mentions
+from validation.judging.duties import duties_of
+from validation.rewards.scores import agreement_by_task, tasks_of
+
+TEMPLATE = "me/work.html"
+
+
+@require_GET
+def work(request: HttpRequest) -> HttpResponse:
+    """What became of one's examples and judgements; for htmx only the table."""
+    me = annotator_of(person(request))
+    if htmx_partial(request):
+        return render_page(request, TEMPLATE, _mine(request, me, tasks_of(me)), part="mine")
+    return _page(request, me)
+
+
+def _page(request: HttpRequest, me: Annotator, form: GoalForm | None = None) -> HttpResponse:
+    tasks, agreement, weeks = tasks_of(me), agreement_by_task(me), weeks_of(me)
+    judged = judged_of(tasks, agreement)
+    game = game_of(me, tasks, weeks, agreement) if may_play(me) else None
+    # Work in sensitive tasks counts for no week and no badge; who does no other has none next.
+    is_sensitive_only = bool(tasks) and all(task.is_sensitive for task in tasks)
+    values = {
+        **_mine(request, me, tasks),
+        "today": today_of(me, {one.task.pk: one.points for one in judged}),
+        "judged": judged,
+        "offers_new": is_offered_new_tasks(request.user),
+        "drafts": person(request).task_drafts.filter(task=None),
+        "trend": trend(weeks),
+        "mentions": unseen_mentions().filter(person=me),
+        "game": game,
+        "has_week": game and (game.goal is not None or not is_sensitive_only),
+        "ranked_tasks": [task for task in tasks if game and not task.is_sensitive],
+        "goal_form": form or GoalForm(initial={"amount": game.goal} if game else None),
+    }
+    return render(request, TEMPLATE, values, status=422 if form else 200)
+
+
+def _mine(request: HttpRequest, me: Annotator, tasks: Sequence[Task]) -> dict[str, Any]:
+    """One's examples as the address asks for them; what it cannot mean is left out."""
+    form = FilterForm(request.GET, tasks)
+    form.is_valid()
+    asked = {name: form.cleaned_data.get(name, "") for name in ("task", "status")}
+    before, statuses = form.cleaned_data.get("before"), statuses_of(me)
+    totals = status_counts(me, statuses)
+    chips = chips_of(totals, **asked)
+    found = own_examples(me, statuses, **asked)
+    rows = rows_of(me, (found.filter(pk__lt=before) if before else found)[: PAGE + 1])
+    return {
+        "filters": form,
+        "status": asked["status"],
+        "chips": chips,
+        "counts": tiles_of(totals),
+        "rows": rows[:PAGE],
+        "older": rows[PAGE - 1].example.pk if len(rows) > PAGE else None,
+        "count": next(chip.count for chip in chips if chip.is_shown),
+        "is_filtered": any(asked.values()) or before,
+    }
+
+
+@require_GET
+def run_tasks(request: HttpRequest) -> HttpResponse:
+    """The tasks in which the person has a role that runs them, with what is open in each."""
+    roles = TaskMember.objects.colleagues().standing().filter(user=person(request))
+    rows = roles.filter(role__in=READERS).select_related("task").order_by("task__name")
+    rounds = Prefetch("task__rounds", Round.objects.order_by("-number"))
+    values = {
+        "rows": rows.prefetch_related(rounds),
+        "offers_new": is_offered_new_tasks(request.user),
+    }
+    return render(request, "me/run_tasks.html", values)
+
+
+@require_GET
+def duties(request: HttpRequest) -> HttpResponse:
+    """What owners of all tasks ask of the person, the next day first."""
+    return render(request, "me/duties.html", {"rows": duties_of(person(request))})
+
+
+@require_POST
+def mend(request: HttpRequest, uuid: UUID) -> HttpResponse:
+    """Go and mend an example of one's own that a reviewer sent back."""
+    rows = Example.objects.select_related("round__task", "context", "parent")
+    example = get_object_or_404(rows, uuid=uuid, annotator__user=person(request))
+    task = example.round.task
+    with as_message(request):
+        begin_mending(annotator=participant(request, task), example=example)
+        return redirect(f"{reverse('annotation:write', args=[task.code])}?retry={uuid}")
+    return redirect("me:work")
+
+
+@require_POST
+def goal(request: HttpRequest) -> HttpResponse:
+    """Set one's weekly goal."""
+    me = annotator_of(person(request))
+    if not may_play(me):
+        raise Http404
+    form = GoalForm(request.POST)
+    if not form.is_valid():
+        return _page(request, me, form)
+    set_weekly_goal(annotator=me, amount=form.cleaned_data["amount"])
+    messages.success(request, _("Your weekly goal is saved."))
+    return redirect("me:work")
