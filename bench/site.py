@@ -52,7 +52,8 @@ def _postgres() -> Iterator[str]:
         subprocess.run([*run_as, *command], **quiet)  # type: ignore[call-overload]
 
     control = [str(programs / "pg_ctl"), "-D", str(folder / "data"), "-w"]
-    run(str(programs / "initdb"), "-D", str(folder / "data"), "-U", "bench", "--auth=trust")
+    how = ("-U", "bench", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8")
+    run(str(programs / "initdb"), "-D", str(folder / "data"), *how)
     options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1"
     try:
         run(*control, "-l", str(folder / "log"), "-o", options, "start")

@@ -18,7 +18,7 @@ start_postgres() {
   port=$((20000 + $$ % 10000))  # below those that connections get by chance
   (
     cd "$PGDIR"
-    "${PGAS[@]}" "$PGBIN/initdb" -D "$PGDIR/data" -U dynabench --auth=trust >/dev/null
+    "${PGAS[@]}" "$PGBIN/initdb" -D "$PGDIR/data" -U dynabench --auth=trust --encoding=UTF8 --locale=C.UTF-8 >/dev/null
     "${PGAS[@]}" "$PGBIN/pg_ctl" -D "$PGDIR/data" -w -l "$PGDIR/log" -o "-p $port -k $PGDIR \
       -c listen_addresses=127.0.0.1 -c fsync=off -c full_page_writes=off -c max_connections=200" start >/dev/null
   ) || return 1

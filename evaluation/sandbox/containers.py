@@ -48,6 +48,7 @@ NOBODY = "65534:65534"
 HOME = "/tmp"  # noqa: S108 (inside the sandbox)
 DIED_SECONDS = 10.0  # after its output ended
 OOM_SECONDS = 1.0  # after it died
+CHILD_OOM_SECONDS = 0.3  # after it ended well, for news of a child that the engine tells late
 SIGKILL_CODE = 128 + signal.SIGKILL
 NO_IMAGE = "The image is not on this worker."
 NO_RUNTIME = (
@@ -270,8 +271,8 @@ class _Monitor(Monitor):
             container.reload()
             state = container.attrs["State"]
             code, oom = state["ExitCode"], state["OOMKilled"]
-            if code == SIGKILL_CODE and not oom:
-                oom = news.oom.wait(OOM_SECONDS)
+            if not oom and code in (0, SIGKILL_CODE):
+                oom = news.oom.wait(OOM_SECONDS if code else CHILD_OOM_SECONDS)
         if code:
             return self.oom() if oom else self.failed(code)
         self.closed()  # a model that died may have died in the middle of a line

@@ -76,7 +76,9 @@ class Postgres:
         self.url = f"postgres://dynabench@127.0.0.1:{self.port}/postgres"
         if os.getuid() == 0:  # PostgreSQL refuses to run as root
             shutil.chown(folder, "postgres")
-        self._run("initdb", "-U", "dynabench", "--auth=trust")
+        self._run(
+            "initdb", "-U", "dynabench", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8"
+        )
         self.start()
 
     def start(self) -> None:

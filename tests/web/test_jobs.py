@@ -270,7 +270,7 @@ def test_a_database_that_is_away_is_no_failure_of_the_work(db, monkeypatch):
 
 
 def test_the_command_of_the_library_is_ours():
-    assert get_commands()["qcluster"] == "dynabench"
+    assert get_commands()["qcluster"] == "dynabench.operations"
 
 
 def test_sweep_jobs_says_what_it_did(run):

@@ -44,3 +44,12 @@ def test_names_come_from_the_words_once():
 )  # fmt: skip
 def test_what_no_row_can_say_stays_yaml(more):
     assert rows_of(f"questions: [{{name: it, {more}}}]") is None
+
+
+def test_a_choice_and_a_question_that_need_not_be_answered_come_back():
+    rows = [Row("Which one?", "multiclass", ("red", "blue")), Row("Why?", is_required=False)]
+    found = rows_of(text_of(rows))
+    assert [(row.kind, row.choices, row.is_required) for row in found] == [
+        ("multiclass", ("red", "blue"), rows[0].is_required),
+        (rows[1].kind, (), False),
+    ]
