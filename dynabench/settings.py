@@ -157,7 +157,8 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CACHE_URL = cache_address()
 CACHES: dict[str, dict[str, Any]] = {
     "default": (
-        {"BACKEND": "core.data.shared_cache.SharedCache", "LOCATION": CACHE_URL}
+        # What is kept names its classes, whose modules moved in 0.4: no release reads the other's.
+        {"BACKEND": "core.data.shared_cache.SharedCache", "LOCATION": CACHE_URL, "VERSION": 2}
         if CACHE_URL
         else {
             "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
@@ -168,7 +169,8 @@ CACHES: dict[str, dict[str, Any]] = {
 
 # People
 AUTH_USER_MODEL = "accounts.User"
-AUTHENTICATION_BACKENDS = ["core.accounts.backends.Backend"]
+# Sessions keep this name. Whoever is signed in stays so while releases before and after 0.4 serve.
+AUTHENTICATION_BACKENDS = ["dynabench.accounts.backends.Backend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (

@@ -341,7 +341,7 @@ def test_each_door_shows_the_same_interval(two_models, task, client):
         assert [float(text) for text in of_csv] == values
         digits = f"{values[0]:.1f} [{values[1]:.1f}, {values[2]:.1f}]"
         assert digits in paper or metric == "macro_f1"  # which has no weight
-        assert f"{values[1] / 100:.4g} to {values[2] / 100:.4g}" in printed
+        assert f"{values[1]:.2f} to {values[2]:.2f}" in printed
         (tile,) = (one for one in standing.metrics if one.title == in_words(metric))
         assert (tile.value, tile.interval) == (
             f"{values[0]:.1f}", f"{values[1]:.1f} to {values[2]:.1f}",
