@@ -73,13 +73,21 @@ def kept_words(config: TaskConfig) -> tuple[str, str]:
 def confidence(probability: float, shown: str) -> str:
     """The chance in words: full, rounded to ten percent, or hidden (exact ones invite small edits).
 
+    No model is certain, so none is said to be 100% sure.
+
     >>> confidence(0.914, "full"), confidence(0.914, "rounded"), confidence(0.914, "hidden")
     ('91%', 'about 90%', '')
+    >>> confidence(0.9999, "full"), confidence(0.0001, "full")
+    ('>99%', '<1%')
     """
     if shown == "hidden":
         return ""
     if shown == "rounded":
         return _("about %(percent)d%%") % {"percent": round(probability * 10) * 10}
+    if probability > 0.99:
+        return ">99%"
+    if probability < 0.01:
+        return "<1%"
     return f"{probability:.0%}"
 
 

@@ -5,7 +5,7 @@ from django.template.loader import render_to_string
 from django.test import Client
 
 from annotation.models import Assignment, Attempt, Example, TargetOutput
-from annotation.writing.result_panel import Probability, TargetAnswer
+from annotation.writing.result_panel import Probability, TargetAnswer, confidence
 from evaluation.models import Submission
 from evaluation.runs.services import ensure_targets
 from tasks.models import RoundTarget, TargetFailure
@@ -125,3 +125,12 @@ def test_an_endpoint_of_somebody_is_asked(nli, as_alice, monkeypatch):
     assert "mine" in page.text
     sent = form(page, hypothesis="It was open.")
     assert as_alice.post(url_of(model, "try/"), sent).status_code in (500, 502, 503)
+
+
+@pytest.mark.parametrize(
+    ("chance", "words"),
+    [(1.0, ">99%"), (0.9951, ">99%"), (0.99, "99%"), (0.5, "50%"), (0.01, "1%"), (0.0, "<1%")],
+)
+def test_no_model_is_said_to_be_certain(chance, words):
+    assert confidence(chance, "full") == words
+    assert confidence(chance, "hidden") == ""
