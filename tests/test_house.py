@@ -9,20 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.variables import APPS
+
 ROOT = Path(__file__).parents[1]
-ROOMS = (
-    "core",
-    "serving",
-    "dynabench",
-    "tasks",
-    "annotation",
-    "validation",
-    "evaluation",
-    "leaderboard",
-)
 PYTHON = [
     path
-    for room in ROOMS
+    for room in APPS
     for path in sorted((ROOT / room).rglob("*.py"))
     if "migrations" not in path.parts
 ]

@@ -12,18 +12,9 @@ from pathlib import Path
 import pytest
 
 from core.text.words import gettext_noop
+from tests.support.variables import APPS
 
 ROOT = Path(__file__).parents[1]
-ROOMS = (
-    "core",
-    "serving",
-    "dynabench",
-    "tasks",
-    "annotation",
-    "validation",
-    "evaluation",
-    "leaderboard",
-)
 TEMPLATES = sorted(
     path
     for path in (ROOT / "templates").rglob("*")
@@ -33,7 +24,7 @@ TEMPLATES = sorted(
 ENGLISH = re.compile(r"/(api|admin|management|migrations|client)/|[/_](api|admin)\.py$")
 PYTHON = [
     path
-    for room in ROOMS
+    for room in APPS
     for path in sorted((ROOT / room).rglob("*.py"))
     if not ENGLISH.search(f"/{path.relative_to(ROOT)}")
 ]

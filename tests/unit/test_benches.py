@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.variables import APPS
+
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = sorted((ROOT / "bench").glob("*.py"))
-OURS = (
-    *("annotation", "bench", "core", "dynabench", "evaluation"),
-    *("leaderboard", "serving", "tasks", "validation"),
-)
+OURS = (*APPS, "bench")
 
 
 def imports_of(tree: ast.AST) -> Iterator[tuple[str, str]]:

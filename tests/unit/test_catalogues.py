@@ -9,19 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.variables import APPS
+
 ROOT = Path(__file__).parents[2]
 LOCALE = ROOT / "locale"
 LANGUAGES = sorted(path.name for path in LOCALE.iterdir())
-WRITTEN = (
-    "core",
-    "serving",
-    "dynabench",
-    "tasks",
-    "annotation",
-    "validation",
-    "evaluation",
-    "leaderboard",
-)
 PLACEHOLDER = re.compile(r"%\(\w+\)[\d.]*[a-zA-Z]|\{\w+\}|%%|%s")
 TAG = re.compile(r"</?\w+[^>]*>")
 
@@ -39,7 +31,7 @@ def read(command: list[str], folder: Path) -> str:
 def renewed(tmp_path_factory) -> Path:
     """The catalogues after the words of today's code were read again."""
     copy = tmp_path_factory.mktemp("words")
-    for folder in (*WRITTEN, "templates", "locale"):
+    for folder in (*APPS, "templates", "locale"):
         shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
     languages = [f"--locale={name}" for name in LANGUAGES]
     read([sys.executable, "-m", "django", "makemessages", "--no-location", *languages], copy)

@@ -25,8 +25,7 @@ def sections():
 def _nothing_stays_registered(monkeypatch):
     monkeypatch.setattr(base, "METRICS", dict(base.METRICS))
     monkeypatch.setattr(schema, "METRICS", list(schema.METRICS))
-    for module in (components,):
-        monkeypatch.setattr(module, "FIELD_TYPES", module.FIELD_TYPES.copy())
+    monkeypatch.setattr(components, "FIELD_TYPES", dict(components.FIELD_TYPES))
 
 
 @pytest.mark.parametrize("blocks", sections())

@@ -36,25 +36,14 @@ from tasks.targets.endpoints.transport import IDEMPOTENT, parse_url
 from tests.api.world import SCOPES, make_world
 from tests.support.api_routes import address_of, routes
 from tests.support.factories import PASSWORD, scripted_target
+from tests.support.variables import APPS
 from tests.support.writing import goal_is, open_form
 from tests.web.conftest import *  # noqa: F403 - names and hashes as in the tests of pages
 from tests.web.conftest import _fast_and_clean  # noqa: F401
 
 ROOT = Path(__file__).parents[2]
 CODE = [
-    path
-    for room in (
-        "core",
-        "serving",
-        "dynabench",
-        "tasks",
-        "annotation",
-        "validation",
-        "evaluation",
-        "leaderboard",
-    )
-    for path in (ROOT / room).rglob("*.py")
-    if "migrations" not in path.parts
+    path for room in APPS for path in (ROOT / room).rglob("*.py") if "migrations" not in path.parts
 ]
 V1 = "/api/v1/"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

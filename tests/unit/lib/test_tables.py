@@ -6,19 +6,10 @@ import re
 from pathlib import Path
 
 from core.files.tables import FORMULA, csv_text
+from tests.support.variables import APPS
 
 ROOT = Path(__file__).parents[3]
-ROOMS = (
-    "core",
-    "serving",
-    "dynabench",
-    "tasks",
-    "annotation",
-    "validation",
-    "evaluation",
-    "leaderboard",
-    "scripts",
-)
+ROOMS = (*APPS, "scripts")
 FOR_PROGRAMS = "tasks/formats/__init__.py"
 """What other tools read back letter by letter."""
 
