@@ -71,7 +71,7 @@ class Command(migrate.Command):
             keep_private(Path(str(database.settings_dict["NAME"])))
         try:
             with new_models_alone():
-                if connections[options["database"]].vendor == "postgresql":
+                if database.vendor == "postgresql":
                     self._gently(*args, **options)
                 else:
                     super().handle(*args, **options)
