@@ -271,11 +271,13 @@ class _Monitor(Monitor):
             container.reload()
             state = container.attrs["State"]
             code, oom = state["ExitCode"], state["OOMKilled"]
+            if not code:
+                self.closed()  # a model that died may have died in the middle of a line
+            self.ended()
             if not oom and code in (0, SIGKILL_CODE):
                 oom = news.oom.wait(OOM_SECONDS if code else CHILD_OOM_SECONDS)
         if code:
             return self.oom() if oom else self.failed(code)
-        self.closed()  # a model that died may have died in the middle of a line
         # OOMKilled alone may tell of a child that was let go.
         return Ending(Outcome.OK, warnings=(CHILD_OOM,) if oom else ())
 

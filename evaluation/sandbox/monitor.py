@@ -57,6 +57,7 @@ class Monitor:
         self._take, self._tell = take, beat
         self._lines = Lines(limits.line_bytes)
         self._beat_at = self._look_at = 0.0
+        self._ended_at: float | None = None
 
     def ending(self, run: Callable[[], Ending]) -> Ending:
         """How the run ends, with its log and what it used."""
@@ -66,13 +67,18 @@ class Monitor:
             end = over.ending
         except InvalidOutput as problem:
             end = Ending(Outcome.INVALID_OUTPUT, sentence=str(problem))
-        usage, warning = self.pace.usage(time.monotonic(), trusted=self.trusted)
+        ended_at = time.monotonic() if self._ended_at is None else self._ended_at
+        usage, warning = self.pace.usage(ended_at, trusted=self.trusted)
         warnings = (*end.warnings, warning) if warning else end.warnings
         return replace(end, usage=usage, log=self.tail.text(), warnings=warnings)
 
     def started(self) -> None:
         """The model runs from now on."""
         self.pace.start = time.monotonic()
+
+    def ended(self) -> None:
+        """The model has ended; what is waited for from now on is none of its time."""
+        self._ended_at = time.monotonic()
 
     def wrote(self, data: bytes) -> None:
         """Take what came on standard output. Raises InvalidOutput and Exceeded."""
