@@ -17,6 +17,9 @@ from .registry import ModelRegistry
 
 logger = logging.getLogger(__name__)
 
+KEEP_ALIVE_SECONDS = 75
+"""How long a connection may rest between two requests: longer than most callers keep theirs, so
+that they close it, and none is closed while a request is on its way."""
 LOOK_SECONDS = 5.0
 """How often the server looks for models that were registered meanwhile."""
 
@@ -47,7 +50,7 @@ class ModelServer(BaseApplication):  # type: ignore[misc]
             "worker_class": "asgi",
             "asgi_loop": "uvloop",
             "asgi_lifespan": "off",
-            "keepalive": 75,
+            "keepalive": KEEP_ALIVE_SECONDS,
             "timeout": 120,
             "graceful_timeout": 10,
             "control_socket_disable": True,  # it would live in the user's home

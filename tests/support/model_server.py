@@ -18,6 +18,7 @@ from gunicorn.workers.gasgi import ASGIWorker
 from serving.asgi import Application
 from serving.errors import LoadingError
 from serving.registry import ModelRegistry, ServedModel
+from serving.server import KEEP_ALIVE_SECONDS
 from serving.spec import ModelSpec
 from tests.support.live import ROOT
 from tests.support.programs import PRODUCT_ONLY
@@ -29,6 +30,7 @@ PREPARED = ROOT / "var" / "prepared"
 def serving(registry: ModelRegistry, keys: Sequence[bytes] = ()) -> Iterator[int]:
     """The port that it answers at. keys: of a site, which alone may ask."""
     config, loop = Config(), uvloop.new_event_loop()
+    config.set("keepalive", KEEP_ALIVE_SECONDS)  # two by default, which a busy machine outruns
     worker = ASGIWorker(0, os.getpid(), [], None, 0, config, Logger(config))
     worker.loop, worker.asgi = loop, Application(registry, keys)
     running = threading.Thread(target=loop.run_forever)
@@ -38,9 +40,19 @@ def serving(registry: ModelRegistry, keys: Sequence[bytes] = ()) -> Iterator[int
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
+        asyncio.run_coroutine_threadsafe(_close_connections(), loop).result(10)
         loop.call_soon_threadsafe(loop.stop)
         running.join(10)
         loop.close()
+
+
+async def _close_connections() -> None:
+    """End what still waits for a next request on a connection that was kept open."""
+    waiting = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in waiting:
+        task.cancel()
+    if waiting:
+        await asyncio.wait(waiting, timeout=5)
 
 
 def wait_for(registry: ModelRegistry, name: str, seconds: int = 60) -> ServedModel:
