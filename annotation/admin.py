@@ -12,7 +12,7 @@ from annotation.moderation import resolve_reports
 from core.accounts.people import shown_name
 from tasks.admin.contexts import RoundFilter
 from tasks.admin.roles import READ_ONLY, REVIEWERS, ByRole, RoleAdmin, person, shielded
-from tasks.media.markup import in_words
+from tasks.contexts.media.markup import in_words
 
 LONGEST = 100_000
 

@@ -6,7 +6,7 @@ class AnnotationConfig(AppConfig):
 
     def ready(self) -> None:
         from annotation.shown_services import note_read_examples
-        from tasks import ended_roles
+        from tasks.members import ended_roles
 
         if note_read_examples not in ended_roles.NOTES:
             ended_roles.NOTES.append(note_read_examples)

@@ -21,7 +21,7 @@ from annotation.models import (
 from annotation.moderation import withdraw_example
 from core.accounts.models import Annotator
 from tasks.config.schema import TaskConfig
-from tasks.media.services import delete_media, delete_unnamed, digests_in
+from tasks.contexts.media.services import delete_media, delete_unnamed, digests_in
 from tasks.models import Media
 
 CHUNK = 100

@@ -10,7 +10,7 @@ from annotation.models import Example, Report
 from core.accounts.erasures import note_erasure
 from core.accounts.models import Annotator, Erasure, User
 from core.accounts.services import log
-from tasks.media.services import digests_in, hide_withdrawn
+from tasks.contexts.media.services import digests_in, hide_withdrawn
 from tasks.models import Context, Task
 
 

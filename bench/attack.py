@@ -49,18 +49,18 @@ from dynabench.communities.joint_services import submit_jointly  # noqa: E402
 from dynabench.communities.models import Community  # noqa: E402
 from dynabench.people.services import delete_person  # noqa: E402
 from evaluation.contract import SetRow, Usage  # noqa: E402
+from evaluation.isolation.queue.attempt_keys import sent_to  # noqa: E402
+from evaluation.isolation.uploads.chunked import add_file  # noqa: E402
 from evaluation.jobs import evaluate_next  # noqa: E402
 from evaluation.models import EvaluationRun, OwnWorker, Submission, Team  # noqa: E402
-from evaluation.own_workers.services import hand_in, take  # noqa: E402
-from evaluation.queue.attempt_keys import sent_to  # noqa: E402
 from evaluation.runs import execute as executing  # noqa: E402
 from evaluation.runs.services import request_runs  # noqa: E402
 from evaluation.sets.services import create_set, make_version  # noqa: E402
 from evaluation.sets.shown_scores import shown_of  # noqa: E402
+from evaluation.submissions.own_workers.services import hand_in, take  # noqa: E402
 from evaluation.submissions.services import submit_model, withdraw  # noqa: E402
+from evaluation.submissions.teams.services import leave_team, make_team  # noqa: E402
 from evaluation.submissions.tidying import tidy_submitters  # noqa: E402
-from evaluation.teams.services import leave_team, make_team  # noqa: E402
-from evaluation.uploads.chunked import add_file  # noqa: E402
 from tasks.models import Task  # noqa: E402
 from tasks.services import OFFICIAL  # noqa: E402
 from tests.support.evaluations import ScriptedRunner, without_deltas  # noqa: E402

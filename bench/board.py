@@ -118,10 +118,10 @@ class Site:
     def submit(self, name: str, about: str, said: Mapping[str, list[str]]) -> None:
         """A model's answers to every set, checked, scored and published."""
         from evaluation import jobs
+        from evaluation.isolation.uploads.chunked import add_file
         from evaluation.models import EvaluationRun
         from evaluation.sets.selectors import open_versions
         from evaluation.submissions.services import Card, publish, submit_model
-        from evaluation.uploads.chunked import add_file
 
         field = self.task.config.answer_field
         for version in open_versions(self.task):

@@ -23,12 +23,12 @@ sys.path.insert(0, str(ROOT))
 
 from bench.command import LACKS, parser_of, with_origin  # noqa: E402
 from evaluation.contract import Runnable, SetRow  # noqa: E402
-from evaluation.inference.evaluate import Attempt, Question, evaluate  # noqa: E402
+from evaluation.isolation.inference.evaluate import Attempt, Question, evaluate  # noqa: E402
+from evaluation.isolation.sandbox.limits import Limits  # noqa: E402
+from evaluation.isolation.sandbox.monitor import Runner  # noqa: E402
+from evaluation.isolation.sandbox.process import ProcessRunner  # noqa: E402
 from evaluation.runs.ray_driver import Connected, Job  # noqa: E402
 from evaluation.runs.ray_runner import RayRunner  # noqa: E402
-from evaluation.sandbox.limits import Limits  # noqa: E402
-from evaluation.sandbox.monitor import Runner  # noqa: E402
-from evaluation.sandbox.process import ProcessRunner  # noqa: E402
 from evaluation.task_shape import labels_of, runnable  # noqa: E402
 from tasks.config.loading import load_config  # noqa: E402
 from tests.support.cluster import LIMITS, SECONDS, Nodes, nodes, waiting  # noqa: E402

@@ -27,15 +27,15 @@ sys.path.insert(0, str(ROOT))
 from bench.command import LACKS, parser_of, with_origin  # noqa: E402
 from bench.serving import LIMIT_BATCH, Server, free_port, load, running, texts_of, wait_for  # noqa: E402
 from evaluation.contract import MIB, Ending, Outcome, Runnable, Usage  # noqa: E402
-from evaluation.sandbox.containers import RUNTIME_IMAGE, DockerRunner  # noqa: E402
-from evaluation.sandbox.harness import arguments  # noqa: E402
-from evaluation.sandbox.harness.answering import read_examples  # noqa: E402
-from evaluation.sandbox.harness.batches import batches  # noqa: E402
-from evaluation.sandbox.harness.loading import Model  # noqa: E402
-from evaluation.sandbox.harness.loading import load as load_model  # noqa: E402
-from evaluation.sandbox.images import has_image  # noqa: E402
-from evaluation.sandbox.limits import Limits  # noqa: E402
-from evaluation.sandbox.monitor import Runner  # noqa: E402
+from evaluation.isolation.sandbox.containers import RUNTIME_IMAGE, DockerRunner  # noqa: E402
+from evaluation.isolation.sandbox.harness import arguments  # noqa: E402
+from evaluation.isolation.sandbox.harness.answering import read_examples  # noqa: E402
+from evaluation.isolation.sandbox.harness.batches import batches  # noqa: E402
+from evaluation.isolation.sandbox.harness.loading import Model  # noqa: E402
+from evaluation.isolation.sandbox.harness.loading import load as load_model  # noqa: E402
+from evaluation.isolation.sandbox.images import has_image  # noqa: E402
+from evaluation.isolation.sandbox.limits import Limits  # noqa: E402
+from evaluation.isolation.sandbox.monitor import Runner  # noqa: E402
 from serving.backends import cores  # noqa: E402
 from tests.support.serving_models import KINDS, tokenizer_files  # noqa: E402
 

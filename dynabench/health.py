@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from core.errors import Unavailable
 from core.versions import version
 from core.web.outages import unavailable
-from evaluation.operations.health import check_schema, check_static_files, parts
+from dynabench.operations.soundness.health import check_schema, check_static_files, parts
 
 KEPT_SECONDS = 1.0
 _asking = threading.Lock()

@@ -14,9 +14,9 @@ from dynabench.campaigns.jobs import renew_campaigns, settle_all
 from dynabench.campaigns.retention_services import apply_retention
 from dynabench.campaigns.stray_vote_services import take_back_stray_votes
 from dynabench.notices.tokens import remind_of_tokens
+from dynabench.operations.soundness.outside import parts_in_use
 from dynabench.people.services import purge_deleted
 from dynabench.webhooks.jobs import deliver_due
-from evaluation.operations.outside import parts_in_use
 from leaderboard.jobs import renew_boards
 from tasks.models import Round
 from tasks.rounds.opening_services import open_waiting_rounds

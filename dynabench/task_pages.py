@@ -19,7 +19,7 @@ from dynabench.communities.selectors import communities_of
 from evaluation.releases.reading import latest_datasets, public_datasets
 from tasks.access import ANY, find_task
 from tasks.config.schema import ShownExample, TaskConfig
-from tasks.media.markup import shown_value
+from tasks.contexts.media.markup import shown_value
 from tasks.models import Round, Task
 from tasks.permissions import can_edit, can_review, can_take
 from tasks.selectors import seen_rounds

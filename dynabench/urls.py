@@ -15,7 +15,7 @@ from dynabench.notices.views import uninvited
 from dynabench.operations.watching import status as site_status
 from dynabench.operations.watching.metrics import metrics
 from dynabench.people import joining, personal
-from tasks.media.views import media_file
+from tasks.contexts.media.views import media_file
 
 handler403 = "dynabench.pages.not_allowed"
 handler500 = "dynabench.api.server_error"

@@ -1,7 +1,7 @@
 """What waits for administrators to decide: tasks, communities, metrics of owners."""
 
 from dynabench.communities.models import CommunityProposal
-from evaluation.custom_metrics.selectors import waiting_metrics
+from evaluation.judges.custom_metrics.selectors import waiting_metrics
 from tasks.models import TaskProposal
 
 

@@ -12,32 +12,32 @@ from typing import Any
 
 from django.conf import settings
 
-from evaluation.chat.asking import chat_endpoint
-from evaluation.chat.settings import settings_for
 from evaluation.contract import Answer, Evaluated, Outcome, Runnable, SetRow
-from evaluation.inference import precheck
-from evaluation.inference.evaluate import (
+from evaluation.isolation.inference import precheck
+from evaluation.isolation.inference.evaluate import (
     Attempt,
     Question,
     evaluate,
     evaluate_suite,
     read_predictions,
 )
-from evaluation.inference.exchange import Tell
-from evaluation.queue.attempt_keys import TEMPORARY, key_by_hand
+from evaluation.isolation.inference.exchange import Tell
+from evaluation.isolation.queue.attempt_keys import TEMPORARY, key_by_hand
+from evaluation.isolation.sandbox.endpoint import EndpointRunner
+from evaluation.isolation.sandbox.limits import CHAT_CALLS
+from evaluation.isolation.sandbox.monitor import Runner
+from evaluation.runs.chat.asking import chat_endpoint
+from evaluation.runs.chat.settings import settings_for
 from evaluation.runs.execute import machine_limits
 from evaluation.runs.selectors import cost_cents
-from evaluation.sandbox.endpoint import EndpointRunner
-from evaluation.sandbox.limits import CHAT_CALLS
-from evaluation.sandbox.monitor import Runner
 from evaluation.scoring.exchanged import exchanged_warnings
 from evaluation.scoring.paraphrase import KIND as PARAPHRASE
 from evaluation.scoring.paraphrase import Paraphrase, Paraphraser
 from evaluation.sets.parsing import SetFile, WrongLines
 from evaluation.sets.selectors import checked_of, newest_versions, set_rows
 from evaluation.task_shape import runnable
+from tasks.contexts.media.selectors import for_models
 from tasks.line_files import FileError
-from tasks.media.selectors import for_models
 from tasks.models import Task
 from tasks.targets.endpoints.base import EndpointError
 

@@ -1,6 +1,6 @@
 """Heartbeats: long work says again and again that it goes on. Knows no Django and no job.
 
-`evaluation.queue.leases.Heartbeat` is the one that keeps the lease of a job.
+`evaluation.isolation.queue.leases.Heartbeat` is the one that keeps the lease of a job.
 """
 
 from collections.abc import Callable

@@ -25,10 +25,8 @@ from core.errors import Unavailable
 from core.files.bounded import Bounds, OutOfBounds, bounded
 from core.files.storage.disk import scratch
 from evaluation.contract import GIB, MIB, Outcome, Runnable
-from evaluation.custom_metrics.scoring_services import work
-from evaluation.custom_metrics.services import request_custom_scores
 from evaluation.heartbeat import BeatingFile, during
-from evaluation.inference.precheck import (
+from evaluation.isolation.inference.precheck import (
     FIVE,
     Away,
     NotNow,
@@ -37,7 +35,34 @@ from evaluation.inference.precheck import (
     answer_five,
     keep_predictions,
 )
-from evaluation.llm_judges.services import ask
+from evaluation.isolation.queue import leases
+from evaluation.isolation.queue.cleanup import tidy
+from evaluation.isolation.queue.leases import Heartbeat, LeaseLost, claim, ready, sweep
+from evaluation.isolation.queue.subprocess_job import carry_out
+from evaluation.isolation.sandbox import images as sandbox_images
+from evaluation.isolation.sandbox.choose import NO_ENGINE, NoEngine
+from evaluation.isolation.sandbox.engine import engine
+from evaluation.isolation.sandbox.logs import redacted
+from evaluation.isolation.sandbox.monitor import Runner
+from evaluation.isolation.uploads import archives, image_archives
+from evaluation.isolation.uploads.adapters import check_adapter, check_whole
+from evaluation.isolation.uploads.chunked import (
+    UploadRefused,
+    assemble,
+    bytes_left,
+    check_stored,
+    discard,
+)
+from evaluation.isolation.uploads.model_folders import (
+    MOST_BYTES,
+    check_folder,
+    digest_of,
+    remove_macos_files,
+)
+from evaluation.judges.custom_metrics.scoring_services import work
+from evaluation.judges.custom_metrics.services import request_custom_scores
+from evaluation.judges.llm_judges.services import ask
+from evaluation.judges.paraphrases.writing_services import write
 from evaluation.models import (
     CustomMetric,
     Dataset,
@@ -50,12 +75,6 @@ from evaluation.models import (
     TrainingRun,
     Upload,
 )
-from evaluation.paraphrases.writing_services import write
-from evaluation.practice.serve import serve
-from evaluation.queue import leases
-from evaluation.queue.cleanup import tidy
-from evaluation.queue.leases import Heartbeat, LeaseLost, claim, ready, sweep
-from evaluation.queue.subprocess_job import carry_out
 from evaluation.releases.build import make
 from evaluation.releases.services import release_held
 from evaluation.runs.elsewhere import has_cluster, trainer_for
@@ -73,17 +92,13 @@ from evaluation.runs.services import (
     request_runs,
     ring_suites,
 )
-from evaluation.sandbox import images as sandbox_images
-from evaluation.sandbox.choose import NO_ENGINE, NoEngine
-from evaluation.sandbox.engine import engine
-from evaluation.sandbox.logs import redacted
-from evaluation.sandbox.monitor import Runner
 from evaluation.sets.seen_in_training import compare_sets
 from evaluation.sets.selectors import guess_of, input_rows
 from evaluation.sets.services import note_shown
 from evaluation.sets.source_services import sweep_rounds
 from evaluation.submissions.emails import tell_ends
 from evaluation.submissions.near_copy_services import note_near_copies
+from evaluation.submissions.practice.serve import serve
 from evaluation.submissions.retention_services import empty_old_models
 from evaluation.submissions.selectors import shown_inputs
 from evaluation.submissions.services import publish_due
@@ -91,20 +106,11 @@ from evaluation.submissions.tidying import tidy_submitters
 from evaluation.submissions.training_data import digests_of, facts_of, learn, training_rows
 from evaluation.task_shape import runnable
 from evaluation.training.row_files import read_rows
-from evaluation.uploads import archives, image_archives
-from evaluation.uploads.adapters import check_adapter, check_whole
-from evaluation.uploads.chunked import UploadRefused, assemble, bytes_left, check_stored, discard
-from evaluation.uploads.model_folders import (
-    MOST_BYTES,
-    check_folder,
-    digest_of,
-    remove_macos_files,
-)
 from serving.errors import MisconfiguredError
 from serving.hub import HubAwayError
 from serving.spec import ModelSpec
-from tasks.invitation_services import tidy_invitations
-from tasks.media.services import tidy_media, tidy_orphans
+from tasks.contexts.media.services import tidy_media, tidy_orphans
+from tasks.members.invitation_services import tidy_invitations
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.failures import tell_failures
 from validation.judging.tidying import tidy_leases

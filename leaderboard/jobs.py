@@ -20,8 +20,8 @@ from leaderboard.board.bootstrap import resample_plain, resample_suite, resample
 from leaderboard.board.rates import is_ready
 from leaderboard.board.services import freeze_rates, note_renewed, store_resamples
 from leaderboard.board.sets import shown_sets
-from leaderboard.following.services import tell_followers
 from leaderboard.models import Board, Resample
+from leaderboard.rounds.following.services import tell_followers
 from leaderboard.snapshots.services import take_daily_snapshot
 from tasks.config.schema import CUSTOM_PREFIX
 from tasks.models import Task

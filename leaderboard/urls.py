@@ -1,13 +1,13 @@
 from django.urls import path
 
 from leaderboard.arena import views as arena_views
-from leaderboard.battles import views as battle_views
+from leaderboard.arena.battles import views as battle_views
 from leaderboard.board import views as board_views
+from leaderboard.board.forks import views as fork_views
 from leaderboard.compare import views as compare_views
-from leaderboard.following import views as follow_views
-from leaderboard.forks import views as fork_views
 from leaderboard.people import views
 from leaderboard.rounds import views as rounds_views
+from leaderboard.rounds.following import views as follow_views
 from leaderboard.snapshots import views as snapshot_views
 
 app_name = "leaderboard"
@@ -26,9 +26,9 @@ urlpatterns = [
     path("t/<slug:code>/battle/<uuid:uuid>/", battle_views.battle_over, name="battle-over"),
     path("t/<slug:code>/battle/<uuid:uuid>/leave/", battle_views.leave, name="battle-leave"),
     path("t/<slug:code>/leaderboard/embed/", snapshot_views.embed, name="embed"),
-    path("t/<slug:code>/leaderboard/forks/", fork_views.forks, name="forks"),
+    path("t/<slug:code>/leaderboard/board/forks/", fork_views.forks, name="forks"),
     path(
-        "t/<slug:code>/leaderboard/forks/<slug:name>/delete/",
+        "t/<slug:code>/leaderboard/board/forks/<slug:name>/delete/",
         fork_views.fork_delete,
         name="fork-delete",
     ),

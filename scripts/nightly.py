@@ -15,11 +15,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PARTS = {
     "architectures": (
-        *("requirements.txt", "serving/*", "evaluation/sandbox/harness/*"),
+        *("requirements.txt", "serving/*", "evaluation/isolation/sandbox/harness/*"),
         *("tests/support/architectures.py", "tests/unit/evaluation/test_architectures.py"),
     ),
     "cluster": (
-        *("requirements-ray.txt", "evaluation/runs/*", "evaluation/sandbox/*"),
+        *("requirements-ray.txt", "evaluation/runs/*", "evaluation/isolation/sandbox/*"),
         *("evaluation/training/*", "tests/support/cluster.py", "tests/integration/test_cluster.py"),
     ),
     "debian13": (
@@ -31,7 +31,11 @@ PARTS = {
         *("tests/api/test_schemathesis.py", "tests/api/world.py"),
     ),
     "harnesses": (
-        *("requirements*.txt", "evaluation/releases/*", "evaluation/inference/elsewhere.py"),
+        *(
+            "requirements*.txt",
+            "evaluation/releases/*",
+            "evaluation/isolation/inference/elsewhere.py",
+        ),
         *("evaluation/scoring/*", "serving/generation/*"),
         "tests/integration/test_elsewhere.py",
     ),

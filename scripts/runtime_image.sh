@@ -13,9 +13,9 @@ cd "$(dirname "$0")/.."
 
 BASE=dynabench-base:latest
 RUNTIME=dynabench-runtime:latest
-SOURCES=({core,core/files,core/text,tasks,tasks/targets,evaluation,evaluation/sandbox}/__init__.py
+SOURCES=({core,core/files,core/text,tasks,tasks/targets,evaluation,evaluation/isolation,evaluation/isolation/sandbox}/__init__.py
   core/{files/damage,text/words}.py serving evaluation/contract.py
-  evaluation/sandbox/harness)
+  evaluation/isolation/sandbox/harness)
 
 base_from_registry() {  # DIGEST
   timeout 120 docker pull --quiet python:3.11-slim >/dev/null 2>&1 || return 1
@@ -62,9 +62,9 @@ build_runtime() {  # DIGEST
 FROM $BASE
 COPY dynabench /opt/dynabench
 ENV PYTHONPATH=/opt/dynabench HF_HUB_OFFLINE=1
-RUN python3 -m evaluation.sandbox.harness.loading
+RUN python3 -m evaluation.isolation.sandbox.harness.loading
 LABEL $LABEL=$1
-ENTRYPOINT ["python3", "-m", "evaluation.sandbox.harness"]
+ENTRYPOINT ["python3", "-m", "evaluation.isolation.sandbox.harness"]
 DOCKERFILE
   say "building $RUNTIME …"
   local older

@@ -18,14 +18,14 @@ from core.text.taken_names import check_free, checked_name, lock_names
 from core.web.throttles import is_used_up
 from tasks.config.schema import TaskConfig
 from tasks.config_changes import LONGEST_DIFF, checked, diff, usable
+from tasks.contexts.media.services import digests_in, keep
+from tasks.contexts.scenes.contexts import drawn_contexts, with_drawn_examples
 from tasks.contexts.services import store_contexts
-from tasks.duties.services import end_without_role
-from tasks.ended_roles import note_ended_readers
-from tasks.media.services import digests_in, keep
+from tasks.members.duties.services import end_without_role
+from tasks.members.ended_roles import note_ended_readers
 from tasks.models import Round, Task, TaskMember, TaskProposal
 from tasks.permissions import Person, check_approved, check_colleagues, check_owns
 from tasks.rounds.states import set_round_state
-from tasks.scenes.contexts import drawn_contexts, with_drawn_examples
 
 OFFICIAL = Path(__file__).parent / "official"
 CONTEXTS, SCENES = "contexts.jsonl", "scenes.json"

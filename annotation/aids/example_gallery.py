@@ -15,7 +15,7 @@ from annotation.rules.prompt import fields_to_read
 from annotation.selectors import released_before
 from annotation.shown_services import note_shown_examples
 from core.days import midnight
-from tasks.media.markup import shown_value
+from tasks.contexts.media.markup import shown_value
 from tasks.models import Round
 
 SHOWN = 5

@@ -42,7 +42,7 @@ from core.web.api import read
 from tasks.access import find_task
 from tasks.config.loading import validate_inputs
 from tasks.config.values import kept_values
-from tasks.media.selectors import with_media
+from tasks.contexts.media.selectors import with_media
 from tasks.permissions import can_see
 
 

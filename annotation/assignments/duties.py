@@ -2,7 +2,7 @@
 
 from annotation.models import Assignment, Example
 from core.accounts.models import Annotator
-from tasks.duties.selectors import progress_words, within, writing_duty
+from tasks.members.duties.selectors import progress_words, within, writing_duty
 from tasks.models import Duty
 
 

@@ -16,7 +16,7 @@ from annotation.refusals import NoContext, NotAllowed, RoundClosed, Unfinished
 from annotation.shown_services import note_shown_examples
 from core.accounts.models import Annotator
 from tasks.config.schema import TaskConfig
-from tasks.media.services import digests_in, touch
+from tasks.contexts.media.services import digests_in, touch
 from tasks.models import Context, Round, Task
 
 

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.cache import cache
 from django.db import connection
 
-from tasks.media.selectors import for_models
+from tasks.contexts.media.selectors import for_models
 from tasks.models import Round, RoundTarget, TargetModel
 from tasks.targets.connect import endpoint_of
 from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction, Usage

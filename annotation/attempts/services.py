@@ -51,7 +51,7 @@ from core.accounts.models import Annotator
 from core.data.prepared import PreparedRead, Slot
 from core.telemetry.tracing import span
 from tasks.contexts.files import context_digest
-from tasks.media.services import digests_in, keep
+from tasks.contexts.media.services import digests_in, keep
 from tasks.models import Round, RoundTarget, Task
 from tasks.rounds.states import close_if_due
 from tasks.selectors import targets_of
@@ -123,7 +123,7 @@ def begin_attempt(
 
 
 def _keep_media(assignment: Assignment, inputs: Mapping[str, Any], *, used: bool) -> None:
-    """See `tasks.media.services.keep`."""
+    """See `tasks.contexts.media.services.keep`."""
     keep(task=assignment.round.task, digests=digests_in(inputs.values()), used=used)
 
 

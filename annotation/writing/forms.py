@@ -21,7 +21,7 @@ from tasks.config.loading import validate_inputs
 from tasks.config.schema import TaskConfig
 from tasks.config.stretches import stretch_at, stretches_of
 from tasks.config.values import check_value, is_empty, kept_values
-from tasks.media.selectors import with_media
+from tasks.contexts.media.selectors import with_media
 from tasks.models import Task
 
 UNCHANGED = gettext_noop("Edit the text before you submit")

@@ -29,7 +29,7 @@ from core.errors import Refused
 from core.text.markdown import render_markdown
 from core.web.htmx import render_page
 from tasks.config.schema import TaskConfig
-from tasks.media.markup import shown_media
+from tasks.contexts.media.markup import shown_media
 from tasks.models import Context, Round, Task
 from tasks.selectors import targets_of
 

@@ -12,7 +12,7 @@ from annotation.models import Example, TargetOutput
 from annotation.rules.prompt import fields_to_read
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
-from tasks.media.markup import shown_value
+from tasks.contexts.media.markup import shown_value
 from tasks.models import Context
 
 Status = Example.Outcome

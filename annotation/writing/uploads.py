@@ -10,8 +10,8 @@ from django.utils.translation import gettext as _
 from core.accounts.models import Annotator
 from core.errors import Refused, Unavailable
 from core.web.throttles import is_used_up
-from tasks.media.decoding import MAX_BYTES, TOO_MANY_BYTES
-from tasks.media.services import OFTEN, store_media
+from tasks.contexts.media.decoding import MAX_BYTES, TOO_MANY_BYTES
+from tasks.contexts.media.services import OFTEN, store_media
 from tasks.models import Task
 
 LARGEST_BODY = 64 * 2**20

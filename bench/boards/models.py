@@ -20,8 +20,8 @@ from typing import Any
 
 from bench.boards.plan import SHOTS, Entry
 from bench.boards.rows import Row, Rows
-from evaluation.chat.asking import chat_endpoint
-from evaluation.chat.settings import settings_for
+from evaluation.runs.chat.asking import chat_endpoint
+from evaluation.runs.chat.settings import settings_for
 from evaluation.task_shape import shape_of
 from evaluation.training.fine_tune import Reading, TrainingOptions, answers, train
 from evaluation.training.shipped import ENCODER, encoder, install_starter

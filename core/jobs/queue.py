@@ -41,7 +41,8 @@ def enqueue(function: str, *ids: int | UUID) -> None:
     """Have a worker call a dotted function with row ids; undone with the current transaction.
 
     A message may come twice, late or never: `function` first claims its row
-    (`evaluation.queue.leases.claim`), and `leases.sweep` rings again for rows that nobody claimed.
+    (`leases.claim` of `evaluation.isolation.queue`), and `leases.sweep` rings again for rows that
+    nobody claimed.
     """
     if not _is_silent:
         async_task(function, *ids, cluster=_key(function))

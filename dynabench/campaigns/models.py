@@ -13,7 +13,7 @@ from core.accounts.models import Annotator, User
 from dynabench.campaigns.rules.pay import Pay
 from dynabench.campaigns.validators import check_questionnaire, check_rules
 from tasks.models import Round, Task
-from tasks.proposal import CODE
+from tasks.models.proposal import CODE
 
 APPROVES_AFTER = {"prolific": 21, "mturk": 30}
 """Days, by way in, where an owner states no others; the last is a task's AutoApprovalDelay."""

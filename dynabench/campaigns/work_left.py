@@ -11,8 +11,8 @@ from core.accounts.models import Annotator
 from core.errors import Refused
 from dynabench.campaigns.models import Place
 from dynabench.campaigns.selectors import Done
-from leaderboard.battles.selectors import draw_pair, open_battle
-from leaderboard.battles.turn_services import check_cap
+from leaderboard.arena.battles.selectors import draw_pair, open_battle
+from leaderboard.arena.battles.turn_services import check_cap
 from tasks.models import Task
 from validation.judging.services import open_session
 

@@ -11,6 +11,6 @@ class ServersCheck(BuildHookInterface):  # type: ignore[type-arg]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         checkout = Path(self.root).parents[1]
-        if (checkout / "evaluation/inference/precheck.py").is_file():
+        if (checkout / "evaluation/isolation/inference/precheck.py").is_file():
             for name in self.config["server"]:
                 build_data["force_include"][str(checkout / name)] = f"dynabench/_server/{name}"

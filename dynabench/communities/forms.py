@@ -12,9 +12,9 @@ from dynabench.communities.joint_services import KINDS
 from dynabench.communities.models import Community, CommunityTask, Post
 from dynabench.communities.rules import MOST
 from evaluation.models import Submission
-from tasks.media.decoding import MAX_BYTES, TOO_MANY_BYTES
+from tasks.contexts.media.decoding import MAX_BYTES, TOO_MANY_BYTES
 from tasks.models import Task
-from tasks.proposal import CODE
+from tasks.models.proposal import CODE
 
 Kind = Submission.Kind
 

@@ -19,13 +19,13 @@ from core.files.storage.disk import scratch
 from dynabench.communities.models import Community, JointSubmission
 from dynabench.communities.selectors import entries_for
 from evaluation.contract import GIB
+from evaluation.isolation.uploads.archives import ArchiveLimits, ArchiveRefused, unpack
+from evaluation.isolation.uploads.chunked import MOST_OPEN, add_file, assemble, discard
+from evaluation.isolation.uploads.model_folders import remove_macos_files
 from evaluation.models import EvaluationSetVersion, Submission, Upload
 from evaluation.sets.selectors import open_versions
 from evaluation.submissions.requirements import kinds_of
 from evaluation.submissions.services import Card, check_quota, submit_model
-from evaluation.uploads.archives import ArchiveLimits, ArchiveRefused, unpack
-from evaluation.uploads.chunked import MOST_OPEN, add_file, assemble, discard
-from evaluation.uploads.model_folders import remove_macos_files
 from tasks.models import Task
 from tasks.permissions import Person, can_submit
 

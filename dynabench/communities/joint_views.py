@@ -22,9 +22,9 @@ from dynabench.communities.joint_services import (
 from dynabench.communities.models import Community, JointSubmission
 from dynabench.communities.permissions import can_run
 from dynabench.communities.views import find_community
+from evaluation.isolation.uploads.chunked import add_file, discard, largest_of
 from evaluation.submissions.progress import progress_of
 from evaluation.submissions.selectors import with_runs
-from evaluation.uploads.chunked import add_file, discard, largest_of
 from tasks.selectors import listed_tasks
 
 

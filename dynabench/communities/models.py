@@ -7,7 +7,7 @@ from django.utils.translation import gettext_noop
 
 from evaluation.models import Submission
 from tasks.models import Task, TaskProposal
-from tasks.proposal import CODE
+from tasks.models.proposal import CODE
 
 
 def logo_path(community: "Community", name: str) -> str:

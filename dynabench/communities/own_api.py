@@ -27,8 +27,8 @@ from dynabench.communities.permissions import can_run
 from dynabench.communities.proposal_services import decide_community, propose_community
 from dynabench.communities.rules import MOST
 from dynabench.communities.selectors import owned_tasks
+from tasks.models.proposal import CODE
 from tasks.permissions import can_own, can_see, look_up_roles
-from tasks.proposal import CODE
 
 
 class CommunityProposalSerializer(serializers.ModelSerializer[CommunityProposal]):

@@ -27,7 +27,7 @@ from dynabench.communities.models import Community, CommunityTask
 from dynabench.communities.permissions import can_run
 from dynabench.communities.selectors import owned_tasks
 from dynabench.communities.views import find_community
-from tasks.media.decoding import MAX_BYTES
+from tasks.contexts.media.decoding import MAX_BYTES
 from tasks.models import TaskProposal
 from tasks.permissions import can_own, can_see, look_up_roles
 

@@ -16,8 +16,8 @@ from core.text.taken_names import check_free, checked_name, lock_names
 from dynabench.communities.models import Community, CommunityTask, Post
 from dynabench.communities.permissions import IN, can_run, listed_communities
 from dynabench.communities.rules import MOST
+from tasks.contexts.media.services import decoded
 from tasks.mails import mail_person
-from tasks.media.services import decoded
 from tasks.models import Task
 from tasks.permissions import can_own, check_approved
 from tasks.services import account_of

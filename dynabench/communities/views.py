@@ -25,7 +25,7 @@ from dynabench.communities.selectors import NEWS, entries_for, waiting_proposals
 from leaderboard.people.ranking import shown
 from leaderboard.people.standings import may_play, standings
 from leaderboard.snapshots.previews import tops_of
-from tasks.media.views import HEADERS
+from tasks.contexts.media.views import HEADERS
 
 
 def find_community(request: HttpRequest, slug: str) -> Community:

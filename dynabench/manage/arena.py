@@ -15,10 +15,10 @@ from core.accounts.people import person, shown_name
 from core.web.refusals import as_form_error, as_message
 from dynabench.manage.approval import approval_of
 from dynabench.manage.setup.choose_target import BriefForm, chat_settings, checked_settings
-from leaderboard.battles import owner_services as services
-from leaderboard.battles.forms import LONGEST_PROMPT
-from leaderboard.battles.selectors import arena_counts
-from leaderboard.battles.voters import voters_of
+from leaderboard.arena.battles import owner_services as services
+from leaderboard.arena.battles.forms import LONGEST_PROMPT
+from leaderboard.arena.battles.selectors import arena_counts
+from leaderboard.arena.battles.voters import voters_of
 from leaderboard.models import Battle
 from tasks.access import find_task
 from tasks.making.services import begun_tasks

@@ -10,7 +10,7 @@ from core.accounts.people import person
 from core.web.refusals import as_form_error
 from dynabench.communities.proposal_services import can_decide_task, decide_task
 from dynabench.communities.selectors import waiting_proposals
-from evaluation.custom_metrics.selectors import waiting_metrics
+from evaluation.judges.custom_metrics.selectors import waiting_metrics
 from tasks.config.parsing import ConfigError
 from tasks.making.forms import DecisionForm, MakingDecisionForm
 from tasks.models import TaskProposal

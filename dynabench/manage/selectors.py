@@ -12,7 +12,7 @@ from annotation.writing import result_panel
 from core.accounts.people import shown_name
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
-from tasks.media.markup import shown_value
+from tasks.contexts.media.markup import shown_value
 from tasks.models import Task
 from validation.decisions.replay import ExampleStatus
 from validation.judging.wording import verdict_words

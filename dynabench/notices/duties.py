@@ -7,8 +7,8 @@ from datetime import datetime
 from django.db.models import Q
 
 from core.accounts.models import User
-from tasks.duties.rules import news
-from tasks.duties.selectors import may_be_asked
+from tasks.members.duties.rules import news
+from tasks.members.duties.selectors import may_be_asked
 from tasks.models import Duty, Round, Task
 from validation.judging.duties import duties_of, progress_of
 

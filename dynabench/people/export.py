@@ -38,7 +38,7 @@ from dynabench.communities.models import Community, CommunityProposal, JointSubm
 from dynabench.notices.models import Digest
 from dynabench.webhooks.models import Webhook
 from evaluation.models import HandedAnswers, OwnWorker, Submission, TeamMember, Upload
-from leaderboard.battles.release import own_battles
+from leaderboard.arena.battles.release import own_battles
 from leaderboard.models import Follow, ReleaseConsent, WeeklyGoal, Weights
 from tasks.models import BlindJudging, Duty, Media, TaskDraft, TaskMember, TaskProposal
 from validation.models import (

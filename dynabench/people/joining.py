@@ -14,7 +14,7 @@ from core.accounts.adapter import INVITATION
 from core.accounts.people import person
 from core.web.refusals import as_message
 from core.web.throttles import is_used_up
-from tasks.invitation_services import accept, find
+from tasks.members.invitation_services import accept, find
 from tasks.models import TaskMember
 
 

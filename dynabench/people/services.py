@@ -12,9 +12,9 @@ from core.accounts.services import leave
 from dynabench.campaigns.before.questionnaire_services import forget_answers
 from evaluation.sets.submitters import note_submitter
 from evaluation.submissions.services import pass_on, withdraw_all
-from evaluation.teams.services import leave_all, mend_teams
-from leaderboard.battles.selectors import battles_today
-from leaderboard.battles.services import erase_conversations
+from evaluation.submissions.teams.services import leave_all, mend_teams
+from leaderboard.arena.battles.selectors import battles_today
+from leaderboard.arena.battles.services import erase_conversations
 from leaderboard.people.services import forget_goals
 from validation.erasure import erase_words
 from validation.judging.queue import passes_today

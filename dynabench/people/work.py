@@ -20,7 +20,7 @@ from core.days import midnight
 from leaderboard.people.activity import Week
 from leaderboard.people.goals import WEEK, active_seconds, monday
 from tasks.config.schema import CORRECTION, TaskConfig
-from tasks.media.markup import shown_media
+from tasks.contexts.media.markup import shown_media
 from tasks.models import Round
 from validation.decisions.awaited import waits_for_judges
 from validation.decisions.counted import counts_of

@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 from core.accounts.api import write
 from core.accounts.models import ApiToken
 from core.web.api import read
-from evaluation.chat.settings import (
+from evaluation.runs.chat.settings import (
     MOST_COST,
     MOST_SHOTS,
     MOST_STOP,
@@ -125,7 +125,7 @@ class EstimateView(APIView):
     )
     def post(self, request: Request, code: str) -> Response:
         """What the evaluations of a chat model will cost. Nobody is asked, nothing is stored."""
-        from evaluation.chat.estimate import estimate  # loads numpy
+        from evaluation.runs.chat.estimate import estimate  # loads numpy
 
         task = find_task(request, code, can_submit)
         found = estimate(task, settings_of(task.config, read(ChatSerializer, request)))

@@ -7,7 +7,7 @@ from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import generics, serializers
 
 from core.web.api import Pages
-from evaluation.custom_metrics.selectors import PUBLIC
+from evaluation.judges.custom_metrics.selectors import PUBLIC
 from evaluation.models import CustomMetric
 from tasks.access import find_task
 

@@ -18,8 +18,8 @@ from rest_framework.views import APIView
 from core.web.api import JSON_LINES
 from core.web.downloads import file_part, lines
 from evaluation.models import Dataset, DatasetFile
-from evaluation.operations.stored_files import opened
 from evaluation.releases.reading import find_dataset_file, standing_lines
+from evaluation.releases.stored_files import opened
 from evaluation.releases.undo_services import note_download
 from tasks.access import find_task, require
 from tasks.api.tasks import OfTask

@@ -11,8 +11,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from core.web.api import NewestFirst
-from evaluation.llm_judges.agreement import Agreement
-from evaluation.llm_judges.selectors import calibration, scores_of
+from evaluation.judges.llm_judges.agreement import Agreement
+from evaluation.judges.llm_judges.selectors import calibration, scores_of
 from evaluation.models import LlmJudge, LlmScore
 from evaluation.submissions.visibility import seen_runs
 from tasks.access import find_task

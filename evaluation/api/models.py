@@ -23,6 +23,8 @@ from evaluation.api.model_data import (
     ModelSerializer,
     WholeModelSerializer,
 )
+from evaluation.isolation.uploads.allowances import most_a_day
+from evaluation.isolation.uploads.chunked import largest_of
 from evaluation.models import EvaluationSetVersion, Submission, Team, Upload
 from evaluation.sets.selectors import open_versions
 from evaluation.submissions import services as submissions
@@ -34,10 +36,8 @@ from evaluation.submissions.selectors import (
     with_runs,
 )
 from evaluation.submissions.services import Card, remaining_quota
+from evaluation.submissions.teams.selectors import teams_of
 from evaluation.submissions.visibility import Viewer, find_owned, find_submission, viewers
-from evaluation.teams.selectors import teams_of
-from evaluation.uploads.allowances import most_a_day
-from evaluation.uploads.chunked import largest_of
 from tasks.access import find_task
 from tasks.api.tasks import OfTask
 from tasks.models import Task

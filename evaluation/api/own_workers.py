@@ -25,15 +25,15 @@ from core.web.api import JSON_LINES, Pages, read
 from core.web.downloads import OCTETS, lines
 from evaluation.api.runs import UsageSerializer
 from evaluation.contract import Outcome
+from evaluation.isolation.queue.attempt_keys import sent_to
 from evaluation.models import EvaluationRun, OwnWorker, Second, Submission
-from evaluation.own_workers import services
-from evaluation.own_workers.selectors import asked_of, leased_to, workers_of
-from evaluation.queue.attempt_keys import sent_to
 from evaluation.sets.selectors import input_rows
 from evaluation.sets.services import note_taken
+from evaluation.submissions.own_workers import services
+from evaluation.submissions.own_workers.selectors import asked_of, leased_to, workers_of
 from evaluation.task_shape import text_for_models
 from tasks.access import find_task, require
-from tasks.media.selectors import for_models
+from tasks.contexts.media.selectors import for_models
 from tasks.permissions import can_own, can_see
 from tasks.services import account_for
 

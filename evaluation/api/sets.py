@@ -23,9 +23,10 @@ from core.accounts.models import ApiToken, User
 from core.errors import Refused
 from core.web.api import JSON_LINES, read
 from core.web.downloads import lines
-from evaluation.inference.precheck import FIVE
+from evaluation.isolation.inference.precheck import FIVE
+from evaluation.isolation.sandbox.limits import CHECK_SECONDS
+from evaluation.isolation.uploads.chunked import UploadRefused, assemble, discard, open_uploads
 from evaluation.models import EvaluationSet, EvaluationSetVersion
-from evaluation.sandbox.limits import CHECK_SECONDS
 from evaluation.sets.forms import LARGEST
 from evaluation.sets.parsing import SetFile, WrongLines
 from evaluation.sets.selectors import input_lines, newest_versions, open_versions
@@ -40,7 +41,6 @@ from evaluation.sets.services import (
 from evaluation.sets.source_services import take_round
 from evaluation.submissions.selectors import shown_inputs
 from evaluation.task_shape import model_for, text_for_models
-from evaluation.uploads.chunked import UploadRefused, assemble, discard, open_uploads
 from tasks.access import find_edited, find_task
 from tasks.api.tasks import OfTask
 from tasks.line_files import FileError

@@ -19,10 +19,10 @@ from core.web.api import read
 from evaluation.api.models import Models
 from evaluation.models import Submission, Team, TeamMember
 from evaluation.submissions.selectors import submissions_for
+from evaluation.submissions.teams import services
+from evaluation.submissions.teams.access import find_team
+from evaluation.submissions.teams.selectors import invitations_of, teams_of
 from evaluation.submissions.visibility import Viewer
-from evaluation.teams import services
-from evaluation.teams.access import find_team
-from evaluation.teams.selectors import invitations_of, teams_of
 
 PK = OpenApiParameter("id", OpenApiTypes.INT, "path", description="The team's.")
 

@@ -23,8 +23,7 @@ from core.accounts.models import ApiToken
 from core.accounts.people import person
 from core.web.api import read, wanted
 from core.web.bodies import takes
-from evaluation.models import Upload
-from evaluation.uploads.chunked import (
+from evaluation.isolation.uploads.chunked import (
     PIECE_BYTES,
     UploadRefused,
     WrongOffset,
@@ -34,7 +33,8 @@ from evaluation.uploads.chunked import (
     discard,
     open_uploads,
 )
-from evaluation.uploads.views import announced_bytes
+from evaluation.isolation.uploads.views import announced_bytes
+from evaluation.models import Upload
 
 LARGEST = 2**63 - 1
 A_FORM = (

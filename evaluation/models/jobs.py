@@ -12,7 +12,8 @@ from django.utils.translation import gettext_noop
 class Job(models.Model):
     """Work for a queue worker. This row is the truth; the queue's message is only a doorbell.
 
-    Moved by `evaluation.queue.leases` alone. Lost: nobody saw the end, which is not a failure.
+    Moved by `evaluation.isolation.queue.leases` alone. Lost: nobody saw the end, which is not a
+    failure.
     """
 
     function: ClassVar[str]

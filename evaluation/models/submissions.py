@@ -113,7 +113,7 @@ class Submission(Job):
     # That it asks for; a target says it itself.
     gpus = models.PositiveSmallIntegerField(default=0, db_default=0)
     secret = models.TextField(blank=True)  # encrypted bearer token of an endpoint
-    # Of `evaluation.chat.settings.ChatSettings`; llm too.
+    # Of `evaluation.runs.chat.settings.ChatSettings`; llm too.
     chat = models.JSONField(default=dict, db_default={})
     # Of training rows: `evaluation.submissions.training_data`.
     data = models.JSONField(default=dict, db_default={})

@@ -20,8 +20,8 @@ from core.accounts.services import log
 from core.days import today
 from core.errors import Refused
 from core.files.storage.stored import files_in
+from evaluation.isolation.queue import leases
 from evaluation.models import Dataset, DatasetFile, DatasetItem
-from evaluation.queue import leases
 from evaluation.releases.cards import write_cards
 from evaluation.releases.census import census_of
 from evaluation.releases.columns import FEATURES

@@ -25,11 +25,11 @@ from core.web.downloads import lines
 from core.web.htmx import render_page
 from core.web.refusals import as_form_error, as_message
 from evaluation.models import Dataset
-from evaluation.operations.stored_files import opened
 from evaluation.releases.cards import bibtex
 from evaluation.releases.page import ReleasePage
 from evaluation.releases.reading import find_dataset_file, standing_lines
 from evaluation.releases.services import request_release
+from evaluation.releases.stored_files import opened
 from evaluation.releases.tools import tool_file
 from evaluation.releases.undo_services import (
     PREVENTS,

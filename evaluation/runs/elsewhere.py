@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from evaluation.contract import GIB, Beat, Runnable
+from evaluation.isolation.queue.attempt_keys import key_of
+from evaluation.isolation.sandbox.choose import runner_for
+from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.models import CustomMetric, EvaluationRun, Submission
-from evaluation.queue.attempt_keys import key_of
-from evaluation.sandbox.choose import runner_for
-from evaluation.sandbox.monitor import Runner
 from evaluation.training.trainer import Here, Trainer
 from tasks.models import TargetModel
 from tasks.targets.connect import spec_of

@@ -3,11 +3,11 @@
 from typing import Any
 
 from core.data.encryption import Unreadable, decrypt
-from evaluation.chat.asking import asked_as, chat_endpoint
-from evaluation.chat.settings import ChatSettings
-from evaluation.chat.shots import ShotsGone, shown
 from evaluation.contract import ENDPOINT_ADAPTERS, Writing
 from evaluation.models import Submission
+from evaluation.runs.chat.asking import asked_as, chat_endpoint
+from evaluation.runs.chat.settings import ChatSettings
+from evaluation.runs.chat.shots import ShotsGone, shown
 from tasks.targets.connect import endpoint_of
 from tasks.targets.endpoints.base import Endpoint
 from tasks.targets.endpoints.openai_chat import OpenAIChatEndpoint

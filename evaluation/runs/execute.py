@@ -18,7 +18,6 @@ from django.utils.translation import gettext_noop
 
 from core.errors import Unavailable
 from core.files.storage.disk import scratch
-from evaluation.chat.asking import NOWHERE, meter_of
 from evaluation.contract import (
     Answer,
     Beat,
@@ -28,7 +27,7 @@ from evaluation.contract import (
     Runnable,
 )
 from evaluation.heartbeat import CHUNK, BeatingFile
-from evaluation.inference.evaluate import (
+from evaluation.isolation.inference.evaluate import (
     Attempt,
     Question,
     evaluate,
@@ -36,7 +35,15 @@ from evaluation.inference.evaluate import (
     read_predictions,
     score_file,
 )
-from evaluation.inference.exchange import Tell
+from evaluation.isolation.inference.exchange import Tell
+from evaluation.isolation.queue import leases
+from evaluation.isolation.queue.attempt_keys import TEMPORARY
+from evaluation.isolation.sandbox import images
+from evaluation.isolation.sandbox.choose import NO_ENGINE, NoEngine, has_engine
+from evaluation.isolation.sandbox.endpoint import EndpointRunner
+from evaluation.isolation.sandbox.limits import CHAT_CALLS, Limits
+from evaluation.isolation.sandbox.monitor import Runner
+from evaluation.isolation.sandbox.writing import WritingRunner
 from evaluation.models import (
     EvaluationRun,
     EvaluationSet,
@@ -44,8 +51,7 @@ from evaluation.models import (
     Submission,
 )
 from evaluation.models.runs import predictions_path
-from evaluation.queue import leases
-from evaluation.queue.attempt_keys import TEMPORARY
+from evaluation.runs.chat.asking import NOWHERE, meter_of
 from evaluation.runs.elsewhere import has_cluster, sandbox_for
 from evaluation.runs.endpoints import (
     CannotFetch,
@@ -57,12 +63,6 @@ from evaluation.runs.folders import equipped, kept_folder
 from evaluation.runs.handed import handed_of, note_compared, score_handed
 from evaluation.runs.selectors import counting, is_remote, is_served_here
 from evaluation.runs.services import overdue
-from evaluation.sandbox import images
-from evaluation.sandbox.choose import NO_ENGINE, NoEngine, has_engine
-from evaluation.sandbox.endpoint import EndpointRunner
-from evaluation.sandbox.limits import CHAT_CALLS, Limits
-from evaluation.sandbox.monitor import Runner
-from evaluation.sandbox.writing import WritingRunner
 from evaluation.scoring.exchanged import exchanged_warnings
 from evaluation.scoring.metrics import METRICS
 from evaluation.sets.seen_in_training import count_seen, seen_warning
@@ -73,7 +73,7 @@ from evaluation.task_shape import runnable
 from serving.errors import MisconfiguredError
 from serving.hub import HubAwayError
 from serving.spec import find_weights
-from tasks.media.selectors import for_models
+from tasks.contexts.media.selectors import for_models
 from tasks.models import TargetModel
 from tasks.targets.connect import spec_of
 from tasks.targets.endpoints.base import EndpointError

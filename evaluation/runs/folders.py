@@ -14,13 +14,13 @@ from django.utils.translation import gettext_noop
 
 from evaluation.contract import Beat, Runnable
 from evaluation.heartbeat import during
+from evaluation.isolation.sandbox.choose import NoEngine
+from evaluation.isolation.uploads.model_folders import MOST_BYTES, check_base, digest_of
 from evaluation.models import Submission
 from evaluation.runs.endpoints import CannotFetch, identity_of
 from evaluation.runs.hub import fetch_public
 from evaluation.runs.model_cache import kept, unpack
 from evaluation.runs.selectors import base_named
-from evaluation.sandbox.choose import NoEngine
-from evaluation.uploads.model_folders import MOST_BYTES, check_base, digest_of
 from serving.errors import MisconfiguredError
 from serving.spec import ModelSpec
 

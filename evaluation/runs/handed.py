@@ -8,12 +8,12 @@ from itertools import compress
 from pathlib import Path
 
 from evaluation.contract import Answer, Ending, Evaluated, Outcome, Usage
-from evaluation.inference.elsewhere import lines_of
-from evaluation.inference.evaluate import Attempt, Question, asked, scored, taken
-from evaluation.inference.exchange import Answers, Tell, answers_for
+from evaluation.isolation.inference.elsewhere import lines_of
+from evaluation.isolation.inference.evaluate import Attempt, Question, asked, scored, taken
+from evaluation.isolation.inference.exchange import Answers, Tell, answers_for
+from evaluation.isolation.queue.attempt_keys import sent_to, tenth_of
+from evaluation.isolation.uploads.chunked import assemble, discard
 from evaluation.models import EvaluationRun, HandedAnswers, Second
-from evaluation.queue.attempt_keys import sent_to, tenth_of
-from evaluation.uploads.chunked import assemble, discard
 
 AGREES = 0.99  # of the answers that a second machine must give as well: floats may differ
 DISAGREES = "A second machine gave other answers to {} of {} examples, so these do not count."

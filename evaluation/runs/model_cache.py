@@ -12,8 +12,8 @@ from typing import IO, Any
 
 from evaluation.contract import Beat
 from evaluation.heartbeat import CHUNK, BeatingFile
+from evaluation.isolation.uploads.model_folders import files
 from evaluation.training.folders import atomic_folder
-from evaluation.uploads.model_folders import files
 
 WAIT_SECONDS = 0.5
 

@@ -20,6 +20,9 @@ from typing import Any, Self, cast
 
 from evaluation.contract import BASE_IMAGE, GIB, PLAN, REST, Ending, Outcome, Runnable
 from evaluation.heartbeat import nothing
+from evaluation.isolation.sandbox.choose import is_required, runner_for
+from evaluation.isolation.sandbox.limits import Exceeded, Limits
+from evaluation.isolation.uploads.model_folders import digest_of
 from evaluation.runs.model_cache import pack
 from evaluation.runs.ray_node import (
     ITEM,
@@ -33,9 +36,6 @@ from evaluation.runs.ray_node import (
     run_shard,
 )
 from evaluation.runs.shards import LineFile, Together, cut, in_turn
-from evaluation.sandbox.choose import is_required, runner_for
-from evaluation.sandbox.limits import Exceeded, Limits
-from evaluation.uploads.model_folders import digest_of
 
 PIECE = 2**26  # bytes of a model that travel together
 AT_ONCE = 64  # shards that are handed in: more wait here, not in Ray's memory
@@ -384,7 +384,7 @@ class Connected(Cluster):
     def _saved(self, image: str | None) -> Parcel | None:
         if image in (None, BASE_IMAGE):  # of metrics, which nodes have
             return None
-        from evaluation.sandbox.images import saved
+        from evaluation.isolation.sandbox.images import saved
 
         pieces = _Store(self.ray.put)
         for data in saved(image):

@@ -16,15 +16,15 @@ from typing import Any
 
 from evaluation.contract import GIB, Ending, Runnable
 from evaluation.heartbeat import CHUNK, nothing
+from evaluation.isolation.sandbox.choose import runner_for
+from evaluation.isolation.sandbox.limits import Limits
+from evaluation.isolation.sandbox.monitor import Runner
+from evaluation.isolation.uploads.model_folders import digest_of
 from evaluation.runs.model_cache import kept, unpack
-from evaluation.sandbox.choose import runner_for
-from evaluation.sandbox.limits import Limits
-from evaluation.sandbox.monitor import Runner
-from evaluation.uploads.model_folders import digest_of
 
 ROOT = Path(__file__).resolve().parents[2]
 ANSWERING = (
-    *("evaluation/contract.py", "evaluation/sandbox", "evaluation/training"),
+    *("evaluation/contract.py", "evaluation/isolation/sandbox", "evaluation/training"),
     *("evaluation/runs/ray_models.py", "serving"),
 )
 Get = Callable[[Any], bytes]
@@ -175,7 +175,7 @@ def _folder(stack: ExitStack, cache: Path, parcel: Parcel | None, get: Get) -> P
 
 def _load(image: Parcel, folder: Path, get: Get) -> None:
     """Have this machine's engine hold an image. Raises ValueError where another one came."""
-    from evaluation.sandbox import images
+    from evaluation.isolation.sandbox import images
 
     if images.has_image(image.digest):
         return
@@ -248,8 +248,8 @@ def _is_named(descriptor: int, path: Path) -> bool:
 
 def _remove(key: str) -> None:
     with suppress(ImportError):
-        from evaluation.sandbox.containers import PREFIX, remove
-        from evaluation.sandbox.engine import EngineError
+        from evaluation.isolation.sandbox.containers import PREFIX, remove
+        from evaluation.isolation.sandbox.engine import EngineError
 
         with suppress(*EngineError):
             remove(PREFIX + key)

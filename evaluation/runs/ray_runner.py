@@ -14,9 +14,9 @@ from typing import IO, Any, Self, cast
 
 from evaluation.contract import Beat, Ending, InvalidOutput, Outcome, Runnable, Take
 from evaluation.heartbeat import BEAT_SECONDS
+from evaluation.isolation.sandbox.choose import NoEngine, runner_for
+from evaluation.isolation.sandbox.limits import Limits
 from evaluation.runs import ray_driver, ray_node
-from evaluation.sandbox.choose import NoEngine, runner_for
-from evaluation.sandbox.limits import Limits
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ("PATH", "HOME", "TMPDIR", "LANG", "PYTHONPATH", "DOCKER_HOST", "SANDBOX_REQUIRED")

@@ -21,9 +21,9 @@ from core.accounts.services import log
 from core.errors import Refused
 from core.jobs.queue import enqueue
 from evaluation.contract import Outcome
+from evaluation.isolation.queue import leases
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission
 from evaluation.models.runs import REPEATABLE
-from evaluation.queue import leases
 from evaluation.runs.selectors import accepted, is_remote
 from evaluation.sets.selectors import newest_versions
 from tasks.models import RoundTarget, Task

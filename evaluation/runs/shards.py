@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 
 from evaluation.contract import Ending, Outcome
-from evaluation.sandbox.limits import Limits
+from evaluation.isolation.sandbox.limits import Limits
 
 GOLDEN = 0.618033988749895
 Shard = Sequence[Sequence[int]]

@@ -18,9 +18,9 @@ from evaluation.sets.harmless import with_harmless
 from evaluation.sets.parsing import RowMaker
 from evaluation.task_shape import shape_of
 from tasks.config.schema import TaskConfig
+from tasks.contexts.scenes.contexts import drawn_scenes
+from tasks.contexts.scenes.questions import ask
 from tasks.models import Task
-from tasks.scenes.contexts import drawn_scenes
-from tasks.scenes.questions import ask
 
 ASKED = 2
 """Questions on each scene."""

@@ -18,11 +18,11 @@ from core.accounts.models import User
 from core.errors import Refused
 from core.web.refusals import as_form_error
 from evaluation.contract import MIB
+from evaluation.isolation.uploads.chunked import add_file, assemble, discard, open_uploads
 from evaluation.models import EvaluationSet, EvaluationSetVersion, Upload
 from evaluation.sets.parsing import SetFile
 from evaluation.sets.services import ABOUT, create_set_of, make_version
 from evaluation.sets.writing import Preview, preview
-from evaluation.uploads.chunked import add_file, assemble, discard, open_uploads
 from tasks.line_files import FileError
 from tasks.models import Task
 

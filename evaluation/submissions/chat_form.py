@@ -9,7 +9,8 @@ from django.utils.datastructures import MultiValueDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from evaluation.chat.settings import (
+from evaluation.models import Submission, Team
+from evaluation.runs.chat.settings import (
     MOST_COST,
     MOST_SHOTS,
     MOST_TEXT,
@@ -18,7 +19,6 @@ from evaluation.chat.settings import (
     plain_template,
     settings_for,
 )
-from evaluation.models import Submission, Team
 from evaluation.submissions.forms import SubmitForm
 from tasks.models import Task
 

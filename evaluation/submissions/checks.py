@@ -7,9 +7,9 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from core.errors import Invalid
-from evaluation.chat.asking import checked
-from evaluation.chat.settings import ChatSettings
 from evaluation.models import Submission
+from evaluation.runs.chat.asking import checked
+from evaluation.runs.chat.settings import ChatSettings
 from evaluation.runs.selectors import REMOTE, base_named
 from evaluation.sets.selectors import open_versions
 from evaluation.submissions.requirements import (

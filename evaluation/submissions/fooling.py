@@ -21,12 +21,18 @@ from annotation.writing.views import refusal
 from core.web.bodies import takes
 from core.web.htmx import render_page
 from core.web.refusals import as_message
-from evaluation.chat.asking import Capped, asked_as
-from evaluation.chat.settings import ChatSettings
 from evaluation.models import Submission
-from evaluation.practice import services as practice
-from evaluation.practice.selectors import IN_SANDBOX, can_run, last_error, run_of, start_seconds
+from evaluation.runs.chat.asking import Capped, asked_as
+from evaluation.runs.chat.settings import ChatSettings
 from evaluation.runs.endpoints import CannotFetch, endpoint_for
+from evaluation.submissions.practice import services as practice
+from evaluation.submissions.practice.selectors import (
+    IN_SANDBOX,
+    can_run,
+    last_error,
+    run_of,
+    start_seconds,
+)
 from evaluation.submissions.visibility import Viewer, find_submission, shown_name
 from tasks.targets.endpoints.answers import members, read_output, read_prob, strict_json
 from tasks.targets.endpoints.base import EndpointError, Prediction

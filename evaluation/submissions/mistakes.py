@@ -9,13 +9,13 @@ from django.conf import settings
 from django.utils.translation import gettext
 
 from evaluation.contract import Answer, SetRow
-from evaluation.inference.evaluate import read_predictions
+from evaluation.isolation.inference.evaluate import read_predictions
 from evaluation.models import EvaluationRun
 from evaluation.scoring.metrics import Metric, Unavailable, metric_of
 from evaluation.sets.selectors import set_rows
 from evaluation.task_shape import labels_of
 from tasks.config.schema import TaskConfig
-from tasks.media.markup import shown_value
+from tasks.contexts.media.markup import shown_value
 
 SHOWN = 20
 """On a page."""

@@ -20,7 +20,7 @@ from core.text.markdown import render_markdown
 from core.web.downloads import attachment
 from core.web.htmx import render_page
 from core.web.refusals import as_form_error, as_message
-from evaluation.llm_judges.selectors import scores_of
+from evaluation.judges.llm_judges.selectors import scores_of
 from evaluation.models import EvaluationRun, Submission
 from evaluation.runs.services import run_again
 from evaluation.sets.seen_in_training import trained_on

@@ -12,7 +12,7 @@ from django.db.models import Q, QuerySet
 
 from annotation.rules.outcome import squad_normalise
 from evaluation.contract import Answer, Outcome
-from evaluation.inference.evaluate import read_predictions
+from evaluation.isolation.inference.evaluate import read_predictions
 from evaluation.models import EvaluationRun, NearCopy, Submission
 from evaluation.runs.selectors import counting
 from evaluation.scoring.likeness import Answers, likeness

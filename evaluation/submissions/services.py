@@ -23,8 +23,10 @@ from core.days import today
 from core.errors import Invalid, Refused
 from core.jobs.queue import enqueue
 from core.text.taken_names import checked_name
-from evaluation.chat.settings import MOST_COST, ChatSettings
 from evaluation.contract import Outcome
+from evaluation.isolation.queue import leases
+from evaluation.isolation.uploads.allowances import most_a_day
+from evaluation.isolation.uploads.chunked import are_handed_in, check_complete, discard
 from evaluation.models import (
     EvaluationRun,
     EvaluationSetVersion,
@@ -34,15 +36,13 @@ from evaluation.models import (
     TrainedRows,
     Upload,
 )
-from evaluation.practice import services as practice
-from evaluation.queue import leases
+from evaluation.runs.chat.settings import MOST_COST, ChatSettings
 from evaluation.sets.submitters import counted_for
 from evaluation.submissions.checks import check_sources, settled_chat
 from evaluation.submissions.looks import check_looks
+from evaluation.submissions.practice import services as practice
 from evaluation.submissions.quota import WINDOW, Caps, Charge, Entry, Quota, charge_of, quota_of
-from evaluation.teams.selectors import place_of
-from evaluation.uploads.allowances import most_a_day
-from evaluation.uploads.chunked import are_handed_in, check_complete, discard
+from evaluation.submissions.teams.selectors import place_of
 from tasks.models import Task
 
 State = Submission.State

@@ -13,10 +13,10 @@ from core.accounts.people import person
 from core.web.refusals import as_form_error, as_message
 from evaluation.submissions.progress import progress_of
 from evaluation.submissions.selectors import submissions_for
-from evaluation.teams import services
-from evaluation.teams.access import find_team
-from evaluation.teams.forms import InvitationForm, TeamForm
-from evaluation.teams.selectors import invitations_of, teams_of
+from evaluation.submissions.teams import services
+from evaluation.submissions.teams.access import find_team
+from evaluation.submissions.teams.forms import InvitationForm, TeamForm
+from evaluation.submissions.teams.selectors import invitations_of, teams_of
 
 LISTED = 100
 
@@ -31,7 +31,9 @@ def teams(request: HttpRequest) -> HttpResponse:
             made = services.make_team(actor=user, name=form.cleaned_data["name"])
             return redirect("evaluation:team", made.pk)
     values = {"teams": teams_of(user), "invitations": invitations_of(user), "form": form}
-    return render(request, "evaluation/teams.html", values, status=422 if form.errors else 200)
+    return render(
+        request, "evaluation/submissions/teams.html", values, status=422 if form.errors else 200
+    )
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

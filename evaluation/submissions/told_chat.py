@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from evaluation.chat.settings import MOST_SHOTS, ChatSettings
-from evaluation.chat.shots import uids_of
 from evaluation.models import Submission
+from evaluation.runs.chat.settings import MOST_SHOTS, ChatSettings
+from evaluation.runs.chat.shots import uids_of
 from evaluation.submissions.visibility import Viewer
 from tasks.targets.endpoints.answer_reader import READER
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.inference.precheck import Refused
+from evaluation.isolation.inference.precheck import Refused
 from evaluation.models import DatasetItem
 from evaluation.releases.reading import decoded, latest_datasets
 from evaluation.seeds import Row as TrainingRow

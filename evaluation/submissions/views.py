@@ -18,6 +18,8 @@ from core.web.bodies import FORM_BYTES, takes
 from core.web.htmx import render_page
 from core.web.refusals import as_form_error, as_message
 from evaluation.contract import GIB
+from evaluation.isolation.uploads.allowances import most_a_day
+from evaluation.isolation.uploads.chunked import PIECE_BYTES, add_file, discard, largest_of
 from evaluation.models import Submission, Upload
 from evaluation.sets.selectors import open_versions
 from evaluation.submissions.chat_form import FORMS, ChatForm
@@ -33,15 +35,13 @@ from evaluation.submissions.services import (
     remaining_quota,
     submit_model,
 )
-from evaluation.teams.selectors import teams_of
-from evaluation.uploads.allowances import most_a_day
-from evaluation.uploads.chunked import PIECE_BYTES, add_file, discard, largest_of
+from evaluation.submissions.teams.selectors import teams_of
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_edit, can_submit
 
 if TYPE_CHECKING:
-    from evaluation.chat.estimate import Estimate
+    from evaluation.runs.chat.estimate import Estimate
 
 LISTED = 100
 
@@ -86,7 +86,7 @@ def _with_card(request: HttpRequest) -> QueryDict:
 
 def _estimate(task: Task, form: ChatForm) -> "Estimate | None":
     """What the evaluations of a chat model will cost; None: refused, which the form then says."""
-    from evaluation.chat.estimate import estimate  # loads numpy
+    from evaluation.runs.chat.estimate import estimate  # loads numpy
 
     with as_form_error(form):
         return estimate(task, form.chat)

@@ -21,7 +21,7 @@ from core.text.names import visible
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, EvaluationSet, Submission
 from evaluation.submissions.selectors import all_submissions
-from evaluation.teams.selectors import team_ids
+from evaluation.submissions.teams.selectors import team_ids
 from tasks.models import Task
 from tasks.permissions import Person, can_edit, can_see, can_take
 

@@ -1,6 +1,7 @@
 """The training of a task's next target: its rows, the model, and the report on old and new.
 
-Runs in a separate process (`evaluation.queue.subprocess_job`): it loads torch and writes no row.
+Runs in a separate process (`evaluation.isolation.queue.subprocess_job`): it loads torch and
+writes no row.
 """
 
 import json

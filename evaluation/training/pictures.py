@@ -31,9 +31,9 @@ from serving.spec import (
     PictureSettings,
     open_folder,
 )
-from tasks.scenes.drawing import draw
-from tasks.scenes.questions import ANSWERS, Question, ask
-from tasks.scenes.scene import COLOURS, GRID, SHAPES, SIZES, Scene, make_scenes
+from tasks.contexts.scenes.drawing import draw
+from tasks.contexts.scenes.questions import ANSWERS, Question, ask
+from tasks.contexts.scenes.scene import COLOURS, GRID, SHAPES, SIZES, Scene, make_scenes
 
 if TYPE_CHECKING:
     import torch
@@ -235,7 +235,7 @@ class Training:
             "output": OUTPUTS[PICTURE],
             "labels": ANSWERS,
             "max_length": MAX_TOKENS,
-            "trained_on": "scenes that tasks/scenes draws",
+            "trained_on": "scenes that tasks/contexts/scenes draws",
         }
         processor = _processor(self.model.config)
         for name, values in (("dynabench", about), ("preprocessor_config", processor)):

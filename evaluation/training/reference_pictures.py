@@ -8,7 +8,7 @@ from pathlib import Path
 
 from evaluation.training.fine_tune import Progress
 from evaluation.training.pictures import PictureOptions, new_training, samples, train_pictures
-from tasks.scenes.questions import ANSWERS
+from tasks.contexts.scenes.questions import ANSWERS
 
 SMALL = {"hidden": 32, "layers": 1, "heads": 1}
 CENTRED_ON = 200

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.inference.precheck import Refused
+from evaluation.isolation.inference.precheck import Refused
 from tasks.line_files import FileError, LineError, read_jsonl, unpacked_lines
 
 LONGEST_LINE = 100_000  # bytes

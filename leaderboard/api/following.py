@@ -12,7 +12,7 @@ from core.accounts.api import write
 from core.accounts.models import ApiToken
 from core.accounts.people import person
 from core.web.api import read
-from leaderboard.following import services
+from leaderboard.rounds.following import services
 from tasks.access import ANY, find_task
 
 

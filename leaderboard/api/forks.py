@@ -15,8 +15,8 @@ from core.accounts.people import person, public_name
 from core.errors import Refused
 from core.web.api import read
 from leaderboard import models
+from leaderboard.board.forks import services
 from leaderboard.board.opening import start_of
-from leaderboard.forks import services
 from leaderboard.scoring.weights import METRIC, MOST, SET, Weighting, WeightsError, check_names
 from tasks.access import find_task, require
 from tasks.permissions import can_edit

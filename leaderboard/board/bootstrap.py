@@ -17,7 +17,7 @@ from django.conf import settings
 from numpy.typing import NDArray
 
 from evaluation.contract import Answer, Number
-from evaluation.inference.evaluate import read_predictions
+from evaluation.isolation.inference.evaluate import read_predictions
 from evaluation.models import EvaluationRun, Score
 from evaluation.scoring.groups import Groups, groups_of, is_in, parts_of, share_of
 from evaluation.scoring.metrics import Metric, Unavailable, metric_of

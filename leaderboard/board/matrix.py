@@ -23,14 +23,14 @@ from numpy.typing import NDArray
 from core.accounts.models import User
 from core.text.names import visible
 from evaluation.contract import Outcome
-from evaluation.custom_metrics.selectors import Column as Custom
-from evaluation.custom_metrics.selectors import columns_of
-from evaluation.llm_judges.selectors import MetricJudge, metric_judge
+from evaluation.judges.custom_metrics.selectors import Column as Custom
+from evaluation.judges.custom_metrics.selectors import columns_of
+from evaluation.judges.llm_judges.selectors import MetricJudge, metric_judge
 from evaluation.models import EvaluationRun, EvaluationSet, LlmScore, Score, Submission
 from evaluation.runs.selectors import accepted, counting
 from evaluation.sets.shown_scores import shown_number
 from evaluation.submissions.selectors import seen_by_all
-from evaluation.teams.selectors import team_ids
+from evaluation.submissions.teams.selectors import team_ids
 from leaderboard.board.columns import (
     ASIDE,
     AXES,

@@ -24,8 +24,8 @@ from core.charts import (
     scatter,
     stacked_bars,
 )
-from evaluation.custom_metrics.selectors import Column as Custom
-from evaluation.llm_judges.selectors import MetricJudge
+from evaluation.judges.custom_metrics.selectors import Column as Custom
+from evaluation.judges.llm_judges.selectors import MetricJudge
 from evaluation.models import EvaluationRun
 from evaluation.runs.selectors import counting
 from evaluation.submissions.results import SetResults, results_of

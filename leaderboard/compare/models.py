@@ -44,7 +44,7 @@ from leaderboard.scoring.ranks import (
     holm,
 )
 from tasks.config.schema import TaskConfig
-from tasks.media.markup import shown_value
+from tasks.contexts.media.markup import shown_value
 from tasks.models import Task
 
 MOST = 100_000

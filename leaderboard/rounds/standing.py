@@ -11,8 +11,8 @@ from statistics import median
 from django.utils.translation import gettext as _
 
 from core.charts import Place, reach
-from evaluation.custom_metrics.selectors import Column as Custom
-from evaluation.llm_judges.selectors import MetricJudge
+from evaluation.judges.custom_metrics.selectors import Column as Custom
+from evaluation.judges.llm_judges.selectors import MetricJudge
 from evaluation.models import Submission
 from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.board.cells import Cell

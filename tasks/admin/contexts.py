@@ -17,8 +17,8 @@ from tasks.admin.roles import (
     person,
     shielded,
 )
+from tasks.contexts.media.markup import in_words
 from tasks.contexts.services import set_retired, undo_import
-from tasks.media.markup import in_words
 from tasks.models import Context, ContextBatch, Round
 
 

@@ -17,7 +17,7 @@ from core.mail.addresses import AddressInRequest
 from core.web.api import NewestFirst, read
 from tasks.access import ANY, find_task
 from tasks.api.members import NewMemberSerializer
-from tasks.invitation_services import LONGEST_DAYS, accept, invite, revoke
+from tasks.members.invitation_services import LONGEST_DAYS, accept, invite, revoke
 from tasks.models import Invitation, Task
 from tasks.permissions import can_own
 

@@ -22,10 +22,10 @@ from core.web.api import read
 from core.web.bodies import keep_body, takes
 from core.web.throttles import is_used_up
 from tasks.access import find_task
-from tasks.media.decoding import MAX_BYTES
-from tasks.media.selectors import may_open
-from tasks.media.services import OFTEN, store_media
-from tasks.media.views import served
+from tasks.contexts.media.decoding import MAX_BYTES
+from tasks.contexts.media.selectors import may_open
+from tasks.contexts.media.services import OFTEN, store_media
+from tasks.contexts.media.views import served
 from tasks.permissions import can_write
 
 LARGEST_JSON = MAX_BYTES * 4 // 3 + 2**16

@@ -232,7 +232,7 @@ class FieldType(ABC):
     cell: ClassVar[Literal["text", "number", "json"]] = "json"
     """How a CSV file and a plain form hold a value."""
     element: ClassVar[Literal["text", "image", "audio"]] = "text"
-    """How a page shows a value; the others are files, which `tasks.media` stores."""
+    """How a page shows a value; the others are files, which `tasks.contexts.media` stores."""
     category: ClassVar[str] = "other"
     """The Hugging Face Hub's task category where it is the answer."""
     own_metrics: ClassVar[tuple[str, ...]] = ()

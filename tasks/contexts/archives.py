@@ -17,8 +17,8 @@ from core.text.words import composed
 from tasks.config.components import Component
 from tasks.contexts.columns import Fields, Matching
 from tasks.contexts.files import Files, Summary, summary_of
+from tasks.contexts.media.decoding import DECODERS, MAX_BYTES, TOO_MANY_BYTES, BadMedia
 from tasks.line_files import BadRow, FileError
-from tasks.media.decoding import DECODERS, MAX_BYTES, TOO_MANY_BYTES, BadMedia
 
 MAX_ARCHIVE_BYTES = 200 * 2**20
 MOST_MEMBERS = 20_000

@@ -20,11 +20,11 @@ from core.files.bounded import MIB, Bounds, OutOfBounds, bounded
 from tasks.contexts.archives import summary_of_archive
 from tasks.contexts.columns import Fields, Matching
 from tasks.contexts.files import Files, Summary, context_digest, summary_of
+from tasks.contexts.media.decoding import ABOUT, Decoded
+from tasks.contexts.media.services import delete_unnamed, digests_in, keep, store_decoded, value_of
 from tasks.contexts.uploads import MAX_BYTES
 from tasks.formats.base import UNKNOWN, Terms
 from tasks.line_files import FileError
-from tasks.media.decoding import ABOUT, Decoded
-from tasks.media.services import delete_unnamed, digests_in, keep, store_decoded, value_of
 from tasks.models import Context, ContextBatch, Media, Round, Task
 
 SECONDS, MEMORY_BYTES = 300.0, 512 * MIB  # to read a file

@@ -8,13 +8,13 @@ from django.utils.translation import gettext as _
 from core.accounts.models import User
 from core.accounts.services import log
 from core.errors import Refused
+from tasks.contexts.media.decoding import Decoded
+from tasks.contexts.media.services import delete_media, store_decoded
+from tasks.contexts.scenes.contexts import with_drawn_examples
 from tasks.making.templates import Source, renamed, templates, text_in
-from tasks.media.decoding import Decoded
-from tasks.media.services import delete_media, store_decoded
 from tasks.models import SIMULATED, Round, RoundTarget, Task, TaskMember, TaskProposal
 from tasks.permissions import can_edit, can_make_tasks, can_own
 from tasks.rounds.services import plan_round
-from tasks.scenes.contexts import with_drawn_examples
 from tasks.selectors import PLANNED
 from tasks.services import end_waiting, keep_shown, new_task, shown_digests
 

@@ -12,8 +12,8 @@ from core.accounts.models import User
 from core.accounts.services import log
 from core.data.rows import changed_fields
 from core.errors import Refused
+from tasks.contexts.media.services import delete_unnamed, digests_in
 from tasks.contexts.services import store_contexts
-from tasks.media.services import delete_unnamed, digests_in
 from tasks.models import Round, TargetModel, Task
 from tasks.permissions import can_own
 from tasks.rounds.fixed import lifted

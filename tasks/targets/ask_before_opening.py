@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from tasks.media.selectors import for_models
+from tasks.contexts.media.selectors import for_models
 from tasks.models import Context, Round, TargetModel, Task
 from tasks.targets.endpoints.base import Prediction
 from tasks.targets.send_test import NoAnswer, answer_to, asking, note_test

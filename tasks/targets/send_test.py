@@ -8,7 +8,7 @@ from typing import Any
 
 from core.files.places import without_places
 from core.outside import Hanging, Places
-from tasks.media.selectors import for_models
+from tasks.contexts.media.selectors import for_models
 from tasks.models import TargetModel
 from tasks.targets.connect import endpoint_of, messages_of, secret_of
 from tasks.targets.contact_services import Contact, answer_contact, note_lasting

@@ -2,8 +2,8 @@
 
 # ruff: noqa: F811  (fixtures are named where they are used)
 
-from evaluation.chat.settings import ChatSettings, settings_for
 from evaluation.models import Submission
+from evaluation.runs.chat.settings import ChatSettings, settings_for
 from evaluation.submissions.services import withdraw
 from tests.support.api_models import task  # noqa: F401
 from tests.support.chat_models import (  # noqa: F401

@@ -6,8 +6,8 @@ import pytest
 from django.core.files.base import ContentFile
 from django.utils import timezone
 
+from evaluation.isolation.uploads.chunked import add_file, begin_upload
 from evaluation.models import EvaluationRun, Score, Submission
-from evaluation.uploads.chunked import add_file, begin_upload
 from tasks.models import TaskMember
 from tests.support.evaluations import accepted_model, queued_run, set_version
 from tests.support.factories import UserFactory

@@ -5,9 +5,9 @@ import json
 import pytest
 from django.core.files.base import ContentFile
 
+from evaluation.isolation.uploads.chunked import add_file
 from evaluation.models import EvaluationSet, Upload
 from evaluation.sets.selectors import latest_version, set_rows
-from evaluation.uploads.chunked import add_file
 from tasks.models import TaskMember
 from tests.support.api_errors import error
 from tests.support.evaluations import nli_rows, set_version

@@ -9,11 +9,11 @@ import pytest
 from django.core.files.base import ContentFile
 from django.utils import timezone
 
-from evaluation.inference.precheck import check_predictions
+from evaluation.isolation.inference.precheck import check_predictions
+from evaluation.isolation.queue import leases
+from evaluation.isolation.uploads.chunked import add_file, add_piece, begin_upload
 from evaluation.models import EvaluationRun, Score, Submission
-from evaluation.queue import leases
 from evaluation.runs.services import claim_next
-from evaluation.uploads.chunked import add_file, add_piece, begin_upload
 from tests.support.api_errors import error
 from tests.support.api_models import (
     COMMIT,

@@ -15,10 +15,10 @@ from core.accounts.models import LogEntry
 from core.accounts.tokens import create_token
 from evaluation import jobs
 from evaluation.contract import MIB
+from evaluation.isolation.uploads.chunked import add_file
 from evaluation.models import EvaluationRun, EvaluationSet, OwnWorker, Upload
-from evaluation.own_workers.selectors import SECOND_WAITS
 from evaluation.runs import handed as handed_answers
-from evaluation.uploads.chunked import add_file
+from evaluation.submissions.own_workers.selectors import SECOND_WAITS
 from tasks.models import TaskMember
 from tests.support.api_errors import error
 from tests.support.evaluations import (

@@ -3,8 +3,8 @@
 import pytest
 from django_q.models import OrmQ
 
+from evaluation.isolation.queue import leases
 from evaluation.models import TrainingRun
-from evaluation.queue import leases
 from tasks.models import Round, TargetModel, Task, TaskMember
 from tests.support.api_writing import error
 from tests.support.factories import RoundFactory

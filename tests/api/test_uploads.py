@@ -3,9 +3,9 @@
 import pytest
 
 from evaluation.api import uploads as views
+from evaluation.isolation.uploads import chunked as rules
+from evaluation.isolation.uploads.chunked import MOST_OPEN, assemble
 from evaluation.models import Upload
-from evaluation.uploads import chunked as rules
-from evaluation.uploads.chunked import MOST_OPEN, assemble
 from tests.support.api_errors import error
 
 URL = "/api/v1/uploads/"

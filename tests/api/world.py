@@ -18,17 +18,17 @@ from core.accounts.tokens import create_token
 from dynabench.communities.models import Community, CommunityProposal, CommunityTask, Post
 from dynabench.webhooks.models import Delivery
 from dynabench.webhooks.services import create_webhook
+from evaluation.isolation.uploads.chunked import begin_upload
 from evaluation.jobs import build_dataset
 from evaluation.models import OwnWorker, TrainingRun
-from evaluation.own_workers.selectors import host_of
 from evaluation.releases.build import Options
 from evaluation.releases.services import request_release
-from evaluation.teams.services import invite, make_team
-from evaluation.uploads.chunked import begin_upload
+from evaluation.submissions.own_workers.selectors import host_of
+from evaluation.submissions.teams.services import invite, make_team
 from leaderboard.models import Weights
 from leaderboard.snapshots.services import take_snapshot
-from tasks.duties.services import set_duties
-from tasks.invitation_services import make_link
+from tasks.members.duties.services import set_duties
+from tasks.members.invitation_services import make_link
 from tasks.models import ContextBatch, Round, Task, TaskMember
 from tasks.services import OFFICIAL
 from tests.support import media

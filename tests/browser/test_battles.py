@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from core.accounts.services import annotator_of
-from leaderboard.battles import services
+from leaderboard.arena.battles import services
 from leaderboard.models import Battle, Comparison, GoldPair
 from tasks.models import TargetModel, TaskMember
 from tests.browser.conftest import audit, text_box, visit

@@ -9,8 +9,8 @@ from playwright.sync_api import expect
 
 from evaluation.jobs import serve_practice
 from evaluation.models import PracticeRun
-from evaluation.practice.services import note_host
 from evaluation.runs.services import ensure_targets
+from evaluation.submissions.practice.services import note_host
 from tasks.models import Round, Task
 from tests.browser.conftest import (
     ANSWERS,

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from evaluation import jobs
 from evaluation.models import NearCopy, Submission, Upload
 from evaluation.submissions import views as submission_views
-from evaluation.teams.services import invite, make_team
+from evaluation.submissions.teams.services import invite, make_team
 from tests.browser.conftest import audit, make_round, visit
 from tests.support.evaluations import ScriptedRunner, run_with, without_deltas
 from tests.support.factories import UserFactory

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.sync_api import expect
 
-from evaluation.llm_judges.agreement import Agreement
+from evaluation.judges.llm_judges.agreement import Agreement
 from evaluation.models import CustomMetric, LlmJudge
 from tasks.models import TaskMember
 from tests.browser.conftest import audit, make_round, visit

@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
+from evaluation.isolation.queue import leases
 from evaluation.models import TrainingRun
-from evaluation.queue import leases
 from tasks.models import TaskMember
 from tests.browser.conftest import audit, visit
 from tests.support.training_data import nli_task, release

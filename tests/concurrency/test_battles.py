@@ -5,8 +5,8 @@ import pytest
 from annotation.refusals import NotAllowed, Stale
 from core.accounts.models import Annotator
 from core.errors import Refused
-from leaderboard.battles import services
-from leaderboard.battles.turn_services import finish_turn
+from leaderboard.arena.battles import services
+from leaderboard.arena.battles.turn_services import finish_turn
 from leaderboard.models import Battle, Comparison, GoldPair, Reply, Turn
 from tasks.targets.endpoints.base import Prediction
 from tests.support.battles import battle_arena, fight, send

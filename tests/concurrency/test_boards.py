@@ -5,8 +5,8 @@ import pytest
 
 from core.accounts.models import LogEntry
 from core.errors import Refused
+from leaderboard.board.forks.services import save_weights
 from leaderboard.board.services import freeze_rates
-from leaderboard.forks.services import save_weights
 from leaderboard.jobs import renew_boards
 from leaderboard.models import Board, Resample, Snapshot, Weights
 from leaderboard.scoring.weights import Weighting

@@ -3,7 +3,7 @@
 import pytest
 
 from core.errors import Refused
-from evaluation.custom_metrics.services import decide_metric, propose_metric
+from evaluation.judges.custom_metrics.services import decide_metric, propose_metric
 from evaluation.models import CustomMetric
 from tests.support.factories import TaskFactory, UserFactory
 

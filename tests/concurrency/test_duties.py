@@ -12,7 +12,7 @@ from annotation.models import Example
 from core.accounts.models import Annotator
 from core.accounts.services import annotator_of
 from core.errors import Refused
-from tasks.duties.services import set_duties
+from tasks.members.duties.services import set_duties
 from tasks.models import Duty, TaskMember
 from tests.support.factories import UserFactory
 from tests.support.races import races

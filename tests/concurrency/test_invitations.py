@@ -3,8 +3,8 @@
 import pytest
 
 from core.errors import Refused
-from tasks import invitation_services
-from tasks.invitation_services import accept, make_link
+from tasks.members import invitation_services
+from tasks.members.invitation_services import accept, make_link
 from tasks.models import TaskMember
 from tests.support.factories import TaskFactory, UserFactory
 from tests.support.races import races

@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from core.accounts.services import annotator_of
 from core.errors import Invalid
-from tasks.media import services
-from tasks.media.services import (
+from tasks.contexts.media import services
+from tasks.contexts.media.services import (
     delete_media,
     delete_unnamed,
     hide_withdrawn,

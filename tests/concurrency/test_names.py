@@ -5,7 +5,7 @@ import pytest
 from core.errors import Invalid
 from evaluation.models import Submission, Team
 from evaluation.submissions.services import publish
-from evaluation.teams.services import make_team
+from evaluation.submissions.teams.services import make_team
 from tests.support.boards import measured
 from tests.support.evaluations import accepted_model, set_version
 from tests.support.factories import TaskFactory, UserFactory

@@ -6,10 +6,10 @@ import pytest
 from django.core.files.base import ContentFile
 
 from core.errors import Refused
+from evaluation.isolation.uploads.chunked import add_file
 from evaluation.models import EvaluationRun, HandedAnswers, OwnWorker
-from evaluation.own_workers.selectors import leased_to
-from evaluation.own_workers.services import add_worker, hand_in, take
-from evaluation.uploads.chunked import add_file
+from evaluation.submissions.own_workers.selectors import leased_to
+from evaluation.submissions.own_workers.services import add_worker, hand_in, take
 from tests.support.evaluations import accepted_model, queued_run, set_version
 from tests.support.factories import TaskFactory, UserFactory
 

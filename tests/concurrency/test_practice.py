@@ -6,8 +6,8 @@ import pytest
 
 from core.errors import Refused
 from evaluation.models import PracticeRun
-from evaluation.practice import services
-from evaluation.practice.services import ask, note_host, start
+from evaluation.submissions.practice import services
+from evaluation.submissions.practice.services import ask, note_host, start
 from tasks.targets.endpoints.base import EndpointError
 from tests.support.evaluations import accepted_model
 from tests.support.factories import TaskFactory

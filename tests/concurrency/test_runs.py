@@ -10,9 +10,9 @@ from django.utils import timezone
 from core.errors import Refused
 from evaluation import jobs
 from evaluation.contract import Ending, Evaluated, Outcome, Usage
+from evaluation.isolation.queue import leases
 from evaluation.jobs import evaluate_next
 from evaluation.models import EvaluationRun, Score, Team
-from evaluation.queue import leases
 from evaluation.runs import services as runs
 from evaluation.runs.execute import execute, store
 from evaluation.sets.shown_scores import shown_of

@@ -5,10 +5,10 @@ from io import BytesIO
 import pytest
 
 from core.errors import Refused
+from evaluation.isolation.uploads.chunked import add_piece, begin_upload
 from evaluation.models import Submission
 from evaluation.submissions import services as submissions
 from evaluation.submissions.services import submit_model
-from evaluation.uploads.chunked import add_piece, begin_upload
 from tests.support.factories import TaskFactory, UserFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -6,7 +6,7 @@ from core.accounts.models import confirm_address
 from core.errors import Refused
 from evaluation.models import Submission
 from evaluation.submissions.services import submit_model
-from evaluation.teams import services
+from evaluation.submissions.teams import services
 from tests.support.factories import TaskFactory, UserFactory
 from tests.support.races import races
 

@@ -7,12 +7,7 @@ from django.core.files.storage import default_storage
 
 from core.errors import Refused
 from evaluation.contract import SetRow
-from evaluation.models import EvaluationSetVersion, UploadPiece
-from evaluation.paraphrases.services import take_paraphrases
-from evaluation.sets import source_services as sets
-from evaluation.sets.selectors import set_rows
-from evaluation.sets.services import create_set, make_version
-from evaluation.uploads.chunked import (
+from evaluation.isolation.uploads.chunked import (
     MOST_OPEN,
     UploadRefused,
     add_piece,
@@ -21,6 +16,11 @@ from evaluation.uploads.chunked import (
     held_bytes,
     open_uploads,
 )
+from evaluation.judges.paraphrases.services import take_paraphrases
+from evaluation.models import EvaluationSetVersion, UploadPiece
+from evaluation.sets import source_services as sets
+from evaluation.sets.selectors import set_rows
+from evaluation.sets.services import create_set, make_version
 from tests.support.factories import TaskFactory, UserFactory
 from tests.support.paraphrases import paraphrased
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.attacks.bench import Bench
+from dynabench.operations.attacks.bench import Bench
 from evaluation.contract import BASE_IMAGE
-from evaluation.sandbox.images import has_image
+from evaluation.isolation.sandbox.images import has_image
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent

@@ -7,8 +7,8 @@ from uuid import uuid4
 import pytest
 
 from evaluation.contract import Outcome, Runnable
-from evaluation.sandbox.containers import DockerRunner
-from evaluation.sandbox.limits import Limits
+from evaluation.isolation.sandbox.containers import DockerRunner
+from evaluation.isolation.sandbox.limits import Limits
 from tests.support.architectures import (
     ARCHITECTURES,
     LABELS,

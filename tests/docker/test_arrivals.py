@@ -7,16 +7,16 @@ import pytest
 from django.core.files.base import ContentFile
 
 from evaluation.heartbeat import nothing
+from evaluation.isolation.queue.attempt_keys import installation
+from evaluation.isolation.queue.cleanup import tidy
+from evaluation.isolation.sandbox.containers import list_ours
+from evaluation.isolation.sandbox.engine import connect
+from evaluation.isolation.sandbox.images import has_image
+from evaluation.isolation.uploads.chunked import add_file
 from evaluation.jobs import check_submission
 from evaluation.models import EvaluationRun, Submission
-from evaluation.queue.attempt_keys import installation
-from evaluation.queue.cleanup import tidy
 from evaluation.runs.execute import CannotFetch, model_of
-from evaluation.sandbox.containers import list_ours
-from evaluation.sandbox.engine import connect
-from evaluation.sandbox.images import has_image
 from evaluation.submissions.services import submit_model
-from evaluation.uploads.chunked import add_file
 from tests.support.factories import TaskFactory, UserFactory
 from tests.support.made_sets import make_set
 

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from evaluation.inference.precheck import main
-from evaluation.sandbox.containers import RUNTIME_IMAGE, list_ours
-from evaluation.sandbox.images import has_image
+from evaluation.isolation.inference.precheck import main
+from evaluation.isolation.sandbox.containers import RUNTIME_IMAGE, list_ours
+from evaluation.isolation.sandbox.images import has_image
 from tasks.services import OFFICIAL
 from tests.support.live import wait_until
 from tests.support.serving_models import tiny_model
@@ -68,8 +68,8 @@ def test_a_folder_is_checked_by_itself_without_django(bench, check, tmp_path):
     code, report = check(tiny_model(tmp_path / "model", "pair-classification"))
     assert (code, report["outcome"]) == (0, "ok")
     program = (
-        "import sys; from evaluation.inference import precheck\n"
-        "from evaluation.sandbox import choose, containers, process\n"
+        "import sys; from evaluation.isolation.inference import precheck\n"
+        "from evaluation.isolation.sandbox import choose, containers, process\n"
         "print(*{name.partition('.')[0] for name in sys.modules} & {'django', 'rest_framework'})"
     )
     done = subprocess.run(

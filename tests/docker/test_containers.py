@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.attacks.bench import LABELS, LIMITS, SIZE, Bench
+from dynabench.operations.attacks.bench import LABELS, LIMITS, SIZE, Bench
 from evaluation.contract import MIB, Beat, Outcome, Runnable
-from evaluation.inference.exchange import Answers
-from evaluation.sandbox import usage as sandbox_usage
-from evaluation.sandbox.containers import NO_GPU, PREFIX, DockerRunner, list_ours, remove
-from evaluation.sandbox.engine import connect, engine
-from evaluation.sandbox.images import has_image
+from evaluation.isolation.inference.exchange import Answers
+from evaluation.isolation.sandbox import usage as sandbox_usage
+from evaluation.isolation.sandbox.containers import NO_GPU, PREFIX, DockerRunner, list_ours, remove
+from evaluation.isolation.sandbox.engine import connect, engine
+from evaluation.isolation.sandbox.images import has_image
 
 SLEEP = "import time\ntime.sleep(60)"
 
@@ -119,13 +119,17 @@ def test_two_processors_are_not_more_than_one(bench: Bench):
 
 
 def test_a_folder_needs_the_runtime_image(bench: Bench, monkeypatch, tmp_path):
-    monkeypatch.setattr("evaluation.sandbox.containers.RUNTIME_IMAGE", "dynabench-no-such-image")
+    monkeypatch.setattr(
+        "evaluation.isolation.sandbox.containers.RUNTIME_IMAGE", "dynabench-no-such-image"
+    )
     ending = DockerRunner(bench.key()).run(
         Runnable(folder=tmp_path), bench.inputs(""), LIMITS, take=print, beat=lambda: None
     )
     assert ending.outcome == Outcome.INFRASTRUCTURE
     assert "scripts/runtime_image.sh" in ending.sentence
-    monkeypatch.setattr("evaluation.sandbox.containers.CUDA_IMAGE", "dynabench-no-such-image")
+    monkeypatch.setattr(
+        "evaluation.isolation.sandbox.containers.CUDA_IMAGE", "dynabench-no-such-image"
+    )
     ending = DockerRunner(bench.key()).run(
         Runnable(folder=tmp_path, gpu="0"), bench.inputs(""), LIMITS, take=print, beat=lambda: None
     )

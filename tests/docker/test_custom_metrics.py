@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from evaluation.custom_metrics import running
-from evaluation.custom_metrics.running import Asked, Failed, scored
-from evaluation.sandbox.containers import DockerRunner
+from evaluation.isolation.sandbox.containers import DockerRunner
+from evaluation.judges.custom_metrics import running
+from evaluation.judges.custom_metrics.running import Asked, Failed, scored
 
 ROWS = [Asked(["yes"], said, {"text": said}) for said in ("yes", "no", "yes")]
 GOOD = """

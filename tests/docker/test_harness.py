@@ -13,8 +13,8 @@ import docker
 import pytest
 
 from evaluation.contract import Ending, Outcome, Runnable, Writing
-from evaluation.sandbox.containers import DockerRunner
-from evaluation.sandbox.limits import Limits
+from evaluation.isolation.sandbox.containers import DockerRunner
+from evaluation.isolation.sandbox.limits import Limits
 from tests.support.serving_models import KINDS, says, tiny_model
 
 pytestmark = pytest.mark.docker

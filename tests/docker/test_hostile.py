@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.attacks.bench import Bench
-from evaluation.attacks.cases import CASES
+from dynabench.operations.attacks.bench import Bench
+from dynabench.operations.attacks.cases import CASES
+from dynabench.operations.soundness.doctor import Verdict, judge
 from evaluation.contract import GIB
-from evaluation.operations.doctor import Verdict, judge
-from evaluation.sandbox.containers import SECCOMP, DockerRunner
+from evaluation.isolation.sandbox.containers import SECCOMP, DockerRunner
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,10 +11,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from evaluation.attacks.bench import Bench
+from dynabench.operations.attacks.bench import Bench
 from evaluation.contract import GIB, Outcome
-from evaluation.sandbox.engine import EngineError, connect
-from evaluation.sandbox.images import (
+from evaluation.isolation.sandbox.engine import EngineError, connect
+from evaluation.isolation.sandbox.images import (
     ImageRefused,
     RegistryAway,
     has_image,

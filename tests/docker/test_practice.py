@@ -12,17 +12,17 @@ from django.db import connections
 from django.test import Client
 
 from annotation.models import Example
-from evaluation.chat.settings import settings_for
 from evaluation.heartbeat import nothing
+from evaluation.isolation.queue.attempt_keys import installation
+from evaluation.isolation.sandbox.containers import list_ours
+from evaluation.isolation.uploads.model_folders import digest_of
 from evaluation.jobs import serve_practice
 from evaluation.models import PracticeRun
-from evaluation.practice import serve
-from evaluation.practice.services import note_host
-from evaluation.queue.attempt_keys import installation
+from evaluation.runs.chat.settings import settings_for
 from evaluation.runs.endpoints import identity_of
 from evaluation.runs.model_cache import pack
-from evaluation.sandbox.containers import list_ours
-from evaluation.uploads.model_folders import digest_of
+from evaluation.submissions.practice import serve
+from evaluation.submissions.practice.services import note_host
 from tests.support.evaluations import accepted_model
 from tests.support.factories import TaskFactory
 from tests.support.live import wait_until

@@ -105,7 +105,7 @@ def test_the_folder_alone_and_the_sites_archive_make_a_wheel(source, tmp_path):
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert {"dynabench/__init__.py", "dynabench/client/client.py", "dynabench/py.typed"} <= {*names}
-    has_check = "dynabench/_server/evaluation/inference/precheck.py" in names
+    has_check = "dynabench/_server/evaluation/isolation/inference/precheck.py" in names
     assert has_check == (source == "archive")
     program = "from dynabench import DynabenchClient as C; print(C(None, 'http://x.test').server)"
     assert (

@@ -20,16 +20,16 @@ from PIL import Image
 from evaluation import jobs
 from evaluation.contract import Outcome, Runnable
 from evaluation.heartbeat import nothing
+from evaluation.isolation.sandbox.choose import NoEngine
+from evaluation.isolation.uploads.model_folders import digest_of
 from evaluation.models import EvaluationRun, Submission
 from evaluation.runs.ray_driver import Connected, Job, Place
 from evaluation.runs.ray_models import NodeTransport
 from evaluation.runs.ray_runner import OnNode, RayRunner
 from evaluation.runs.ray_training import NodeTrainer
-from evaluation.sandbox.choose import NoEngine
 from evaluation.training.data import TrainingError
 from evaluation.training.fine_tune import Reading, TrainingOptions, TrainingReport
 from evaluation.training.trainer import Here, Trainer
-from evaluation.uploads.model_folders import digest_of
 from serving.spec import ModelSpec
 from tasks.models import TargetModel
 from tasks.targets.endpoints.transport import CAREFUL

@@ -8,9 +8,9 @@ import subprocess
 import pytest
 
 from core.accounts.tokens import create_token
+from evaluation.isolation.uploads.chunked import assemble
 from evaluation.models import EvaluationSet, Submission
 from evaluation.sets.services import make_version
-from evaluation.uploads.chunked import assemble
 from tests.support.evaluations import nli_rows
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory
 from tests.support.live import ROOT

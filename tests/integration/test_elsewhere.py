@@ -18,7 +18,7 @@ from django.utils import timezone
 from annotation.models import Example
 from core.accounts.models import Annotator
 from evaluation.contract import Answer
-from evaluation.inference.elsewhere import answer_lines
+from evaluation.isolation.inference.elsewhere import answer_lines
 from evaluation.jobs import build_dataset
 from evaluation.releases.build import Options
 from evaluation.releases.services import request_release

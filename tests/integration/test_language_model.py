@@ -17,9 +17,9 @@ from pydantic import BaseModel, Field
 
 from core.accounts.services import annotator_of
 from evaluation.jobs import ask_llm_judge
-from evaluation.llm_judges.agreement import LEAST
-from evaluation.llm_judges.selectors import calibration
-from evaluation.llm_judges.services import make_judge
+from evaluation.judges.llm_judges.agreement import LEAST
+from evaluation.judges.llm_judges.selectors import calibration
+from evaluation.judges.llm_judges.services import make_judge
 from leaderboard.arena.report import report_of
 from leaderboard.models import Battle, Contestant
 from serving.generation.decoder import Decoder

@@ -32,13 +32,19 @@ from core.files.storage.object_storage import ObjectStorage, trouble_of
 from core.files.storage.stored import files_in, folders_in
 from core.outside import limit_waiting
 from dynabench.operations.backups.stores import MANIFEST, dated, put, remove_older, store_at
+from dynabench.operations.soundness import health
+from evaluation.isolation.queue.cleanup import _set_files
+from evaluation.isolation.uploads import chunked
+from evaluation.isolation.uploads.chunked import (
+    add_file,
+    add_piece,
+    assemble,
+    begin_upload,
+    discard,
+)
 from evaluation.models.evaluation_sets import SETS
-from evaluation.operations import health
-from evaluation.operations.stored_files import damages
-from evaluation.queue.cleanup import _set_files
-from evaluation.uploads import chunked
-from evaluation.uploads.chunked import add_file, add_piece, assemble, begin_upload, discard
-from tasks.media.services import tidy_orphans
+from evaluation.releases.stored_files import damages
+from tasks.contexts.media.services import tidy_orphans
 from tasks.models import Media
 from tests.support.buckets import KEYS, bucket_server
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory

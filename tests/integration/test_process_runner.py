@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from evaluation.contract import MIB, Ending, InvalidOutput, Outcome, Runnable
-from evaluation.sandbox import limits as sandbox_limits
-from evaluation.sandbox import process as process_runner
-from evaluation.sandbox.limits import Limits
-from evaluation.sandbox.process import ProcessRunner, sample
+from evaluation.isolation.sandbox import limits as sandbox_limits
+from evaluation.isolation.sandbox import process as process_runner
+from evaluation.isolation.sandbox.limits import Limits
+from evaluation.isolation.sandbox.process import ProcessRunner, sample
 from tests.support.serving_models import tiny_model
 
 KIND = "sequence-classification"
@@ -142,7 +142,7 @@ def test_it_sees_nothing_of_our_environment_and_killed_from_outside_it_has_no_fa
     def kill_once_started(pid: int) -> None:
         with suppress(ProcessLookupError):  # it may have been killed at the last look
             found.append(Path(f"/proc/{pid}/environ").read_text())
-            if "evaluation.sandbox.harness" in Path(f"/proc/{pid}/cmdline").read_text():
+            if "evaluation.isolation.sandbox.harness" in Path(f"/proc/{pid}/cmdline").read_text():
                 os.kill(pid, signal.SIGKILL)
 
     monkeypatch.setenv("SECRET_KEY", "of the site")

@@ -25,10 +25,10 @@ from django.utils import timezone
 
 from core.jobs.queue import enqueue
 from evaluation import jobs
+from evaluation.isolation.queue.attempt_keys import installation
+from evaluation.isolation.sandbox import containers
+from evaluation.isolation.sandbox.choose import NO_ENGINE, has_engine
 from evaluation.models import EvaluationRun, Submission
-from evaluation.queue.attempt_keys import installation
-from evaluation.sandbox import containers
-from evaluation.sandbox.choose import NO_ENGINE, has_engine
 from tasks.models import TargetModel, Task
 from tests.support.evaluations import accepted_model, queued_run, set_version, without_deltas
 from tests.support.factories import TaskFactory, UserFactory
@@ -183,7 +183,7 @@ def models_running(weights: Path) -> list[int]:
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             told = (process / "cmdline").read_bytes().decode()
-            if "evaluation.sandbox.harness" in told and str(weights) in told:
+            if "evaluation.isolation.sandbox.harness" in told and str(weights) in told:
                 found.append(int(process.name))
     return found
 

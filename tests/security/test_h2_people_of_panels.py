@@ -28,7 +28,7 @@ from core.errors import Refused
 from dynabench import schedule
 from dynabench.campaigns.doors import OF_A_TASK
 from dynabench.urls import urlpatterns
-from leaderboard.battles.turn_services import begin_turn
+from leaderboard.arena.battles.turn_services import begin_turn
 from leaderboard.models import Battle
 from tasks import permissions
 from tasks.models import TaskMember

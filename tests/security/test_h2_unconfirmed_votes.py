@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from core.accounts.models import confirm_address
 from core.accounts.services import annotator_of
-from leaderboard.battles.services import cast_vote
-from leaderboard.battles.turn_services import begin_turn
+from leaderboard.arena.battles.services import cast_vote
+from leaderboard.arena.battles.turn_services import begin_turn
 from leaderboard.models import Battle
 from tests.support.arenas import make_arena
 from tests.support.campaigns import agree, open_campaign

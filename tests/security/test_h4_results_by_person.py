@@ -44,9 +44,9 @@ from evaluation.runs.execute import execute
 from evaluation.runs.services import claim_next
 from evaluation.sets.shown_scores import shown_of
 from evaluation.submissions.services import check_quota, remaining_quota, submit_model
+from evaluation.submissions.teams.services import make_team
 from evaluation.submissions.tidying import tidy_submitters
-from evaluation.teams.services import make_team
-from leaderboard.battles.selectors import BATTLES, battles_today, begun_today
+from leaderboard.arena.battles.selectors import BATTLES, battles_today, begun_today
 from leaderboard.models import Battle, Contestant
 from tests.support.evaluations import (
     ScriptedRunner,

@@ -15,7 +15,7 @@ from core.errors import Invalid
 from dynabench.communities.models import Community, Post
 from evaluation.models import Submission, Team
 from evaluation.submissions import services
-from evaluation.teams.services import make_team
+from evaluation.submissions.teams.services import make_team
 from leaderboard.arena.files import read_comparisons
 from tasks.config_changes import digest
 from tasks.line_files import LineError

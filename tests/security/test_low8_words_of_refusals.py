@@ -19,20 +19,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.contract import InvalidOutput
+from evaluation.isolation.uploads.archives import ArchiveRefused, check_archive
+from evaluation.isolation.uploads.eval_logs import samples
+from evaluation.isolation.uploads.model_folders import read_object
+from evaluation.isolation.uploads.safetensors_headers import BadTensors, check_tensors
 from evaluation.sets.parsing import read_set
-from evaluation.uploads.archives import ArchiveRefused, check_archive
-from evaluation.uploads.eval_logs import samples
-from evaluation.uploads.model_folders import read_object
-from evaluation.uploads.safetensors_headers import BadTensors, check_tensors
 from serving.errors import MisconfiguredError, ServingError
 from tasks.config.loading import load_config
 from tasks.config.parsing import ConfigError
 from tasks.contexts.files import summary_of
+from tasks.contexts.media.decoding import BadMedia, picture
 from tasks.datasets.tables import rows_of
 from tasks.formats import FORMATS
 from tasks.formats.reading import lines_of
 from tasks.line_files import BadRow, FileError, LineError
-from tasks.media.decoding import BadMedia, picture
 from tasks.targets.endpoints.base import EndpointError
 from tests.support.archives import tar_of, zip_of
 from tests.support.live import ROOT

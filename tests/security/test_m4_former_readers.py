@@ -11,7 +11,7 @@ from django.utils import timezone
 from annotation.models import ShownExample
 from core.accounts.services import annotator_of
 from core.accounts.tokens import digest_of
-from tasks.invitation_services import accept
+from tasks.members.invitation_services import accept
 from tasks.models import Invitation, TaskMember
 from tasks.services import set_role
 from tests.support.factories import UserFactory

@@ -11,8 +11,8 @@ from django.urls import reverse
 from core.accounts.models import PANEL_PEOPLE, Annotator, User
 from core.accounts.people import account_address, account_name
 from core.accounts.services import annotator_of, log
-from evaluation.teams.services import accept, invite, make_team
-from tasks.duties.services import set_duties
+from evaluation.submissions.teams.services import accept, invite, make_team
+from tasks.members.duties.services import set_duties
 from tasks.models import ConfigVersion, TaskMember
 from tests.support.api_routes import address_of as api_address
 from tests.support.api_routes import (

@@ -16,14 +16,14 @@ from annotation.writing.result_panel import shown_chances
 from core.accounts.services import annotator_of
 from core.web import throttles
 from evaluation.contract import Runnable
+from evaluation.isolation.sandbox import containers
+from evaluation.isolation.sandbox.containers import DockerRunner
+from evaluation.isolation.sandbox.engine import Engine
+from evaluation.isolation.sandbox.limits import Limits
 from evaluation.jobs import serve_practice
 from evaluation.models import PracticeRun
-from evaluation.practice import serve
-from evaluation.practice.services import note_host, start
-from evaluation.sandbox import containers
-from evaluation.sandbox.containers import DockerRunner
-from evaluation.sandbox.engine import Engine
-from evaluation.sandbox.limits import Limits
+from evaluation.submissions.practice import serve
+from evaluation.submissions.practice.services import note_host, start
 from tests.support.evaluations import accepted_model
 from tests.support.factories import UserFactory, scripted_target
 from tests.support.judging import write

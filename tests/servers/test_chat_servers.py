@@ -17,14 +17,14 @@ from django.core.management import call_command
 
 from annotation.models import Attempt, Example
 from core.accounts.services import annotator_of
-from evaluation.chat.asking import chat_endpoint
-from evaluation.chat.settings import settings_for
 from evaluation.contract import SetRow
 from evaluation.jobs import ask_llm_judge
-from evaluation.llm_judges.selectors import ANSWER, judged_by_people
-from evaluation.llm_judges.services import LABELS as VERDICTS
-from evaluation.llm_judges.services import make_judge
+from evaluation.judges.llm_judges.selectors import ANSWER, judged_by_people
+from evaluation.judges.llm_judges.services import LABELS as VERDICTS
+from evaluation.judges.llm_judges.services import make_judge
 from evaluation.models import EvaluationRun
+from evaluation.runs.chat.asking import chat_endpoint
+from evaluation.runs.chat.settings import settings_for
 from evaluation.submissions.services import submit_model
 from leaderboard.models import Contestant
 from tasks.models import RoundTarget, TargetModel, Task

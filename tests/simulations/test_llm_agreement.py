@@ -2,7 +2,7 @@
 
 import random
 
-from evaluation.llm_judges.agreement import Pair, agreement
+from evaluation.judges.llm_judges.agreement import Pair, agreement
 
 
 def test_the_interval_holds_the_truth():

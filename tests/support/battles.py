@@ -8,9 +8,9 @@ import pytest
 
 from core.accounts.models import Annotator
 from core.accounts.services import annotator_of
-from leaderboard.battles import services
-from leaderboard.battles.selectors import draw_pair, open_battle
-from leaderboard.battles.turn_services import begin_turn, settle
+from leaderboard.arena.battles import services
+from leaderboard.arena.battles.selectors import draw_pair, open_battle
+from leaderboard.arena.battles.turn_services import begin_turn, settle
 from leaderboard.models import Battle, Contestant, Turn
 from tasks.config.parsing import dump_yaml
 from tasks.models import TargetModel, Task

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evaluation.chat.settings import settings_for
+from evaluation.runs.chat.settings import settings_for
 from evaluation.submissions.services import submit_model
 from tests.support.chat_server import chat_server
 from tests.support.made_sets import make_set

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from evaluation.contract import MIB, Beat, Ending, Outcome, Runnable, Take, Usage
-from evaluation.sandbox.limits import Limits
+from evaluation.isolation.sandbox.limits import Limits
 
 SECONDS = 0.02  # that the waiting model takes for an example
 LIMITS = Limits(cpus=1, memory_bytes=512 * MIB)

@@ -6,7 +6,7 @@ import pytest
 from django.core.files.base import ContentFile
 
 from evaluation.contract import Answer, SetRow
-from evaluation.inference.evaluate import prediction_line
+from evaluation.isolation.inference.evaluate import prediction_line
 from evaluation.models import EvaluationRun, Score
 from leaderboard.board.bootstrap import resample_plain
 from leaderboard.models import Resample

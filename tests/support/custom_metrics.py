@@ -4,7 +4,7 @@ import io
 from contextlib import redirect_stdout
 
 from evaluation.contract import Ending, InvalidOutput, Outcome
-from evaluation.sandbox import metric_script
+from evaluation.isolation.sandbox import metric_script
 
 
 class InProcess:

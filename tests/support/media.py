@@ -9,8 +9,8 @@ from io import BytesIO
 from django.core.files.uploadedfile import SimpleUploadedFile
 from PIL import Image
 
-from tasks.media.decoding import picture, recording
-from tasks.media.services import store_decoded
+from tasks.contexts.media.decoding import picture, recording
+from tasks.contexts.media.services import store_decoded
 
 
 def png(colour="red", size=(8, 6), kind="PNG", **how):

@@ -10,16 +10,20 @@ from core.files import bounded
 
 KNOWN = (
     *("core.files.bounded", "functools", "pathlib"),
-    *("evaluation.inference.precheck", "evaluation.sets.parsing", "evaluation.sets.writing"),
+    *(
+        "evaluation.isolation.inference.precheck",
+        "evaluation.sets.parsing",
+        "evaluation.sets.writing",
+    ),
     *(
         "evaluation.training.row_files",
-        "evaluation.uploads.adapters",
-        "evaluation.uploads.archives",
+        "evaluation.isolation.uploads.adapters",
+        "evaluation.isolation.uploads.archives",
     ),
-    *("evaluation.uploads.image_archives", "evaluation.uploads.model_folders"),
+    *("evaluation.isolation.uploads.image_archives", "evaluation.isolation.uploads.model_folders"),
     *("tasks.config.components", "tasks.config.schema", "tasks.config.verdicts"),
     *("tasks.contexts.archives", "tasks.contexts.columns", "tasks.contexts.files"),
-    *("tasks.datasets.hub", "tasks.datasets.reading", "tasks.media.decoding"),
+    *("tasks.datasets.hub", "tasks.datasets.reading", "tasks.contexts.media.decoding"),
 )
 """Modules of such checks and of what they are given, which a test loads there, all at once."""
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from evaluation.models import EvaluationRun, OwnWorker
-from evaluation.own_workers.selectors import host_of
+from evaluation.submissions.own_workers.selectors import host_of
 from tests.support.evaluations import accepted_model, queued_run
 from tests.support.factories import UserFactory
 

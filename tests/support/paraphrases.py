@@ -1,7 +1,7 @@
 """Paraphrases of a set, as a model would have written them."""
 
+from evaluation.judges.paraphrases.selectors import base_of
 from evaluation.models import EvaluationSetVersion, Paraphrase, Paraphrasing
-from evaluation.paraphrases.selectors import base_of
 from evaluation.sets.selectors import set_rows
 from tests.support.judged_answers import chat_target
 

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from evaluation.contract import Ending, Outcome, Runnable
-from evaluation.practice import serve
+from evaluation.submissions.practice import serve
 
 NEUTRAL = {"output": {"label": "neutral"}, "prob": None}
 

@@ -15,9 +15,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from playwright.sync_api import Locator, Page
 
-from evaluation.management.commands import doctor as command
-from evaluation.operations import doctor
-from evaluation.sandbox.engine import Engine
+from dynabench.operations.management.commands import doctor as command
+from dynabench.operations.soundness import doctor
+from evaluation.isolation.sandbox.engine import Engine
 from tests.support.parts import free_port
 
 VISIBLE_FOCUS = """element => {

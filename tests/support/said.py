@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.contract import Ending, Outcome, Runnable
-from evaluation.sandbox.limits import Limits
+from evaluation.isolation.sandbox.limits import Limits
 
 
 class Said:

@@ -5,7 +5,7 @@ import gzip
 from django.core.files.base import ContentFile
 
 from evaluation.contract import Answer, SetRow
-from evaluation.inference.evaluate import prediction_line
+from evaluation.isolation.inference.evaluate import prediction_line
 from evaluation.jobs import check_submission, evaluate_next
 from evaluation.models import Dataset, EvaluationRun, Score, Submission
 from evaluation.sets.services import create_set, make_version

@@ -5,7 +5,7 @@ import pytest
 from core.accounts.models import confirm_address
 from core.accounts.services import annotator_of
 from evaluation.submissions.services import submit_model
-from evaluation.teams import services
+from evaluation.submissions.teams import services
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

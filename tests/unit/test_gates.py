@@ -12,8 +12,8 @@ from openpyxl import Workbook
 
 from annotation.writing.forms import ComponentForm
 from core.text.words import composed
-from evaluation.inference.elsewhere import lines_of
-from evaluation.inference.exchange import Answers
+from evaluation.isolation.inference.elsewhere import lines_of
+from evaluation.isolation.inference.exchange import Answers
 from evaluation.sets.parsing import SetRow, read_set
 from tasks.config.components import Component
 from tasks.config.field_types.chat import Chat

@@ -16,7 +16,7 @@ from scripts.nightly import PARTS, ROOT, parts_of
         ("dynabench/campaigns/migrations/0099_more.py", ["releases"]),
         ("requirements-web.txt", ["debian13", "fuzz", "harnesses"]),
         ("docs/openapi-v1.yaml", ["fuzz"]),
-        ("evaluation/sandbox/harness/loading.py", ["architectures", "cluster"]),
+        ("evaluation/isolation/sandbox/harness/loading.py", ["architectures", "cluster"]),
         ("docs/developers.md", []),
     ],
 )

@@ -19,17 +19,17 @@ from evaluation import jobs
 from evaluation.api.runs import as_answers
 from evaluation.contract import MIB, Ending, Outcome, SetRow, Usage
 from evaluation.heartbeat import CHUNK, BeatingFile, nothing
-from evaluation.inference import precheck
+from evaluation.isolation.inference import precheck
+from evaluation.isolation.queue import leases
+from evaluation.isolation.uploads.chunked import add_file
 from evaluation.jobs import check_submission
 from evaluation.models import EvaluationRun, Submission, Upload
-from evaluation.queue import leases
 from evaluation.runs.execute import CannotFetch, endpoint_for, model_of
 from evaluation.sets.selectors import set_rows
 from evaluation.sets.services import make_version
 from evaluation.submissions.quota import Charge, charge_of
 from evaluation.submissions.selectors import shown_inputs
 from evaluation.submissions.services import cancel, submit_model, withdraw
-from evaluation.uploads.chunked import add_file
 from serving import spec
 from tests.support.archives import zipped
 from tests.support.factories import ContextFactory, RoundFactory
@@ -49,7 +49,7 @@ def _places(settings, tmp_path, monkeypatch):
     """Files below the test's folder; no engine, so that folders run in a process of ours."""
     settings.MEDIA_ROOT, settings.MODEL_CACHE = tmp_path / "media", tmp_path / "cache"
     monkeypatch.setattr(jobs, "engine", lambda: None)
-    monkeypatch.setattr("evaluation.sandbox.engine.engine", lambda: None)
+    monkeypatch.setattr("evaluation.isolation.sandbox.engine.engine", lambda: None)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@
 
 import pytest
 
-from leaderboard.battles import selectors, services
+from leaderboard.arena.battles import selectors, services
 from leaderboard.models import Battle, Comparison, ReleaseConsent, Reply, Turn
 from tasks.models import TaskMember
 from tests.support.battles import (
@@ -63,7 +63,7 @@ def test_consent_is_asked_once_and_again_for_another_question(as_alice, task, mo
     as_alice.post(f"{URL}consent/", {"agrees": "no"})
     assert "form" in as_alice.get(URL).context
     assert ReleaseConsent.objects.get().agrees is False
-    monkeypatch.setattr("leaderboard.battles.selectors.CONSENT_VERSION", 2)
+    monkeypatch.setattr("leaderboard.arena.battles.selectors.CONSENT_VERSION", 2)
     assert 'name="agrees"' in as_alice.get(URL).text
     assert ReleaseConsent.objects.count() == 1
 

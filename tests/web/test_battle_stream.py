@@ -5,8 +5,8 @@ import pytest
 from annotation.attempts import partial_answers
 from annotation.attempts.partial_answers import keeper
 from core.accounts.services import annotator_of
-from leaderboard.battles import services, turn_services, views
-from leaderboard.battles.turn_services import keys_of
+from leaderboard.arena.battles import services, turn_services, views
+from leaderboard.arena.battles.turn_services import keys_of
 from leaderboard.models import Reply, Turn
 from tasks.models import TargetModel
 from tasks.targets.endpoints.base import EndpointError, Prediction

@@ -15,9 +15,9 @@ from django.utils import timezone
 from annotation.models import GatePass
 from annotation.refusals import CapReached, NotAllowed, Stale
 from core.accounts.services import annotator_of
+from leaderboard.arena.battles import selectors, services, views
+from leaderboard.arena.battles.voters import voters_of
 from leaderboard.arena.report import report_of
-from leaderboard.battles import selectors, services, views
-from leaderboard.battles.voters import voters_of
 from leaderboard.models import Battle, Comparison, GoldPair, Reply, Turn
 from tasks.models import TargetFailure, TargetModel, TaskMember
 from tests.support.battles import (

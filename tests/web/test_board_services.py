@@ -11,12 +11,12 @@ from django.utils import timezone
 from core.accounts.models import LogEntry
 from core.errors import Refused
 from evaluation.models import EvaluationRun, EvaluationSet, Score
+from leaderboard.board.forks.services import delete_weights, save_weights
 from leaderboard.board.matrix import score_matrix
 from leaderboard.board.opening import opening_of
 from leaderboard.board.ranked import ranked
 from leaderboard.board.services import freeze_rates, note_renewed
 from leaderboard.board.tables import canonical, digest, public_table
-from leaderboard.forks.services import delete_weights, save_weights
 from leaderboard.jobs import renew_boards
 from leaderboard.models import Board, Snapshot, Weights
 from leaderboard.scoring.weights import Weighting, WeightsError, saved

@@ -9,9 +9,9 @@ from django.core.files.storage import FileSystemStorage
 
 from core.files.storage import disk
 from core.web.outages import outage_of
+from evaluation.isolation.uploads.chunked import PIECE_BYTES, UploadRefused, add_piece, begin_upload
 from evaluation.models import Upload
 from evaluation.sets.forms import LARGEST
-from evaluation.uploads.chunked import PIECE_BYTES, UploadRefused, add_piece, begin_upload
 from tasks.models import Round, TaskMember
 from tests.support.factories import RoundFactory, TaskFactory
 

@@ -9,13 +9,13 @@ import pytest
 from django.test import Client
 
 from core.accounts.models import LogEntry
-from evaluation.chat.asking import meter_of
-from evaluation.chat.estimate import estimate
-from evaluation.chat.settings import ChatSettings, problem_of, settings_for
-from evaluation.chat.shots import ShotsGone, draw, shown
 from evaluation.contract import Outcome
 from evaluation.jobs import check_submission
 from evaluation.models import DatasetItem, EvaluationRun, Submission
+from evaluation.runs.chat.asking import meter_of
+from evaluation.runs.chat.estimate import estimate
+from evaluation.runs.chat.settings import ChatSettings, problem_of, settings_for
+from evaluation.runs.chat.shots import ShotsGone, draw, shown
 from evaluation.runs.execute import execute
 from evaluation.runs.services import claim_next, run_again
 from evaluation.sets.services import change_set
@@ -215,7 +215,7 @@ def test_an_estimate_counts_perturbed_examples_where_they_are_asked(task, versio
 
 def test_an_estimate_of_tokens_is_near_what_a_server_would_count(task, version):
     """Four characters a token, so the sum of what is sent, in characters, over four."""
-    from evaluation.chat.asking import chat_endpoint
+    from evaluation.runs.chat.asking import chat_endpoint
     from evaluation.sets.selectors import input_rows
 
     chat = settings_for(task.config, model="m")

@@ -12,7 +12,7 @@ from django.core.files.base import ContentFile
 from django.utils import timezone
 
 from evaluation.contract import Answer, SetRow
-from evaluation.inference.evaluate import prediction_line
+from evaluation.isolation.inference.evaluate import prediction_line
 from evaluation.models import EvaluationRun
 from evaluation.scoring.paired import mcnemar
 from leaderboard.compare import models as comparing

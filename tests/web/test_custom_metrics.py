@@ -10,13 +10,13 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from evaluation.contract import BASE_IMAGE, SetRow
-from evaluation.custom_metrics.running import MOST_EXAMPLES
-from evaluation.custom_metrics.services import request_custom_scores
+from evaluation.isolation.sandbox.choose import NoEngine
 from evaluation.jobs import run_custom_metric, sweep_all
+from evaluation.judges.custom_metrics.running import MOST_EXAMPLES
+from evaluation.judges.custom_metrics.services import request_custom_scores
 from evaluation.models import CustomMetric, CustomOutcome, EvaluationSet, Score
 from evaluation.runs import elsewhere
 from evaluation.runs.ray_runner import RayRunner
-from evaluation.sandbox.choose import NoEngine
 from leaderboard.board.tables import public_table
 from leaderboard.jobs import renew_boards
 from leaderboard.models import Resample

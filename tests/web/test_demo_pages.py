@@ -13,8 +13,8 @@ from dynabench.operations.demo import jobs
 from dynabench.operations.demo.models import DemoRun
 from dynabench.operations.demo.services import request_demo
 from dynabench.operations.management.commands import demo as command
+from evaluation.isolation.queue import leases
 from evaluation.models import Job
-from evaluation.queue import leases
 from tasks.models import SIMULATED, Round, Task, TaskMember
 from tests.support.factories import ContextFactory, UserFactory
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from django.utils import timezone
 
-from evaluation.attacks.cases import CASES
-from evaluation.management.commands import doctor as command
+from dynabench.operations.attacks.cases import CASES
+from dynabench.operations.management.commands import doctor as command
+from dynabench.operations.soundness import cluster, doctor, health
+from dynabench.operations.soundness.cluster import check_cluster
+from dynabench.operations.soundness.doctor import Verdict
+from dynabench.operations.soundness.health import Finding
 from evaluation.models import TrainingRun
-from evaluation.operations import cluster, doctor, health
-from evaluation.operations.cluster import check_cluster
-from evaluation.operations.doctor import Verdict
-from evaluation.operations.health import Finding
 from tests.support.factories import RoundFactory, TaskFactory, scripted_target
 from tests.support.programs import (
     ENGINE,

@@ -13,8 +13,8 @@ from core.accounts.models import Erasure, SiteKey
 from core.accounts.sealed import SEALED, sealed_columns
 from core.data.encryption import encrypt
 from core.jobs.models import LastSuccess
+from dynabench.operations.soundness import doctor, outside
 from evaluation.models import EvaluationRun
-from evaluation.operations import doctor, outside
 from tasks.models import Generator, Round, TargetModel
 from tests.support.evaluations import accepted_model, queued_run, set_version
 from tests.support.factories import RoundFactory, scripted_target

@@ -10,7 +10,7 @@ from annotation.models import Example
 from annotation.refusals import CapReached
 from core.accounts.services import annotator_of
 from core.errors import Invalid, Refused
-from tasks.duties.services import change_duty, end_duty, set_duties
+from tasks.members.duties.services import change_duty, end_duty, set_duties
 from tasks.models import Duty, TaskMember
 from tasks.services import change_members
 from tests.support.factories import UserFactory, scripted_target

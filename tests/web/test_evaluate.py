@@ -9,10 +9,10 @@ from django.core.management import CommandError, call_command
 
 from evaluation import cli as by_hand
 from evaluation.contract import Ending, Outcome, SetRow, Usage
-from evaluation.inference.precheck import NO_ENGINE
+from evaluation.isolation.inference.precheck import NO_ENGINE
+from evaluation.isolation.sandbox import images
+from evaluation.isolation.sandbox.process import ProcessRunner
 from evaluation.models import EvaluationRun
-from evaluation.sandbox import images
-from evaluation.sandbox.process import ProcessRunner
 from tests.support.chat_server import chat_server
 from tests.support.evaluations import LABELS, ScriptedRunner, set_version
 from tests.support.factories import TaskFactory
@@ -166,7 +166,7 @@ def test_errors_about_the_model_name_what_to_mend(no_engine, tmp_path, monkeypat
 
 
 def test_images_are_looked_at_before_they_are_run(monkeypatch):
-    monkeypatch.setattr("evaluation.sandbox.engine.engine", lambda: "one")
+    monkeypatch.setattr("evaluation.isolation.sandbox.engine.engine", lambda: "one")
     monkeypatch.setattr(images, "inspect_image", lambda name: "facts")
     monkeypatch.setattr(images, "check_image", lambda facts: ["No ENTRYPOINT.", "A VOLUME."])
     assert refusal(model="an-image") == "No ENTRYPOINT.\nA VOLUME."

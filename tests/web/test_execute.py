@@ -13,14 +13,14 @@ from django.utils import timezone
 from core.errors import Refused
 from evaluation import jobs
 from evaluation.contract import Ending, Outcome, Runnable, Usage
+from evaluation.isolation.queue import leases
+from evaluation.isolation.sandbox import choose as runners
+from evaluation.isolation.sandbox import containers, images
 from evaluation.models import EvaluationRun, Score, Submission, TrainingRun
 from evaluation.models.runs import REPEATABLE
-from evaluation.queue import leases
 from evaluation.runs.execute import CannotFetch, execute
 from evaluation.runs.selectors import cost_cents, counting
 from evaluation.runs.services import claim_next, run_again
-from evaluation.sandbox import choose as runners
-from evaluation.sandbox import containers, images
 from tests.support.evaluations import (
     LABELS,
     ScriptedRunner,
@@ -157,7 +157,7 @@ def test_a_predictions_file_needs_no_runner(task, version):
 
 
 def test_without_an_engine_an_image_waits_and_is_told_why(run, runner, monkeypatch):
-    monkeypatch.setattr("evaluation.sandbox.engine.engine", lambda: None)
+    monkeypatch.setattr("evaluation.isolation.sandbox.engine.engine", lambda: None)
     with pytest.raises(runners.NoEngine) as refused:
         runners.runner_for(Runnable(image="sha256:1"), "key")
     assert runners.runner_for(Runnable(), "key").name == "process"
@@ -172,7 +172,7 @@ def test_without_an_engine_an_image_waits_and_is_told_why(run, runner, monkeypat
 
 
 def test_folders_run_in_a_process_where_their_image_was_not_built(monkeypatch):
-    monkeypatch.setattr("evaluation.sandbox.engine.engine", lambda: "an engine")
+    monkeypatch.setattr("evaluation.isolation.sandbox.engine.engine", lambda: "an engine")
     monkeypatch.setattr(images, "has_image", lambda name: False)
     monkeypatch.setattr(containers, "DockerRunner", lambda key: f"docker {key}")
     assert runners.runner_for(Runnable(), "key").name == "process"
@@ -185,7 +185,7 @@ def test_folders_run_in_a_process_where_their_image_was_not_built(monkeypatch):
 
 
 def test_an_engine_that_dies_does_not_count_against_the_run(run, runner, monkeypatch):
-    monkeypatch.setattr("evaluation.sandbox.engine.engine", lambda: None)
+    monkeypatch.setattr("evaluation.isolation.sandbox.engine.engine", lambda: None)
     runner.name = "docker"
     runner.ending = Ending(Outcome.INFRASTRUCTURE, Usage(1.0), "The engine failed.")
     work(run)

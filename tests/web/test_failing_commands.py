@@ -8,9 +8,9 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError, ProgrammingError
 
 from dynabench.operations.management import sentences
+from dynabench.operations.management.commands import doctor
 from dynabench.operations.management.sentences import sentence_of
-from evaluation.management.commands import doctor
-from evaluation.operations.health import Finding
+from dynabench.operations.soundness.health import Finding
 from serving.errors import LoadingError, NotKnownError
 from serving.server import look_for_models
 from tasks.targets.connect import registered_names

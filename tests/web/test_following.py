@@ -19,10 +19,10 @@ from evaluation.models import Dataset, EvaluationRun, EvaluationSetVersion
 from evaluation.runs.services import request_missing
 from evaluation.sets.source_services import version_of_release
 from leaderboard.board.tables import digest
-from leaderboard.following import services
-from leaderboard.following.services import follow, tell_followers
 from leaderboard.jobs import renew_boards
 from leaderboard.models import Follow
+from leaderboard.rounds.following import services
+from leaderboard.rounds.following.services import follow, tell_followers
 from leaderboard.snapshots.services import take_snapshot
 from tests.support.evaluations import accepted_model
 from tests.support.releases import closed, people, released  # noqa: F401

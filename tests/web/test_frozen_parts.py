@@ -19,8 +19,8 @@ from core.errors import Invalid
 from core.mail import transport as mail
 from core.outside import Places, limit_waiting
 from dynabench import sign_in
+from dynabench.operations.soundness import health
 from dynabench.operations.watching import facts
-from evaluation.operations import health
 from evaluation.submissions import hub_card
 from tasks.models import Generator, TargetModel
 from tasks.targets import first_contact, send_test

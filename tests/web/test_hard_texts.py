@@ -6,7 +6,7 @@ import pytest
 
 from annotation.models import Conversation
 from core.text.words import composed
-from leaderboard.battles.owner_services import add_gold
+from leaderboard.arena.battles.owner_services import add_gold
 from tests.support.battles import agreed, battle_arena, send, voter  # noqa: F401
 from tests.support.hard_texts import HARD
 from tests.support.talks import opened, say

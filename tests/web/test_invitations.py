@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from core.accounts.models import LogEntry, User
 from core.errors import Invalid, Refused
-from tasks import invitation_services as services
+from tasks.members import invitation_services as services
 from tasks.models import Invitation, Task, TaskMember
 from tests.support.factories import PASSWORD, UserFactory
 

@@ -7,8 +7,8 @@ import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 
-from evaluation.queue import cleanup
-from evaluation.sandbox import containers
+from evaluation.isolation.queue import cleanup
+from evaluation.isolation.sandbox import containers
 from evaluation.sets.selectors import set_rows
 from tests.support.evaluations import set_version
 from tests.support.factories import TaskFactory

@@ -22,12 +22,12 @@ from core.jobs.models import LastSuccess
 from core.jobs.queue import enqueue
 from dynabench import schedule
 from dynabench.operations.management.commands import qcluster
+from dynabench.operations.soundness import outside
+from dynabench.operations.soundness.health import Finding
 from evaluation import jobs
+from evaluation.isolation.queue import leases
+from evaluation.isolation.queue.leases import LEASE_TIME, MAX_ATTEMPTS, LeaseLost
 from evaluation.models import EvaluationRun, Submission, TrainingRun
-from evaluation.operations import outside
-from evaluation.operations.health import Finding
-from evaluation.queue import leases
-from evaluation.queue.leases import LEASE_TIME, MAX_ATTEMPTS, LeaseLost
 from tests.support.factories import TaskFactory
 
 State = TrainingRun.State

@@ -5,7 +5,7 @@ import csv
 import pytest
 
 from evaluation.contract import SetRow
-from evaluation.llm_judges.agreement import LEAST, Pair, agreement
+from evaluation.judges.llm_judges.agreement import LEAST, Pair, agreement
 from evaluation.models import EvaluationRun, EvaluationSet, LlmJudge, LlmScore, Score
 from leaderboard.board.rates import found_rates
 from leaderboard.board.tables import public_table

@@ -10,14 +10,14 @@ from django.core.files.base import ContentFile
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from core.errors import Invalid
-from evaluation.chat.settings import settings_for
 from evaluation.contract import Outcome, Runnable, Writing
+from evaluation.isolation.sandbox.choose import NoEngine
+from evaluation.isolation.uploads.chunked import add_file
 from evaluation.models import Submission
+from evaluation.runs.chat.settings import settings_for
 from evaluation.runs.endpoints import identity_of
 from evaluation.runs.folders import equipped
-from evaluation.sandbox.choose import NoEngine
 from evaluation.submissions.services import submit_model
-from evaluation.uploads.chunked import add_file
 from tasks.models import TargetModel
 from tests.support.adapters import sound_adapter
 from tests.support.archives import zipped

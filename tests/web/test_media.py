@@ -19,8 +19,8 @@ from dynabench.people.services import delete_person
 from evaluation.jobs import build_dataset
 from evaluation.releases.build import Options
 from evaluation.releases.services import request_release
-from tasks.media.selectors import for_models
-from tasks.media.services import store_media, tidy_media
+from tasks.contexts.media.selectors import for_models
+from tasks.contexts.media.services import store_media, tidy_media
 from tasks.models import Media, Round, Task
 from tests.support import media
 from tests.support.factories import ContextFactory, UserFactory, scripted_target

@@ -12,9 +12,9 @@ from django.core.management import CommandError, call_command
 
 from annotation.models import Example
 from evaluation.sets.parsing import read_set
+from tasks.contexts.media.services import store_media
 from tasks.contexts.services import undo_import
 from tasks.line_files import FileError
-from tasks.media.services import store_media
 from tasks.models import Context, ContextBatch, Media, Round
 from tests.support import media
 from tests.support.picture_tasks import (

@@ -10,7 +10,7 @@ from PIL import Image
 
 from annotation.models import Example
 from tasks.config.loading import check_config
-from tasks.media.services import store_media
+from tasks.contexts.media.services import store_media
 from tasks.models import Media
 from tests.support import media
 from tests.support.picture_tasks import (

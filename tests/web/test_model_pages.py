@@ -13,8 +13,8 @@ from django.utils import timezone
 from annotation.models import Example, TargetOutput
 from core.accounts.models import Annotator
 from evaluation.contract import SetRow
+from evaluation.isolation.queue import leases
 from evaluation.models import EvaluationRun, EvaluationSet, Score, Submission
-from evaluation.queue import leases
 from evaluation.runs.services import ensure_targets
 from evaluation.sets.services import create_set, make_version
 from evaluation.templatetags.model_words import ENDINGS

@@ -24,8 +24,8 @@ from dynabench.notices.models import About, Digest, Notice
 from dynabench.notices.services import renew_and_tell, renew_notices, send_digests
 from dynabench.webhooks.delivery import note_events
 from dynabench.webhooks.models import Delivery, Webhook
-from tasks.duties.services import change_duty, end_duty, set_duties
-from tasks.invitation_services import invite
+from tasks.members.duties.services import change_duty, end_duty, set_duties
+from tasks.members.invitation_services import invite
 from tasks.models import TaskMember
 from tests.support.campaigns import open_campaign, take_part
 from tests.support.factories import PASSWORD, ContextFactory, UserFactory

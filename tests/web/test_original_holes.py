@@ -25,9 +25,9 @@ from core.accounts.tokens import create_token
 from core.data.encryption import decrypt
 from dynabench.webhooks.models import Webhook
 from evaluation.contract import Runnable
+from evaluation.isolation.sandbox.containers import DockerRunner
+from evaluation.isolation.sandbox.limits import Limits
 from evaluation.models import Score, Submission
-from evaluation.sandbox.containers import DockerRunner
-from evaluation.sandbox.limits import Limits
 from tasks.models import Round, TargetModel, Task
 from tasks.targets.endpoints.base import EndpointConfig, EndpointError
 from tasks.targets.endpoints.client import SHARED
@@ -393,4 +393,4 @@ def test_s14_what_people_hand_in_runs_without_any_network(tmp_path):
     assert (gpu["DeviceIDs"], gpu["Capabilities"]) == (["1"], [["gpu"]])
     assert (told["network_mode"], told["network_disabled"]) == ("none", True)
     built = [path for path in CODE if "images.build(" in path.read_text()]
-    assert built == [ROOT / "evaluation/attacks/bench.py"]  # the attacks, which are ours
+    assert built == [ROOT / "dynabench/operations/attacks/bench.py"]  # the attacks, which are ours

@@ -20,13 +20,13 @@ from django.utils import timezone
 from core.errors import Unavailable
 from evaluation import jobs
 from evaluation.contract import Ending, Outcome, Usage
+from evaluation.isolation.queue import leases
+from evaluation.isolation.queue.subprocess_job import tell
+from evaluation.isolation.sandbox.images import ImageRefused, RegistryAway, pull_failure
 from evaluation.jobs import check_submission
 from evaluation.models import EvaluationRun, Submission
-from evaluation.queue import leases
-from evaluation.queue.subprocess_job import tell
 from evaluation.runs.execute import execute
 from evaluation.runs.services import claim_next
-from evaluation.sandbox.images import ImageRefused, RegistryAway, pull_failure
 from evaluation.submissions.emails import tell_ends
 from evaluation.submissions.progress import progress_of
 from evaluation.submissions.services import cancel, remaining_quota, submit_model

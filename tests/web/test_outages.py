@@ -24,7 +24,7 @@ from core.web.outages import (
     unavailable,
 )
 from dynabench import health as views
-from evaluation.operations import doctor, health
+from dynabench.operations.soundness import doctor, health
 from tests.support.factories import RoundFactory, scripted_target
 from tests.web.conftest import HTMX
 

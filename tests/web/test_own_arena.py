@@ -6,8 +6,8 @@ import pytest
 from django.utils import timezone
 
 from core.accounts.services import annotator_of
-from leaderboard.battles import selectors
-from leaderboard.battles.voters import voters_of
+from leaderboard.arena.battles import selectors
+from leaderboard.arena.battles.voters import voters_of
 from leaderboard.models import Battle, GoldPair
 from tasks.models import TargetModel, TaskMember
 from tests.support.battles import (

@@ -1,6 +1,6 @@
 """People of a panel take part in a study and belong to no task."""
 
-from tasks.duties.selectors import may_be_asked
+from tasks.members.duties.selectors import may_be_asked
 from tasks.models import TaskMember
 from tasks.permissions import can_write
 from tests.support.campaigns import agree, open_campaign

@@ -5,10 +5,10 @@ import re
 import pytest
 
 from core.accounts.models import LogEntry
-from evaluation.chat.target_services import MOST_FAILURES
 from evaluation.jobs import evaluate_next, write_paraphrases
+from evaluation.judges.paraphrases.services import ask_for_paraphrases, take_paraphrases
 from evaluation.models import EvaluationRun, Paraphrase, Paraphrasing
-from evaluation.paraphrases.services import ask_for_paraphrases, take_paraphrases
+from evaluation.runs.chat.target_services import MOST_FAILURES
 from evaluation.sets.selectors import checked_of, latest_version
 from evaluation.sets.services import make_version
 from tasks.models import ModelUse, TaskMember

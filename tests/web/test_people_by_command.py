@@ -18,9 +18,9 @@ from dynabench.campaigns.place_services import known_place
 from dynabench.campaigns.selectors import ids_of
 from dynabench.notices.tokens import remind_of_tokens
 from dynabench.webhooks.models import Webhook
+from evaluation.isolation.uploads.chunked import bytes_left
 from evaluation.models import Team
 from evaluation.submissions.services import remaining_quota
-from evaluation.uploads.chunked import bytes_left
 from tasks.models import TaskMember
 from tests.support.campaigns import open_campaign, take_part
 from tests.support.factories import PASSWORD, UserFactory

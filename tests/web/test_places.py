@@ -6,8 +6,8 @@ import pytest
 from django.utils import timezone
 
 from core.files.places import shown_source, without_places
+from evaluation.isolation.queue import leases
 from evaluation.models import Submission
-from evaluation.queue import leases
 from evaluation.runs.services import ensure_targets
 from tasks.models import TargetModel, TaskMember
 from tests.support.factories import TaskFactory

@@ -12,12 +12,12 @@ from annotation.models import Assignment, Attempt, Example, TargetOutput
 from core.errors import Refused
 from core.web.throttles import AN_HOUR
 from evaluation.contract import Ending, Outcome, Runnable
+from evaluation.isolation.queue.attempt_keys import is_needed, key_of
+from evaluation.isolation.queue.leases import claim, sweep
 from evaluation.jobs import serve_practice
 from evaluation.models import PracticeHost, PracticeRun, Submission
-from evaluation.practice import serve, services
-from evaluation.practice.services import note_host, start
-from evaluation.queue.attempt_keys import is_needed, key_of
-from evaluation.queue.leases import claim, sweep
+from evaluation.submissions.practice import serve, services
+from evaluation.submissions.practice.services import note_host, start
 from evaluation.submissions.services import withdraw
 from tasks.models import TargetFailure
 from tests.support.evaluations import accepted_model

@@ -8,8 +8,8 @@ from django.test import Client
 
 from annotation.models import Assignment, Attempt, Conversation, Example, TargetOutput
 from core.web import throttles
-from evaluation.chat.settings import settings_for
 from evaluation.models import Submission
+from evaluation.runs.chat.settings import settings_for
 from evaluation.runs.services import ensure_targets
 from tasks.models import Task
 from tests.support.chat_server import chat_server

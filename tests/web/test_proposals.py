@@ -13,8 +13,8 @@ from core.errors import Refused
 from dynabench.communities.models import Community, CommunityProposal
 from dynabench.communities.services import ask_to_join
 from evaluation.models import CustomMetric
-from tasks.invitation_services import accept, invite, make_link
 from tasks.making.proposal_services import ask_approval
+from tasks.members.invitation_services import accept, invite, make_link
 from tasks.models import Task, TaskMember, TaskProposal
 from tasks.permissions import MOST_COLLEAGUES
 from tasks.rounds.states import set_round_state

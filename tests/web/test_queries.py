@@ -20,7 +20,7 @@ from evaluation.models import Dataset
 from evaluation.releases.build import Options
 from evaluation.releases.services import request_release
 from evaluation.sets.services import create_set_of, make_version
-from evaluation.teams.services import accept, invite, make_team
+from evaluation.submissions.teams.services import accept, invite, make_team
 from leaderboard.snapshots.services import take_snapshot
 from tasks.models import Round, TaskMember
 from tests.support.boards import fill_board
@@ -284,7 +284,7 @@ BOARD_PAGES = {
     "leaderboard, weights": "/t/nli/leaderboard/?w_accuracy=1&d_round-1=2",
     "leaderboard, file": "/t/nli/leaderboard/?format=csv",
     "leaderboard, embedded": "/t/nli/leaderboard/embed/",
-    "forks": "/t/nli/leaderboard/forks/",
+    "forks": "/t/nli/leaderboard/board/forks/",
     "snapshots": "/t/nli/leaderboard/snapshots/",
     "snapshot": "/t/nli/leaderboard/snapshots/1/",
     "task with models": "/t/nli/",

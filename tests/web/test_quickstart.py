@@ -35,8 +35,8 @@ from evaluation.training.starters import CODES
 from serving.errors import MisconfiguredError
 from serving.spec import ModelSpec, check_pinned
 from tasks import services
+from tasks.contexts.scenes.contexts import drawn_contexts
 from tasks.models import Round, RoundTarget, TargetModel, Task
-from tasks.scenes.contexts import drawn_contexts
 from tasks.services import install_official_tasks
 from tests.support.factories import scripted_target
 from tests.support.parts import free_port

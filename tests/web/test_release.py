@@ -18,9 +18,9 @@ from django.utils import timezone
 from annotation.models import Assignment, Example
 from annotation.moderation import withdraw_example
 from core.accounts.models import Annotator
+from evaluation.isolation.queue import leases
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset, DatasetFile
-from evaluation.queue import leases
 from evaluation.releases import build as release
 from evaluation.releases.build import Build, Options
 from evaluation.releases.cards import languages_of

@@ -11,8 +11,8 @@ from core.accounts.models import LogEntry
 from core.errors import Refused
 from evaluation import jobs
 from evaluation.contract import Outcome
+from evaluation.isolation.queue import leases
 from evaluation.models import EvaluationRun, Submission
-from evaluation.queue import leases
 from evaluation.runs.selectors import counting
 from evaluation.runs.services import (
     GRACE,

@@ -11,8 +11,8 @@ from django.core.files.base import ContentFile
 from rest_framework.test import APIClient
 
 from evaluation.contract import Ending, Outcome, Usage
+from evaluation.isolation.queue import leases
 from evaluation.models import EvaluationRun, EvaluationSet, Score
-from evaluation.queue import leases
 from evaluation.runs.execute import execute
 from evaluation.runs.services import claim_next
 from evaluation.sets.sealing import Shown, rounded

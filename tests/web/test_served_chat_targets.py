@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from evaluation.contract import Outcome
+from evaluation.isolation.sandbox.limits import CHAT_CALLS
 from evaluation.models import EvaluationRun, Submission
 from evaluation.runs.execute import execute
 from evaluation.runs.services import claim_next, request_missing
-from evaluation.sandbox.limits import CHAT_CALLS
 from tasks.models import TargetModel
 from tests.support.chat_models import (  # noqa: F401
     _asks_this_machine,

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from django.core.files.base import ContentFile
 
+from dynabench.operations.soundness import doctor
+from evaluation.isolation.uploads.model_folders import digest_of
 from evaluation.models import DatasetFile, EvaluationSetVersion, Submission
-from evaluation.operations import doctor
-from evaluation.operations.stored_files import damages
+from evaluation.releases.stored_files import damages
 from evaluation.runs.model_cache import pack
-from evaluation.uploads.model_folders import digest_of
 from tests.support.programs import _sound_engine, told  # noqa: F401
 from tests.support.releases import _own_storage, closed, people, released  # noqa: F401
 from tests.support.submissions import answered, make_set, scored, submission_of

@@ -19,12 +19,12 @@ from core.errors import Refused
 from dynabench.people.export import export
 from dynabench.people.services import delete_person, purge_deleted
 from evaluation.contract import SetRow
+from evaluation.isolation.queue import leases
+from evaluation.isolation.uploads.chunked import add_file
 from evaluation.models import EvaluationRun, EvaluationSet, Submission, Upload
-from evaluation.queue import leases
 from evaluation.sets.services import create_set, make_version
 from evaluation.submissions import services as submissions
 from evaluation.submissions.services import Card, remaining_quota, submit_model
-from evaluation.uploads.chunked import add_file
 from tasks.models import TargetModel
 from tests.support.factories import TaskFactory, UserFactory
 

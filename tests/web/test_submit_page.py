@@ -7,8 +7,8 @@ from html import unescape
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
+from evaluation.isolation.uploads.chunked import add_file
 from evaluation.models import Submission, Upload
-from evaluation.uploads.chunked import add_file
 from tests.support.factories import TaskFactory, UserFactory
 from tests.support.submissions import make_set, submission_of, url_of
 

@@ -14,8 +14,8 @@ from evaluation.contract import Outcome
 from evaluation.models import Submission
 from evaluation.sets.shown_scores import may_show
 from evaluation.submissions.services import files_of, remaining_quota
-from evaluation.teams import services
-from evaluation.teams.selectors import place_of
+from evaluation.submissions.teams import services
+from evaluation.submissions.teams.selectors import place_of
 from leaderboard.board.matrix import score_matrix
 from tests.support.submissions import (
     answered,

@@ -10,8 +10,8 @@ from core.accounts.models import LogEntry, confirm_address
 from core.errors import Invalid, Refused
 from dynabench.people.services import delete_person, purge_deleted
 from evaluation.models import Submission, Team, TeamMember
-from evaluation.teams import services
-from evaluation.teams.selectors import invitations_of, place_of
+from evaluation.submissions.teams import services
+from evaluation.submissions.teams.selectors import invitations_of, place_of
 from tests.support.factories import UserFactory
 from tests.support.submissions import submission_of
 from tests.support.teams import (  # noqa: F401

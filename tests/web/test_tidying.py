@@ -15,12 +15,12 @@ from core.accounts.models import LogEntry
 from core.accounts.services import annotator_of, log
 from core.accounts.tidying import TIDIED
 from core.errors import Refused, Unavailable
+from dynabench.operations.soundness.doctor import connections_needed
 from evaluation import jobs
+from evaluation.isolation.uploads.chunked import begin_upload
 from evaluation.jobs import tidy_daily
 from evaluation.models import Submission
-from evaluation.operations.doctor import connections_needed
 from evaluation.runs.services import request_missing, run_again
-from evaluation.uploads.chunked import begin_upload
 from tests.support.evaluations import accepted_model, queued_run, set_version
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from tests.support.judging import write

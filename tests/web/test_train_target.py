@@ -10,10 +10,10 @@ from django.core.files.base import ContentFile
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from evaluation.isolation.queue import subprocess_job
+from evaluation.isolation.sandbox.choose import NoEngine
 from evaluation.management.commands import train_target as command
 from evaluation.models import TrainingRun
-from evaluation.queue import subprocess_job
-from evaluation.sandbox.choose import NoEngine
 from evaluation.seeds import held_out, seed_rows
 from evaluation.task_shape import shape_of
 from evaluation.training import services as trainings

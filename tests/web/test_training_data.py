@@ -12,17 +12,17 @@ from django.utils import timezone
 
 from annotation.models import Example
 from core.errors import Invalid
+from evaluation.isolation.uploads.chunked import add_file
 from evaluation.jobs import check_submission
 from evaluation.models import Submission, Upload
 from evaluation.sets.overlap import DIGEST_BYTES
 from evaluation.sets.source_services import sweep_rounds
 from evaluation.submissions.services import submit_model
-from evaluation.uploads.chunked import add_file
 from tasks.config.dynabench1 import convert
-from tasks.media.decoding import picture
-from tasks.media.services import store_decoded
-from tasks.scenes.drawing import png
-from tasks.scenes.scene import make_scenes
+from tasks.contexts.media.decoding import picture
+from tasks.contexts.media.services import store_decoded
+from tasks.contexts.scenes.drawing import png
+from tasks.contexts.scenes.scene import make_scenes
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory
 from tests.support.made_sets import make_set
 from tests.support.releases import (  # noqa: F401
@@ -67,7 +67,7 @@ def submitted(task, owner, rows, name="Mine"):
 
 @pytest.mark.own_process
 def test_a_model_learns_from_the_rows_and_is_evaluated(task, alice, monkeypatch):
-    monkeypatch.setattr("evaluation.sandbox.engine.engine", lambda: None)
+    monkeypatch.setattr("evaluation.isolation.sandbox.engine.engine", lambda: None)
     with monkeypatch.context() as patch:  # one that answers five is enough
         patch.setattr("evaluation.jobs._answer_five", lambda *_: [])
         before = submitted(task, alice, GOOD[:2], name="Before there was a set")

@@ -7,8 +7,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django_q.models import OrmQ
 
+from evaluation.isolation.queue import leases
 from evaluation.models import TrainingRun
-from evaluation.queue import leases
 from tasks.models import Round, TargetModel, Task, TaskMember
 from tests.support.factories import RoundFactory
 from tests.support.query_counts import check

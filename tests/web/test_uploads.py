@@ -10,10 +10,8 @@ from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
-from evaluation.models import Submission, Upload, UploadPiece
-from evaluation.submissions.services import withdraw
-from evaluation.uploads import chunked
-from evaluation.uploads.chunked import (
+from evaluation.isolation.uploads import chunked
+from evaluation.isolation.uploads.chunked import (
     MOST_OPEN,
     UploadRefused,
     WrongOffset,
@@ -28,6 +26,8 @@ from evaluation.uploads.chunked import (
     purge_old_uploads,
     received,
 )
+from evaluation.models import Submission, Upload, UploadPiece
+from evaluation.submissions.services import withdraw
 from tests.support.factories import TaskFactory, UserFactory
 
 

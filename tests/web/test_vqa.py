@@ -16,11 +16,11 @@ from evaluation.sets.source_services import control_version
 from evaluation.training.shipped import install_starter
 from serving.registry import ModelRegistry
 from serving.spec import ModelSpec
+from tasks.contexts.scenes.drawing import draw
+from tasks.contexts.scenes.scene import in_words, make_scenes
 from tasks.models import Context, Media, Round, Task
 from tasks.rounds.loop import register_target
 from tasks.rounds.states import set_round_state
-from tasks.scenes.drawing import draw
-from tasks.scenes.scene import in_words, make_scenes
 from tasks.services import OFFICIAL, SCENES, _install
 from tests.support.factories import UserFactory
 from tests.support.judging import judge

@@ -17,8 +17,8 @@ from core.errors import Invalid
 from core.mail.addresses import AddressInRequest
 from core.web.api import read
 from tasks.access import ANY, find_task
-from tasks.duties.selectors import may_be_asked
-from tasks.duties.services import change_duty, end_duty, set_duties
+from tasks.members.duties.selectors import may_be_asked
+from tasks.members.duties.services import change_duty, end_duty, set_duties
 from tasks.models import Duty, Round, Task
 from tasks.permissions import can_edit, can_own
 from validation.judging.duties import Progress, duties_of, progress_of

@@ -18,9 +18,9 @@ from core.accounts.services import log
 from core.errors import Invalid
 from tasks.config.schema import CORRECTION, TaskConfig
 from tasks.contexts.files import context_digest
+from tasks.contexts.media.services import digests_in, keep
 from tasks.formats.base import Line
 from tasks.line_files import BadRow
-from tasks.media.services import digests_in, keep
 from tasks.models import Context, ContextBatch, Round
 from validation.bulk_insert import Table
 from validation.decisions.consensus_rows import policy_of

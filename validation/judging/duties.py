@@ -17,8 +17,8 @@ from django.utils import timezone
 from annotation.models import Example, ShownExample
 from core.accounts.models import Annotator, User
 from core.days import today
-from tasks.duties.rules import EVERY, Span, Standing, spans
-from tasks.duties.selectors import MAY, applying, progress_words, standing_of, within
+from tasks.members.duties.rules import EVERY, Span, Standing, spans
+from tasks.members.duties.selectors import MAY, applying, progress_words, standing_of, within
 from tasks.models import Duty, Round, Task, TaskMember
 from tasks.roles import TABLE
 from validation.decisions.awaited import JUDGED_STATES

@@ -18,7 +18,7 @@ from core.accounts.models import Annotator
 from core.days import today
 from core.text.markdown import render_markdown
 from tasks.config.schema import TaskConfig
-from tasks.media.markup import shown_value
+from tasks.contexts.media.markup import shown_value
 from tasks.models import Task, parsed_config
 from tasks.permissions import can_review, may_be_blind
 from validation.judging import blind, queue, vote_caps

@@ -16,7 +16,7 @@ from core.accounts.counting import quota_name, spent_today
 from core.accounts.models import Annotator
 from core.data.sql import first_row
 from core.days import midnight
-from tasks.duties.rules import EVERY, Span
+from tasks.members.duties.rules import EVERY, Span
 from tasks.models import Round, Task, TaskMember
 from tasks.permissions import JUDGES, READERS
 from tasks.selectors import listed_tasks

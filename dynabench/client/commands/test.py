@@ -56,7 +56,7 @@ def test(args: argparse.Namespace) -> int:
 
     Of a file of predictions each line is compared with its set.
     """
-    if not (server_modules() / "evaluation/inference/precheck.py").is_file():
+    if not (server_modules() / "evaluation/isolation/inference/precheck.py").is_file():
         raise CommandError(f"This client was built without the server's check. {WHOLE}", USAGE)
     if args.predictions:
         return _predictions(args)
@@ -190,7 +190,7 @@ def _check(*arguments: str) -> dict[str, Any]:
     note("Checking it as the server does …")
     root = server_modules()
     done = subprocess.run(
-        [sys.executable, "-m", "evaluation.inference.precheck", *arguments],
+        [sys.executable, "-m", "evaluation.isolation.inference.precheck", *arguments],
         cwd=root,
         env={**os.environ, "PYTHONPATH": str(root)},
         capture_output=True,

@@ -38,7 +38,7 @@ def add(commands: Any) -> None:
 
 def work(args: argparse.Namespace) -> int:
     """Take one lease after another."""
-    if not (server_modules() / "evaluation/inference/leased.py").is_file():
+    if not (server_modules() / "evaluation/isolation/inference/leased.py").is_file():
         raise CommandError("This client was built without the server's sandbox.", USAGE)
     client = client_for(args, args.key_file.read_text().strip() if args.key_file else None)
     while True:
@@ -93,7 +93,7 @@ def _run(client: DynabenchClient, lease: Any, folder: Path, runner: str | None) 
     config = folder / "task.yaml"
     config.write_text(lease["config_text"], encoding="utf-8")
     command = [
-        *(sys.executable, "-m", "evaluation.inference.leased", str(folder)),
+        *(sys.executable, "-m", "evaluation.isolation.inference.leased", str(folder)),
         *(f"--config={config}", f"--key=own-{lease['token']!s}", f"--digest={lease['digest']}"),
         *(f"--memory-gib={lease['memory_gib']}", f"--cpus={lease['cpus']}"),
         *(f"--seconds={lease['seconds']}", f"--adapter={lease['adapter'] or 'jsonl'}"),

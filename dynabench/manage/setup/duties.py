@@ -16,8 +16,8 @@ from core.accounts.models import User
 from core.accounts.people import account_name, person
 from core.web.refusals import as_form_error, as_message
 from dynabench.manage.access import owned_task
-from tasks.duties.selectors import MAY, may_be_asked
-from tasks.duties.services import change_duty, end_duty, set_duties
+from tasks.members.duties.selectors import MAY, may_be_asked
+from tasks.members.duties.services import change_duty, end_duty, set_duties
 from tasks.models import Duty, Round, Task
 from tasks.permissions import can_edit, can_own
 from validation.judging.duties import due_before, progress_of

@@ -21,7 +21,7 @@ from core.web.refusals import as_form_error, as_message
 from core.web.throttles import is_used_up
 from dynabench.manage.access import owned_task
 from dynabench.manage.setup.members import ROLES, RoleForm
-from tasks.invitation_services import LONGEST_DAYS, MOST_USES, invite, make_link, revoke
+from tasks.members.invitation_services import LONGEST_DAYS, MOST_USES, invite, make_link, revoke
 from tasks.models import Task, TaskMember
 from tasks.permissions import OWNERS, can_own, places_left
 

@@ -14,8 +14,8 @@ from django.views.decorators.http import require_http_methods
 
 from core.accounts.people import person
 from dynabench.manage.access import owned_round
+from tasks.contexts.media.markup import in_words
 from tasks.contexts.services import set_retired
-from tasks.media.markup import in_words
 from tasks.models import Context, Round
 from tasks.permissions import can_edit, can_oversee
 

@@ -3,8 +3,8 @@
 import logging
 
 from dynabench.operations.demo.models import DemoRun
-from evaluation.queue.leases import LeaseLost, claim
-from evaluation.queue.subprocess_job import carry_out
+from evaluation.isolation.queue.leases import LeaseLost, claim
+from evaluation.isolation.queue.subprocess_job import carry_out
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from core.jobs.queue import enqueue
 from dynabench.operations.demo.community import make_task
 from dynabench.operations.demo.forget import forget
 from dynabench.operations.demo.models import DemoRun
-from evaluation.queue import leases
+from evaluation.isolation.queue import leases
 from tasks.models import SIMULATED, Task, TaskMember
 from tasks.permissions import Person
 

@@ -3,7 +3,7 @@
 from django.db import DatabaseError, InterfaceError
 
 from core.web.outages import FULL_DISK, outage_of
-from evaluation.operations.health import check_schema
+from dynabench.operations.soundness.health import check_schema
 
 
 def sentence_of(error: Exception) -> str:

@@ -12,9 +12,9 @@ from django.utils import timezone
 from core.data.adaptive_cache import kept
 from core.jobs.models import Incident, LastSuccess
 from core.versions import version
+from dynabench.operations.soundness.health import check_model_server
+from evaluation.isolation.queue.leases import kinds, ready
 from evaluation.models import EvaluationRun, Job
-from evaluation.operations.health import check_model_server
-from evaluation.queue.leases import kinds, ready
 from tasks.models import Round, TargetModel
 from tasks.targets.endpoints.live import open_breakers
 from validation.decisions.awaited import JUDGED_STATES

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from evaluation.queue.leases import stuck
+from evaluation.isolation.queue.leases import stuck
 
 
 class Command(BaseCommand):

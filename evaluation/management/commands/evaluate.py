@@ -13,8 +13,8 @@ from django.db import DatabaseError
 from evaluation import cli as by_hand
 from evaluation.cli import CannotEvaluate, outcome_of
 from evaluation.contract import MIB, Outcome, Runnable
+from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.models import EvaluationRun
-from evaluation.sandbox.monitor import Runner
 from tasks.management.named import task_of
 from tasks.models import Task
 

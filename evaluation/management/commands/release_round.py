@@ -7,8 +7,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
 from core.web.refusals import as_command_error
+from evaluation.isolation.queue.leases import claim
 from evaluation.models import Dataset
-from evaluation.queue.leases import claim
 from evaluation.releases.build import Options, make
 from evaluation.releases.census import REASONS, census_of
 from evaluation.releases.forecast import Forecast

@@ -10,9 +10,9 @@ from django.core.management.base import BaseCommand, CommandError
 
 from core.web.refusals import as_command_error
 from evaluation.heartbeat import nothing
+from evaluation.isolation.queue import leases
+from evaluation.isolation.queue.subprocess_job import carry_out, tell
 from evaluation.models import TrainingRun
-from evaluation.queue import leases
-from evaluation.queue.subprocess_job import carry_out, tell
 from evaluation.runs.elsewhere import trainer_for
 from evaluation.training.report_text import report_lines
 from evaluation.training.services import (

@@ -1,6 +1,6 @@
 """Pictures and recordings. A value names a stored file by its digest, and says in words what it is.
 
-The file itself is `tasks.media`'s: here nothing is known of it but what the value tells.
+The file itself is `tasks.contexts.media`'s: here nothing is known of it but what the value tells.
 """
 
 import re

@@ -7,7 +7,7 @@ import pytest
 
 from dynabench.client import Invalid, NotFound, PermissionDenied, Refused
 from dynabench.communities.models import Community
-from tasks.invitation_services import make_link
+from tasks.members.invitation_services import make_link
 from tasks.models import Round, Task, TaskProposal
 from tests.support import media
 from tests.support.campaigns import open_campaign

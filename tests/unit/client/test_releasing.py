@@ -8,9 +8,9 @@ from django.utils import timezone
 
 from annotation.models import Example
 from dynabench.client import Invalid, Refused, TimedOut
+from evaluation.isolation.queue import leases
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset, EvaluationSet, TrainingRun, Upload
-from evaluation.queue import leases
 from tests.support.factories import TaskFactory
 from tests.support.releases import _own_storage, closed, people  # noqa: F401 - fixtures
 from tests.support.training_pages import REPORT

@@ -16,7 +16,7 @@ import pytest
 from dynabench import DynabenchClient
 from dynabench.client import Invalid, QuotaReached, Refused
 from dynabench.client.archive import packed, size_of
-from evaluation.uploads.archives import check_archive
+from evaluation.isolation.uploads.archives import check_archive
 from tests.unit.client.conftest import bad, good
 
 PIECE = 1000

@@ -7,9 +7,9 @@ import grimp
 
 ROOT = Path(__file__).parents[3]
 RUN = (
-    "evaluation.inference.leased",
-    "evaluation.inference.precheck",
-    "evaluation.sandbox.harness.__main__",
+    "evaluation.isolation.inference.leased",
+    "evaluation.isolation.inference.precheck",
+    "evaluation.isolation.sandbox.harness.__main__",
 )
 
 

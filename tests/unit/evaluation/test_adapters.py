@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from evaluation.sandbox.harness.loading import load_writer
-from evaluation.uploads.adapters import check_adapter, is_adapter
+from evaluation.isolation.sandbox.harness.loading import load_writer
+from evaluation.isolation.uploads.adapters import check_adapter, is_adapter
 from serving.errors import MisconfiguredError
 from tests.support.adapters import sound_adapter, write_tensors
 from tests.support.serving_models import tiny_writer

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.contract import Answer, InvalidOutput
-from evaluation.inference.exchange import Answers
+from evaluation.isolation.inference.exchange import Answers
 
 LABELS = ("yes", "no")
 

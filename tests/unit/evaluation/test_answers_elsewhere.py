@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.contract import MIB, InvalidOutput
-from evaluation.inference.elsewhere import answer_lines
-from evaluation.inference.precheck import Refused, check_predictions, keep_predictions
-from evaluation.uploads import eval_logs
-from evaluation.uploads.archives import ArchiveRefused
+from evaluation.isolation.inference.elsewhere import answer_lines
+from evaluation.isolation.inference.precheck import Refused, check_predictions, keep_predictions
+from evaluation.isolation.uploads import eval_logs
+from evaluation.isolation.uploads.archives import ArchiveRefused
 from tasks.config.loading import load_config
 
 OFFICIAL = Path(__file__).parents[3] / "tasks" / "official"

@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 from evaluation.contract import Outcome, Runnable
-from evaluation.sandbox.harness import arguments
-from evaluation.sandbox.harness.answering import all_answers
-from evaluation.sandbox.harness.loading import load
-from evaluation.sandbox.limits import Limits
-from evaluation.sandbox.process import ProcessRunner
+from evaluation.isolation.sandbox.harness import arguments
+from evaluation.isolation.sandbox.harness.answering import all_answers
+from evaluation.isolation.sandbox.harness.loading import load
+from evaluation.isolation.sandbox.limits import Limits
+from evaluation.isolation.sandbox.process import ProcessRunner
 from evaluation.training import fine_tune
 from serving.registry import ServedModel
 from serving.spec import ModelSpec

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from evaluation.uploads import archives
-from evaluation.uploads.archives import (
+from evaluation.isolation.uploads import archives
+from evaluation.isolation.uploads.archives import (
     ArchiveLimits,
     ArchiveRefused,
     Member,

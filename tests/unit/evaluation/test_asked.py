@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.contract import InvalidOutput
-from evaluation.inference.exchange import answers_for
+from evaluation.isolation.inference.exchange import answers_for
 from evaluation.task_shape import (
     labels_of,
     model_for,

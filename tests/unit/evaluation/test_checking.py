@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from evaluation.contract import Ending, Outcome, Runnable
-from evaluation.inference import precheck
-from evaluation.inference.precheck import ENDED_EARLY, NO_ENGINE, Refused, answer_five
-from evaluation.sandbox.cures import LOG
-from evaluation.sandbox.limits import Limits
+from evaluation.isolation.inference import precheck
+from evaluation.isolation.inference.precheck import ENDED_EARLY, NO_ENGINE, Refused, answer_five
+from evaluation.isolation.sandbox.cures import LOG
+from evaluation.isolation.sandbox.limits import Limits
 from tasks.config.loading import load_config
 from tasks.services import OFFICIAL
 from tests.support.serving_models import tiny_model
@@ -82,7 +82,7 @@ def test_a_folder_is_looked_through_and_asked_nothing(capsys, config, tmp_path):
 
 
 def test_an_image_needs_an_engine(capsys, config, inputs, monkeypatch):
-    monkeypatch.setattr("evaluation.sandbox.engine.engine", lambda: None)
+    monkeypatch.setattr("evaluation.isolation.sandbox.engine.engine", lambda: None)
     told = ("an-image", "--config", config, "--inputs", inputs)
     code, report = check(capsys, *told)
     assert (code, report["outcome"]) == (1, "infrastructure")
@@ -178,7 +178,7 @@ def test_it_needs_no_django_and_for_folders_no_docker(config, inputs, tmp_path, 
     """In a process of its own, which says what it imported; `hidden` cannot be imported there."""
     program = (
         f"import sys; sys.modules.update(dict.fromkeys({hidden}))\n"
-        "from evaluation.inference import precheck\n"
+        "from evaluation.isolation.inference import precheck\n"
         f"told = [{str(tmp_path)!r}, '--config', {config!r}, '--inputs', {inputs!r}]\n"
         "code = precheck.main(told)\n"
         "loaded = {name.partition('.')[0] for name, module in sys.modules.items() if module}\n"

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from evaluation.sandbox.cures import BY_CODE, CURES, LOG, cure_of_code, cure_of_log
+from evaluation.isolation.sandbox.cures import BY_CODE, CURES, LOG, cure_of_code, cure_of_log
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from evaluation.contract import Outcome
-from evaluation.custom_metrics.running import FAILURES, Asked, Failed, NotNow, scored
-from evaluation.sandbox import metric_script
+from evaluation.isolation.sandbox import metric_script
+from evaluation.judges.custom_metrics.running import FAILURES, Asked, Failed, NotNow, scored
 from evaluation.scoring.bootstrap import mean_of
 from tests.support.custom_metrics import InProcess
 

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.contract import Ending, InvalidOutput, Outcome, Runnable, Usage
-from evaluation.sandbox import endpoint
-from evaluation.sandbox.endpoint import EndpointRunner, named_note
-from evaluation.sandbox.limits import Calls, Limits
-from evaluation.sandbox.meter import Meter
+from evaluation.isolation.sandbox import endpoint
+from evaluation.isolation.sandbox.endpoint import EndpointRunner, named_note
+from evaluation.isolation.sandbox.limits import Calls, Limits
+from evaluation.isolation.sandbox.meter import Meter
 from tasks.targets.endpoints.base import EndpointError, Prediction
 from tasks.targets.endpoints.base import Usage as Tokens
 

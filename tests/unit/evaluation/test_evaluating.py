@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from evaluation.contract import Answer, Ending, Outcome, SetRow, Usage
-from evaluation.inference import evaluate as evaluating
-from evaluation.inference.evaluate import (
+from evaluation.isolation.inference import evaluate as evaluating
+from evaluation.isolation.inference.evaluate import (
     Attempt,
     Question,
     evaluate,
@@ -16,8 +16,8 @@ from evaluation.inference.evaluate import (
     read_predictions,
     score_file,
 )
-from evaluation.inference.exchange import Sent
-from evaluation.sandbox.limits import Limits
+from evaluation.isolation.inference.exchange import Sent
+from evaluation.isolation.sandbox.limits import Limits
 from evaluation.scoring.robustness import NO_VARIANTS
 from tasks.config.loading import load_config
 from tasks.services import OFFICIAL

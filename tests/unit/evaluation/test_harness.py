@@ -15,17 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.contract import Runnable
-from evaluation.runs.shards import LineFile, cut
-from evaluation.sandbox.harness import arguments, shim
-from evaluation.sandbox.harness.answering import answers, each_answer, read_examples
-from evaluation.sandbox.harness.batches import (
+from evaluation.isolation.sandbox.harness import arguments, shim
+from evaluation.isolation.sandbox.harness.answering import answers, each_answer, read_examples
+from evaluation.isolation.sandbox.harness.batches import (
     BATCH_PIECES,
     BATCH_TOKENS,
     Example,
     batches,
     planned,
 )
-from evaluation.sandbox.harness.loading import Model, load
+from evaluation.isolation.sandbox.harness.loading import Model, load
+from evaluation.runs.shards import LineFile, cut
 from serving.errors import BadRequestError, MisconfiguredError, ServingError
 from tests.support.serving_models import KINDS, tiny_model
 
@@ -272,7 +272,7 @@ def test_the_images_sources_hold_all_that_the_harness_imports(tmp_path: Path) ->
     subprocess.run(["bash", "-ec", copy], check=True)
     code = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
-        "import evaluation.sandbox.harness.loading as loading\n"
+        "import evaluation.isolation.sandbox.harness.loading as loading\n"
         "print(loading.__file__, 'django' in sys.modules)"
     )
     command = [sys.executable, "-I", "-c", code]

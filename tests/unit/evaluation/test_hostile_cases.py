@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from evaluation.attacks import checks
-from evaluation.attacks.bench import GOLD, Breach, Seen
-from evaluation.attacks.cases import CASES, Case
+from dynabench.operations.attacks import checks
+from dynabench.operations.attacks.bench import GOLD, Breach, Seen
+from dynabench.operations.attacks.cases import CASES, Case
 from evaluation.contract import Ending, Outcome
 
 

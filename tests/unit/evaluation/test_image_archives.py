@@ -9,9 +9,9 @@ import tarfile
 
 import pytest
 
-from evaluation.uploads import image_archives
-from evaluation.uploads.archives import ArchiveLimits, ArchiveRefused
-from evaluation.uploads.image_archives import check_image
+from evaluation.isolation.uploads import image_archives
+from evaluation.isolation.uploads.archives import ArchiveLimits, ArchiveRefused
+from evaluation.isolation.uploads.image_archives import check_image
 from tests.support.archives import tar_of
 
 CONFIG = {"architecture": "amd64", "os": "linux", "config": {"Volumes": {"/data": {}}}}

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from evaluation.inference import leased
-from evaluation.sandbox.choose import NoEngine
+from evaluation.isolation.inference import leased
+from evaluation.isolation.sandbox.choose import NoEngine
 from tasks.services import OFFICIAL
 from tests.support.evaluations import ScriptedRunner
 

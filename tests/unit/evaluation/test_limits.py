@@ -5,7 +5,7 @@ import resource
 import pytest
 
 from evaluation.contract import GIB, MIB, Outcome
-from evaluation.sandbox.limits import CHECK_SECONDS, Exceeded, Limits
+from evaluation.isolation.sandbox.limits import CHECK_SECONDS, Exceeded, Limits
 
 LIMITS = Limits(
     seconds=7, memory_bytes=2 * GIB, cpus=1.5, processes=9, open_files=11, scratch_bytes=3 * MIB,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from evaluation.llm_judges.agreement import LEAST, Pair, agreement, part_of
+from evaluation.judges.llm_judges.agreement import LEAST, Pair, agreement, part_of
 
 PAIRS = st.lists(st.tuples(st.integers(0, 5), st.booleans(), st.booleans()), max_size=60)
 

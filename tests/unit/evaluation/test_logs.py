@@ -5,7 +5,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.sandbox.logs import BLOCK, HIDDEN, MARK, SHORTEST, Tail, redacted, visible
+from evaluation.isolation.sandbox.logs import BLOCK, HIDDEN, MARK, SHORTEST, Tail, redacted, visible
 
 PASSAGE = "Greenland's capital Nuuk lies on the southwest coast and has about 19,000 inhabitants."
 

@@ -12,20 +12,20 @@ from typing import Any
 import pytest
 
 from evaluation.contract import Runnable
-from evaluation.sandbox.harness import arguments
-from evaluation.sandbox.harness.answering import each_answer
-from evaluation.sandbox.harness.loading import load
+from evaluation.isolation.sandbox.harness import arguments
+from evaluation.isolation.sandbox.harness.answering import each_answer
+from evaluation.isolation.sandbox.harness.loading import load
+from evaluation.isolation.uploads.model_folders import check_folder, digest_of
 from evaluation.submissions.selectors import WHITE
 from evaluation.task_shape import model_for, runnable_shape_of
 from evaluation.training.looking import learn_pictures
-from evaluation.uploads.model_folders import check_folder, digest_of
 from serving.errors import MisconfiguredError
 from serving.registry import ServedModel
 from serving.spec import LOOKS, ModelSpec
 from tasks.config.dynabench1 import convert
 from tasks.config.loading import load_config
-from tasks.scenes.drawing import png
-from tasks.scenes.scene import make_scenes
+from tasks.contexts.scenes.drawing import png
+from tasks.contexts.scenes.scene import make_scenes
 from tests.support.serving_models import tiny_model
 
 SHAPE = Path(__file__).parents[2] / "fixtures" / "dynabench1" / "dataperf.yaml"

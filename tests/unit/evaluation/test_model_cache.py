@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from evaluation.isolation.uploads.model_folders import digest_of
 from evaluation.runs import model_cache
 from evaluation.runs.model_cache import kept, pack, unpack
-from evaluation.uploads.model_folders import digest_of
 
 PLENTY = 10**9
 

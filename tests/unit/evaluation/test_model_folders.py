@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.uploads import model_folders
-from evaluation.uploads.model_folders import check_folder, remove_macos_files
-from evaluation.uploads.safetensors_headers import BadTensors, check_tensors
+from evaluation.isolation.uploads import model_folders
+from evaluation.isolation.uploads.model_folders import check_folder, remove_macos_files
+from evaluation.isolation.uploads.safetensors_headers import BadTensors, check_tensors
 from serving.errors import MisconfiguredError
 from serving.spec import LARGEST_JSON
 from tasks.config.loading import load_config

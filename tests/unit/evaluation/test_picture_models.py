@@ -10,19 +10,19 @@ import pytest
 
 from dynabench.client.commands.init import EXAMPLES
 from evaluation.contract import Runnable
-from evaluation.sandbox.harness import arguments
-from evaluation.sandbox.harness.answering import answers, read_examples
-from evaluation.sandbox.harness.loading import load
+from evaluation.isolation.sandbox.harness import arguments
+from evaluation.isolation.sandbox.harness.answering import answers, read_examples
+from evaluation.isolation.sandbox.harness.loading import load
+from evaluation.isolation.uploads.model_folders import check_folder
 from evaluation.task_shape import Untrainable, model_for, runnable_shape_of, shape_of
 from evaluation.training.pictures import held_out_samples
 from evaluation.training.shipped import install_starter
-from evaluation.uploads.model_folders import check_folder
 from serving.errors import MisconfiguredError
 from serving.spec import PICTURE
 from tasks.config.dynabench1 import convert
 from tasks.config.loading import load_config
 from tasks.config.schema import TaskConfig
-from tasks.scenes.drawing import png
+from tasks.contexts.scenes.drawing import png
 from tasks.services import OFFICIAL
 from tests.support.serving_models import tiny_model, tiny_vilt
 

@@ -22,9 +22,9 @@ from serving import backends
 from serving.codecs import Answer
 from serving.registry import ServedModel
 from serving.spec import ModelSpec
-from tasks.scenes.drawing import png
-from tasks.scenes.questions import ANSWERS
-from tasks.scenes.scene import Scene
+from tasks.contexts.scenes.drawing import png
+from tasks.contexts.scenes.questions import ANSWERS
+from tasks.contexts.scenes.scene import Scene
 
 HELD = held_out_samples(400)
 

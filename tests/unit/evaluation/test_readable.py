@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.sandbox.permissions import readable
+from evaluation.isolation.sandbox.permissions import readable
 
 
 @pytest.fixture

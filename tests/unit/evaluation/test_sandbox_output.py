@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.contract import InvalidOutput
-from evaluation.sandbox.output import STDERR, STDOUT, Frames, Lines
+from evaluation.isolation.sandbox.output import STDERR, STDOUT, Frames, Lines
 
 cuts = st.lists(st.integers(1, 30), max_size=40)
 

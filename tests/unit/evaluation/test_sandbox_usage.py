@@ -3,7 +3,7 @@
 import pytest
 
 from evaluation.contract import MIB
-from evaluation.sandbox.usage import LEAST_SAMPLES, Cgroup, Pace, Sample, cgroup_of
+from evaluation.isolation.sandbox.usage import LEAST_SAMPLES, Cgroup, Pace, Sample, cgroup_of
 
 ID = "4d5e6f" * 10 + "abcd"
 V1 = {

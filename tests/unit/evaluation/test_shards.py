@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from evaluation.contract import Ending, Outcome, Runnable, Usage
+from evaluation.isolation.sandbox.limits import Exceeded, Limits
 from evaluation.runs.ray_driver import _Store
 from evaluation.runs.ray_node import OtherRelease, Parcel, Work, _Pieces, _place, run_shard
 from evaluation.runs.shards import LineFile, Together, cut, in_turn
-from evaluation.sandbox.limits import Exceeded, Limits
 
 
 def test_a_shard_is_whole_batches_and_like_the_whole():

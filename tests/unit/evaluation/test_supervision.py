@@ -14,13 +14,13 @@ import pytest
 from django.utils import timezone
 
 from evaluation.contract import Runnable
+from evaluation.isolation.queue import leases, subprocess_job
+from evaluation.isolation.queue.leases import LeaseLost
+from evaluation.isolation.queue.subprocess_job import carry_out
+from evaluation.isolation.sandbox.choose import NoEngine
+from evaluation.isolation.sandbox.limits import Limits
 from evaluation.models import TrainingRun
-from evaluation.queue import leases, subprocess_job
-from evaluation.queue.leases import LeaseLost
-from evaluation.queue.subprocess_job import carry_out
 from evaluation.runs import ray_driver, ray_runner
-from evaluation.sandbox.choose import NoEngine
-from evaluation.sandbox.limits import Limits
 from tests.support.factories import TaskFactory
 
 State = TrainingRun.State

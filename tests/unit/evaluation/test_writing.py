@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from evaluation.contract import Ending, InvalidOutput, Runnable
-from evaluation.sandbox.endpoint import HOPELESS
-from evaluation.sandbox.harness.batches import Example
-from evaluation.sandbox.harness.loading import load_writer
-from evaluation.sandbox.harness.singles import timed
-from evaluation.sandbox.harness.writing import Writer, read_prompts, texts
-from evaluation.sandbox.limits import Limits
-from evaluation.sandbox.writing import WritingRunner
-from evaluation.uploads.model_folders import check_writer
+from evaluation.isolation.sandbox.endpoint import HOPELESS
+from evaluation.isolation.sandbox.harness.batches import Example
+from evaluation.isolation.sandbox.harness.loading import load_writer
+from evaluation.isolation.sandbox.harness.singles import timed
+from evaluation.isolation.sandbox.harness.writing import Writer, read_prompts, texts
+from evaluation.isolation.sandbox.limits import Limits
+from evaluation.isolation.sandbox.writing import WritingRunner
+from evaluation.isolation.uploads.model_folders import check_writer
 from serving.errors import MisconfiguredError
 from tasks.config.components import Component
 from tasks.targets.endpoints.base import EndpointConfig

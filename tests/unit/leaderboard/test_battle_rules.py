@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leaderboard.arena.battles.naming import FAMILIES, names_itself
+from leaderboard.arena.battles.personal import personal_data
 from leaderboard.arena.pairing import UNIFORM, pair_chances
 from leaderboard.arena.ranking import Votes
 from leaderboard.arena.style import STYLE, difference, style_of
-from leaderboard.battles.naming import FAMILIES, names_itself
-from leaderboard.battles.personal import personal_data
 from tests.support.arenas import simulated
 
 

@@ -11,7 +11,7 @@ import pytest
 from core.errors import Unavailable
 from core.files import bounded as module
 from core.files.bounded import MIB, TOO_DEEP, TOO_LARGE, TOO_LONG, Bounds, OutOfBounds, bounded
-from evaluation.uploads.archives import ArchiveRefused, check_archive
+from evaluation.isolation.uploads.archives import ArchiveRefused, check_archive
 from tests.support.own_process import KNOWN, loads
 
 pytestmark = pytest.mark.own_process

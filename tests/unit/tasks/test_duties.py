@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.duties.rules import PLACES, Standing, news, spans, too_much
+from tasks.members.duties.rules import PLACES, Standing, news, spans, too_much
 
 PLACE = st.integers(0, PLACES - 1)
 

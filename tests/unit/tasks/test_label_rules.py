@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from evaluation.sandbox.harness.loading import _as_the_task
+from evaluation.isolation.sandbox.harness.loading import _as_the_task
 from serving.errors import MisconfiguredError
 from serving.spec import ModelSpec, open_folder
 from tasks.config.components import Component

@@ -8,9 +8,9 @@ from itertools import islice
 
 import pytest
 
-from tasks.scenes.drawing import INK, PAPER, SIDE, draw, png
-from tasks.scenes.questions import ANSWERS, SHARES, Question, ask
-from tasks.scenes.scene import (
+from tasks.contexts.scenes.drawing import INK, PAPER, SIDE, draw, png
+from tasks.contexts.scenes.questions import ANSWERS, SHARES, Question, ask
+from tasks.contexts.scenes.scene import (
     COLOURS,
     GRID,
     MOST,

@@ -13,7 +13,7 @@ from dynabench.operations.demo.community import make_task
 from dynabench.operations.demo.loop import run_demo
 from dynabench.operations.demo.models import DemoRun
 from dynabench.operations.demo.server import site_or_substitute
-from evaluation.queue.subprocess_job import tell
+from evaluation.isolation.queue.subprocess_job import tell
 
 
 class Command(BaseCommand):

@@ -20,10 +20,10 @@ from core.jobs import queue
 from core.jobs.keeper import is_at_work, keep, must_end, pause
 from core.jobs.services import noted
 from core.telemetry.tracing import span, traced
+from dynabench.operations.soundness.health import check_schema
 from dynabench.schedule import do_what_is_due
 from evaluation.jobs import sweep_all
-from evaluation.operations.health import check_schema
-from evaluation.practice.serve import tell_host
+from evaluation.submissions.practice.serve import tell_host
 
 MESSAGES = 20  # that a worker answers before a fresh one takes its place
 POLL_SECONDS = 1.0

@@ -19,7 +19,7 @@ from core.env import env_secret
 from core.mail.addresses import check_address
 from core.versions import version
 from dynabench.operations.management.installing import alone, first_rounds, install, open_round
-from evaluation.operations.outside import asked_by_settings
+from dynabench.operations.soundness.outside import asked_by_settings
 from tasks.models import Round
 
 AGAIN_SECONDS = 3

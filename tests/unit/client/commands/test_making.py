@@ -12,7 +12,7 @@ import pytest
 
 from dynabench.client.commands import main
 from dynabench.client.commands import test as test_command
-from evaluation.inference.exchange import answers_for
+from evaluation.isolation.inference.exchange import answers_for
 from tasks.config.loading import load_config
 from tasks.config.schema import TaskConfig
 from tests.unit.client.commands.conftest import ROOT
@@ -140,7 +140,7 @@ def test_a_good_model_would_be_accepted(checked, capsys):
     assert arguments == [
         "--memory-gib=4", "--cpus=2", "--adapter=jsonl", "--runner=process"
     ]  # fmt: skip
-    assert (root / "evaluation/inference/precheck.py").exists()
+    assert (root / "evaluation/isolation/inference/precheck.py").exists()
     out, err = capsys.readouterr()
     assert "2 examples" in out
     assert "1  neutral  (0.75)" in out

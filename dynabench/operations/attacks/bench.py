@@ -1,0 +1,151 @@
+"""Runs hostile models on this machine's engine, in the sandbox that submissions get."""
+
+import io
+import json
+import uuid
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from evaluation.contract import BASE_IMAGE, MIB, Beat, Ending, InvalidOutput, Outcome, Runnable
+from evaluation.isolation.inference.exchange import Answers
+from evaluation.isolation.sandbox.containers import RUNTIME_IMAGE, DockerRunner, list_ours, remove
+from evaluation.isolation.sandbox.engine import connect
+from evaluation.isolation.sandbox.images import has_image
+from evaluation.isolation.sandbox.limits import Limits
+
+IMAGE_LABEL = "org.dynabench.hostile"
+SIZE = 40  # examples
+LABELS = ("yes", "no")
+LIMITS = Limits(
+    seconds=30,
+    memory_bytes=128 * MIB,
+    cpus=1,
+    processes=64,
+    scratch_bytes=8 * MIB,
+    output_bytes=MIB,
+    line_bytes=64 * 1024,
+    log_bytes=8 * 1024,
+)
+# What every hostile image does: the first example brings the script. The names are its tools.
+BOOT = """
+import json, sys
+examples = [json.loads(line) for line in open("/input/examples.jsonl")]
+def answer(example, label="yes", **more):
+    print(json.dumps({"id": example["id"], "output": {"label": label}, **more}), flush=True)
+def answer_all():
+    for example in examples:
+        answer(example)
+def breach(what):
+    print("BREACH:", what, file=sys.stderr, flush=True)
+exec(examples[0]["inputs"]["script"])
+"""
+GOLD = "gold-7f3a-must-never-enter"
+TEXT = "The text of example {} is nobody's but the task's."
+
+
+class Breach(Exception):
+    """Something is not as it must be; the message shows what was seen."""
+
+
+def expect(holds: object, seen: object) -> None:
+    """Raises Breach, with what was seen, unless something holds."""
+    if not holds:
+        raise Breach(str(seen))
+
+
+class Seen(NamedTuple):
+    """What became of a run: with the rule about missing answers, as in every evaluation."""
+
+    ending: Ending
+    answers: Answers
+    texts: list[str]
+
+    @property
+    def labels(self) -> list[str | None]:
+        """The answers in the order of the examples; None: missing."""
+        return [answer.value if answer else None for answer in self.answers.in_order()]
+
+
+class Bench:
+    """One session. `folder` is for its files; `close` removes all else."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.token = folder, uuid.uuid4().hex[:8]
+        self.image = self.build()
+        with closing(connect()) as client:  # by a name it stays when what is built on it goes
+            client.images.get(self.image).tag(f"{IMAGE_LABEL}:{self.token}")
+        self.is_gvisor = DockerRunner("").name == "docker-runsc"
+
+    def build(self, *instructions: str) -> str:
+        """The id of an image of hostile models with more lines in its Dockerfile.
+
+        Raises LookupError where neither of our images is there to build on.
+        """
+        base = next(filter(has_image, (BASE_IMAGE, RUNTIME_IMAGE)), None)
+        if base is None:
+            raise LookupError(f"There is no image {BASE_IMAGE}: scripts/runtime_image.sh makes it.")
+        command = json.dumps(["python3", "-c", BOOT])
+        mark = f"LABEL {IMAGE_LABEL}={self.token}"
+        lines = [f"FROM {base}", mark, f"ENTRYPOINT {command}", "CMD []", *instructions]
+        source = io.BytesIO("\n".join(lines).encode())
+        with closing(connect()) as client:
+            image, _ = client.images.build(fileobj=source, rm=True)
+        return str(image.id)
+
+    def close(self) -> None:
+        """Remove the images, and the containers that a breach may have left."""
+        for name in self.left():
+            remove(name)
+        with closing(connect()) as client:
+            mine = {"label": f"{IMAGE_LABEL}={self.token}"}
+            for image in client.images.list(filters=mine):
+                client.images.remove(image.id, force=True)
+
+    def key(self) -> str:
+        """A key for a run of this session."""
+        return f"hostile-{self.token}-{uuid.uuid4().hex[:8]}"
+
+    def left(self) -> list[str]:
+        """Containers of this session that are still there."""
+        return [ours.name for ours in list_ours(f"hostile-{self.token}-")]
+
+    def inputs(self, script: str) -> Path:
+        """A file of examples, the first with the script; right answers lie in the same folder."""
+        folder = self.folder / uuid.uuid4().hex
+        folder.mkdir(parents=True)
+        (folder / "gold.jsonl").write_text(json.dumps([GOLD] * SIZE))
+        with (folder / "examples.jsonl").open("w") as file:
+            for number in range(SIZE):
+                inputs = {"text": TEXT.format(number), "script": "" if number else script}
+                file.write(json.dumps({"id": f"e{number}", "inputs": inputs}) + "\n")
+        return folder / "examples.jsonl"
+
+    def run(
+        self,
+        script: str,
+        *,
+        image: str = "",
+        key: str = "",
+        limits: Limits = LIMITS,
+        beat: Beat = lambda: None,
+    ) -> Seen:
+        """Run a script as a model. What `beat` raises passes through."""
+        answers = Answers("label", LABELS, [f"e{number}" for number in range(SIZE)])
+        ending = DockerRunner(key or self.key()).run(
+            Runnable(image=image or self.image, labels=LABELS),
+            self.inputs(script),
+            limits,
+            take=answers.take,
+            beat=beat,
+        )
+        if ending.outcome == Outcome.OK:
+            try:
+                warning = answers.end()
+                ending = replace(
+                    ending, warnings=(*ending.warnings, *([warning] if warning else []))
+                )
+            except InvalidOutput as error:
+                ending = replace(ending, outcome=Outcome.INVALID_OUTPUT, sentence=str(error))
+        return Seen(ending, answers, [TEXT.format(number) for number in range(SIZE)])

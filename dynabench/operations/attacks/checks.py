@@ -1,0 +1,306 @@
+"""What else must hold of a hostile case, and the cases that are no single run.
+
+Each raises Breach, which says what was seen; those that are no single run return it.
+"""
+
+import dataclasses
+import hashlib
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from contextlib import closing, suppress
+from typing import Any
+
+from django.conf import settings
+from django.template import Context, Engine
+
+from dynabench.operations.attacks.bench import LIMITS, Bench, Breach, Seen, expect
+from evaluation.contract import MIB, Answer, Outcome, Usage
+from evaluation.isolation.inference.exchange import DIGITS, Sent
+from evaluation.isolation.sandbox.containers import LABEL, PREFIX, Ours, list_ours, remove
+from evaluation.isolation.sandbox.engine import connect
+from evaluation.isolation.sandbox.images import (
+    ImageRefused,
+    check_image,
+    inspect_image,
+    load_image,
+    pull_image,
+)
+from evaluation.isolation.sandbox.logs import MARK, redacted
+from evaluation.isolation.sandbox.usage import Pace, Sample
+from evaluation.isolation.uploads.archives import ArchiveLimits, ArchiveRefused, check_archive
+from tasks.targets.endpoints.base import EndpointConfig, EndpointError
+from tasks.targets.endpoints.registry import build
+
+GOOD = "answer_all()"
+SLOW = "import time\ntime.sleep(60)"
+
+
+def warns_of_memory(seen: Seen) -> None:
+    """The end of a child does not go unsaid."""
+    expect(any("memory" in warning for warning in seen.ending.warnings), seen.ending)
+
+
+def log_is_cut(seen: Seen) -> None:
+    """The log is bounded, and its first line says so."""
+    log = seen.ending.log
+    expect(len(log) < LIMITS.log_bytes + 100, len(log))
+    expect("were not kept" in log.splitlines()[0], log[:100])
+
+
+def log_is_redacted(seen: Seen) -> None:
+    """The owners' log has the examples, the submitter's has none."""
+    shown = redacted(seen.ending.log, texts=seen.texts)
+    expect(seen.texts[-1] in seen.ending.log, seen.ending.log)
+    expect(MARK in shown, shown)
+    expect(not any(text in shown for text in seen.texts), shown)
+
+
+def log_is_inert(seen: Seen) -> None:
+    """No terminal obeys it, and no page."""
+    page = Engine().from_string("<pre>{{ log }}</pre>").render(Context({"log": seen.ending.log}))
+    expect("\x1b" not in page and "\u202e" not in page, page)
+    expect("<script>" not in page and "{{ settings }}" in page, page)
+
+
+def digits_are_few(seen: Seen) -> None:
+    """A probability cannot carry much."""
+    prob = next(answer for answer in seen.answers.in_order() if answer).prob
+    expect(prob == {"yes": round(0.123456789, DIGITS), "no": round(0.876543211, DIGITS)}, prob)
+
+
+def _runs(bench: Bench, script: str, image: str) -> None:
+    """A model in an image answers everything and says nothing else."""
+    seen = bench.run(f"{script}\n{GOOD}", image=image)
+    expect(seen.ending.outcome == Outcome.OK and not seen.ending.log, seen.ending)
+
+
+def volume(bench: Bench) -> str:
+    """Docker would mount a disk of the host there, writable."""
+    image = bench.build("VOLUME /data /more")
+    reasons = check_image(inspect_image(image))
+    expect(any("/data, /more" in reason for reason in reasons), reasons)
+    script = "for place in ('/data/x', '/more/x'):\n    try: open(place, 'w')\n"
+    _runs(bench, f"{script}    except OSError: continue\n    breach(place)", image)
+    return "refused; when it is run anyway: read-only"
+
+
+def ids_are_fresh(bench: Bench) -> str:
+    """Two runs of one set share neither an id nor the order."""
+    rows = [{"text": str(number)} for number in range(1000)]
+    runs = [Sent(bench.folder / f"sent-{number}") for number in range(2)]
+    for run in runs:
+        run.write(rows, ["text"], lambda share, message: None)
+    one, other = ([json.loads(line) for line in run.path.open()] for run in runs)
+    ids = {row["id"] for row in one} & {row["id"] for row in other}
+    expect(not ids, ids)
+    same = sum(a["inputs"] == b["inputs"] for a, b in zip(one, other, strict=True))
+    expect(same < 50, same)
+    return f"no id twice; {same} of 1000 at the same place"
+
+
+def by_chance(bench: Bench) -> str:
+    """Runs are kept apart, so that they can be compared."""
+    script = "import random\nfor example in examples: answer(example, random.choice(['yes', 'no']))"
+    one, other = (bench.run(script) for _ in range(2))
+    expect(one.ending.outcome == other.ending.outcome == Outcome.OK, (one.ending, other.ending))
+    differ = sum(a != b for a, b in zip(one.labels, other.labels, strict=True))
+    expect(differ, one.labels)
+    return f"{differ} of {len(one.labels)} answers differ"
+
+
+def times_are_not_kept(bench: Bench) -> str:
+    """Of time, what is kept is a handful of sums."""
+    kept = {field.name for field in dataclasses.fields(Answer)}
+    expect(kept == {"value", "prob", "logprob", "tokens"}, kept)
+    sums = [field.name for field in dataclasses.fields(Usage) if "seconds" in field.name]
+    return f"kept of an answer: {', '.join(sorted(kept))}; of the run: {', '.join(sums)}"
+
+
+def archives(bench: Bench) -> str:
+    """Refused before anything is written."""
+    bomb, climber, many = (bench.folder / name for name in ("bomb.zip", "up.tar", "many.tar"))
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as zipped:
+        zipped.writestr("weights.safetensors", bytes(32 * MIB))
+    with tarfile.open(climber, "w") as tar:
+        tar.addfile(tarfile.TarInfo("../../etc/cron.d/x"))
+    with tarfile.open(many, "w") as tar:
+        for number in range(1001):
+            tar.addfile(tarfile.TarInfo(f"{number}"))
+    for path in (bomb, climber, many):
+        try:
+            check_archive(path, ArchiveLimits(members=1000))
+        except ArchiveRefused:
+            continue
+        raise Breach(f"{path.name} was accepted")
+    return "3 of 3 refused"
+
+
+def moved_tag(bench: Bench) -> str:
+    """A run names an id; a name alone is not pulled."""
+    checked = bench.build("ENV VERSION=checked")
+    other = bench.build("ENV VERSION=other")
+    tag = f"dynabench-hostile:{bench.token}"
+    with closing(connect()) as client:
+        for image in (checked, other):
+            client.images.get(image).tag(tag)
+        expect(inspect_image(tag).id == other, tag)
+    _runs(bench, "import os\nif os.environ['VERSION'] != 'checked': breach('moved')", checked)
+    try:
+        pull_image(tag)
+    except ImageRefused:
+        return "ok: the image that was checked; a tag alone is refused"
+    raise Breach("a tag was pulled")
+
+
+def odd_images(bench: Bench) -> str:
+    """Made by hand, because nobody here can build them."""
+    archive = bench.folder / "odd.tar"
+    archive.write_bytes(_image_archive({"architecture": "s390x", "os": "linux", "config": {}}))
+    id = load_image(archive)
+    try:
+        facts = inspect_image(id)
+        expect(len(check_image(facts)) == 2, check_image(facts))
+    finally:
+        with closing(connect()) as client:
+            client.images.remove(id, force=True)
+    found = check_image(facts._replace(size=20 * 10**9))
+    expect(len(found) == 3, found)
+    return "3 of 3 refused"
+
+
+def _image_archive(config: dict[str, Any]) -> bytes:
+    """An archive as `docker save` writes it, of an image with one empty layer."""
+    layer = io.BytesIO()
+    tarfile.open(fileobj=layer, mode="w").close()
+    digest = hashlib.sha256(layer.getvalue()).hexdigest()
+    rootfs = {"type": "layers", "diff_ids": [f"sha256:{digest}"]}
+    # The name that loading it must not give it: other people's models run in that image.
+    names = ["dynabench-runtime:latest"]
+    manifest = [{"Config": "config.json", "RepoTags": names, "Layers": ["layer.tar"]}]
+    files = {
+        "config.json": json.dumps({**config, "rootfs": rootfs}).encode(),
+        "layer.tar": layer.getvalue(),
+        "manifest.json": json.dumps(manifest).encode(),
+    }
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    return packed.getvalue()
+
+
+def spoofed(bench: Bench) -> str:
+    """An image can bring a label, but not the name of its container; and ours overrides it."""
+    stolen, own = bench.key(), bench.key()
+    image = bench.build(f"LABEL {LABEL}={stolen}")
+    with closing(connect()) as client:
+        stranger = client.containers.create(image, network_mode="none")
+        try:
+            expect(not list_ours(stolen), list_ours(stolen))
+        finally:
+            stranger.remove()
+    seen: list[Ours] = []
+    script = f"import time\ntime.sleep(1.5)\n{GOOD}"
+    bench.run(script, image=image, key=own, beat=lambda: seen.extend(list_ours(own)))
+    expect(seen, "our own container was not found")
+    return "the stranger is not listed, our run is"
+
+
+WORKER = """
+import sys
+from pathlib import Path
+from evaluation.isolation.sandbox.containers import DockerRunner
+from evaluation.contract import Runnable
+from dynabench.operations.attacks.bench import LIMITS
+ending = DockerRunner(sys.argv[1]).run(Runnable(image=sys.argv[2]), Path(sys.argv[3]), LIMITS,
+    take=lambda line: None, beat=lambda: print("beat", flush=True))
+print(ending.outcome, flush=True)
+"""
+
+
+def _worker(*arguments: str, **more: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-c", WORKER, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=settings.BASE_DIR,
+        env={**os.environ, **more},
+    )
+
+
+def killed_worker(bench: Bench) -> str:
+    """What it leaves is found by its name, and removed."""
+    key = bench.key()
+    with _worker(key, bench.image, str(bench.inputs(SLOW))) as worker:
+        assert worker.stdout is not None
+        while not any(ours.is_running for ours in list_ours(key)):
+            said = worker.stdout.readline()
+            if said != "beat\n":
+                raise Breach(f"The worker ended: {said}{worker.stdout.read()}")
+        worker.kill()
+    expect([ours.name for ours in list_ours(key)] == [PREFIX + key], list_ours(key))
+    remove(PREFIX + key)
+    remove(PREFIX + key)  # again does no harm
+    expect(not list_ours(key), list_ours(key))
+    return "left behind, found and removed"
+
+
+class _CancelledError(Exception):
+    """Somebody cancelled the run."""
+
+
+def cancelled(bench: Bench) -> str:
+    """What `beat` raises ends the model and passes through."""
+    beats = iter(range(3))
+
+    def beat() -> None:
+        if next(beats, None) is None:
+            raise _CancelledError
+
+    with suppress(_CancelledError):
+        seen = bench.run(SLOW, beat=beat)
+        raise Breach(f"it went on: {seen.ending}")
+    return "cancelled"
+
+
+def engine_down(bench: Bench) -> str:
+    """No engine answers at the address."""
+    nowhere = f"unix://{bench.folder}/nowhere.sock"
+    with _worker(bench.key(), bench.image, "examples", DOCKER_HOST=nowhere) as worker:
+        output, _ = worker.communicate()
+    expect(output.split()[-1:] == [Outcome.INFRASTRUCTURE], output)
+    return "infrastructure"
+
+
+def private_endpoints(bench: Bench) -> str:
+    """The addresses of the machine, its network and the cloud it may be in."""
+    hosts = ("127.0.0.1", "169.254.169.254", "10.0.0.1", "[::1]", "0.0.0.0")  # noqa: S104
+    for host in hosts:
+        config = EndpointConfig(url=f"http://{host}/", fields=("text",), output="label")
+        try:
+            build("http", config).predict([{"text": "x"}], deadline_seconds=3)
+        except EndpointError as error:
+            expect(error.reason == "misconfigured", error)
+            continue
+        raise Breach(f"{host} was asked")
+    return f"{len(hosts)} of {len(hosts)} refused"
+
+
+def ahead(bench: Bench) -> str:
+    """100 processor seconds until the first answer, then 40 answers in one more."""
+    pace = Pace(start=0.0)
+    pace.sampled(Sample(99.0, MIB), 99.0)
+    pace.answered(1, 99.0)
+    pace.answered(39, 100.0)
+    pace.sampled(Sample(100.0, MIB), 100.0)
+    usage, warning = pace.usage(100.0, trusted=False)
+    expect(usage.examples_per_second == 0.4 and warning, usage)
+    return "40 answers in 100 s: 0.4 a second"

@@ -1,0 +1,90 @@
+"""Check an installation, and what the sandbox does with hostile models."""
+
+import json
+from argparse import ArgumentParser
+from collections.abc import Iterable
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from dynabench.operations.attacks.bench import Breach
+from dynabench.operations.soundness.doctor import Verdict, check_media, findings, verdicts
+from dynabench.operations.soundness.health import Finding
+from evaluation.isolation.sandbox.engine import EngineError, engine
+
+MARKS = {True: "ok", False: "BAD", None: "-"}
+
+
+class Command(BaseCommand):
+    help = (
+        "Check this installation; run hostile models in the sandbox. Ends with 1 if anything fails."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--quick", action="store_true", help="without the hostile models")
+        parser.add_argument(
+            "--media", action="store_true", help="read every stored file and compare its digest"
+        )
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        self.is_quiet = options["json"]
+        found: list[Finding] = []
+        self._tell(findings(), found)
+        has_database = not any(f.what == "database" and f.state == "bad" for f in found)
+        if options["media"] and has_database:
+            self._tell(check_media(), found)
+        judged: list[Verdict] = []
+        if not options["quick"] and engine():
+            found += self._hostile(judged)
+        is_well = all(f.state != "bad" for f in found) and all(v.is_ok is not False for v in judged)
+        if options["json"]:
+            self.stdout.write(json.dumps(_report(found, judged, is_well), indent=2))
+        if not is_well:
+            raise CommandError(
+                "Something is wrong. docs/runbook.md says what to do about each line."
+            )
+        self._say("All is well.")
+
+    def _tell(self, findings: Iterable[Finding], found: list[Finding]) -> None:
+        for finding in findings:
+            found.append(finding)
+            self._say(f"{finding.state:<5} {finding.what:<14} {finding.message}")
+
+    def _say(self, line: str) -> None:
+        if not self.is_quiet:
+            self.stdout.write(line)
+
+    def _hostile(self, judged: list[Verdict]) -> list[Finding]:
+        """Prints a line for each case; what kept the others from being run."""
+        self._say("\nHostile models (about a minute)")
+        try:
+            for verdict in verdicts():
+                judged.append(verdict)
+                case = verdict.case
+                self._say(f"{MARKS[verdict.is_ok]:<4} {case.number:>2} {case.title}")
+                self._say(f"        expected: {case.expected}\n        got:      {verdict.got}")
+                if case.elsewhere and verdict.is_ok is not None:
+                    self._say(f"        the rest: covered by {case.elsewhere}")
+        except (*EngineError, Breach, LookupError) as error:
+            self._say(str(error))
+            return [Finding("hostile models", "bad", str(error))]
+        return []
+
+
+def _report(found: list[Finding], judged: list[Verdict], is_well: bool) -> dict[str, Any]:
+    return {
+        "ok": is_well,
+        "findings": [finding._asdict() for finding in found],
+        "hostile": [
+            {
+                "number": verdict.case.number,
+                "title": verdict.case.title,
+                "expected": verdict.case.expected,
+                "got": verdict.got,
+                "ok": verdict.is_ok,
+                "covered_by": verdict.case.elsewhere,
+            }
+            for verdict in judged
+        ],
+    }

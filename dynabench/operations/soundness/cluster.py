@@ -1,0 +1,58 @@
+"""Whether the Ray cluster answers, and what its nodes offer."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from ipaddress import ip_address
+
+from django.conf import settings
+
+from dynabench.operations.soundness.health import Finding
+
+ASK_SECONDS = 60.0
+ASK = """
+import json, sys, ray
+ray.init(address=sys.argv[1], log_to_driver=False, logging_level="ERROR")
+at = [node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]]
+print(json.dumps([at, ray.cluster_resources()]))
+"""
+NAMES = ("docker", "measure", "CPU", "GPU")
+SILENT = "RAY_ADDRESS is set, but no cluster answers there: models wait (docs/cluster.md)."
+PLAIN = "Ray's connections are not encrypted: RAY_USE_TLS=1 (docs/cluster.md)."
+PUBLIC = "The node {} has a public address: give nodes a private network (docs/cluster.md)."
+OPEN = "Anybody who reaches the cluster runs code on it: RAY_AUTH_MODE=token (docs/cluster.md)."
+
+
+def check_cluster() -> Iterator[Finding]:
+    """Nothing where the site has none."""
+    if not settings.RAY_ADDRESS:
+        return
+    environment = {"RAY_AUTH_MODE": "token", **os.environ, "RAY_USAGE_STATS_ENABLED": "0"}
+    command = [sys.executable, "-c", ASK, settings.RAY_ADDRESS]
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=ASK_SECONDS
+        )
+        nodes, offered = json.loads(done.stdout)
+    except (subprocess.TimeoutExpired, ValueError):
+        yield Finding("cluster", "bad", SILENT)
+        return
+    has = ", ".join(f"{name} {offered[name]:g}" for name in NAMES if name in offered)
+    yield Finding("cluster", "ok", f"{len(nodes)} nodes, {has}")
+    for address in nodes:
+        if _is_public(address):
+            yield Finding("cluster", "bad", PUBLIC.format(address))
+    if environment["RAY_AUTH_MODE"] != "token":
+        yield Finding("cluster", "bad", OPEN)
+    if environment.get("RAY_USE_TLS") != "1":
+        yield Finding("cluster", "note", PLAIN)
+
+
+def _is_public(address: str) -> bool:
+    """Of a name only its network knows where it leads."""
+    try:
+        return ip_address(address).is_global
+    except ValueError:
+        return False

@@ -1,0 +1,248 @@
+"""Is this installation sound? Each check looks at one part and says what it found, in words."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from django.conf import settings
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+
+from dynabench.operations.attacks.bench import Bench, Breach
+from dynabench.operations.attacks.cases import CASES, Case
+from dynabench.operations.soundness import health, outside
+from dynabench.operations.soundness.cluster import check_cluster
+from dynabench.operations.soundness.health import Finding, State
+from evaluation.contract import GIB
+from evaluation.isolation.sandbox.containers import RUNTIME_IMAGE
+from evaluation.isolation.sandbox.engine import engine
+from evaluation.isolation.sandbox.images import has_image
+from evaluation.isolation.sandbox.limits import SPARE_BYTES
+from evaluation.isolation.uploads.chunked import site_bytes
+from evaluation.releases.stored_files import damages
+from tasks.models import Round, TargetModel
+from tasks.targets.connect import endpoint_of
+from tasks.targets.endpoints.base import EndpointError
+
+ANSWER_SECONDS = 5.0
+AT_ONCE = 2  # hostile models
+IMAGE_SCRIPT = settings.BASE_DIR / "scripts" / "runtime_image.sh"
+OUTDATED = 3  # its exit status
+NO_ENGINE = (
+    "No Docker engine answers. Model folders are evaluated in a process of this machine, where "
+    "throughput and memory cannot be compared with a sandbox's; submitted images wait until an "
+    "engine runs here. The hostile models were not run."
+)
+
+
+CONNECTIONS = """
+    SELECT current_setting('max_connections')::int
+               - current_setting('superuser_reserved_connections')::int,
+           (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')
+"""
+
+
+class Verdict(NamedTuple):
+    """What became of a hostile case; is_ok None: it was not run here."""
+
+    case: Case
+    got: str
+    is_ok: bool | None
+
+
+def findings() -> Iterator[Finding]:
+    """All checks but the hostile models; those that need the database, if it is sound."""
+    database = health.check_database()
+    if database.state != "bad":
+        database = check_migrations()
+    yield database
+    yield health.check_cache()
+    yield check_static_files()
+    yield from outside.asked_by_settings()
+    if database.state != "bad":
+        yield from check_connections()
+        yield check_stored_models()
+        yield health.check_queue()
+        yield check_targets()
+        yield outside.check_contacts()
+        yield outside.check_failed_runs()
+        yield outside.check_erasure_log()
+        yield outside.check_backup()
+        yield outside.check_secrets()
+    yield from check_disk()
+    yield from check_engine()
+    yield from check_cluster()
+
+
+def check_migrations() -> Finding:
+    """The database's tables are those of this version."""
+    executor = MigrationExecutor(connection)
+    waiting = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    if waiting:
+        names = ", ".join(f"{migration.app_label} {migration.name}" for migration, _ in waiting)
+        return Finding("database", "bad", f"Run manage.py migrate: {names}.")
+    if newer := newer_migrations(executor):
+        said = f"A newer release has migrated it: {', '.join(newer)}. Install that release."
+        return Finding("database", "note", said)
+    return Finding("database", "ok", f"{connection.vendor}, all migrations applied")
+
+
+def newer_migrations(executor: MigrationExecutor) -> list[str]:
+    """The migrations that the database has and this version, which is older, does not."""
+    known = executor.loader.disk_migrations
+    newest: dict[str, str] = {}
+    for app, name in known:
+        newest[app] = max(newest.get(app, ""), name)
+    return sorted(
+        f"{app} {name}"
+        for app, name in executor.loader.applied_migrations
+        if (app, name) not in known and app in newest and name > newest[app]
+    )
+
+
+def check_static_files() -> Finding:
+    """As before each page is served; a machine without web processes collects none."""
+    found = health.check_static_files()
+    if found.state == "bad" and not Path(settings.STATIC_ROOT).exists():
+        return found._replace(state="note", message=f"{found.message} Only web processes need it.")
+    return found
+
+
+def check_connections() -> Iterator[Finding]:
+    """PostgreSQL takes as many connections as this machine's processes may hold."""
+    if connection.vendor != "postgresql":
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(CONNECTIONS)
+        most, used = cursor.fetchone()
+    needed = connections_needed(
+        web=settings.WEB_CONCURRENCY,
+        live=settings.LIVE_CALLS,
+        queue=settings.Q_CLUSTER["workers"] + settings.PRACTICE_MODELS,
+    )
+    said = f"this machine may hold {needed}, the server takes {most}, {used} are in use"
+    yield Finding("connections", "ok" if needed <= most else "bad", said)
+
+
+def connections_needed(*, web: int, live: int, queue: int) -> int:
+    """Connections of a machine that runs everything: each thread that asks keeps one.
+
+    web: processes, each with twice `live` threads for pages, `live` for calls of models and one
+    that renews attempts. queue: workers, beside the sweeper and the minute's work. Then the model
+    server, and two commands.
+    """
+    return web * (3 * live + 1) + queue + 2 + 1 + 2
+
+
+def check_stored_models() -> Finding:
+    """Everybody's uploads and models, and whether more may come."""
+    here, most = site_bytes() / GIB, settings.MODELS_BYTES / GIB
+    if not most:
+        return Finding("stored models", "ok", f"{here:.1f} GiB")
+    state: State = "ok" if here < 0.9 * most else "bad"
+    return Finding("stored models", state, f"{here:.1f} of {most:g} GiB (MODELS_GIB)")
+
+
+def check_targets() -> Finding:
+    """The targets of rounds in which people write answer."""
+    targets = TargetModel.objects.filter(rounds__state=Round.State.OPEN).distinct()
+    failed = []
+    for target in targets.select_related("task"):
+        try:
+            endpoint_of(target).info(deadline_seconds=ANSWER_SECONDS)
+        except EndpointError as error:
+            failed.append(f"{target.name}: {error}")
+    if failed:
+        return Finding("live targets", "bad", "\n".join(failed))
+    return Finding("live targets", "ok", f"{len(targets)} answer")
+
+
+def check_disk() -> Iterator[Finding]:
+    """The home folder can be written to; room for submissions and images."""
+    found = engine()
+    places = {"home": settings.HOME, "engine's disk": Path(found.root) if found else None}
+    if (home := health.check_disk()).state == "bad":
+        yield home
+        del places["home"]
+    for what, place in places.items():
+        if place and place.exists():
+            free = shutil.disk_usage(place).free / GIB
+            state: State = "ok" if free >= SPARE_BYTES / GIB else "bad"
+            yield Finding(what, state, f"{free:.1f} GiB free in {place}")
+
+
+def check_media() -> Iterator[Finding]:
+    """Every file that a row names is in the storage and what was stored; reads all of them."""
+    found = list(damages())
+    for path, row, fault in found:
+        yield Finding("media", "bad", f"{path} of {row} {fault}")
+    if not found:
+        yield Finding("media", "ok", "every stored file is there and what was stored")
+
+
+def check_engine() -> Iterator[Finding]:
+    """The engine, and what it must offer."""
+    found = engine()
+    if not found:
+        named = os.environ.get("DOCKER_HOST")
+        trouble = f"DOCKER_HOST is {named}. {NO_ENGINE}" if named else NO_ENGINE
+        yield Finding("engine", "bad" if named else "note", trouble)
+        return
+    yield Finding("engine", "ok", f"Docker {found.version}, cgroup v{found.cgroup}, {found.arch}")
+    if found.has_seccomp:
+        yield Finding("seccomp", "ok", "our own profile is used")
+    else:
+        yield Finding("seccomp", "bad", "The engine's kernel has none: models could call anything.")
+    if found.has_runsc:
+        yield Finding("runsc", "ok", "submitted models run in gVisor")
+    else:
+        sentence = "not installed: a flaw in the kernel is open to models (docs/operators.md)"
+        yield Finding("runsc", "note", sentence)
+    yield check_runtime_image()
+
+
+def check_runtime_image() -> Finding:
+    """It is there, and of what this version would put into it."""
+    if not has_image(RUNTIME_IMAGE):
+        sentence = "Model folders need it: run scripts/runtime_image.sh."
+        return Finding("runtime image", "note", sentence)
+    done = subprocess.run([IMAGE_SCRIPT, "--is-current"], capture_output=True, text=True)
+    if done.returncode == OUTDATED:
+        sentence = (
+            "It was built of other sources or pins: run scripts/runtime_image.sh to rebuild it."
+        )
+        return Finding("runtime image", "note", sentence)
+    if done.returncode:
+        sentence = f"Whether it is of this version is not known: {done.stderr.strip()[-300:]}"
+        return Finding("runtime image", "note", sentence)
+    return Finding("runtime image", "ok", RUNTIME_IMAGE)
+
+
+def verdicts() -> Iterator[Verdict]:
+    """Run the hostile cases on the engine of this machine, in their order.
+
+    Raises EngineError, and LookupError when there is no image of ours to run them in.
+    """
+    with tempfile.TemporaryDirectory(prefix="dynabench-doctor-") as folder:
+        with closing(Bench(Path(folder))) as bench, ThreadPoolExecutor(AT_ONCE) as pool:
+            yield from pool.map(lambda case: judge(case, bench), CASES)
+            left = bench.left()
+        if left:
+            raise Breach(f"These containers were left behind: {', '.join(left)}")
+
+
+def judge(case: Case, bench: Bench) -> Verdict:
+    """Run one case."""
+    if not case.script and not case.check:
+        return Verdict(case, f"not run here; covered by {case.elsewhere}", None)
+    try:
+        got = case.run(bench)
+    except Exception as error:  # a case that breaks is one that failed
+        return Verdict(case, f"{type(error).__name__}: {error}", False)
+    return Verdict(case, got, True)

@@ -1,0 +1,172 @@
+"""Does each part of the site answer? Asked by the doctor, and by monitors through /readyz/."""
+
+import tempfile
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from django.apps import apps
+from django.conf import settings
+from django.contrib.staticfiles.storage import ManifestFilesMixin
+from django.core.cache import cache
+from django.core.files.storage import default_storage, storages
+from django.db import DatabaseError, InterfaceError, connection
+from django.db.migrations.recorder import MigrationRecorder
+
+from core.errors import Unavailable
+from core.outside import Hanging, Places
+from evaluation.isolation.queue.leases import stuck
+from tasks.models import Round, TargetModel
+from tasks.targets.endpoints.base import EndpointError
+from tasks.targets.endpoints.client import SHARED
+from tasks.targets.endpoints.transport import IDEMPOTENT, parse_url
+
+State = Literal["ok", "note", "bad"]  # note: nothing is broken, but somebody should know
+STUCK = timedelta(minutes=5)
+MODEL_SERVER_SECONDS = 2.0
+TRIAL_BYTES = 2**20
+SHOWN = 3
+_places = Places()  # of threads that wait for the model server
+
+
+class Finding(NamedTuple):
+    """What a check found."""
+
+    what: str
+    state: State
+    message: str
+
+
+def check_database() -> Finding:
+    """It answers."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except (DatabaseError, InterfaceError) as error:
+        return Finding("database", "bad", f"It does not answer: {error}")
+    return Finding("database", "ok", connection.vendor)
+
+
+def check_schema() -> Finding:
+    """The tables are those of this version or of a later one: the newest of ours were migrated."""
+    applied = MigrationRecorder(connection).applied_migrations().keys()  # none: an empty database
+    newest: dict[str, str] = {}
+    for app in apps.get_app_configs():
+        if Path(app.path).is_relative_to(settings.BASE_DIR):
+            for file in sorted(Path(app.path, "migrations").glob("0*.py")):
+                newest[app.label] = file.stem
+    if missing := sorted(newest.items() - applied):
+        names = ", ".join(" ".join(one) for one in missing)
+        return Finding("schema", "bad", f"Run manage.py migrate: {names}.")
+    return Finding("schema", "ok", "all migrations applied")
+
+
+def check_static_files() -> Finding:
+    """The collected static files are those of this version or a later one: each of ours has a name.
+
+    A page that names a missing one fails. With DEBUG they are served from their sources.
+    """
+    # A storage of its own, which reads the list as it is now and not as this process read it.
+    storage = storages.create_storage(settings.STORAGES["staticfiles"])
+    if not isinstance(storage, ManifestFilesMixin):
+        return Finding("static files", "ok", "served from their sources")
+    collected = storage.hashed_files
+    sources = settings.BASE_DIR / "static"
+    names = (path.relative_to(sources) for path in sources.glob("**/*") if path.is_file())
+    missing = sorted(name.as_posix() for name in names if name.as_posix() not in collected)
+    if missing:
+        shown = ", ".join(missing[:SHOWN])
+        return Finding("static files", "bad", f"Run manage.py collectstatic: {shown} is missing.")
+    return Finding("static files", "ok", f"{len(collected)} are collected")
+
+
+def check_cache() -> Finding:
+    """What is written can be read; of a shared cache, that it is not the stand-in that answers."""
+    shared: Any = cache
+    try:
+        if settings.CACHE_URL:
+            shared.ping()
+        cache.set("doctor", "well", 10)
+        found = cache.get("doctor")
+    except Exception as error:  # whatever the backend's library raises
+        return Finding("cache", "bad", f"It does not answer: {error}")
+    if found != "well":
+        return Finding("cache", "bad", "What was written could not be read.")
+    return Finding("cache", "ok", "shared" if settings.CACHE_URL else "in each process")
+
+
+def check_disk() -> Finding:
+    """A file can be written to the home folder."""
+    try:
+        with tempfile.TemporaryFile(dir=settings.HOME) as file:
+            file.write(bytes(TRIAL_BYTES))
+    except OSError as error:
+        return Finding(
+            "disk", "bad", f"Nothing can be written to {settings.HOME}: {error.strerror}"
+        )
+    return Finding("disk", "ok", f"{settings.HOME} can be written to")
+
+
+def check_stored_files() -> Finding:
+    """The store of files answers: the bucket, or the folder of media."""
+    where = "a bucket" if settings.STORAGE_URL else "a folder"
+    try:
+        default_storage.exists("doctor")
+    except Unavailable as error:
+        return Finding("stored files", "bad", error.detail or str(error))
+    return Finding("stored files", "ok", f"{where} answers")
+
+
+def check_model_server() -> Finding:
+    """It answers, or no round that is open needs it."""
+    url = parse_url(f"{settings.MODEL_SERVER_URL}/health")
+    try:
+        with _places.take():
+            reply = SHARED.request(
+                "GET", url, seconds=MODEL_SERVER_SECONDS, max_bytes=2**16, allowed=(url.host,),
+                secret=None, payload=None, retry=IDEMPOTENT,
+            )  # fmt: skip
+        trouble = "" if reply.status == 200 else f"It answers {reply.status}."
+    except EndpointError as error:
+        trouble = str(error)
+    except Hanging:
+        trouble = "It answers none of those who wait for it."
+    if not trouble:
+        return Finding("model server", "ok", settings.MODEL_SERVER_URL)
+    open_ones = TargetModel.objects.filter(rounds__state=Round.State.OPEN)
+    if open_ones.filter(url="").exclude(source="").exists():
+        return Finding("model server", "bad", trouble)
+    return Finding("model server", "ok", "no open round needs it")
+
+
+def check_queue() -> Finding:
+    """As `manage.py check_queue`."""
+    found = stuck(STUCK)
+    return (
+        Finding("queue", "bad", "\n".join(found))
+        if found
+        else Finding("queue", "ok", "no job is stuck")
+    )
+
+
+PARTS: dict[str, Callable[[], Finding]] = {
+    "database": check_database,
+    "schema": check_schema,
+    "cache": check_cache,
+    "disk": check_disk,
+    "stored files": check_stored_files,
+    "model server": check_model_server,
+    "queue": check_queue,
+}
+
+
+def parts() -> dict[str, str]:
+    """Each part: ok, down, or unknown where only the database, which is down, could tell."""
+    states = {}
+    for name, check in PARTS.items():
+        try:
+            states[name] = "down" if check().state == "bad" else "ok"
+        except (DatabaseError, InterfaceError):
+            states[name] = "unknown"
+    return states

@@ -1,0 +1,216 @@
+"""What the site leans on and does not run itself: mail, sign-in, folders, backups, keys, models."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.mail import get_connection
+from django.db import connection
+from django.http.request import validate_host
+from django.utils import timezone
+
+from core.accounts.models import Erasure
+from core.accounts.sealed import sealed_columns
+from core.data.encryption import Unreadable, decrypt
+from core.env import sends_mail
+from core.jobs.models import LastSuccess
+from dynabench.operations.soundness.health import Finding, State, check_stored_files
+from evaluation.contract import Outcome
+from evaluation.models import EvaluationRun
+from tasks.models import Generator, Round, TargetModel
+from tasks.targets.endpoints.answers import members, strict_json
+from tasks.targets.endpoints.base import EndpointError
+from tasks.targets.endpoints.client import SHARED
+from tasks.targets.endpoints.server_words import readable, without_copies, words_in
+from tasks.targets.endpoints.transport import IDEMPOTENT, parse_url
+
+ANSWER_SECONDS = 5.0
+LATELY = timedelta(days=7)
+BACKUP_AGE = timedelta(days=2)
+ERASURE_AGE = timedelta(hours=1)
+SHOWN = 5
+LOOKED_AT = 100
+"""Secrets of a kind that are decrypted; one is enough to see that the key is another."""
+WELL_KNOWN = "/.well-known/openid-configuration"
+NEEDED_OF_PROVIDER = ("authorization_endpoint", "token_endpoint")
+
+
+def asked_by_settings() -> Iterator[Finding]:
+    """What the environment's variables name, asked once each, without the database."""
+    yield check_stored_files()
+    yield check_mail()
+    yield from check_sign_in()
+    yield check_address()
+    yield from check_folders()
+
+
+def parts_in_use() -> Iterator[Finding]:
+    """What people need only at times, so that they would be the first to notice it is away."""
+    yield check_stored_files()
+    yield check_mail()
+    yield from check_sign_in()
+    yield check_erasure_log()
+
+
+def check_mail() -> Finding:
+    """The mail server takes a connection and the password; nothing is sent."""
+    if not sends_mail(settings.EMAIL_BACKEND):
+        return Finding("mail", "note", "No mails are sent. Set EMAIL_BACKEND and EMAIL_HOST.")
+    is_limited = settings.EMAIL_BACKEND == "core.mail.transport.LimitedBackend"
+    transport = settings.MAIL_TRANSPORT if is_limited else settings.EMAIL_BACKEND
+    is_smtp = transport == "django.core.mail.backends.smtp.EmailBackend"
+    where = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}" if is_smtp else transport
+    try:
+        with get_connection():
+            pass
+    except Exception as error:  # whatever the backend's library raises
+        words = readable(without_copies(settings.EMAIL_HOST_PASSWORD, str(error)))
+        cure = "Check EMAIL_HOST, EMAIL_PORT, EMAIL_USE_TLS, the user and the password."
+        return Finding("mail", "bad", f"{where} takes no mails: {words}. {cure}")
+    said = "takes mails" if is_smtp else "is used; only a mail shows whether its key is right"
+    return Finding("mail", "ok", f"{where} {said}")
+
+
+def check_sign_in() -> Iterator[Finding]:
+    """The OpenID Connect provider, where there is one, tells where people sign in."""
+    if not settings.OIDC_ISSUER:
+        return
+    url = settings.OIDC_ISSUER
+    url = url if "/.well-known/" in url else url + WELL_KNOWN
+    trouble = _trouble_of_provider(url)
+    if trouble:
+        yield Finding("sign-in", "bad", f"{url}: {trouble}. Check OIDC_ISSUER.")
+    else:
+        yield Finding("sign-in", "ok", f"{settings.OIDC_NAME} answers")
+
+
+def _trouble_of_provider(url: str) -> str:
+    """Return why people cannot be sent to the provider; empty: they can."""
+    try:
+        address = parse_url(url)
+        answer = SHARED.request(
+            "GET", address, seconds=ANSWER_SECONDS, max_bytes=2**20, allowed=(address.host,),
+            secret=None, payload=None, retry=IDEMPOTENT,
+        )  # fmt: skip
+        if answer.status != 200:
+            return f"it answers {answer.status}: {words_in(answer.body)}"
+        told = members(strict_json(answer.body), "The answer")
+    except EndpointError as error:
+        return str(error).replace("The target", "The provider")
+    missing = [name for name in NEEDED_OF_PROVIDER if not told.get(name)]
+    return f"its answer lacks {', '.join(missing)}" if missing else ""
+
+
+def check_folders() -> Iterator[Finding]:
+    """Media and the database's file can be written to."""
+    if not settings.STORAGE_URL:
+        trouble = _unwritable(Path(settings.MEDIA_ROOT))
+        if trouble:
+            yield Finding("media folder", "bad", trouble)
+    if connection.vendor == "sqlite":
+        path = str(connection.settings_dict["NAME"])
+        if Path(path).exists() and not os.access(path, os.W_OK):
+            yield Finding("database file", "bad", f"{path} cannot be written to.")
+
+
+def _unwritable(folder: Path) -> str:
+    """Return why no file can be made in a folder, which is made when it is needed first."""
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            return ""
+    except OSError as error:
+        return f"Nothing can be written to {there}: {error.strerror}."
+
+
+def check_erasure_log() -> Finding:
+    """What people erased can be noted, so that no restored backup brings it back."""
+    path = Path(settings.ERASURE_LOG)
+    if not path.parent.is_dir():
+        trouble = f"There is no folder {path.parent}. Make it, or change ERASURE_LOG."
+    elif path.exists() and not os.access(path, os.W_OK):
+        trouble = f"{path} cannot be written to."
+    else:
+        trouble = _unwritable(path.parent)
+    late = Erasure.objects.filter(erased_at__lt=timezone.now() - ERASURE_AGE).count()
+    if late:
+        trouble = f"{trouble} {late} erasures wait for it.".strip()
+    return Finding("erasure log", "bad" if trouble else "ok", trouble or str(path))
+
+
+def check_backup() -> Finding:
+    """A backup ended well lately."""
+    last = LastSuccess.objects.filter(job="backup").first()
+    if last is None:
+        return Finding("backup", "note", "None was ever made: run manage.py backup by a timer.")
+    at = f"{last.succeeded_at:%Y-%m-%d %H:%M} UTC"
+    if timezone.now() - last.succeeded_at > BACKUP_AGE:
+        return Finding("backup", "bad", f"The last one that ended well was at {at}.")
+    return Finding("backup", "ok", at)
+
+
+def check_address() -> Finding:
+    """Links in mails lead to a host that the site answers for."""
+    host = urlsplit(settings.SITE_URL).hostname or ""
+    if validate_host(host, settings.ALLOWED_HOSTS):
+        return Finding("address", "ok", settings.SITE_URL)
+    said = f"SITE_URL is {settings.SITE_URL}, and ALLOWED_HOSTS does not name {host or 'a host'}."
+    return Finding("address", "bad", said)
+
+
+def check_failed_runs() -> Finding:
+    """Evaluations that the platform failed within the last days."""
+    failed = EvaluationRun.objects.filter(
+        outcome=Outcome.INFRASTRUCTURE, finished_at__gte=timezone.now() - LATELY
+    )
+    lines = [
+        f"{run.submission}: {run.error}"
+        for run in failed.select_related("submission").order_by("-finished_at")[:SHOWN]
+    ]
+    if lines:
+        count = failed.count()
+        return Finding("evaluations", "note", "\n".join([f"{count} failed lately:", *lines]))
+    return Finding("evaluations", "ok", "none failed lately")
+
+
+def check_secrets() -> Finding:
+    """The key decrypts what it encrypted: SECRET_KEY is still the site's."""
+    found = 0
+    unreadable = []
+    for model, column in sealed_columns():
+        for row in model._default_manager.exclude(**{column: ""}).order_by("-pk")[:LOOKED_AT]:
+            found += 1
+            if not _is_readable(getattr(row, column)):
+                named = isinstance(row, TargetModel | Generator)
+                unreadable.append(str(row) if named else f"{model._meta.verbose_name} {row.pk}")
+    if unreadable:
+        names = ", ".join(unreadable[:SHOWN])
+        said = f"SECRET_KEY does not open the secrets of {names}. Restore it, or enter them again."
+        return Finding("secrets", "bad", said)
+    return Finding("secrets", "ok", f"{found} can be read")
+
+
+def _is_readable(token: str) -> bool:
+    try:
+        decrypt(token)
+    except Unreadable:
+        return False
+    return True
+
+
+def check_contacts() -> Finding:
+    """Targets and generators that gave no answer when they were last asked, in their own words."""
+    in_use = TargetModel.objects.filter(rounds__state=Round.State.OPEN)  # these are asked now
+    targets = TargetModel.objects.exclude(contact_reason="").exclude(pk__in=in_use)
+    generators = Generator.objects.exclude(contact_reason="")
+    lines = [
+        f"{row.task.code}: {row.name}: {row.contact_detail}"
+        for rows in (targets, generators)
+        for row in rows.select_related("task").order_by("-contact_at")[:SHOWN]
+    ]
+    state: State = "note" if lines else "ok"
+    return Finding("other models", state, "\n".join(lines) or "none failed when last asked")

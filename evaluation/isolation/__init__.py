@@ -1,0 +1,1 @@
+"""Strangers' files and models: checked, held in a sandbox, run and measured."""

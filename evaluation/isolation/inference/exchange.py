@@ -1,0 +1,399 @@
+"""What a model is sent, in random order, and the strict reading of what it answers, line by line.
+
+Pure: knows no set and no right answer, so nothing of them can get into a message.
+"""
+
+import json
+import math
+import os
+import random
+import secrets
+import tempfile
+from array import array
+from codecs import BOM_UTF8
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import orjson
+
+from core.text.words import composed, label_of
+from evaluation.contract import LEAST_LOGPROB, Answer, InvalidOutput
+from evaluation.isolation.sandbox.limits import Limits
+from evaluation.task_shape import labels_of
+from tasks.config.field_types.chat import as_told
+from tasks.config.schema import TaskConfig
+from tasks.config.values import check_answer
+from tasks.targets.endpoints.base import UNANSWERED
+
+MISSING_SHARE = 0.01  # fewer than this may be missing; they count as wrong
+SUM_TOLERANCE = 1e-3  # of probabilities, as docs/targets.md
+DIGITS = 4  # of a probability; more could carry a hidden message out
+KEYS = ("id", "output", "prob", "logprob", "tokens", "unanswered")
+NEEDED = {"id", "output"}
+MOST_TOKENS = 10_000_000
+SHOWN = 40  # characters of what the model wrote that a message repeats
+EVERY = 500  # examples between two looks at the clock
+_NO_ANSWER, _NO_USE = -1, -2  # in the place of an answer
+FILES = ("data:image/", "data:audio/")
+T = TypeVar("T")
+
+Check = Callable[[Any], Sequence[str]]
+"""What is wrong with an answer's value, in words; empty when nothing is."""
+Tell = Callable[[float, str], None]
+"""Called often with progress (0-1) and message; an error that it raises ends the evaluation."""
+
+
+class UnknownId(InvalidOutput):
+    """An answer to what is no example of the set; the second argument is its id."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class Sent:
+    """The examples of one run as its model reads them: fresh ids, in an order by chance.
+
+    Neither says anything about the set. Memory keeps eight bytes of an example. key: a secret of 16
+    bytes, by which the ids of `size` examples are found again; else by chance.
+    """
+
+    def __init__(self, path: Path, *, key: bytes | None = None, size: int = 0) -> None:
+        self.path, self.size = path, size
+        self._key = key or secrets.token_bytes(16)
+
+    def write(self, inputs: Iterable[Mapping[str, Any]], fields: Iterable[str], tell: Tell) -> None:
+        """Write `{"id": …, "inputs": …}` a line, of these fields only, shuffled."""
+        names, starts = tuple(fields), array("q", [0])
+        scratch = self.path.with_suffix(".set")
+        with scratch.open("wb") as file:
+            for each in ticking(inputs, tell, "writing the examples"):
+                line = orjson.dumps({name: as_told(each[name]) for name in names if name in each})
+                starts.append(starts[-1] + file.write(line))
+        self.size = len(starts) - 1
+        places = array("q", range(self.size))
+        random.Random(secrets.randbits(128)).shuffle(places)
+        with scratch.open("rb") as source, self.path.open("wb") as target:
+            for place in ticking(places, tell, "writing the examples"):
+                line = os.pread(source.fileno(), starts[place + 1] - starts[place], starts[place])
+                id = self._id(place).encode()
+                target.write(b'{"id":"' + id + b'","inputs":' + line + b"}\n")
+        scratch.unlink()
+        self.path.chmod(0o644)  # the sandbox's user reads it
+
+    def ids(self) -> Iterator[str]:
+        """The ids in the order of the set."""
+        return map(self._id, range(self.size))
+
+    def _id(self, place: int) -> str:
+        return blake2b(place.to_bytes(8), key=self._key, digest_size=10).hexdigest()
+
+    def texts(self) -> Iterator[str]:
+        """Every text that the model was sent; no log repeats the whole of a file."""
+        with self.path.open("rb") as lines:
+            for line in lines:
+                texts = _texts(orjson.loads(line)["inputs"])
+                yield from (text for text in texts if not text.startswith(FILES))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part)
+
+
+def ticking(items: Iterable[T], tell: Tell, message: str, progress: float = 0.0) -> Iterator[T]:
+    """The items; calls `tell` on the way, so that long work is watched."""
+    for number, item in enumerate(items):
+        if number % EVERY == 0:
+            tell(progress, message)
+        yield item
+
+
+class Answers:
+    """The answers of one run. Checked ones go to a temporary file, of which memory keeps places.
+
+    output: the field that the model answers; labels: what it may answer, None for texts and spans;
+    ids: of all examples, in the order in which the answers are wanted; check: for values that are
+    neither a label nor a text, such as numbers. A million answers take about 170 MB, most of it
+    their ids.
+    """
+
+    def __init__(
+        self,
+        output: str,
+        labels: Sequence[str] | None,
+        ids: Iterable[str],
+        *,
+        check: Check | None = None,
+        line_bytes: int = Limits.line_bytes,
+    ) -> None:
+        self.output, self.labels, self.line_bytes = output, labels, line_bytes
+        self._check = check
+        self._shape = f'Write {{"id": "…", "output": {{"{output}": …}}}}.'
+        self._known = frozenset(labels or ())
+        self._position = {id: position for position, id in enumerate(ids)}
+        self._starts = array("q", [_NO_ANSWER]) * len(self._position)
+        self._lengths = array("q", [0]) * len(self._position)
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 (as long as this object)
+        self._end = 0
+        self.lines = 0
+        self.answered = 0
+        self.unanswered: Counter[str] = Counter()  # lines without an output, by their reason
+
+    def take(self, line: bytes) -> None:
+        """Keep the answer in a line (without its line break); an empty line is none.
+
+        Raises InvalidOutput, which names the line's number and how to mend it.
+        """
+        self.lines += 1
+        if self.lines == 1:
+            line = line.removeprefix(BOM_UTF8)
+        if not line.strip():
+            return
+        position, said = self._read(line)
+        if said is None:
+            self._starts[position] = _NO_USE
+            return
+        try:
+            kept = orjson.dumps([said.value, said.prob, said.logprob, said.tokens])
+        except TypeError:
+            self._refuse("it holds half of a surrogate pair.")
+        self._file.write(kept)
+        self._starts[position], self._lengths[position] = self._end, len(kept)
+        self._end += len(kept)
+        self.answered += 1
+
+    def missing(self) -> int:
+        """How many examples have no answer."""
+        return len(self._position) - self.answered
+
+    def end(self) -> str:
+        """Return the warning about missing answers, empty without one; one rule for everybody.
+
+        A line without an output is an answer, and wrong. Raises InvalidOutput when as much as
+        MISSING_SHARE of the answers are missing, or no example has an answer.
+        """
+        unanswered = self.unanswered.total()
+        missing, size = self.missing() - unanswered, len(self._position)
+        if unanswered and not self.answered:
+            raise InvalidOutput(f"No example has an answer: {_counted(self.unanswered)}.")
+        if unanswered and missing < MISSING_SHARE * size:
+            return (
+                f"{unanswered} of {size} examples have no answer and count as wrong: "
+                f"{_counted(self.unanswered)}."
+            )
+        if not missing:
+            return ""
+        what = f"{missing} of {size} answers are missing"
+        if missing >= MISSING_SHARE * size:
+            raise InvalidOutput(
+                f"{what}. Write one line for each example; "
+                "a program does so before it ends with exit code 0."
+            )
+        return f"{what}; they count as wrong."
+
+    def in_order(self) -> Iterator[Answer | None]:
+        """Every example's answer in the order of the ids; None: missing."""
+        self._file.flush()
+        for start, length in zip(self._starts, self._lengths, strict=True):
+            if start < 0:
+                yield None
+            else:
+                yield Answer(*orjson.loads(os.pread(self._file.fileno(), length, start)))
+
+    def _read(self, line: bytes) -> tuple[int, Answer | None]:
+        """The position of the example and the answer; None: the model says that it has none."""
+        if len(line) > self.line_bytes:
+            self._refuse(f"it is longer than {self.line_bytes} bytes. Answer more briefly.")
+        answer = self._object(self._json(line), KEYS, "the line", NEEDED)
+        position = self._example(answer.get("id"))
+        reason = answer.get("unanswered")
+        if reason not in (None, *UNANSWERED):
+            self._refuse(f'"unanswered" must be one of {", ".join(UNANSWERED)}.')
+        if "output" in answer and answer["output"] is None:
+            self.unanswered[reason or "declined"] += 1
+            return position, None
+        if reason is not None:
+            self._refuse('"unanswered" goes with an output that is null. Leave it out.')
+        allowed = (self.output,) if self.labels else (self.output, "start", "end")
+        output = self._object(answer.get("output"), allowed, '"output"', {self.output})
+        if self.output not in output:
+            self._refuse(f'"output" lacks the field "{self.output}". {self._shape}')
+        value = self._value(output[self.output])
+        self._span(value, output.get("start"), output.get("end"))
+        value = composed(value) if isinstance(value, str) else value
+        prob, logprob = self._prob(answer.get("prob")), self._logprob(answer.get("logprob"))
+        return position, Answer(value, prob, logprob, self._tokens(answer.get("tokens")))
+
+    def _json(self, line: bytes) -> Any:
+        """The value of a line. Where no key can stand twice, for want of colons, the quick way."""
+        try:
+            value = orjson.loads(line)
+            if _keys(value) == line.count(b":"):
+                return value
+        except orjson.JSONDecodeError:
+            pass  # the slow way says what is wrong
+        try:
+            return json.loads(
+                line.decode(), parse_constant=_no_constant, object_pairs_hook=_no_repeats
+            )
+        except UnicodeDecodeError as error:
+            self._refuse(f"it is not UTF-8 (byte {error.start + 1}). Write UTF-8.")
+        except RecursionError:
+            self._refuse("it is nested too deeply. An answer has three levels.")
+        except json.JSONDecodeError as error:
+            self._refuse(
+                f"it is not JSON ({error.msg}, character {error.pos + 1}). Write one JSON object "
+                "a line; a program writes everything else to standard error."
+            )
+        except ValueError as error:
+            self._refuse(f"{error}.")
+
+    def _object(
+        self, value: Any, fields: Sequence[str], what: str, needed: AbstractSet[str]
+    ) -> dict[str, Any]:
+        """Return the value as an object without unknown fields.
+
+        needed: fields without which an unknown one is no field too many, but a wrong name or place.
+        """
+        if not isinstance(value, dict):
+            self._refuse(f"{what} must be a JSON object, not {_kind(value)}. {self._shape}")
+        for key in value:
+            if key not in fields:
+                cure = "Leave it out." if needed <= value.keys() else self._shape
+                self._refuse(f"{what} has the unknown field {_shown(key)}. {cure}")
+        return value
+
+    def _example(self, id: Any) -> int:
+        """The position of the example that is answered, which is answered for the first time."""
+        if not isinstance(id, str):
+            self._refuse(f'"id" must be the example\'s id, a text, not {_kind(id)}.')
+        position = self._position.get(id, _NO_ANSWER)
+        if position == _NO_ANSWER:
+            message = f'Line {self.lines}: no example has this "id". Copy the ids as they are.'
+            raise UnknownId(message, id)
+        if self._starts[position] != _NO_ANSWER:
+            self._refuse('this "id" was answered before. Answer each example once.')
+        return position
+
+    def _value(self, value: Any) -> Any:
+        if self._check:
+            for problem in self._check(value):
+                self._refuse(f'"{self.output}": {problem}.')
+            return value
+        label = label_of(value, self.labels) if self.labels else None
+        if label is not None:
+            return label
+        if not isinstance(value, str):
+            self._refuse(f'"{self.output}" must be a text, not {_kind(value)}.')
+        if self.labels:
+            self._refuse(f"{_shown(value)} is not one of the labels: {', '.join(self.labels)}.")
+        if "\0" in value:
+            self._refuse(f'"{self.output}" holds a NUL.')
+        return value
+
+    def _span(self, value: Any, start: Any, end: Any) -> None:
+        """Offsets may be left out; given, they must fit the answer's length."""
+        if start is None and end is None:
+            return
+        if type(start) is not int or type(end) is not int or start < 0:
+            self._refuse(
+                '"start" and "end" must be whole numbers, 0 or more. They may be left out.'
+            )
+        if end - start != len(value):
+            self._refuse(
+                f'"end" − "start" is {end - start}, but the answer has {len(value)} characters.'
+            )
+
+    def _prob(self, prob: Any) -> dict[str, float] | None:
+        """Probabilities by label, rounded; for free answers, the confidence of one or several."""
+        if prob is None:
+            return None
+        if not isinstance(prob, Mapping):
+            self._refuse(f'"prob" must be an object of numbers or null, not {_kind(prob)}.')
+        if self.labels:
+            prob = {label_of(key, self.labels) or key: p for key, p in prob.items()}
+        for key, p in prob.items():
+            if self.labels and key not in self._known:
+                self._refuse(f'"prob" names {_shown(key)}, which is not one of the labels.')
+            if isinstance(p, bool) or not isinstance(p, int | float) or not 0 <= p <= 1:
+                self._refuse('every number of "prob" must lie in 0 to 1.')
+        total = math.fsum(prob.values())
+        if self.labels and not self._check and abs(total - 1) > SUM_TOLERANCE:
+            self._refuse(f'the numbers of "prob" sum to {total:.4g}, not to 1.')
+        return {key: round(float(p), DIGITS) for key, p in prob.items()}
+
+    def _logprob(self, logprob: Any) -> float | None:
+        """Rounded as probabilities are."""
+        if logprob is None:
+            return None
+        is_number = isinstance(logprob, int | float) and not isinstance(logprob, bool)
+        if not is_number or not LEAST_LOGPROB <= logprob <= 0:
+            self._refuse(f'"logprob" must be a number from {LEAST_LOGPROB} to 0, or null.')
+        return round(float(logprob), DIGITS)
+
+    def _tokens(self, tokens: Any) -> tuple[int, int] | None:
+        if tokens is None:
+            return None
+        if not isinstance(tokens, list) or [type(n) for n in tokens] != [int, int]:
+            self._refuse('"tokens" must be two whole numbers, read and written, or null.')
+        if not all(0 <= n <= MOST_TOKENS for n in tokens):
+            self._refuse(f'the numbers of "tokens" must lie in 0 to {MOST_TOKENS}.')
+        return tokens[0], tokens[1]
+
+    def _refuse(self, problem: str) -> NoReturn:
+        raise InvalidOutput(f"Line {self.lines}: {problem}") from None
+
+
+def answers_for(config: TaskConfig, ids: Iterable[str]) -> Answers:
+    """What takes the answers to the task's answer field."""
+    return Answers(config.answer_field, labels_of(config), ids, check=_check_of(config))
+
+
+def _check_of(config: TaskConfig) -> Check | None:
+    """What checks values that are neither one label nor a text; None for those that are."""
+    part = config.component(config.answer_field)
+    if part.type in ("multiclass", "text", "long_text", "span"):
+        return None
+    return lambda value: check_answer(part, value)
+
+
+def _keys(value: Any) -> int:
+    """How many keys a value holds, at any depth."""
+    if isinstance(value, dict):
+        return len(value) + sum(_keys(part) for part in value.values())
+    return sum(_keys(part) for part in value) if isinstance(value, list) else 0
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return found
+
+
+def _counted(unanswered: Counter[str]) -> str:
+    """How many examples have no answer, by the reason in words."""
+    words = {str(reason): told for reason, told in UNANSWERED.items()}
+    return ", ".join(f"{count} {words[why]}" for why, count in sorted(unanswered.items()))
+
+
+def _kind(value: Any) -> str:
+    """What JSON calls a value, for messages."""
+    names = {dict: "an object", list: "a list", str: "a text", bool: "true or false"}
+    return "null" if value is None else names.get(type(value), "a number")
+
+
+def _shown(text: str) -> str:
+    """A text of the model's for a message: short, and on one line."""
+    return json.dumps(text if len(text) <= SHOWN else text[:SHOWN] + "…")

@@ -1,0 +1,103 @@
+"""One lease on somebody's own machine: the model in the sandbox, its answers in a file. No Django.
+
+    python -m evaluation.isolation.inference.leased FOLDER --config FILE --key NAME --digest SHA
+
+FOLDER holds `model.tar` and `inputs.jsonl`, and gets `answers.jsonl`. Prints one JSON object:
+`runner`, and `ending` with `outcome`, `sentence` and `usage`. The log goes to standard error.
+"""
+
+import argparse
+import json
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from evaluation.contract import Ending, Outcome, Runnable
+from evaluation.heartbeat import nothing
+from evaluation.isolation.sandbox.choose import NoEngine, runner_for
+from evaluation.isolation.sandbox.limits import Limits
+from evaluation.isolation.uploads import archives
+from evaluation.isolation.uploads.model_folders import digest_of
+from evaluation.task_shape import runnable
+from tasks.config.loading import load_config
+from tasks.config.schema import TaskConfig
+
+
+class OtherModel(Exception):
+    """What came is not the model that was checked."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the model and print how it ended; 0 whatever that was."""
+    asked = _read(arguments)
+    signal.signal(signal.SIGTERM, _stop)
+    config = load_config(asked.config.read_text())
+    try:
+        model = _model(config, asked)
+        runner = runner_for(model, asked.key, asked.runner)
+    except (NoEngine, OtherModel, archives.ArchiveRefused) as error:
+        ending, name = Ending(Outcome.INFRASTRUCTURE, sentence=str(error)), "none"
+    else:
+        limits = Limits.of_machine(asked.memory_gib, asked.cpus, asked.seconds)
+        with (asked.folder / "answers.jsonl").open("wb") as file:
+            ending = runner.run(
+                model,
+                asked.folder / "inputs.jsonl",
+                limits,
+                take=lambda line: _write(file, line),
+                beat=nothing,
+            )
+        name = runner.name
+    print(ending.log, file=sys.stderr)
+    usage = {key: value for key, value in vars(ending.usage).items() if value is not None}
+    told = {"outcome": ending.outcome, "sentence": ending.sentence[:500], "usage": usage}
+    print(json.dumps({"runner": name, "ending": told}))
+    return 0
+
+
+def _stop(number: int, frame: object) -> None:
+    """The lease is lost: no sandbox is left."""
+    raise SystemExit(1)
+
+
+def _write(file: Any, line: bytes) -> None:
+    file.write(line + b"\n")
+
+
+def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="evaluation.isolation.inference.leased", description=__doc__
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--config", type=Path, required=True, help="the task's configuration")
+    parser.add_argument("--key", required=True, help="names the container")
+    parser.add_argument("--digest", required=True, help="of the folder's files; of an image its id")
+    parser.add_argument("--image", action="store_true", help="model.tar is one of docker save")
+    parser.add_argument("--adapter", default="jsonl")
+    parser.add_argument("--runner", choices=("docker", "process"))
+    parser.add_argument("--memory-gib", type=int, default=8)
+    parser.add_argument("--cpus", type=float, default=2)
+    parser.add_argument("--seconds", type=float, default=3600)
+    return parser.parse_args(arguments)
+
+
+def _model(config: TaskConfig, asked: argparse.Namespace) -> Runnable:
+    """The model of the lease. Raises NoEngine, OtherModel and ArchiveRefused."""
+    archive = asked.folder / "model.tar"
+    if not asked.image:
+        folder = asked.folder / "model"
+        archives.unpack(archive, folder)
+        if digest_of(folder, nothing) != asked.digest:
+            raise OtherModel("What came is not the folder that was checked.")
+        return runnable(config, folder=folder)
+    from evaluation.isolation.sandbox import images
+
+    if not images.has_image(asked.digest) and images.load_image(archive) != asked.digest:
+        raise OtherModel("What came is not the image that was checked.")
+    return runnable(config, image=asked.digest, adapter=asked.adapter)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

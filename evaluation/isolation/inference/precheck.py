@@ -1,0 +1,353 @@
+"""The check of a model before it is accepted: it is looked through and answers five examples.
+
+Needs no database and no Django: a worker checks every submission with it
+(`evaluation.jobs`), and submitters can run the same check here:
+
+    python -m evaluation.isolation.inference.precheck MODEL --config task.yaml --inputs five.jsonl
+    python -m evaluation.isolation.inference.precheck --config task.yaml \\
+        --predictions answers.jsonl --uids inputs.jsonl
+
+It prints one JSON object and ends with 0 when the model would be accepted, with 1 when not.
+"""
+
+import argparse
+import gzip
+import hashlib
+import json
+import sys
+import tempfile
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from evaluation.contract import Answer, Beat, Ending, InvalidOutput, Outcome, Runnable
+from evaluation.isolation.inference.elsewhere import answer_lines, lines_of
+from evaluation.isolation.inference.exchange import Answers, Sent, UnknownId, answers_for
+from evaluation.isolation.sandbox.choose import has_engine, runner_for
+from evaluation.isolation.sandbox.cures import LOG, cure_of_log
+from evaluation.isolation.sandbox.limits import Limits
+from evaluation.isolation.sandbox.logs import visible
+from evaluation.isolation.sandbox.monitor import Runner
+from evaluation.isolation.uploads.archives import ArchiveRefused
+from evaluation.isolation.uploads.model_folders import check_folder
+from evaluation.task_shape import runnable
+from serving.errors import MisconfiguredError
+from tasks.config.loading import load_config
+from tasks.config.parsing import ConfigError
+from tasks.config.schema import TaskConfig
+
+FIVE = 5
+MOST_PROBLEMS = 20
+SHOWN = 200  # characters of a line that does not fit
+NO_ENGINE = (
+    "No container engine answers. Start Docker or set DOCKER_HOST. Folders of weights also run "
+    "with --runner process."
+)
+
+
+ENDED_EARLY = (
+    "It ended with exit code 0 before that: read every line of the examples, write a line for each "
+    "to standard output, and flush it."
+)
+
+
+class Refused(Exception):
+    """A submission cannot be accepted; the message says why and how to mend it."""
+
+    def __init__(self, message: str, outcome: Outcome = Outcome.REJECTED, log: str = "") -> None:
+        super().__init__(message)
+        self.outcome, self.log = outcome, log
+
+
+class OtherIds(Refused):
+    """No line answers an example of the set. ids: some of those in the lines."""
+
+    ids: tuple[str, ...] = ()
+
+
+class NotNow(Exception):
+    """The check lacks something at present; the message says what it waits for."""
+
+
+class Away(Exception):
+    """A server of others, which the check needs, does not answer; the message names it."""
+
+
+class Problems:
+    """What is wrong with answers; a mistake that many lines share is written out once."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, str] = {}  # by what is wrong: it with the first such line
+        self._alike: dict[str, list[int]] = {}  # the numbers of further ones
+        self._unknown: list[str] = []  # ids
+        self._lines = 0
+        self._number = 0
+
+    def add(self, problem: str, number: int | None = None, line: str = "") -> None:
+        """Note one, of the line with this number; too many are too many. Raises Refused."""
+        if number is None:
+            self._found[problem] = problem + line
+        elif problem in self._found:
+            self._alike.setdefault(problem, []).append(number)
+        else:
+            self._found[problem] = f"Line {number}: {problem}{line}"
+        self._number += 1
+        if self._number == MOST_PROBLEMS:
+            self.check()
+
+    def take(self, answers: Answers, line: bytes) -> None:
+        """Keep the answer in a line, or note what is wrong with it and the line itself."""
+        self._lines += bool(line.strip())
+        try:
+            answers.take(line)
+        except InvalidOutput as error:
+            if isinstance(error, UnknownId):
+                self._unknown.append(error.args[1])
+            shown = f"\n  {visible(line[:SHOWN].decode(errors='replace'))}"
+            number = answers.lines if str(error).startswith(f"Line {answers.lines}: ") else None
+            self.add(str(error).removeprefix(f"Line {number}: "), number, shown)
+
+    def check(self, log: str = "") -> None:
+        """Raises Refused when there is a problem; OtherIds where every line has an unknown id."""
+        if self._unknown and len(self._unknown) == self._lines:
+            ids = ", ".join(visible(id[:SHOWN]) for id in self._unknown[:FIVE])
+            message = f"No example has one of these ids: {ids}. Copy the ids as they are."
+            refused = OtherIds(message, Outcome.INVALID_OUTPUT, log)
+            refused.ids = tuple(self._unknown)
+            raise refused
+        if self._found:
+            raise Refused("\n".join(self._words()), Outcome.INVALID_OUTPUT, log)
+
+    def _words(self) -> Iterator[str]:
+        for problem, first in self._found.items():
+            yield first
+            if alike := self._alike.get(problem):
+                lines = "line" if len(alike) == 1 else "lines"
+                yield f"The same is wrong with {lines} {', '.join(map(str, alike))}."
+        if self._number == MOST_PROBLEMS:
+            yield f"The first {MOST_PROBLEMS} problems are named; nothing was read after them."
+
+
+def answer_five(
+    config: TaskConfig,
+    model: Runnable,
+    runner: Runner,
+    inputs: Sequence[Mapping[str, Any]],
+    limits: Limits,
+    folder: Path,
+    beat: Beat,
+) -> tuple[Ending, list[Answer | None]]:
+    """How the model ended, and its answers in the order of `inputs`. `folder` takes files.
+
+    Raises Refused, NotNow, Away and what `beat` raises.
+    """
+    sent = Sent(folder / "five.jsonl")
+    sent.write(inputs, config.model_fields, lambda *_: beat())
+    answers, problems = answers_for(config, sent.ids()), Problems()
+    ending = runner.run(
+        model, sent.path, limits, take=lambda line: problems.take(answers, line), beat=beat
+    )
+    if ending.outcome == Outcome.INFRASTRUCTURE:
+        raise NotNow(ending.sentence)
+    if ending.outcome == Outcome.AWAY:
+        raise Away(ending.sentence)
+    if ending.outcome != Outcome.OK:
+        hit = f" Limit: {ending.limit}; measured: {ending.measured}." if ending.limit else ""
+        sentence = f"{ending.sentence}{hit}"
+        if ending.outcome == Outcome.MODEL_ERROR and (cure := cure_of_log(ending.log)):
+            sentence = f"{sentence.removesuffix(LOG).rstrip()} {cure}"
+        raise Refused(sentence, ending.outcome, ending.log)
+    warning = ""
+    if missing := answers.missing() - answers.unanswered.total():
+        problems.add(
+            f"{missing} of {len(inputs)} examples have no answer. "
+            f"{cure_of_log(ending.log) or ENDED_EARLY}"
+        )
+    else:
+        try:
+            warning = answers.end()  # odd answers are wrong ones, and no reason to refuse a model
+        except InvalidOutput as error:
+            problems.add(str(error))
+    problems.check(ending.log)
+    warnings = (*ending.warnings, warning) if warning else ending.warnings
+    return replace(ending, warnings=warnings), [*answers.in_order()]
+
+
+def check_predictions(config: TaskConfig, uids: Sequence[str], lines: Iterable[bytes]) -> str:
+    """Read every line; each that does not fit is named, and so are examples without one.
+
+    Returns the warning about a few missing answers, empty without one. Raises Refused.
+    """
+    answers, problems, warning = answers_for(config, uids), Problems(), ""
+    try:
+        for line in lines:
+            problems.take(answers, line.rstrip(b"\r\n"))
+    except (InvalidOutput, ArchiveRefused) as error:  # of a file that another evaluator wrote
+        problems.add(str(error))
+        problems.check()
+    try:
+        warning = answers.end()
+    except InvalidOutput as error:
+        missing = (uid for uid, found in zip(uids, answers.in_order(), strict=True) if not found)
+        problems.add(f"{error} The first without an answer: {', '.join(islice(missing, FIVE))}.")
+    problems.check()
+    return warning
+
+
+def keep_predictions(config: TaskConfig, uids: Sequence[str], path: Path, kept: Path) -> str:
+    """Check a file of answers and copy it, packed, to `kept`; its SHA-256. Raises Refused."""
+    digest = hashlib.sha256()
+    with gzip.open(kept, "wb") as packed:
+
+        def lines() -> Iterator[bytes]:
+            for line in answer_lines(config, path):
+                digest.update(line)
+                packed.write(line)
+                yield line
+
+        check_predictions(config, uids, lines())
+    return digest.hexdigest()
+
+
+def find_model(
+    config: TaskConfig, model: str, runner: str | None, key: str, adapter: str = "jsonl"
+) -> tuple[Runnable, Runner]:
+    """The model in a folder, or the image of that name, and what runs it.
+
+    runner: docker or process; None: docker where an engine answers. key: names this run on the
+    engine. Docker's library is imported only where it is needed. Raises Refused and NotNow.
+    """
+    has_docker = runner != "process" and has_engine()
+    if runner == "docker" and not has_docker:
+        raise NotNow(NO_ENGINE)
+    if Path(model).is_dir():
+        found = runnable(config, folder=look_through(config, model))
+    elif runner == "process":
+        raise Refused(f"There is no folder {model}. Images run in Docker only.")
+    elif has_docker:
+        found = _image(config, model, adapter)
+    else:
+        raise NotNow(
+            f"There is no folder {model}. If it is an image: no container engine answers. Start "
+            "Docker."
+        )
+    return found, runner_for(found, key, runner)
+
+
+def look_through(config: TaskConfig, folder: str) -> Path:
+    """The folder of the model in a folder, of which nothing is run. Raises Refused."""
+    try:
+        return check_folder(Path(folder).resolve(), config)
+    except MisconfiguredError as error:
+        raise Refused(str(error)) from None
+
+
+def _image(config: TaskConfig, name: str, adapter: str) -> Runnable:
+    from evaluation.isolation.sandbox import images
+
+    try:
+        facts = images.inspect_image(name)
+    except images.ImageRefused as error:
+        raise Refused(f"There is no folder {name}. As an image: {error}") from None
+    if problems := images.check_image(facts):
+        raise Refused("\n".join(problems))
+    return runnable(config, image=facts.id, adapter=adapter)
+
+
+# By hand.
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the report of a check; 0: it would be accepted, 1: not."""
+    asked = _read(arguments)
+    try:
+        if asked.look:
+            look_through(asked.config, asked.model)
+            report = _report(Outcome.OK)
+        else:
+            report = _predictions(asked) if asked.predictions else _model(asked)
+    except Refused as refused:
+        report = _report(refused.outcome, str(refused), refused.log)
+    except NotNow as reason:
+        report = _report(Outcome.INFRASTRUCTURE, str(reason))
+    print(json.dumps(report, ensure_ascii=False))
+    return 0 if report["ok"] else 1
+
+
+def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="evaluation.isolation.inference.precheck",
+        description="Check a model as the server does when it arrives.",
+    )
+    parser.add_argument("model", nargs="?", help="a folder of weights, or an image on this machine")
+    parser.add_argument("--config", required=True, type=Path, help="the task's configuration")
+    parser.add_argument("--inputs", type=Path, help='lines of {"inputs": {…}}; five are asked')
+    parser.add_argument("--look", action="store_true", help="look through a folder, run nothing")
+    parser.add_argument("--runner", choices=("docker", "process"), help="docker where it answers")
+    parser.add_argument("--adapter", default="jsonl", choices=("jsonl", "dynalab", "dynabench2"))
+    parser.add_argument("--memory-gib", type=int, default=8)
+    parser.add_argument("--cpus", type=float, default=2)
+    parser.add_argument("--predictions", type=Path, help="a file of answers, instead of a model")
+    parser.add_argument("--uids", type=Path, help='the set\'s inputs: lines of {"id": …}')
+    asked = parser.parse_args(arguments)
+    needed = (asked.predictions, asked.uids) if asked.predictions else (asked.model, asked.inputs)
+    if not (all(needed) or (asked.look and asked.model)):
+        parser.error("give MODEL with --inputs, or --predictions with --uids")
+    try:
+        asked.config = load_config(asked.config.read_text())
+        asked.inputs = [*islice(_each(asked.inputs, "inputs"), FIVE)]
+        asked.uids = [*_each(asked.uids, "id")]
+        if asked.predictions:
+            asked.predictions.open().close()
+    except (ConfigError, OSError, ValueError, KeyError, TypeError, InvalidOutput) as error:
+        parser.error(f"{type(error).__name__}: {error}")
+    return asked
+
+
+def _each(path: Path | None, name: str) -> Iterator[Any]:
+    """What the objects in a file's lines have under a name."""
+    lines = filter(bytes.strip, lines_of(path)) if path else ()
+    return (json.loads(line)[name] for line in lines)
+
+
+def _model(asked: argparse.Namespace) -> dict[str, Any]:
+    key = f"check-{uuid.uuid4().hex}"
+    model, runner = find_model(asked.config, asked.model, asked.runner, key, asked.adapter)
+    with tempfile.TemporaryDirectory() as folder:
+        ending, answers = answer_five(
+            asked.config,
+            model,
+            runner,
+            asked.inputs,
+            Limits.of_machine(asked.memory_gib, asked.cpus).for_check(),
+            Path(folder),
+            lambda: None,
+        )
+    shown = [found and {"answer": found.value, "prob": found.prob} for found in answers]
+    report = _report(Outcome.OK, ending.sentence, ending.log, [*ending.warnings])
+    return report | vars(ending.usage) | {"runner": runner.name, "answers": shown}
+
+
+def _predictions(asked: argparse.Namespace) -> dict[str, Any]:
+    lines = answer_lines(asked.config, asked.predictions)
+    warning = check_predictions(asked.config, asked.uids, lines)
+    return _report(Outcome.OK, warnings=[warning] if warning else [])
+
+
+def _report(
+    outcome: Outcome, message: str = "", log: str = "", warnings: Sequence[str] = ()
+) -> dict[str, Any]:
+    return {
+        "ok": outcome == Outcome.OK,
+        "outcome": str(outcome),
+        "message": message,
+        "log": log,
+        "warnings": [*warnings],
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

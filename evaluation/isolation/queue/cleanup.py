@@ -1,0 +1,94 @@
+"""Removes what killed workers leave behind: containers and temporary folders; and old uploads."""
+
+import logging
+import shutil
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from django.core.files.storage import default_storage
+from django.db.models import Q
+from django.utils import timezone
+
+from core.files.storage.disk import remove_abandoned
+from core.files.storage.stored import files_in, folders_in
+from evaluation.isolation.queue.attempt_keys import LONG, TEMPORARY, installation, is_needed
+from evaluation.isolation.sandbox import containers
+from evaluation.isolation.sandbox.engine import EngineError
+from evaluation.isolation.sandbox.images import remove_nameless
+from evaluation.isolation.uploads.chunked import purge_old_uploads
+from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission
+from evaluation.models.evaluation_sets import SETS
+
+logger = logging.getLogger(__name__)
+
+UNFINISHED = (EvaluationRun.State.QUEUED, EvaluationRun.State.RUNNING)
+
+
+def tidy() -> int:
+    """Remove on this machine and in the storage what nobody needs; returns how many things."""
+    return (
+        _containers()
+        + _images()
+        + _folders()
+        + _set_files()
+        + remove_abandoned()
+        + purge_old_uploads()
+    )
+
+
+def _containers() -> int:
+    """Containers whose run is not leased, or leased by another attempt. No lock."""
+    removed = 0
+    try:
+        for ours in containers.list_ours(installation()):
+            if not is_needed(ours.key):
+                containers.remove(ours.name)
+                logger.warning("Removed the container %s: no worker has its run.", ours.name)
+                removed += 1
+    except EngineError:
+        pass  # no engine here, or it is down: nothing runs on it
+    return removed
+
+
+def _images() -> int:
+    """Submitted images of which nothing waits or runs; a later run loads them again. No lock."""
+    handed_in = Submission.objects.filter(kind=Submission.Kind.IMAGE).exclude(digest="")
+    under_way = (
+        Q(state__in=UNFINISHED)
+        | Q(runs__state__in=UNFINISHED)
+        | Q(practice_runs__state__in=UNFINISHED)
+    )
+    needed = set(handed_in.filter(under_way).values_list("digest", flat=True))
+    idle = set(handed_in.values_list("digest", flat=True)) - needed
+    try:
+        removed = remove_nameless(idle) if idle else []  # each minute: ask the engine if need be
+    except EngineError:
+        return 0
+    return len(removed)
+
+
+def _folders() -> int:
+    """Temporary folders of runs on this machine; those alive are changed more often."""
+    old, removed = time.time() - LONG.total_seconds(), 0
+    for folder in Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*"):
+        with suppress(FileNotFoundError):  # its run has just ended
+            if folder.stat().st_mtime < old:
+                shutil.rmtree(folder, ignore_errors=True)
+                removed += 1
+    return removed
+
+
+def _set_files() -> int:
+    """Files of evaluation sets that no version names: who made one was killed. No lock."""
+    pairs = EvaluationSetVersion.objects.values_list("inputs", "gold")
+    named = {name for pair in pairs for name in pair}
+    old, removed = timezone.now() - LONG, 0
+    for one in folders_in(SETS):
+        for path in files_in(f"{SETS}/{one}"):
+            with suppress(FileNotFoundError):  # another janitor was first
+                if path not in named and default_storage.get_modified_time(path) < old:
+                    default_storage.delete(path)
+                    removed += 1
+    return removed

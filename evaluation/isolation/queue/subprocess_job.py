@@ -1,0 +1,116 @@
+"""Heavy work of a job in a separate process, while the worker watches and keeps the lease.
+
+The process writes JSON objects to its standard output, one a line: `{"progress": 0.4, "message":
+"epoch 2"}` as often as it likes and at the end `{"report": {…}}`, `{"error": "…"}` or, where it
+cannot be done now, `{"wait": "…"}`. When the worker is killed the pipe breaks, and so the process
+ends too.
+"""
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from io import TextIOBase
+from typing import IO, Any
+
+from django.conf import settings
+from django.utils.translation import gettext_noop
+
+from evaluation.isolation.queue import leases
+from evaluation.isolation.sandbox.choose import NoEngine
+from evaluation.models import Job
+from serving.hub import HubAwayError
+
+logger = logging.getLogger(__name__)
+
+BEAT_SECONDS = 2.0
+TIME_LIMIT_SECONDS = 5 * 3600.0
+Show = Callable[[float, str], None]
+Work = Callable[[Show], dict[str, Any]]
+
+
+def carry_out(job: Job, arguments: Iterable[str], show: Show | None = None) -> None:
+    """Run `manage.py ARGUMENTS` for a claimed job and store its report, or why it failed.
+
+    `show` gets progress and message at each beat. Any error, such as LeaseLost, kills the
+    process.
+    """
+    # The checks of the system would import every view, for a second.
+    command = [sys.executable, str(settings.BASE_DIR / "manage.py"), *arguments, "--skip-checks"]
+    # Threads that wait without spinning leave the cores to those that work.
+    environment = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE"}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, cwd=settings.BASE_DIR, env=environment
+    ) as process:
+        assert process.stdout is not None
+        news: dict[str, Any] = {}
+        reader = threading.Thread(target=_read, args=[process.stdout, news], daemon=True)
+        reader.start()
+        try:
+            code = _watch(process, job, news, show)
+        finally:
+            process.kill()
+            reader.join()
+    if code == 0 and "wait" in news:
+        leases.wait(job, news["wait"])
+    elif code == 0 and "report" in news:
+        leases.finish(job, report=news["report"])
+    else:
+        leases.fail(job, news.get("error") or _ending(code))
+
+
+def tell(
+    out: TextIOBase, work: Work, failures: type[Exception] | tuple[type[Exception], ...]
+) -> None:
+    """In that process: do the work, and write its progress and its report or failure to `out`."""
+
+    def say(**words: Any) -> None:
+        out.write(json.dumps(words) + "\n")
+        out.flush()
+
+    try:
+        report = work(lambda share, words: say(progress=share, message=words))
+    except (NoEngine, HubAwayError) as why:
+        say(wait=str(why))
+    except failures as error:
+        say(error=str(error))
+    else:
+        say(report=report)
+
+
+def _read(lines: IO[bytes], news: dict[str, Any]) -> None:
+    """Keep the last word on everything; what is not ours is the log of a library."""
+    for line in lines:
+        try:
+            news.update(json.loads(line))
+        except (ValueError, TypeError):
+            logger.info("%s", line.decode(errors="replace").rstrip())
+
+
+def _watch(
+    process: "subprocess.Popen[bytes]", job: Job, news: dict[str, Any], show: Show | None
+) -> int | None:
+    """Keep the lease until the process ends; its exit status, None when it took too long."""
+    deadline = time.monotonic() + TIME_LIMIT_SECONDS
+    while True:
+        leases.heartbeat(job, news.get("progress"), news.get("message"))
+        if show:
+            show(job.progress, job.message)
+        try:
+            return process.wait(BEAT_SECONDS)
+        except subprocess.TimeoutExpired:
+            if time.monotonic() > deadline:
+                return None
+
+
+def _ending(code: int | None) -> str:
+    """Why a process ended that did not say so itself."""
+    if code is None:
+        return f"It took longer than {TIME_LIMIT_SECONDS / 3600:.0f} hours and was stopped."
+    if code == -9:
+        return gettext_noop("The process was killed, most likely for lack of memory.")
+    return f"The process ended with status {code}. The worker's log says why."

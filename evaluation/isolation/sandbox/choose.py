@@ -1,0 +1,43 @@
+"""Chooses a runner for a model on this machine. Docker's library is imported only if it is here."""
+
+from core.env import env_bool
+from evaluation.contract import Runnable
+from evaluation.isolation.sandbox.monitor import Runner
+from evaluation.isolation.sandbox.process import ProcessRunner
+
+NO_ENGINE = "It waits for a worker with a container engine (Docker)."
+
+
+class NoEngine(Exception):
+    """No container engine answers on this machine, and the model runs in containers only."""
+
+
+def has_engine() -> bool:
+    """Whether Docker's library is installed and an engine answers."""
+    try:
+        from evaluation.isolation.sandbox import engine
+    except ModuleNotFoundError:
+        return False
+    return engine.engine() is not None
+
+
+def is_required() -> bool:
+    """Whether this site runs no submitted model outside of the sandbox."""
+    return env_bool("SANDBOX_REQUIRED")
+
+
+def runner_for(model: Runnable, key: str, name: str | None = None) -> Runner:
+    """The runner of that name, `docker` or `process`; None: the sandbox where an engine answers.
+
+    key: names this attempt in the sandbox. Folders of weights hold no code: without an engine, or
+    without the image in which they run, a process of ours reads them, unless the site requires the
+    sandbox. Raises NoEngine.
+    """
+    if name != "process" and has_engine():
+        from evaluation.isolation.sandbox import containers, images
+
+        if name or model.image or model.gpu or images.has_image(containers.RUNTIME_IMAGE):
+            return containers.DockerRunner(key)
+    if model.image or model.gpu or name == "docker" or is_required():
+        raise NoEngine(NO_ENGINE)
+    return ProcessRunner()

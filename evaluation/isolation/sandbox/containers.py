@@ -1,0 +1,393 @@
+"""Runs submitted models in Docker containers that are given nothing and reach nothing.
+
+Only this module, `engine` and `images` import Docker's library, which only workers have.
+docs/evaluation.md says how a run may end, docs/threat-model.md which risk is left.
+"""
+
+import logging
+import shutil
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import docker
+from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.models.containers import Container
+from docker.types import DeviceRequest, LogConfig, Mount
+
+from evaluation.contract import Beat, Ending, Outcome, Runnable, Take
+from evaluation.isolation.sandbox import metric_script
+from evaluation.isolation.sandbox.engine import EngineError, connect, engine
+from evaluation.isolation.sandbox.harness import shim
+from evaluation.isolation.sandbox.harness.arguments import STDIN, shimmed, written
+from evaluation.isolation.sandbox.images import ImageRefused
+from evaluation.isolation.sandbox.limits import Exceeded, Limits
+from evaluation.isolation.sandbox.monitor import LOOK_SECONDS, READ_BYTES, Monitor
+from evaluation.isolation.sandbox.output import STDERR, Frames
+from evaluation.isolation.sandbox.permissions import readable
+from evaluation.isolation.sandbox.usage import cgroup_of
+
+logger = logging.getLogger(__name__)
+
+RUNTIME_IMAGE = "dynabench-runtime:latest"
+CUDA_IMAGE = "dynabench-runtime-cuda:latest"  # for folders that run on a GPU
+LABEL = "org.dynabench.sandbox"  # its value is the key of the run, and so is the container's name
+PREFIX = "dynabench-sandbox-"
+SECCOMP = (Path(__file__).parent / "seccomp.json").read_text()
+INPUTS, FOLDER, SHIM = "/input/examples.jsonl", "/model", "/dynabench/shim.py"  # in the sandbox
+SCRIPTS = {"metric": metric_script}  # of adapters; of the others the shim
+LORA = "/adapter"
+ON_GPU = "-gpu"
+NOBODY = "65534:65534"
+HOME = "/tmp"  # noqa: S108 (inside the sandbox)
+DIED_SECONDS = 10.0  # after its output ended
+OOM_SECONDS = 1.0  # after it died
+CHILD_OOM_SECONDS = 0.3  # after it ended well, for news of a child that the engine tells late
+SIGKILL_CODE = 128 + signal.SIGKILL
+NO_IMAGE = "The image is not on this worker."
+NO_RUNTIME = (
+    f"The image {RUNTIME_IMAGE} is missing: the operator builds it with scripts/runtime_image.sh."
+)
+NO_DRIVER = "device driver"  # in what an engine says that cannot give a GPU
+NO_GPU = (
+    "The engine cannot give a GPU: the operator installs NVIDIA's container toolkit, or sets "
+    "EVALUATION_GPUS to 0."
+)
+NO_CUDA = (
+    f"The image {CUDA_IMAGE} is missing: the operator builds it with "
+    "scripts/runtime_image.sh --cuda."
+)
+KILLED = "The container was ended from outside, or the engine was."
+CHILD_OOM = (
+    "A process that the model had started was ended because it needed more memory than there was."
+)
+
+
+class Ours(NamedTuple):
+    """A container that was made for a run."""
+
+    name: str
+    key: str
+    is_running: bool
+
+
+def list_ours(prefix: str = "") -> list[Ours]:
+    """The containers on this engine whose run's key begins so. Raises one of EngineError.
+
+    Name and label must agree: an image may bring any label, but it cannot name its container.
+    """
+    with closing(connect()) as client:
+        found = client.api.containers(all=True, filters={"label": LABEL})
+    ours = [
+        Ours(name.removeprefix("/"), row["Labels"][LABEL], row["State"] == "running")
+        for row in found
+        for name in row["Names"]
+    ]
+    return [one for one in ours if one.name == PREFIX + one.key and one.key.startswith(prefix)]
+
+
+def remove(name: str) -> None:
+    """End and remove a container, if it is there. Raises one of EngineError."""
+    with closing(connect()) as client, suppress(NotFound):
+        client.api.remove_container(name, v=True, force=True)
+
+
+class DockerRunner:
+    """The sandbox of one attempt to run a model.
+
+    key: names the attempt, and no other one on this engine; begin it with what tells installations
+    apart that share an engine (`list_ours`). Letters, digits, dashes. more: what else the model is
+    asked, in whole lines, empty where nothing is; called five times a second while it runs. Then it
+    reads these instead of a file: a folder, or an image with our shim.
+    """
+
+    def __init__(self, key: str, more: Callable[[], bytes] | None = None) -> None:
+        self.key, self._more = key, more
+        self._engine = engine()
+        self.name = "docker-runsc" if self._engine and self._engine.has_runsc else "docker"
+
+    def run(
+        self, model: Runnable, inputs: Path, limits: Limits, *, take: Take, beat: Beat
+    ) -> Ending:
+        """See `Runner`. No container is left, unless the engine is gone."""
+        if model.gpu and not self.name.endswith(ON_GPU):  # nobody compares it with processors
+            self.name += ON_GPU
+        monitor = _Monitor(limits, take, beat, trusted=model.image is None)
+        monitor.more = self._more
+
+        def watched() -> Ending:
+            try:
+                if not self._engine:
+                    raise DockerException("no Docker engine answered")
+                with closing(monitor.patiently(connect)) as client:
+                    return self._run(client, monitor, model, inputs)
+            except EngineError as error:
+                if error is monitor.beat_error:
+                    raise
+                logger.warning("The engine failed", exc_info=error)
+                sentence = f"The engine that runs models failed: {error}"[:500]
+                return Ending(Outcome.INFRASTRUCTURE, sentence=sentence)
+
+        return monitor.ending(watched)
+
+    def _run(
+        self, client: docker.DockerClient, monitor: "_Monitor", model: Runnable, inputs: Path
+    ) -> Ending:
+        ours, lacking = (CUDA_IMAGE, NO_CUDA) if model.gpu else (RUNTIME_IMAGE, NO_RUNTIME)
+        try:
+            image = client.images.get(model.image or ours)
+        except ImageNotFound:
+            sentence = NO_IMAGE if model.image else lacking
+            return Ending(Outcome.INFRASTRUCTURE, sentence=sentence)
+        with ExitStack() as stack:
+
+            def seen(folder: Path | None) -> Path | None:
+                if folder is None:
+                    return None
+                return stack.enter_context(readable(folder, inputs.parent, monitor.patiently))
+
+            model = replace(model, folder=seen(model.folder), lora=seen(model.lora))
+            return self._in(client, monitor, image, model, inputs)
+
+    def _in(
+        self,
+        client: docker.DockerClient,
+        monitor: "_Monitor",
+        image: Any,
+        model: Runnable,
+        inputs: Path,
+    ) -> Ending:
+        """Run it in a container of the image, which is gone at the end."""
+        if not self._more:
+            inputs.chmod(0o644)  # for nobody, as whom the model runs
+        options = self._options(image, model, inputs, monitor.limits)
+        try:
+            with monitor.refusals():
+                container = monitor.patiently(lambda: _made(client, image.id, options))
+            return monitor.watch(client, container)
+        except ImageRefused as why:
+            return Ending(Outcome.REJECTED, sentence=str(why))
+        except APIError as error:
+            if NO_DRIVER not in str(error.explanation):
+                raise
+            return Ending(Outcome.INFRASTRUCTURE, sentence=NO_GPU)
+        finally:
+            with suppress(*EngineError):  # what is left is removed by name, later
+                remove(PREFIX + self.key)
+
+    def _options(self, image: Any, model: Runnable, inputs: Path, limits: Limits) -> dict[str, Any]:
+        """The arguments of `containers.create`: the same for every model."""
+        assert self._engine
+        runsc = self._engine.has_runsc
+        limits = replace(limits, cpus=min(limits.cpus, self._engine.cpus))
+        mounts = []
+        if not self._more:
+            mounts.append(Mount(INPUTS, str(inputs.resolve()), type="bind", read_only=True))
+        source = STDIN if self._more else INPUTS
+        entrypoint, command = _command(model, image.attrs["Config"], source, limits.threads)
+        if model.adapter != "jsonl":
+            # Where the engine finds it, should this process run in a container of its own.
+            ours = str(SCRIPTS.get(model.adapter, shim).__file__)
+            script = str(shutil.copy(ours, inputs.resolve().parent))
+            mounts.append(Mount(SHIM, script, type="bind", read_only=True))
+        for target, folder in ((FOLDER, model.folder), (LORA, model.lora)):
+            if folder:
+                mounts.append(Mount(target, str(folder.resolve()), type="bind", read_only=True))
+        volumes = image.attrs["Config"].get("Volumes") or ()
+        return {
+            "name": PREFIX + self.key,
+            "labels": {LABEL: self.key},
+            "entrypoint": entrypoint,
+            "command": command,
+            "stdin_open": self._more is not None,
+            "environment": {
+                "HOME": HOME,
+                "LANG": "C.UTF-8",
+                "OMP_NUM_THREADS": str(limits.threads),
+            },
+            "use_config_proxy": False,
+            "hostname": "sandbox",
+            "user": NOBODY,
+            "network_mode": "none",
+            "network_disabled": True,
+            "read_only": True,
+            "mounts": mounts,
+            "ipc_mode": "private",
+            "cap_drop": ["ALL"],
+            "security_opt": ["no-new-privileges:true", f"seccomp={SECCOMP}"],
+            **limits.of_container(HOME, volumes, is_gvisor=runsc),
+            "healthcheck": {"test": ["NONE"]},
+            "log_config": LogConfig(type="none"),  # we keep the end of it
+            "init": True,
+            "runtime": "runsc" if runsc else None,
+            "device_requests": _devices(model.gpu),
+        }
+
+
+class _Monitor(Monitor):
+    """Watches a run through the engine."""
+
+    more: Callable[[], bytes] | None = None
+
+    @contextmanager
+    def refusals(self) -> Iterator[None]:
+        """What the engine refuses to make or start is the fault of an image that is not ours."""
+        try:
+            yield
+        except NotFound:  # somebody removed it meanwhile
+            raise
+        except APIError as error:
+            if self.trusted or not error.is_client_error():
+                raise
+            raise ImageRefused(f"The image cannot be started: {error.explanation}") from None
+
+    def watch(self, client: docker.DockerClient, container: Container) -> Ending:
+        """Start a container and see it to its end.
+
+        Raises ImageRefused, InvalidOutput, Exceeded, EngineError, and what `beat` does.
+        """
+        with _listening(client, container.id) as news:
+            with _attached(container) as output:
+                with self.refusals():
+                    self.patiently(container.start)
+                self.started()
+                container.reload()
+                cgroup = cgroup_of(container.attrs["State"]["Pid"], container.id)
+                if cgroup:
+                    self.sample = cgroup.sample
+                exceeded = self._read(output)
+            self.patiently(container.reload)  # fails when the engine, not the model, is silent
+            if exceeded:
+                raise exceeded
+            self.patiently(lambda: news.over.wait(DIED_SECONDS))
+            if "die" not in news.actions or "kill" in news.actions:
+                return Ending(Outcome.INFRASTRUCTURE, sentence=KILLED)
+            container.reload()
+            state = container.attrs["State"]
+            code, oom = state["ExitCode"], state["OOMKilled"]
+            if not code:
+                self.closed()  # a model that died may have died in the middle of a line
+            self.ended()
+            if not oom and code in (0, SIGKILL_CODE):
+                oom = news.oom.wait(OOM_SECONDS if code else CHILD_OOM_SECONDS)
+        if code:
+            return self.oom() if oom else self.failed(code)
+        # OOMKilled alone may tell of a child that was let go.
+        return Ending(Outcome.OK, warnings=(CHILD_OOM,) if oom else ())
+
+    def _read(self, output: socket.socket) -> Exceeded | None:
+        """Take answers until the model has ended, or the limit that it exceeded before."""
+        output.settimeout(LOOK_SECONDS)
+        frames, unsent = Frames(), b""
+        try:
+            while True:
+                self.look()
+                if self.more:
+                    unsent = _sent(output, unsent or self.more())
+                try:
+                    data = output.recv(READ_BYTES)
+                except TimeoutError:
+                    continue
+                if not data:
+                    return None
+                for stream, part in frames.feed(data):
+                    if stream == STDERR:
+                        self.tail.add(part)
+                    else:
+                        self.wrote(part)
+        except Exceeded as error:
+            return error
+
+
+def _devices(gpu: str) -> list[DeviceRequest]:
+    """What makes NVIDIA's container toolkit show one GPU and no other."""
+    return [DeviceRequest(device_ids=[gpu], capabilities=[["gpu"]])] if gpu else []
+
+
+def _made(client: docker.DockerClient, image: str, options: dict[str, Any]) -> Container:
+    """A container of its name. One that has it is left of this attempt: the engine lost an answer.
+
+    Raises APIError.
+    """
+    try:
+        return client.containers.create(image, **options)
+    except APIError as error:
+        if error.status_code != HTTPStatus.CONFLICT:
+            raise
+    remove(options["name"])
+    return client.containers.create(image, **options)
+
+
+class _News:
+    """What the engine tells of a container, until it has died or the engine has."""
+
+    def __init__(self) -> None:
+        self.actions: set[str] = set()
+        self.over, self.oom = threading.Event(), threading.Event()
+
+    def listen(self, events: Iterator[dict[str, Any]]) -> None:
+        with suppress(*EngineError, ValueError):
+            for event in events:
+                self.actions.add(event["Action"])
+                if event["Action"] == "die":
+                    self.over.set()
+                elif event["Action"] == "oom":  # may be reported after the death that it caused
+                    self.oom.set()
+        self.over.set()
+
+
+@contextmanager
+def _listening(client: docker.DockerClient, id: str) -> Iterator[_News]:
+    """News of a container. A `kill` among them did not come from inside."""
+    news = _News()
+    events = client.events(
+        since=0, filters={"container": id, "event": ["die", "kill", "oom"]}, decode=True
+    )
+    threading.Thread(target=news.listen, args=[events], daemon=True).start()
+    try:
+        yield news
+    finally:
+        events.close()
+
+
+@contextmanager
+def _attached(container: Container) -> Iterator[socket.socket]:
+    """Standard streams of a container that has not begun yet.
+
+    Must be closed before anything else is asked: the engine waits for who does not read.
+    """
+    stream = container.attach_socket(params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
+    try:
+        yield getattr(stream, "_sock", stream)  # with a timeout, its file could not be read on
+    finally:
+        with suppress(OSError):
+            getattr(stream, "_sock", stream).shutdown(socket.SHUT_RDWR)
+        stream.close()
+
+
+def _sent(stream: socket.socket, data: bytes) -> bytes:
+    """What is left after sending what the other side takes now."""
+    with suppress(TimeoutError):
+        while data:
+            data = data[stream.send(data) :]
+    return data
+
+
+def _command(
+    model: Runnable, image: Mapping[str, Any], inputs: str, threads: int
+) -> tuple[list[str] | None, list[str] | None]:
+    """Entrypoint and command; None: the image's own."""
+    if model.adapter == "metric":
+        return ["python3", "-I", SHIM, f"{FOLDER}/metric.py", INPUTS], None
+    if model.folder:
+        lora = LORA if model.lora else ""
+        return None, written(model, folder=FOLDER, inputs=inputs, threads=threads, lora=lora)
+    if model.adapter != "jsonl":
+        return shimmed(model, image, shim=SHIM, inputs=inputs)
+    return None, None

@@ -1,0 +1,235 @@
+"""Asks a model that runs elsewhere, through the adapters to remote models.
+
+How fast it answers depends on the network too, so its throughput carries this runner's name.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from evaluation.contract import LEAST_LOGPROB, Beat, Ending, Outcome, Runnable, Take
+from evaluation.isolation.sandbox.limits import CALLS, Calls, Exceeded, Limits
+from evaluation.isolation.sandbox.meter import Meter
+from evaluation.isolation.sandbox.monitor import LOOK_SECONDS, Monitor
+from tasks.targets.endpoints.base import (
+    UNANSWERED,
+    Endpoint,
+    EndpointError,
+    Prediction,
+    Reason,
+    rubbish,
+)
+
+BUSY = "The endpoint asked to come later until the time was over."
+HOPELESS = 20  # answers of which none could be used: more would cost and teach nothing
+ENDED_BY = {
+    "slow": Outcome.TIMEOUT,
+    "rubbish": Outcome.INVALID_OUTPUT,
+    "down": Outcome.AWAY,
+    "busy": Outcome.AWAY,
+}
+
+
+class EndpointRunner:
+    """A remote endpoint, asked in batches. Its failures are for its owner to mend."""
+
+    name = "endpoint"
+
+    def __init__(
+        self, endpoint: Endpoint, calls: Calls = CALLS, meter: Meter | None = None
+    ) -> None:
+        self._endpoint, self._calls, self._meter = endpoint, calls, meter or Meter()
+
+    def run(
+        self, model: Runnable, inputs: Path, limits: Limits, *, take: Take, beat: Beat
+    ) -> Ending:
+        """See `Runner`. Open calls end by themselves; those that cost are awaited."""
+        monitor = Monitor(limits, take, beat, trusted=False)
+        calls, meter = _OpenCalls(self._endpoint, self._calls, self._meter), self._meter
+
+        def watched() -> Ending:
+            try:
+                meter.settle()
+                with inputs.open("rb") as lines:
+                    return calls.watch(monitor, lines)
+            except EndpointError as error:
+                return _ended_by(error, has_answered=calls.answered > 0)
+            finally:
+                calls.stop()
+
+        ending = monitor.ending(watched)
+        if ending.outcome == Outcome.TIMEOUT and calls.must_wait:
+            ending = replace(ending, outcome=Outcome.AWAY, sentence=f"{BUSY} {ending.sentence}")
+        if meter.is_paid:
+            monitor.patiently(calls.finish)
+            with suppress(Exceeded):
+                meter.settle()
+        return replace(ending, usage=meter.usage(ending.usage))
+
+
+def _ended_by(error: EndpointError, *, has_answered: bool) -> Ending:
+    """Return how a run ends by an endpoint's failure: whose fault it is, and why.
+
+    A server that never answered in time is away; one that answered others is a slow model.
+    """
+    # Waiting does not help what is permanent, such as a budget of ours that is used up.
+    outcome = (
+        Outcome.MODEL_ERROR if error.permanent else ENDED_BY.get(error.reason, Outcome.MODEL_ERROR)
+    )
+    if outcome == Outcome.AWAY or (outcome == Outcome.TIMEOUT and not has_answered):
+        return Ending(Outcome.AWAY, sentence=f"The endpoint is away. {error}")
+    return Ending(outcome, sentence=f"The endpoint gave no usable answer. {error}")
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """What came of one call: lines of answers, notes for the log, examples without an answer.
+
+    named: answers that a sentence named.
+    """
+
+    answers: bytes
+    notes: bytes
+    unanswered: int
+    named: int
+
+
+class _OpenCalls:
+    """Calls on their way."""
+
+    def __init__(self, endpoint: Endpoint, how: Calls, meter: Meter) -> None:
+        self._open: set[Future[_Ended]] = set()
+        self._endpoint, self._how, self._meter = endpoint, how, meter
+        self._pool = ThreadPoolExecutor(how.at_once)
+        self._stopped = threading.Event()
+        self.answered = 0  # examples
+        self.must_wait = False  # the server's last word was to come later
+        self.last_note = ""  # of a failure, in the server's words
+        self._resume_at = 0.0  # no call begins before: the server asked all to come later
+
+    def watch(self, monitor: Monitor, lines: Iterator[bytes]) -> Ending:
+        """Have all lines answered. Raises EndpointError, and what the monitor does."""
+        unanswered = named = 0
+        while True:
+            while len(self._open) < self._how.at_once and (
+                batch := list(islice(lines, self._how.examples))
+            ):
+                self._open.add(self._pool.submit(self._answered, batch))
+            if not self._open:
+                if unanswered and not self.answered:
+                    raise self._none_of(f"None of {unanswered} examples was answered.")
+                if named:
+                    monitor.tail.add(named_note(named).encode())
+                return Ending(Outcome.OK)
+            monitor.look()
+            for call in self._ended():
+                monitor.tail.add(call.notes)
+                monitor.wrote(call.answers)
+                self.answered += call.answers.count(b"\n") - call.unanswered
+                unanswered += call.unanswered
+                named += call.named
+            self._meter.settle()
+            if unanswered >= HOPELESS and not self.answered:
+                raise self._none_of(f"None of the first {unanswered} examples was answered.")
+
+    def _none_of(self, sentence: str) -> EndpointError:
+        """Return the failure of a model that answered nothing, with the server's last words."""
+        return rubbish(f"{sentence} {self.last_note}")
+
+    def _ended(self) -> Iterator[_Ended]:
+        """Calls that ended within a moment. Raises EndpointError."""
+        done, self._open = wait(self._open, LOOK_SECONDS, FIRST_COMPLETED)
+        for call in done:
+            yield call.result()
+
+    def stop(self) -> None:
+        """Ask no more and wait for nobody."""
+        self._stopped.set()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def finish(self) -> None:
+        """Wait for what is still answered, because it is paid for; what never began never ends."""
+        wait([call for call in self._open if not call.cancelled()], self._how.seconds)
+
+    def _answered(self, lines: Sequence[bytes]) -> _Ended:
+        examples = [json.loads(line) for line in lines]
+        notes: list[str] = []
+        predictions = self._predictions([example["inputs"] for example in examples], notes)
+        lines_of_answers, unanswered, named = [], 0, 0
+        for example, answer in zip(examples, predictions, strict=True):
+            if isinstance(answer, Prediction):
+                named += answer.is_named
+            else:
+                unanswered += 1
+            lines_of_answers.append(answer_line(example["id"], answer))
+        return _Ended(b"".join(lines_of_answers), _text(notes), unanswered, named)
+
+    def _predictions(
+        self, inputs: Sequence[Mapping[str, Any]], notes: list[str]
+    ) -> list[Prediction | Reason]:
+        """One for each example, or why that one alone has none. Raises EndpointError."""
+        failures = tries = 0
+        while True:
+            try:
+                found: list[Prediction | Reason] = [*self._asked(inputs)]
+                self.must_wait = False
+                return found
+            except EndpointError as error:
+                self.must_wait = error.reason == "busy"
+                notes.append(str(error))
+                self.last_note = str(error)
+                if error.usage is not None:
+                    self._meter.note(error.usage)
+                if error.reason in UNANSWERED and len(inputs) > 1:
+                    return [one for each in inputs for one in self._predictions([each], notes)]
+                if error.reason in UNANSWERED:
+                    return [error.reason]
+                tries = min(tries + 1, self._how.doublings)
+                failures += error.reason != "busy"
+                if error.permanent or error.reason == "rubbish" or failures == self._how.attempts:
+                    raise
+                seconds = min(error.retry_after or 2.0**tries, self._how.longest_wait_seconds)
+                if error.retry_after:  # the server means everybody who holds this key
+                    self._resume_at = max(self._resume_at, time.monotonic() + seconds)
+                if self._stopped.wait(seconds):
+                    raise
+
+    def _asked(self, inputs: Sequence[Mapping[str, Any]]) -> Sequence[Prediction]:
+        """The predictions of one call, once the server takes calls. Raises EndpointError."""
+        while (seconds := self._resume_at - time.monotonic()) > 0:
+            if self._stopped.wait(seconds):
+                raise EndpointError("The run was ended.", reason="busy", permanent=True)
+        found = self._endpoint.predict(inputs, deadline_seconds=self._how.seconds)
+        for said in found:
+            self._meter.note(said.usage, said.seconds if len(inputs) == 1 else None)
+        return found
+
+
+def named_note(count: int) -> str:
+    """Return the line of the log about answers that were read out of a sentence."""
+    return f"{count} answers were sentences that name one label; that label counts.\n"
+
+
+def answer_line(id: str, said: Prediction | Reason) -> bytes:
+    """Return the line of an answer; without one its output is null, which counts as wrong."""
+    told: dict[str, Any] = {"output": None}
+    if isinstance(said, str):
+        told["unanswered"] = said
+    else:
+        told = {"output": dict(said.output), "prob": said.prob and dict(said.prob)}
+        if said.logprob is not None:
+            told["logprob"] = max(said.logprob, LEAST_LOGPROB)
+        if said.usage and (said.usage.tokens_in or said.usage.tokens_out):
+            told["tokens"] = [said.usage.tokens_in, said.usage.tokens_out]
+    return json.dumps({"id": id, **told}).encode() + b"\n"
+
+
+def _text(lines: Sequence[str]) -> bytes:
+    return "".join(line + "\n" for line in lines).encode()

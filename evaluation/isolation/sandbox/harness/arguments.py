@@ -1,0 +1,64 @@
+"""The command lines of the harness and the shim: written by the runners, read in the sandbox."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evaluation.contract import PLAN, REST, Runnable
+
+STDIN = "-"
+"""In place of a file of examples: each is answered as it comes, until standard input ends."""
+PORTS = {"dynalab": 8080, "dynabench2": 80}  # of their own images
+
+
+def written(
+    model: Runnable, *, folder: str, inputs: str, threads: int, lora: str = ""
+) -> list[str]:
+    """The arguments for a model; folder, inputs and lora are paths where the harness runs."""
+    return [
+        f"--model={folder}",
+        f"--input={inputs}",
+        f"--threads={threads}",
+        f"--output={model.output}",
+        *(f"--field={name}" for name in model.fields),
+        *(f"--label={label}" for label in model.labels or ()),
+        *([f"--lora={lora}"] if lora else []),
+        *([f"--max-tokens={model.writing.max_tokens}"] if model.writing else []),
+        *(f"--stop={text}" for text in (model.writing.stop if model.writing else ())),
+        *([f"--part={model.part}"] if model.part else []),
+    ]
+
+
+def shimmed(
+    model: Runnable, image: Mapping[str, Any], *, shim: str, inputs: str
+) -> tuple[list[str], list[str]]:
+    """Entrypoint and command by which an image built for Dynabench is asked.
+
+    image: its `Config`, as the engine tells it: its own entrypoint, command and ports.
+    """
+    ports = [int(name.split("/")[0]) for name in image.get("ExposedPorts") or ()]
+    usual = PORTS[model.adapter]
+    port = usual if usual in ports else min(ports, default=usual)
+    own = [*(image.get("Entrypoint") or ()), *(image.get("Cmd") or ())]
+    return ["python3", shim, model.adapter, str(port), inputs, model.output], own
+
+
+def read(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Of the process when none are given; `written` says which there are."""
+    parser = argparse.ArgumentParser(
+        prog="evaluation.isolation.sandbox.harness",
+        description="Answer the examples in a JSONL file with a model in Hugging Face's layout.",
+    )
+    parser.add_argument("--model", required=True, help="the model's folder")
+    parser.add_argument("--input", required=True, help='lines of {"id": …, "inputs": {…}}, or -')
+    parser.add_argument("--threads", type=int, default=1, help="each on a core of its own")
+    parser.add_argument("--output", required=True, help="the field that is answered")
+    parser.add_argument(
+        "--field", required=True, action="append", help="what the model reads, in order"
+    )
+    parser.add_argument("--label", action="append", help="what it may answer; none for spans")
+    parser.add_argument("--max-tokens", type=int, help="it writes texts of so many tokens at most")
+    parser.add_argument("--part", choices=[PLAN, REST], help="of a set that is cut into shards")
+    parser.add_argument("--lora", help="the folder of an adapter that is added to the weights")
+    parser.add_argument("--stop", action="append", default=[], help="text before which it stops")
+    return parser.parse_args(arguments)

@@ -1,0 +1,264 @@
+"""Submitted images: loading or pulling them onto the engine, and checking them."""
+
+import json
+import re
+import shutil
+import socket
+import tarfile
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import closing, suppress
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import docker
+from docker.errors import APIError, DockerException, ImageNotFound
+from docker.models.images import Image
+
+from core.files.damage import damage_of
+from evaluation.contract import GIB, MIB, Beat
+from evaluation.isolation.sandbox.engine import connect
+from evaluation.isolation.sandbox.limits import IMAGE_BYTES, SPARE_BYTES
+from tasks.targets.endpoints.addresses import is_permitted
+
+NAMES = re.compile(r"^(io\.containerd\.image\.name|org\.opencontainers\.image\.ref\.name)$")
+PINNED = re.compile(r"(?P<name>[^@\s]+)@(?P<digest>sha256:[0-9a-f]{64})")
+
+
+class ImageRefused(Exception):
+    """An image cannot be loaded, pulled or run as it was submitted; the message says why."""
+
+
+class RegistryAway(Exception):
+    """A registry does not answer, is failing or asks us to come later; the message names it."""
+
+
+FAILS = re.compile(
+    r"no such host|time.?out|timed out|connection (refused|reset)|\bEOF\b|misbehaving|unreachable"
+    r"|toomanyrequests|too many requests|rate limit|deadline exceeded|temporary|\b50\d\b",
+    re.IGNORECASE,
+)
+"""Words of an engine about a registry that fails; they come before a no."""
+NO = re.compile(
+    r"not found|unknown|denied|unauthorized|authorization failed|forbidden|no basic auth"
+    r"|no matching manifest|not supported|unsupported|invalid reference|does not match",
+    re.IGNORECASE,
+)
+"""Words of an engine about a registry's definite no."""
+UNKNOWN_HOST = re.compile(r"no such host", re.IGNORECASE)
+
+
+def pull_failure(name: str, said: str) -> Exception:
+    """Return ImageRefused for a registry's definite no, RegistryAway for its own failure.
+
+    said: the engine's words, which are all that it tells of a registry's answer.
+    """
+    words = " ".join(said.split())[:300]
+    about = said.replace(name, "")
+    if NO.search(about) and not FAILS.search(about):
+        return ImageRefused(
+            f"The image cannot be pulled: {words}. Check its name and digest. Everybody must be "
+            "able to read it: the site sends no password to a registry."
+        )
+    hint = " Check the name of the registry." if UNKNOWN_HOST.search(said) else ""
+    return RegistryAway(f"The registry of {name} does not give the image now: {words}.{hint}")
+
+
+class ImageFacts(NamedTuple):
+    """What an image says of itself, and the engine that shall run it."""
+
+    id: str
+    size: int  # bytes, unpacked
+    system: str  # linux, windows
+    arch: str  # amd64, arm64
+    engine_arch: str
+    command: tuple[str, ...]  # entrypoint and arguments
+    volumes: tuple[str, ...]
+
+
+def inspect_image(reference: str) -> ImageFacts:
+    """Facts of an image on this engine. Raises ImageRefused and EngineError."""
+    with closing(connect()) as client:
+        image = _image(client, reference)
+        arch = client.version()["Arch"]
+    attrs = image.attrs
+    config = attrs.get("Config") or {}
+    return ImageFacts(
+        id=image.id,
+        size=attrs["Size"],
+        system=attrs["Os"],
+        arch=attrs["Architecture"],
+        engine_arch=arch,
+        command=(*(config.get("Entrypoint") or ()), *(config.get("Cmd") or ())),
+        volumes=tuple(config.get("Volumes") or ()),
+    )
+
+
+def check_image(facts: ImageFacts) -> list[str]:
+    """Why an image is refused, and how to mend it; empty when it may be run."""
+    found = []
+    if (facts.system, facts.arch) != ("linux", facts.engine_arch):
+        found.append(
+            f"The image is made for {facts.system}/{facts.arch}, but models run on "
+            f"linux/{facts.engine_arch} here. Build it with --platform linux/{facts.engine_arch}."
+        )
+    if not facts.command:
+        found.append("The image has neither ENTRYPOINT nor CMD, so nothing would run. Set one.")
+    if facts.volumes:
+        found.append(
+            f"The image declares volumes ({', '.join(sorted(facts.volumes))}). Take the VOLUME "
+            "lines out: nothing but /tmp can be written to."
+        )
+    if facts.size > IMAGE_BYTES:
+        found.append(
+            f"The image takes {facts.size / GIB:.1f} GiB unpacked; at most "
+            f"{IMAGE_BYTES / GIB:g} GiB are allowed. Leave out what the model does not need."
+        )
+    return found
+
+
+def has_image(id: str) -> bool:
+    """Whether this engine has an image. Raises EngineError."""
+    with closing(connect()) as client:
+        try:
+            client.images.get(id)
+        except ImageNotFound:
+            return False
+    return True
+
+
+def remove_nameless(ids: Collection[str]) -> list[str]:
+    """Remove those of the images that this engine has and that have no name; the ids of these.
+
+    An image with a name is the operator's, even if somebody submitted the same. Raises EngineError.
+    """
+    removed = []
+    with closing(connect()) as client:
+        for image in client.images.list():
+            if image.id in ids and not image.tags:
+                with suppress(APIError):  # a container has it
+                    client.images.remove(image.id)
+                    removed.append(str(image.id))
+    return removed
+
+
+def load_image(archive: Path) -> str:
+    """Load a `docker save` archive that was scanned before; the image's id.
+
+    Without its names: it could take the one of the runtime image, in which others' models run.
+    Raises ImageRefused and EngineError.
+    """
+    with closing(connect()) as client:
+        try:
+            found = client.images.load(_without_names(archive))
+        except (tarfile.TarError, EOFError, ValueError, KeyError) as error:
+            raise ImageRefused(
+                f"The file is no archive of `docker save`: {damage_of(error)}."
+            ) from None
+        except docker.errors.ImageLoadError as error:
+            raise ImageRefused(f"The engine cannot load the image: {error}") from None
+    if len(found) != 1:
+        raise ImageRefused(f"The archive holds {len(found)} images. Save one alone.")
+    return str(found[0].id)
+
+
+def saved(id: str) -> Iterator[bytes]:
+    """An image of this engine as `docker save` writes it. Raises EngineError."""
+    with closing(connect()) as client:
+        yield from client.api.get_image(id)
+
+
+def _without_names(archive: Path) -> Iterator[bytes]:
+    """The bytes of a tar archive of images, in which no image has a name."""
+    with tarfile.open(archive, "r|*") as members:
+        for member in members:
+            if member.name == "repositories":
+                continue
+            content: Any = members.extractfile(member) if member.isreg() else None
+            if content and member.name in ("manifest.json", "index.json"):
+                data = json.dumps(_nameless(json.loads(content.read(MIB)))).encode()
+                member.size = len(data)
+                content = None
+            else:
+                data = b""
+            yield member.tobuf()
+            yield data
+            while content and (part := content.read(MIB)):
+                yield part
+            if member.isreg():
+                yield bytes(-member.size % tarfile.BLOCKSIZE)
+    yield bytes(2 * tarfile.BLOCKSIZE)
+
+
+def _nameless(value: Any) -> Any:
+    """A manifest without the names that loading it would give out."""
+    if isinstance(value, list):
+        return [_nameless(one) for one in value]
+    if isinstance(value, dict):
+        return {
+            key: [] if key == "RepoTags" else _nameless(one)
+            for key, one in value.items()
+            if not NAMES.match(key)
+        }
+    return value
+
+
+def pull_image(reference: str, private_hosts: Iterable[str] = (), beat: Beat = lambda: None) -> str:
+    """Fetch an image by its digest (`name@sha256:…`); its id.
+
+    private_hosts: whose registries may be at private addresses. Given up when the layers or the
+    disk get too large, and when `beat` raises. Raises ImageRefused, RegistryAway and EngineError.
+    """
+    pinned = PINNED.fullmatch(reference)
+    if not pinned:
+        raise ImageRefused(
+            f"{reference} names no digest. Write NAME@sha256:…, as `docker images --digests` "
+            "shows it: a tag may stand for something else tomorrow."
+        )
+    _check_registry(pinned["name"], tuple(private_hosts))
+    with closing(connect()) as client:
+        root = client.info()["DockerRootDir"]
+        sizes: dict[str, int] = {}
+        try:
+            messages = client.api.pull(
+                pinned["name"], tag=pinned["digest"], stream=True, decode=True
+            )
+            with closing(messages):
+                for message in messages:
+                    beat()
+                    if "error" in message:
+                        raise pull_failure(pinned["name"], str(message["error"]))
+                    detail = message.get("progressDetail") or {}
+                    sizes[message.get("id", "")] = detail.get("total", 0)
+                    _check_room(sum(sizes.values()), root)
+        except APIError as error:
+            raise pull_failure(pinned["name"], str(error.explanation)) from None
+        return str(_image(client, reference).id)
+
+
+def _check_registry(name: str, allowed: tuple[str, ...]) -> None:
+    """Raises ImageRefused when an image's registry is in a private network and not allowed."""
+    first, slash, _ = name.partition("/")
+    host = urlsplit(f"//{first}").hostname or ""
+    if not slash or not (host == "localhost" or "." in first or ":" in first):
+        return  # the engine's own default
+    with suppress(socket.gaierror):  # perhaps the engine knows the host, by a proxy
+        for *_, (address, *_port) in socket.getaddrinfo(host, None):
+            if not is_permitted(host, ip_address(address), allowed):
+                raise ImageRefused(f"The registry {host} is at a private address.")
+
+
+def _check_room(size: int, root: str) -> None:
+    """Raises ImageRefused when an image is too large, DockerException when the disk is."""
+    if size > IMAGE_BYTES:
+        raise ImageRefused(f"The image is larger than {IMAGE_BYTES / GIB:g} GiB.")
+    if Path(root).exists() and shutil.disk_usage(root).free < SPARE_BYTES:
+        raise DockerException(f"{root} is nearly full")
+
+
+def _image(client: docker.DockerClient, reference: str) -> Image:
+    try:
+        return client.images.get(reference)
+    except ImageNotFound:
+        raise ImageRefused(f"The engine has no image {reference}.") from None

@@ -1,0 +1,89 @@
+"""Counts the tokens, the price and the latency of a run at an endpoint. Pure."""
+
+import threading
+from array import array
+from collections.abc import Callable
+from dataclasses import replace
+
+from evaluation.contract import Ending, Outcome, Usage
+from evaluation.isolation.sandbox.limits import Exceeded
+from evaluation.isolation.sandbox.usage import Latency, latency
+from tasks.targets.endpoints.base import Usage as Tokens
+from tasks.targets.endpoints.base import misconfigured
+
+MILLION = 1_000_000
+
+
+class Meter:
+    """What the answers of one run took. Calls are noted by any thread, settled by one.
+
+    price_in, price_out: of a million tokens. pay: is told what is to be paid, and says whether
+    something is left of the cap.
+    """
+
+    def __init__(
+        self,
+        price_in: float = 0.0,
+        price_out: float = 0.0,
+        pay: Callable[[float], bool] = lambda cost: True,
+    ) -> None:
+        self._prices, self._pay = (price_in, price_out), pay
+        self._lock = threading.Lock()
+        self._tokens: list[int] | None = None
+        self._seconds = array("d")
+        self._paid = 0.0
+
+    @property
+    def is_paid(self) -> bool:
+        return any(self._prices)
+
+    def note(self, tokens: Tokens | None, seconds: float | None = None) -> None:
+        """One answer came; seconds: how long it took, where it had a call of its own.
+
+        Raises EndpointError(misconfigured) where tokens have a price and the server tells none.
+        """
+        is_told = tokens is not None and tokens.tokens_in + tokens.tokens_out > 0
+        if self.is_paid and not is_told:
+            raise misconfigured(
+                "The server does not say how many tokens an answer took (`usage`), so its price "
+                "is not known and no cap can be held. Submit it without prices."
+            )
+        with self._lock:
+            if seconds is not None:
+                self._seconds.append(seconds)
+            if tokens is not None and is_told:
+                before = self._tokens or [0, 0]
+                self._tokens = [before[0] + tokens.tokens_in, before[1] + tokens.tokens_out]
+
+    def settle(self) -> None:
+        """Pay what was noted since. Raises Exceeded where the cap is reached."""
+        with self._lock:
+            due = self.cost() - self._paid
+            self._paid += due
+        if self.is_paid and not self._pay(due):
+            raise Exceeded(
+                Ending(
+                    Outcome.OVER_BUDGET,
+                    sentence="The cap on what its evaluations may cost is reached.",
+                    limit="the cost that its owner allows",
+                    measured=f"{self.cost():.4g} in this evaluation",
+                )
+            )
+
+    def cost(self) -> float:
+        """What all tokens cost."""
+        tokens = self._tokens or (0, 0)
+        return sum(n * price for n, price in zip(tokens, self._prices, strict=True)) / MILLION
+
+    def usage(self, usage: Usage) -> Usage:
+        """The same with what was counted."""
+        tokens, known = self._tokens, Latency(usage.latency_seconds, usage.latency_p95_seconds)
+        called = latency(self._seconds) if self._seconds else known
+        return replace(
+            usage,
+            tokens_in=tokens[0] if tokens else None,
+            tokens_out=tokens[1] if tokens else None,
+            cost=self.cost() if tokens and self.is_paid else None,
+            latency_seconds=called.median,
+            latency_p95_seconds=called.p95,
+        )

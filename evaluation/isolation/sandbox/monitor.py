@@ -1,0 +1,147 @@
+"""One run as it is watched, wherever the model runs: its answers, its log, its use, its end."""
+
+import json
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from evaluation.contract import Beat, Ending, InvalidOutput, Outcome, Runnable, Take
+from evaluation.heartbeat import BEAT_SECONDS, during
+from evaluation.isolation.sandbox.cures import cure_of_code
+from evaluation.isolation.sandbox.harness import singles
+from evaluation.isolation.sandbox.limits import Exceeded, Limits
+from evaluation.isolation.sandbox.logs import Tail
+from evaluation.isolation.sandbox.output import Lines
+from evaluation.isolation.sandbox.usage import Pace, Sample
+
+LOOK_SECONDS = 0.2  # between two looks at clock, memory and output
+READ_BYTES = 65536
+SINGLES = f'{{"{singles.KEY}"'.encode()
+T = TypeVar("T")
+
+
+class Runner(Protocol):
+    """Runs a model on examples: the sandbox, a process of ours, or a remote endpoint."""
+
+    name: str
+
+    def run(
+        self, model: Runnable, inputs: Path, limits: Limits, *, take: Take, beat: Beat
+    ) -> Ending:
+        """`inputs` holds an example a line: `{"id": opaque, "inputs": {field: value}}`.
+
+        Never raises for what the model does; `beat`'s errors pass through, after the model is
+        gone.
+        """
+
+
+class Monitor:
+    """Watches one run.
+
+    trusted: the harness is ours. sample: returns what the model uses now, None when that cannot be
+    told. watches_memory: the samples alone hold the model to its memory.
+    """
+
+    watches_memory = False
+
+    def __init__(self, limits: Limits, take: Take, beat: Beat, *, trusted: bool) -> None:
+        self.limits, self.trusted = limits, trusted
+        self.beat_error: Exception | None = None
+        self.sample: Callable[[], Sample | None] = lambda: None
+        self.pace = Pace(time.monotonic())
+        self.tail = Tail(limits.log_bytes)
+        self._take, self._tell = take, beat
+        self._lines = Lines(limits.line_bytes)
+        self._beat_at = self._look_at = 0.0
+        self._ended_at: float | None = None
+
+    def ending(self, run: Callable[[], Ending]) -> Ending:
+        """How the run ends, with its log and what it used."""
+        try:
+            end = run()
+        except Exceeded as over:
+            end = over.ending
+        except InvalidOutput as problem:
+            end = Ending(Outcome.INVALID_OUTPUT, sentence=str(problem))
+        ended_at = time.monotonic() if self._ended_at is None else self._ended_at
+        usage, warning = self.pace.usage(ended_at, trusted=self.trusted)
+        warnings = (*end.warnings, warning) if warning else end.warnings
+        return replace(end, usage=usage, log=self.tail.text(), warnings=warnings)
+
+    def started(self) -> None:
+        """The model runs from now on."""
+        self.pace.start = time.monotonic()
+
+    def ended(self) -> None:
+        """The model has ended; what is waited for from now on is none of its time."""
+        self._ended_at = time.monotonic()
+
+    def wrote(self, data: bytes) -> None:
+        """Take what came on standard output. Raises InvalidOutput and Exceeded."""
+        self.limits.check_output(self._lines.size + len(data), self._lines.count)
+        self._answers(self._lines.feed(data))
+
+    def closed(self) -> None:
+        """Standard output ended. Raises InvalidOutput."""
+        self._answers(self._lines.end())
+
+    def look(self) -> None:
+        """Measure and beat, each when it is time. Raises Exceeded and what `beat` raises."""
+        now = time.monotonic()
+        if now >= self._look_at:
+            self.pace.sampled(self.sample(), now)
+            self._look_at = now + LOOK_SECONDS
+        if now >= self._beat_at:
+            self._beat()
+        used = self.pace.now.memory_bytes if self.watches_memory and self.pace.now else 0
+        self.limits.check_use(
+            seconds=now - self.pace.start, memory_bytes=used, answers=self._lines.count
+        )
+
+    def patiently(self, call: Callable[[], T]) -> T:
+        """The result of a call that may take long, during which the lease is kept."""
+        return during(call, self._beat)
+
+    def oom(self) -> Ending:
+        """The kernel ended the model because it needed too much memory."""
+        return self.limits.oom(self._lines.count)
+
+    def failed(self, code: int) -> Ending:
+        """The model ended with this code. Our harness says why in its last line; others log it."""
+        last = self.tail.text().strip().rpartition("\n")[2]
+        if self.trusted and code == 1 and last:
+            return Ending(Outcome.MODEL_ERROR, sentence=last[:500])
+        return Ending(Outcome.MODEL_ERROR, sentence=f"{_meaning(code)} {cure_of_code(code)}")
+
+    def _answers(self, lines: Iterator[bytes]) -> None:
+        count = 0
+        for line in lines:
+            if self.trusted and line.startswith(SINGLES):
+                self.pace.alone = json.loads(line)[singles.KEY]
+                continue
+            self._take(line)
+            count += 1
+        if count:
+            self.pace.answered(count, time.monotonic())
+
+    def _beat(self) -> None:
+        self._beat_at = time.monotonic() + BEAT_SECONDS
+        try:
+            self._tell()
+        except Exception as error:
+            self.beat_error = error
+            raise
+
+
+def _meaning(code: int) -> str:
+    """What an exit code says, in words."""
+    if code in (126, 127):
+        return f"The model's command cannot be started (exit code {code})."
+    with suppress(ValueError):
+        name = signal.Signals(code - 128).name
+        return f"The model was ended by {name} from inside the sandbox (exit code {code})."
+    return f"The model ended with exit code {code}."

@@ -1,0 +1,136 @@
+"""Runs model folders in a process of this machine, where no Docker engine is.
+
+Only our harness runs and no code of the submitter's but a chat template, in Jinja's sandbox:
+weights are read as safetensors, so the use of a large or broken model is to be bounded. It sees
+this machine's files and network.
+"""
+
+import os
+import resource
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from evaluation.contract import Beat, Ending, Outcome, Runnable, Take
+from evaluation.isolation.sandbox.harness.arguments import written
+from evaluation.isolation.sandbox.limits import PROCESS_NICE, Limits
+from evaluation.isolation.sandbox.monitor import LOOK_SECONDS, READ_BYTES, Monitor
+from evaluation.isolation.sandbox.usage import Sample
+
+ROOT = Path(__file__).resolve().parents[3]
+TICKS = os.sysconf("SC_CLK_TCK")
+KILLED = "The process was ended from outside, perhaps because this machine ran out of memory."
+
+
+class ProcessRunner:
+    """Our harness in a separate process, for folders only."""
+
+    name = "process"
+
+    def run(
+        self, model: Runnable, inputs: Path, limits: Limits, *, take: Take, beat: Beat
+    ) -> Ending:
+        """See `Runner`. No process is left."""
+        assert model.folder, "images need the sandbox"
+        monitor = Monitor(limits, take, beat, trusted=True)
+        monitor.watches_memory = True
+        arguments = written(
+            model,
+            folder=str(model.folder.resolve()),
+            inputs=str(inputs.resolve()),
+            threads=limits.threads,
+            lora=str(model.lora.resolve()) if model.lora else "",
+        )
+        with tempfile.TemporaryDirectory() as home, _started(arguments, home, limits) as process:
+            monitor.started()
+            monitor.sample = lambda: sample(process.pid)
+            return monitor.ending(lambda: _watch(monitor, process))
+
+
+@contextmanager
+def _started(
+    arguments: list[str], home: str, limits: Limits
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """The harness under its limits; at the end of the block it is gone."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "evaluation.isolation.sandbox.harness", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=home,
+        env={
+            "HOME": home,
+            "TMPDIR": home,
+            "HF_HUB_OFFLINE": "1",
+            "LC_ALL": "C.UTF-8",
+            "PYTHONPATH": str(ROOT),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },
+        start_new_session=True,
+    ) as process:
+        try:
+            _limit(process.pid, limits)
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def _limit(pid: int, limits: Limits) -> None:
+    """Bound a process that has just begun."""
+    with suppress(ProcessLookupError):  # it ended at once
+        for what, most in limits.of_process().items():
+            resource.prlimit(pid, what, (most, most))
+        nice = max(PROCESS_NICE, os.getpriority(os.PRIO_PROCESS, pid))  # nobody may get ahead again
+        os.setpriority(os.PRIO_PROCESS, pid, nice)
+
+
+def _watch(monitor: Monitor, process: "subprocess.Popen[bytes]") -> Ending:
+    """See the process to its end. Raises what the monitor does."""
+    _read(monitor, process)
+    code = process.wait()
+    if code == 0:  # what died may have died in the middle of a line
+        monitor.closed()
+        return Ending(Outcome.OK)
+    if code == -signal.SIGKILL:
+        return Ending(Outcome.INFRASTRUCTURE, sentence=KILLED)
+    return monitor.failed(code if code > 0 else 128 - code)
+
+
+def _read(monitor: Monitor, process: "subprocess.Popen[bytes]") -> None:
+    """Take what it writes until it closes both streams."""
+    with selectors.DefaultSelector() as streams:
+        for stream in (process.stdout, process.stderr):
+            assert stream
+            streams.register(stream, selectors.EVENT_READ)
+        while streams.get_map():
+            monitor.look()
+            for key, _ in streams.select(LOOK_SECONDS):
+                data = os.read(key.fd, READ_BYTES)
+                if not data:
+                    streams.unregister(key.fileobj)
+                elif key.fileobj is process.stderr:
+                    monitor.tail.add(data)
+                else:
+                    monitor.wrote(data)
+
+
+def sample(pid: int) -> Sample | None:
+    """What a process used so far and holds now; None when it is gone.
+
+    Shared pages, such as those of libraries, count in part (Pss). The harness starts no further
+    processes.
+    """
+    proc = Path("/proc", str(pid))
+    try:
+        fields = (proc / "stat").read_text().rpartition(")")[2].split()
+        sizes = (proc / "smaps_rollup").read_text().splitlines()
+    except OSError:
+        return None
+    kilobytes = sum(int(line.split()[1]) for line in sizes if line.startswith("Pss:"))
+    return Sample((int(fields[11]) + int(fields[12])) / TICKS, kilobytes * 1024)

@@ -1,0 +1,97 @@
+"""Folders of LoRA adapters that people submit: only what is added to weights as it is understood.
+
+The layout is that of the library peft: adapter_config.json and adapter_model.safetensors.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from evaluation.isolation.uploads.model_folders import (
+    FROM_MACOS,
+    check_files,
+    check_writer,
+    read_object,
+)
+from evaluation.isolation.uploads.safetensors_headers import BadTensors, shapes
+from serving.errors import MisconfiguredError
+
+CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+DOWN, UP = ".lora_A.weight", ".lora_B.weight"
+MOST_RANK = 1024
+WANTED = {"peft_type": "LORA", "task_type": "CAUSAL_LM"}
+INITS = (True, False, None, "gaussian", "orthogonal")  # others change the base's weights as well
+HARMLESS = {
+    *WANTED,
+    *("r", "lora_alpha", "use_rslora", "fan_in_fan_out", "init_lora_weights", "bias"),
+    *("base_model_name_or_path", "revision", "auto_mapping", "peft_version", "inference_mode"),
+    *("target_modules", "exclude_modules", "layers_to_transform", "layers_pattern"),
+    *("lora_dropout", "megatron_core", "qalora_group_size"),
+}
+"""What is understood, was only of use in training, or says again which modules the tensors name."""
+
+
+def is_adapter(folder: Path) -> bool:
+    """Whether a folder, or the single one in it, is that of an adapter."""
+    return (_root(folder) / CONFIG).is_file()
+
+
+def check_whole(folder: Path) -> Path:
+    """The own folder of a language model that needs no base. Raises MisconfiguredError."""
+    if is_adapter(folder):
+        raise MisconfiguredError("This is an adapter. Name its base when you submit it.")
+    return check_writer(folder)
+
+
+def check_adapter(folder: Path) -> Path:
+    """The adapter's own folder, if it can be added to a base. Raises MisconfiguredError."""
+    root = _root(folder)
+    check_files(root)
+    about = read_object(root / CONFIG)
+    _check_config(about)
+    try:
+        found = shapes(root / WEIGHTS) if (root / WEIGHTS).is_file() else {}
+    except BadTensors as error:
+        raise MisconfiguredError(f"{WEIGHTS}: no safetensors file: {error}.") from None
+    if not found:
+        raise MisconfiguredError(f"{WEIGHTS} is missing. Save it: model.save_pretrained(folder)")
+    _check_pairs(found, about["r"])
+    return root
+
+
+def _root(folder: Path) -> Path:
+    inside = [path for path in folder.iterdir() if path.name not in FROM_MACOS]
+    return inside[0] if len(inside) == 1 and inside[0].is_dir() else folder
+
+
+def _check_config(about: Mapping[str, Any]) -> None:
+    for key, wanted in WANTED.items():
+        if about.get(key) != wanted:
+            raise MisconfiguredError(f"{CONFIG}: `{key}` is {about.get(key)!r:.80}, not {wanted}.")
+    strange = [key for key, value in about.items() if value and key not in HARMLESS]
+    if about.get("bias", "none") != "none":
+        strange.append("bias")
+    if about.get("init_lora_weights") not in INITS:
+        strange.append("init_lora_weights")
+    if strange:
+        raise MisconfiguredError(
+            f"{CONFIG}: `{strange[0]:.80}` is not understood here. Merge the adapter yourself "
+            "(merge_and_unload) and submit the whole model."
+        )
+    rank, alpha = about.get("r"), about.get("lora_alpha")
+    if type(rank) is not int or not 0 < rank <= MOST_RANK:
+        raise MisconfiguredError(f"{CONFIG}: `r` must be a whole number, 1 to {MOST_RANK}.")
+    if not isinstance(alpha, int | float) or isinstance(alpha, bool) or not 0 < alpha < 10**6:
+        raise MisconfiguredError(f"{CONFIG}: `lora_alpha` must be a number above 0.")
+
+
+def _check_pairs(found: Mapping[str, tuple[int, ...]], rank: int) -> None:
+    for name, shape in found.items():
+        end = next((end for end in (DOWN, UP) if name.endswith(end)), None)
+        other = found.get(name.removesuffix(end or "") + (UP if end == DOWN else DOWN), ())
+        if end is None or len(shape) != 2 or len(other) != 2:
+            raise MisconfiguredError(
+                f"{WEIGHTS}: {name[:200]!r} is no matrix of a pair …{DOWN}, …{UP}."
+            )
+        if shape[0 if end == DOWN else 1] != rank:
+            raise MisconfiguredError(f"{WEIGHTS}: {name[:200]!r} does not have the rank {rank}.")

@@ -1,0 +1,317 @@
+"""Files that arrive in pieces, so that a broken connection goes on where it was."""
+
+import logging
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import IO
+
+from django.conf import settings
+from django.core.files import File
+from django.core.files.storage import default_storage
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from core.accounts.models import User
+from core.accounts.people import has_confirmed_address
+from core.errors import Refused, Unavailable
+from core.files.storage.disk import NO_ROOM, WAIT_SECONDS, check_room, scratch
+from core.files.storage.stored import files_in, folders_in
+from evaluation.contract import GIB, MIB, Beat
+from evaluation.isolation.uploads.allowances import gib_of
+from evaluation.isolation.uploads.archives import Source
+from evaluation.models import HandedAnswers, Submission, Upload, UploadPiece
+
+PIECE_BYTES = 16 * MIB
+MOST_OPEN = 5
+BLOCK = MIB
+FOLDER = "uploads"  # of the storage, as `piece_path` says
+State = Submission.State
+logger = logging.getLogger(__name__)
+
+
+class UploadRefused(Refused):
+    """A file or a piece of it cannot be taken; the message says why and what to do."""
+
+    code = "upload"
+    status = 422
+    field = "upload"
+
+
+class WrongOffset(UploadRefused):
+    """A piece does not begin where the last one ended; `offset` is where it must."""
+
+    code = "offset"
+    status = 409
+    field = "offset"
+
+    def __init__(self, offset: int) -> None:
+        super().__init__(f"{offset} bytes are here. Send what comes after them.")
+        self.offset = offset
+
+
+@transaction.atomic
+def begin_upload(owner: User, file_name: str, size: int, *, most_open: int = MOST_OPEN) -> Upload:
+    """A file of `size` bytes is to come. Locks its owner's user, for the caps.
+
+    most_open: files without a submission that the person may have here. Raises UploadRefused, and
+    Unavailable where there is no room for it.
+    """
+    if not 0 < size <= settings.LARGEST_UPLOAD_BYTES:
+        most = settings.LARGEST_UPLOAD_BYTES / GIB
+        raise UploadRefused(
+            _("A file has from 1 byte to %(most)g GiB; this one has %(size)d bytes.")
+            % {"most": most, "size": size}
+        )
+    check_room(size)
+    check_budget(size)
+    User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
+    if size > (left := bytes_left(owner)):
+        raise UploadRefused(_no_quota(owner, left))
+    if open_uploads(owner).count() >= most_open:
+        raise UploadRefused(
+            _(
+                "You have %(number)d files here that you have not submitted. Submit one, discard "
+                "one, or wait: each is kept for %(days)d days."
+            )
+            % {"number": most_open, "days": settings.KEEP_UPLOADS_DAYS}
+        )
+    name = Path("".join(filter(str.isprintable, file_name)).replace("\\", "/")).name or "file"
+    return Upload.objects.create(owner=owner, file_name=name[-200:], size=size)
+
+
+def open_uploads(owner: User) -> QuerySet[Upload]:
+    """A person's files that belong to no submission and were not handed in, oldest first."""
+    free = Upload.objects.exclude(are_handed_in())
+    return free.filter(owner=owner, submission__isnull=True).order_by("begun_at")
+
+
+def are_handed_in() -> Exists:
+    """Uploads that hold answers to a run that waits to be scored: they stay until it was."""
+    waits = Q(run__state__in=[State.QUEUED, State.RUNNING])
+    return Exists(HandedAnswers.objects.filter(waits, upload=OuterRef("pk")))
+
+
+def largest_of(owner: User) -> int:
+    """How many bytes a person's next file may have."""
+    return min(settings.LARGEST_UPLOAD_BYTES, bytes_left(owner))
+
+
+def bytes_left(owner: User) -> int:
+    """How many more bytes a person may have here, in uploads and in files of models."""
+    return max(0, _quota(owner) - held_bytes(owner))
+
+
+def held_bytes(owner: User) -> int:
+    """Bytes of all that a person has here: uploads, as announced, and files of models."""
+    uploads = Upload.objects.filter(owner=owner).aggregate(n=Sum("size"))["n"] or 0
+    kept = Submission.objects.filter(owner=owner).exclude(file="")
+    return uploads + (kept.aggregate(n=Sum("size"))["n"] or 0)
+
+
+def site_bytes() -> int:
+    """Bytes of everybody's uploads, as announced, and files of models."""
+    uploads = Upload.objects.aggregate(n=Sum("size"))["n"] or 0
+    return uploads + (Submission.objects.exclude(file="").aggregate(n=Sum("size"))["n"] or 0)
+
+
+def check_budget(size: int) -> None:
+    """Raises Unavailable where everybody's files would need more than MODELS_GIB; 0: no limit.
+
+    No lock: uploads that begin at one moment may exceed it by their size.
+    """
+    if settings.MODELS_BYTES and site_bytes() + size > settings.MODELS_BYTES:
+        logger.error("No room for %d bytes: MODELS_GIB is reached.", size)
+        raise Unavailable(NO_ROOM, status=507, wait=WAIT_SECONDS)
+
+
+def check_stored(upload: Upload | None, owner: User, size: int) -> None:
+    """Whether a person may have so many bytes more, in place of an upload. Locks the user.
+
+    For the transaction that stores them: what unfolds is larger than what was sent. Raises
+    UploadRefused.
+    """
+    User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
+    left = bytes_left(owner) + (upload.size if upload else 0)
+    if size > left:
+        raise UploadRefused(_no_quota(owner, left))
+
+
+def _quota(owner: User) -> int:
+    if (given := gib_of(owner)) is not None:
+        return given * 2**30
+    is_known = has_confirmed_address(owner)
+    return settings.QUOTA_BYTES if is_known else settings.UNCONFIRMED_QUOTA_BYTES
+
+
+def _no_quota(owner: User, left: int) -> str:
+    words = _(
+        "Your files here may have %(most)g GiB in all, and %(left)d bytes are left of that. "
+        "Discard an upload, or withdraw a model."
+    )
+    message = words % {"most": _quota(owner) / GIB, "left": left}
+    return (
+        message
+        if has_confirmed_address(owner)
+        else f"{message} {_('Confirm your address for more.')}"
+    )
+
+
+def received(upload: Upload) -> int:
+    """How many bytes are here; the offset of the next piece."""
+    return upload.pieces.aggregate(n=Sum("size"))["n"] or 0
+
+
+def check_complete(upload: Upload) -> None:
+    """Raises UploadRefused unless all its bytes are here."""
+    if (here := received(upload)) != upload.size:
+        message = _("%(here)d of %(size)d bytes are here. Send the rest.")
+        raise UploadRefused(message % {"here": here, "size": upload.size})
+
+
+def add_piece(upload: Upload, offset: int, stream: Source, size: int | None = None) -> int:
+    """Store the bytes of a stream that begin at `offset`; returns the offset of the next piece.
+
+    A piece that is here already changes nothing. It is stored before anything is locked; then the
+    upload is locked, and of two pieces with the same offset the first one counts. size: how many
+    bytes were announced; fewer means that the connection broke. Raises WrongOffset, UploadRefused,
+    and Unavailable or OSError where it cannot be stored.
+    """
+    here = received(upload)
+    if offset != here:
+        if upload.pieces.filter(offset=offset).exists():
+            return here
+        raise WrongOffset(here)
+    most = min(PIECE_BYTES, upload.size - offset)
+    check_room(most)
+    with NamedTemporaryFile(dir=settings.SPOOL) as spool:
+        count = _copy(stream, spool, most)
+        if size not in (None, count) or not count:
+            raise UploadRefused(
+                _("%(count)d bytes of %(size)d came. Send the piece again.")
+                % {"count": count, "size": size or 1}
+            )
+        piece = UploadPiece(upload=upload, offset=offset, size=count)
+        spool.seek(0)
+        piece.file.save("piece", File(spool), save=False)
+    try:
+        is_first = _stored(piece)
+    except BaseException:
+        piece.file.delete(save=False)
+        raise
+    if not is_first:
+        piece.file.delete(save=False)
+    return received(upload)
+
+
+def _copy(stream: Source, target: IO[bytes], most: int) -> int:
+    count = 0
+    while block := _read(stream):
+        count += len(block)
+        if count > most:
+            raise UploadRefused(
+                _(
+                    "The piece is too large: %(most)d bytes at most fit here. A piece has at most "
+                    "%(size)d MiB, and all of them as many bytes as were announced."
+                )
+                % {"most": most, "size": PIECE_BYTES // MIB}
+            )
+        target.write(block)
+    return count
+
+
+def _read(stream: Source) -> bytes:
+    try:
+        return stream.read(BLOCK)
+    except OSError:
+        raise UploadRefused(_("The connection broke. Send the piece again.")) from None
+
+
+@transaction.atomic
+def _stored(piece: UploadPiece) -> bool:
+    """Whether the piece is the first at its place and has a row now. Locks the upload."""
+    try:
+        locked = Upload.objects.select_for_update(of=("self",)).get(pk=piece.upload_id)
+    except Upload.DoesNotExist:
+        raise UploadRefused(_("The upload was discarded meanwhile. Begin a new one.")) from None
+    if received(locked) != piece.offset:
+        return False
+    piece.save(force_insert=True)
+    return True
+
+
+def add_file(
+    owner: User, file_name: str, size: int, stream: Source, *, most_open: int = MOST_OPEN
+) -> Upload:
+    """A whole file at once, as a plain form sends it; as `begin_upload`. Raises UploadRefused."""
+    upload = begin_upload(owner, file_name, size, most_open=most_open)
+    for offset in range(0, size, PIECE_BYTES):
+        add_piece(upload, offset, _Part(stream, PIECE_BYTES))
+    return upload
+
+
+class _Part:
+    """The next `left` bytes of a stream."""
+
+    def __init__(self, stream: Source, left: int) -> None:
+        self._stream, self._left = stream, left
+
+    def read(self, size: int, /) -> bytes:
+        block = self._stream.read(min(size, self._left))
+        self._left -= len(block)
+        return block
+
+
+@contextmanager
+def assemble(upload: Upload, beat: Beat = lambda: None) -> Iterator[Path]:
+    """The whole file on this machine, as long as the context lasts.
+
+    Raises UploadRefused, and Unavailable where there is no room for it.
+    """
+    check_complete(upload)
+    check_room(upload.size)
+    with scratch() as folder:
+        path = folder / "upload"
+        with path.open("wb") as target:
+            for piece in upload.pieces.order_by("offset"):
+                beat()
+                with piece.file.open("rb") as source:
+                    shutil.copyfileobj(source, target, BLOCK)
+        yield path
+
+
+def discard(upload: Upload) -> None:
+    """Take an upload and its pieces away. Locks the upload: a piece that comes later finds none."""
+    with transaction.atomic():
+        locked = Upload.objects.select_for_update(of=("self",)).filter(pk=upload.pk)
+        pieces = [piece for one in locked for piece in one.pieces.all()]
+        locked.delete()
+    for piece in pieces:
+        piece.file.delete(save=False)
+
+
+def purge_old_uploads() -> int:
+    """Take away uploads of KEEP_UPLOADS_DAYS ago that wait for no check; returns how many.
+
+    Files without an upload go too: what a killed process, or somebody who left, has left behind.
+    """
+    old = Upload.objects.filter(
+        begun_at__lt=timezone.now() - timedelta(days=settings.KEEP_UPLOADS_DAYS)
+    )
+    over = Q(submission__isnull=True) | ~Q(submission__state__in=[State.QUEUED, State.RUNNING])
+    gone = list(old.filter(over))
+    for upload in gone:
+        discard(upload)
+    folders = folders_in(FOLDER)
+    known = set(map(str, Upload.objects.filter(pk__in=folders).values_list("pk", flat=True)))
+    for folder in set(folders) - known:
+        path = f"{FOLDER}/{folder}"
+        for name in files_in(path):
+            default_storage.delete(name)
+        default_storage.delete(path)
+    return len(gone)

@@ -1,0 +1,156 @@
+"""What `docker save` writes, looked through before an engine loads it; nothing touches the disk."""
+
+import json
+import posixpath
+import tarfile
+from collections.abc import Iterator, Mapping
+from io import BufferedReader, RawIOBase
+from pathlib import Path
+from typing import Any
+
+from evaluation.contract import GIB, MIB
+from evaluation.isolation.uploads.archives import (
+    READ,
+    SMALL,
+    ArchiveLimits,
+    ArchiveRefused,
+    Blocks,
+    format_of,
+    inflated,
+    refused,
+    tar_members,
+)
+
+LIMITS = ArchiveLimits(members=10_000, bytes=16 * GIB, ratio=200)
+LAYER_MEMBERS = 1_000_000
+MOST_JSON = 32 * MIB  # of all members that could be asked for as JSON
+HOW = "Write it with docker save, or podman save --format docker-archive."
+
+
+def check_image(path: Path, limits: ArchiveLimits = LIMITS) -> int:
+    """How many bytes the layers of an image archive unfold to. Raises ArchiveRefused.
+
+    Every packed file in it is walked, listed as a layer or not: engines differ in what they read.
+    """
+    contents = _Contents(path, limits)
+    config_name, layers = contents.listed()
+    config = contents.json(config_name)
+    architecture, system = config.get("architecture"), config.get("os")
+    if not (isinstance(architecture, str) and architecture and system == "linux"):
+        raise refused(config_name, "it names no architecture for linux; build the image for one")
+    return _walk(path, {contents.file_of(layer) for layer in layers}, limits)
+
+
+class _Contents:
+    """The members of an image archive, and the bytes of small ones in JSON."""
+
+    def __init__(self, path: Path, limits: ArchiveLimits) -> None:
+        kept = 0
+        self._small: dict[str, bytes] = {}
+        self._links: dict[str, str] = {}
+        self._files: set[str] = set()
+        for number, (info, blocks) in enumerate(_outer(path, limits), 1):
+            name = posixpath.normpath(info.name)
+            if number > limits.members:
+                raise refused(name, f"there are more than {limits.members:,} members")
+            if name in self._files or name in self._links:
+                raise refused(name, "the same name is there twice")
+            if info.issym():  # docker save writes one for a layer that is there twice
+                self._links[name] = posixpath.normpath(
+                    posixpath.join(posixpath.dirname(name), info.linkname)
+                )
+            elif info.isreg() and not info.issparse():
+                self._files.add(name)
+                data = b"".join(blocks) if info.size <= SMALL else b""
+                if data.startswith((b"{", b"[")):  # layers, however small, are no JSON
+                    self._small[name] = data
+                    kept += len(data)
+                if kept > MOST_JSON:
+                    raise refused(name, f"with it there are more than {MOST_JSON:,} bytes of JSON")
+            elif not info.isdir():
+                raise refused(name, "it is no plain file, folder or link")
+
+    def listed(self) -> tuple[str, list[str]]:
+        """The configuration's name and those of the layers, by manifest.json."""
+        manifest = self.json("manifest.json", kind=list)
+        if len(manifest) != 1 or not isinstance(manifest[0], Mapping):
+            raise refused("manifest.json", f"it holds not one image but {len(manifest)}; save one")
+        config, layers = manifest[0].get("Config"), manifest[0].get("Layers")
+        if not isinstance(config, str) or not isinstance(layers, list) or not layers:
+            raise refused("manifest.json", f"it lists no configuration or no layers. {HOW}")
+        return config, layers
+
+    def json(self, name: str, kind: type = dict) -> Any:
+        """A small JSON file of the archive."""
+        if name not in self._small:
+            raise refused(name, f"it is missing or too large. {HOW}")
+        try:
+            value = json.loads(self._small[name])
+        except (ValueError, RecursionError):
+            value = None
+        if not isinstance(value, kind):
+            raise refused(name, f"it is damaged. {HOW}")
+        return value
+
+    def file_of(self, layer: Any) -> str:
+        """The plain file of a listed layer."""
+        name = self._links.get(layer, layer) if isinstance(layer, str) else str(layer)
+        if name not in self._files:
+            raise refused(name, "manifest.json lists it as a layer, but it is not in the archive")
+        return name
+
+
+def _outer(path: Path, limits: ArchiveLimits) -> Iterator[tuple[tarfile.TarInfo, Blocks]]:
+    with path.open("rb") as file:
+        found = format_of(file)
+        if found not in READ:
+            raise ArchiveRefused(f"A {found} archive is no image that is read here. {HOW}")
+        for info, blocks in tar_members(inflated(file, path.stat().st_size, limits)):
+            _check_name(info.name)
+            yield info, blocks
+
+
+def _check_name(name: str) -> None:
+    if name.startswith("/") or ".." in name.split("/") or "\0" in name:
+        raise refused(name, "the name is absolute or leads out of the archive")
+
+
+def _walk(path: Path, layers: set[str], limits: ArchiveLimits) -> int:
+    """How many bytes the files in all layers have; stops as soon as they are too many."""
+    total = number = 0
+    for info, blocks in _outer(path, limits):
+        name = posixpath.normpath(info.name)
+        content = BufferedReader(_Content(blocks), 64 * 1024)
+        found = format_of(content)
+        if found == "plain" and name not in layers:
+            continue
+        if found not in READ:
+            raise refused(name, f"{found} is not read here. {HOW}")
+        for inner, _ in tar_members(inflated(content, info.size, limits)):
+            _check_name(inner.name)
+            total += inner.size
+            number += 1
+            if total > limits.bytes:
+                raise refused(name, f"with it the layers have more than {limits.bytes:,} bytes")
+            if number > LAYER_MEMBERS:
+                raise refused(name, f"with it the layers have more than {LAYER_MEMBERS:,} members")
+    return total
+
+
+class _Content(RawIOBase):
+    """A member's bytes as a file, read once from the front."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self._blocks, self._left = blocks, memoryview(b"")
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer as far as the block at hand goes."""
+        if not self._left:
+            self._left = memoryview(next(self._blocks, b""))
+        count = min(len(buffer), len(self._left))
+        buffer[:count], self._left = self._left[:count], self._left[count:]
+        return count

@@ -1,0 +1,295 @@
+"""Folders of models that people submit: what may be in them, before anything of them is loaded."""
+
+import hashlib
+import json
+import re
+import shutil
+from codecs import BOM_UTF8
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from core.files.damage import damage_of
+from core.text.words import spelled
+from evaluation.contract import GIB, Beat
+from evaluation.heartbeat import CHUNK, BeatingFile
+from evaluation.isolation.uploads.safetensors_headers import BadTensors, check_tensors
+from evaluation.task_shape import Shape, Untrainable, runnable_shape_of
+from serving.errors import MisconfiguredError
+from serving.settings import FILE as SETTINGS_FILE
+from serving.spec import (
+    CAUSAL,
+    LARGEST_JSON,
+    LOOKS,
+    PICTURE,
+    SPAN,
+    ModelSpec,
+    check_setting_keys,
+    open_folder,
+)
+from tasks.config.schema import TaskConfig
+
+MOST_BYTES = 20 * GIB
+MOST_NAMED = 5  # files that one refusal names
+PICKLED = (
+    *(".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".dill"),
+    *(".npy", ".npz", ".h5", ".keras", ".msgpack", ".mar"),
+)
+CODE = (".py", ".pyc", ".pyd", ".so", ".dll", ".dylib", ".sh", ".exe", ".ipynb", ".whl")
+PICKLES = tuple(bytes([0x80, version]) for version in range(2, 6))
+TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
+FROM_MACOS = ("__MACOSX", ".DS_Store")
+CONFIGS = ("config.json", "tokenizer_config.json", "special_tokens_map.json")
+FILE_KEYS = re.compile(r"(?!special_tokens_map_file$)(.*_files?|vocab|merges)")
+"""Under these transformers may open what a configuration names; the one left out it never opens,
+and models of some years ago still name a path of their maker's there."""
+HEADS = {
+    SPAN: "ForQuestionAnswering",
+    PICTURE: "ViltForQuestionAnswering",
+    LOOKS: "ForImageClassification",
+}
+SAVE = "model.save_pretrained(folder); tokenizer.save_pretrained(folder)"
+
+
+def check_folder(folder: Path, config: TaskConfig) -> Path:
+    """The model's own folder, if it can be run for the task: `folder`, or the single one in it.
+
+    Raises MisconfiguredError with what to mend. No library reads anything of it here, and it
+    stays as it is.
+    """
+    try:
+        shape = runnable_shape_of(config)
+    except Untrainable:
+        raise MisconfiguredError(
+            "A model's folder can be run for tasks with labels about texts, about one picture or "
+            "about one and a question, and for tasks with an answer from a passage. Submit an "
+            "image for this one."
+        ) from None
+    root, about = _looked_through(folder, has_tokenizer=shape.kind != LOOKS)
+    _check_fits(root, about, shape)
+    return root
+
+
+def check_base(folder: Path) -> Path:
+    """The own folder of a language model that adapters are added to: as `check_folder`."""
+    root, about = _looked_through(folder)
+    _check_head(about, *CAUSAL)
+    return root
+
+
+def check_writer(folder: Path) -> Path:
+    """The own folder of a language model, if it can be asked with messages: as `check_folder`."""
+    root = check_base(folder)
+    if read_object(root / SETTINGS_FILE).keys() - {"kind"}:
+        raise MisconfiguredError(
+            f"{SETTINGS_FILE}: nothing of it is read for a language model. Enter the prompt, the "
+            "most tokens and the texts to stop before when you submit it, and pack the folder "
+            f"without {SETTINGS_FILE}."
+        )
+    settings = read_object(root / "tokenizer_config.json")
+    if not settings.get("chat_template") and not (root / "chat_template.jinja").is_file():
+        raise MisconfiguredError(
+            "The tokenizer has no chat template (`chat_template` in tokenizer_config.json, or "
+            "chat_template.jinja). Set tokenizer.chat_template to the one that the model was "
+            "trained with, and save the tokenizer again."
+        )
+    return root
+
+
+def _looked_through(folder: Path, *, has_tokenizer: bool = True) -> tuple[Path, Mapping[str, Any]]:
+    """A model's own folder, in which nothing strange is, and what its config.json holds."""
+    root = _root(folder)
+    check_files(root)
+    about = read_object(root / "config.json")
+    for name in CONFIGS:
+        _check_config(root, name)
+    if has_tokenizer and not any(file for pattern in TOKENIZERS for file in root.glob(pattern)):
+        raise MisconfiguredError(f"The tokenizer's files are missing. Save both: {SAVE}")
+    _check_weights(root)
+    return root, about
+
+
+def _check_config(root: Path, name: str) -> None:
+    """A configuration names no code, and no file that is not in the folder."""
+    settings = read_object(root / name)
+    if "auto_map" in settings:
+        raise MisconfiguredError(
+            f"{name}: `auto_map` asks for Python code of the model's own. Such code is not "
+            "run here: submit an image, or a model that transformers knows."
+        )
+    left: list[Any] = [settings]
+    while left:
+        one = left.pop()
+        left += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        for key, value in one.items() if isinstance(one, dict) else ():
+            named = value if isinstance(value, list) else [value]
+            if FILE_KEYS.fullmatch(key) and not all(_is_own(root, each) for each in named):
+                raise MisconfiguredError(
+                    f"{name}: `{key[:100]}` does not name a file of the folder. Write the plain "
+                    f"name of one, or take `{key[:100]}` out."
+                )
+
+
+def _is_own(root: Path, named: Any) -> bool:
+    """Whether it is no name of a file, or the plain name of one in the folder."""
+    if not isinstance(named, str):
+        return True
+    is_plain = named == Path(named).name and len(named) < 256 and "\0" not in named
+    return is_plain and (root / named).is_file()
+
+
+def remove_macos_files(folder: Path) -> None:
+    """Take away what macOS adds to people's files."""
+    for name in FROM_MACOS:
+        for path in [*folder.rglob(name)]:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _root(folder: Path) -> Path:
+    inside = [path for path in folder.iterdir() if path.name not in FROM_MACOS]
+    root = inside[0] if len(inside) == 1 and inside[0].is_dir() else folder
+    if not (root / "config.json").is_file():
+        raise MisconfiguredError(
+            "config.json is missing. Pack the folder that transformers wrote, so that config.json "
+            f"is at its top or in one single folder: {SAVE}"
+        )
+    return root
+
+
+def _own(root: Path, pattern: str) -> list[Path]:
+    """What is in the folder at any depth, but for macOS's additions."""
+    found = sorted(root.rglob(pattern))
+    return [path for path in found if not {*path.relative_to(root).parts} & {*FROM_MACOS}]
+
+
+def check_files(root: Path) -> None:
+    """Raises MisconfiguredError for pickles and code, all that there are, and too many bytes."""
+    paths = _own(root, "*")
+    found = [(path.relative_to(root).as_posix(), path) for path in paths if path.is_file()]
+    problems = [problem for name, path in found if (problem := _problem_of(name, path))]
+    if problems:
+        raise MisconfiguredError("\n".join(problems[:MOST_NAMED]))
+    size = sum(path.stat().st_size for path in paths)
+    if size > MOST_BYTES:
+        raise MisconfiguredError(
+            f"The folder has {size / GIB:.1f} GiB; at most {MOST_BYTES / GIB:g} GiB are run."
+        )
+
+
+def _problem_of(name: str, path: Path) -> str:
+    """Return why a file is not taken; empty where it is."""
+    if path.suffix == ".safetensors":  # these are looked into later
+        return ""
+    with path.open("rb") as file:
+        start = file.read(4)
+    if path.suffix.lower() in PICKLED or start[:2] in PICKLES or start == b"PK\x03\x04":
+        return (
+            f"{name}: pickled files can run code and are refused. Save the weights as "
+            "safetensors (model.save_pretrained(folder, safe_serialization=True)) and pack "
+            f"the folder without {name}."
+        )
+    if path.suffix.lower() in CODE or start == b"\x7fELF":
+        return (
+            f"{name}: a model's folder holds no code. Pack it without {name}, or submit an "
+            "image if the model needs it."
+        )
+    if start.startswith(BOM_UTF8) and path.suffix == ".json" and name != SETTINGS_FILE:
+        return (
+            f"{name}: it begins with a byte order mark, which transformers does not read. Save it "
+            "as UTF-8 without one."
+        )
+    return ""
+
+
+def read_object(path: Path) -> Mapping[str, Any]:
+    """The JSON object in a file; empty where there is none. Raises MisconfiguredError."""
+    if not path.is_file():
+        return {}
+    try:
+        value = json.loads(path.read_bytes()) if path.stat().st_size <= LARGEST_JSON else None
+    except (ValueError, RecursionError) as error:
+        raise MisconfiguredError(f"{path.name}: no JSON: {damage_of(error)}.") from None
+    if not isinstance(value, dict):
+        raise MisconfiguredError(f"{path.name}: not a JSON object, or too large.")
+    return value
+
+
+def _check_weights(root: Path) -> None:
+    index = read_object(root / "model.safetensors.index.json")
+    named = index.get("weight_map") if index else {"": "model.safetensors"}
+    if not isinstance(named, dict) or not all(isinstance(name, str) for name in named.values()):
+        raise MisconfiguredError("model.safetensors.index.json: `weight_map` is no object.")
+    for name in sorted(set(named.values())):
+        if "/" in name or not (root / name).is_file():
+            raise MisconfiguredError(
+                f"{name[:200]}: these weights are missing at the top of the folder. Save them: "
+                "model.save_pretrained(folder, safe_serialization=True)"
+            )
+    for path in _own(root, "*.safetensors"):
+        try:
+            check_tensors(path)
+        except BadTensors as error:
+            name = path.relative_to(root).as_posix()
+            raise MisconfiguredError(
+                f"{name}: no safetensors file: {error}. Save it again; a copy may be cut off."
+            ) from None
+
+
+def _check_head(about: Mapping[str, Any], *heads: str) -> None:
+    """Raise MisconfiguredError unless the model's class ends with one of the names."""
+    named = about.get("architectures")
+    architectures = named if isinstance(named, list) else []
+    if not any(str(architecture).endswith(heads) for architecture in architectures):
+        raise MisconfiguredError(
+            f"config.json: `architectures` names {named}; the task needs a model with "
+            f"…{heads[0]}. Load it as {_loader(heads[0])} and train or save it so."
+        )
+
+
+def _check_fits(root: Path, about: Mapping[str, Any], shape: Shape) -> None:
+    _check_head(about, HEADS.get(shape.kind, "ForSequenceClassification"))
+    spec = ModelSpec("The model", str(root), fields=shape.fields, output=shape.answer)
+    check_setting_keys("The model", root)
+    try:
+        opened = open_folder(spec)
+    except (TypeError, ValueError, AttributeError):
+        raise MisconfiguredError(
+            "config.json or dynabench.json: a value of the wrong kind. Save the model again."
+        ) from None
+    if (opened.labels is None) != (shape.labels is None):
+        raise MisconfiguredError(
+            f"dynabench.json: the kind {opened.kind} does not fit the task; write {shape.kind}."
+        )
+    if shape.labels is None or opened.labels is None:
+        return
+    if spelled(opened.labels, shape.labels) is None:
+        raise MisconfiguredError(
+            f"The model answers {', '.join(map(str, opened.labels))[:300]}; the task's labels are "
+            f"{', '.join(shape.labels)}. Name them in the order of the model's logits: `id2label` "
+            'in config.json, or a file dynabench.json with {"labels": [' + _example(shape) + "]}."
+        )
+
+
+def _loader(head: str) -> str:
+    """The class of transformers that loads a model with this head."""
+    return head if head == HEADS[PICTURE] else f"AutoModel{head}"
+
+
+def _example(shape: Shape) -> str:
+    return ", ".join(f'"{label}"' for label in shape.labels or ())
+
+
+def files(folder: Path) -> list[Path]:
+    """The files below a folder, in the order of their names."""
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def digest_of(folder: Path, beat: Beat) -> str:
+    """The sha256 of a folder's files: their names, sizes and bytes, in the order of names."""
+    digest = hashlib.sha256()
+    for path in files(folder):
+        digest.update(f"{path.relative_to(folder).as_posix()}\0{path.stat().st_size}\0".encode())
+        with path.open("rb") as file:
+            while chunk := BeatingFile(file, beat).read(CHUNK):
+                digest.update(chunk)
+    return digest.hexdigest()

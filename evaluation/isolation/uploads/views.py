@@ -1,0 +1,71 @@
+"""Uploads in pieces from the pages; docs/api.md has the protocol."""
+
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404
+from django.views.decorators.http import require_http_methods, require_POST
+from rest_framework.request import Request
+
+from core.errors import Refused
+from core.web.bodies import takes
+from evaluation.isolation.uploads.chunked import (
+    PIECE_BYTES,
+    WrongOffset,
+    add_piece,
+    begin_upload,
+    discard,
+    received,
+)
+from evaluation.models import Upload
+
+
+@require_POST
+def uploads(request: HttpRequest) -> JsonResponse:
+    """Begin an upload of `size` bytes under the name `file_name`."""
+    try:
+        size = _whole(request.POST.get("size"), "size: a whole number of bytes is needed.")
+        made = begin_upload(request.user, request.POST.get("file_name", ""), size)  # type: ignore[arg-type]
+    except Refused as error:
+        return _refusal(error)
+    return JsonResponse({**_state(made), "piece": PIECE_BYTES}, status=201)
+
+
+@takes(PIECE_BYTES)
+@require_http_methods(["GET", "PUT", "DELETE"])
+def upload(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """How far an upload is; PUT adds the piece at `offset`, DELETE discards the upload."""
+    one = get_object_or_404(Upload, pk=pk, owner=request.user)
+    if request.method == "DELETE":
+        discard(one)
+        return HttpResponse(status=204)
+    if request.method == "PUT":
+        missing = "offset: the number of bytes before this piece is needed."
+        try:
+            offset = _whole(request.GET.get("offset"), missing)
+            add_piece(one, offset, request, announced_bytes(request))
+        except Refused as error:
+            return _refusal(error)
+    return JsonResponse(_state(one))
+
+
+def announced_bytes(request: HttpRequest | Request) -> int | None:
+    """The length of the body as its header says; None: it does not."""
+    text = request.META.get("CONTENT_LENGTH") or ""
+    return int(text) if text.isdigit() else None
+
+
+def _whole(text: str | None, missing: str) -> int:
+    """A number from a form or an address. Raises Refused (400)."""
+    if text and text.isascii() and text.isdigit() and len(text) < 16:
+        return int(text)
+    raise Refused(missing, status=400)
+
+
+def _state(one: Upload) -> dict[str, str | int]:
+    return {"id": str(one.pk), "offset": received(one), "size": one.size}
+
+
+def _refusal(error: Refused) -> JsonResponse:
+    place = {"offset": error.offset} if isinstance(error, WrongOffset) else {}
+    return JsonResponse({"error": str(error), **place}, status=error.status)

@@ -1,0 +1,1 @@
+"""What else says how good an answer is: language models, owners' metrics, and other wordings."""

@@ -1,0 +1,162 @@
+"""One run of a metric's file over answers: twice, in two containers and two orders.
+
+It knows no database. What comes out of a container is a stranger's until it was checked here.
+"""
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from core.text.words import gettext_noop
+from evaluation.contract import BASE_IMAGE, MIB, Beat, InvalidOutput, Outcome, Runnable
+from evaluation.isolation.sandbox.limits import Limits
+from evaluation.isolation.sandbox.monitor import Runner
+
+MOST_EXAMPLES = 100_000
+"""Of larger sets no custom metric is computed: all answers are held at once."""
+LIMITS = Limits(
+    seconds=60,
+    memory_bytes=512 * MIB,
+    cpus=1,
+    processes=16,
+    scratch_bytes=16 * MIB,
+    scratch_files=256,
+    shared_bytes=8 * MIB,
+    output_bytes=MIB,
+    line_bytes=2000,
+    log_bytes=8 * 1024,
+)
+"""For few examples; 500 more take another second."""
+FAILURES: Mapping[str, str] = {
+    "error": gettext_noop("It raised an error."),
+    "timeout": gettext_noop("It was not done when its time was over."),
+    "memory": gettext_noop("It needed more memory than it may use."),
+    "output": gettext_noop("It wrote something itself, or too much. Return numbers, never print."),
+    "length": gettext_noop("It ended before it had scored every example."),
+    "impure": gettext_noop("Run again in another order it gave other numbers."),
+    "no_examples": gettext_noop("There is no example with a right answer to try it on."),
+    "too_many": gettext_noop("The set has too many examples for a metric of one's own."),
+    "gone": gettext_noop("The stored answers are gone or damaged."),
+}
+"""Why there are no numbers, by code."""
+OF_OUTCOMES = {
+    Outcome.TIMEOUT: "timeout",
+    Outcome.OOM: "memory",
+    Outcome.OUTPUT_TOO_LARGE: "output",
+    Outcome.INVALID_OUTPUT: "output",
+    Outcome.MODEL_ERROR: "length",
+}
+
+
+class Asked(NamedTuple):
+    """An answer to score: every right one, the best first; the model's; what the model read."""
+
+    gold: Sequence[Any]
+    answer: Any
+    example: Mapping[str, Any]
+
+
+class Failed(Exception):
+    """A metric gave no numbers. reason: of FAILURES; line: of its file; detail: its own words."""
+
+    def __init__(self, reason: str, line: int | None = None, detail: str = "") -> None:
+        super().__init__(FAILURES[reason])
+        self.reason, self.line, self.detail = reason, line, detail
+
+
+class NotNow(Exception):
+    """The sandbox cannot run it at present; the message says why."""
+
+
+class Scored(NamedTuple):
+    """A number of each answer, from 0 to 1, and the seconds that the first run took."""
+
+    values: list[float]
+    seconds: float
+
+
+MakeRunner = Callable[[Runnable], Runner]
+
+
+def scored(
+    source: str, rows: Sequence[Asked], folder: Path, make_runner: MakeRunner, beat: Beat
+) -> Scored:
+    """What the file gives for each answer, the same in two orders. Raises Failed and NotNow.
+
+    folder: for the files of the run; the caller removes it.
+    """
+    if not rows:
+        raise Failed("no_examples")
+    if len(rows) > MOST_EXAMPLES:
+        raise Failed("too_many")
+    home = folder / "metric"
+    home.mkdir()
+    (home / "metric.py").write_text(source, encoding="utf-8")
+    model = Runnable(folder=home, image=BASE_IMAGE, adapter="metric")
+    lines = [orjson.dumps(row._asdict()) + b"\n" for row in rows]
+    order = list(range(len(lines)))
+    began = time.monotonic()
+    first = _once(model, lines, folder, make_runner(model), beat)
+    seconds = time.monotonic() - began
+    random.Random(len(lines)).shuffle(order)
+    if len(order) > 1 and order == sorted(order):
+        order.reverse()
+    again = _once(model, [lines[place] for place in order], folder, make_runner(model), beat)
+    if again != [first[place] for place in order]:
+        raise Failed("impure")
+    return Scored(first, seconds)
+
+
+def _once(
+    model: Runnable, lines: Sequence[bytes], folder: Path, runner: Runner, beat: Beat
+) -> list[float]:
+    inputs = folder / "examples.jsonl"
+    inputs.write_bytes(b"".join(lines))
+    said = Said(len(lines))
+    limits = replace(
+        LIMITS,
+        seconds=LIMITS.seconds + len(lines) / 500,
+        output_bytes=LIMITS.output_bytes + 100 * len(lines),
+    )
+    ending = runner.run(model, inputs, limits, take=said.take, beat=beat)
+    if ending.outcome in (Outcome.INFRASTRUCTURE, Outcome.REJECTED):
+        raise NotNow(ending.sentence)
+    if said.error:
+        raise Failed("error", *said.error)
+    if ending.outcome != Outcome.OK:
+        raise Failed(OF_OUTCOMES[ending.outcome])
+    if len(said.values) != len(lines):
+        raise Failed("length")
+    return said.values
+
+
+@dataclass
+class Said:
+    """What a container says, line by line."""
+
+    wanted: int
+    values: list[float] = field(default_factory=list)
+    error: tuple[int | None, str] | None = None  # the line of the file, and what it says
+
+    def take(self, line: bytes) -> None:
+        """Take one line. Raises InvalidOutput for anything but what the harness writes."""
+        try:
+            match orjson.loads(line):
+                case {"value": int() | float() as value} if 0 <= value <= 1 and not self._is_over:
+                    self.values.append(float(value))
+                    return
+                case {"error": str() as error, "line": (int() | None) as at} if not self._is_over:
+                    self.error = at, error[:500]
+                    return
+        except orjson.JSONDecodeError:
+            pass
+        raise InvalidOutput("It is not what a metric gives.")
+
+    @property
+    def _is_over(self) -> bool:
+        return self.error is not None or len(self.values) == self.wanted

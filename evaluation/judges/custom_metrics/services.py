@@ -1,0 +1,167 @@
+"""Writes about custom metrics: proposed by owners, decided by an operator, retired, run again."""
+
+import hashlib
+import re
+from typing import Any
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import Max, QuerySet
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from core.accounts.models import User
+from core.accounts.services import log
+from core.errors import Invalid, Refused
+from core.jobs.queue import enqueue
+from evaluation.judges.custom_metrics.selectors import runs_to_score
+from evaluation.models import CustomMetric
+from tasks.config.schema import CUSTOM, CUSTOM_PREFIX
+from tasks.mails import mail_administrators, mail_person
+from tasks.models import Task
+
+MOST_BYTES = 20_000
+MOST_WAITING = 5
+"""Proposed versions of a task at once."""
+Review, State = CustomMetric.Review, CustomMetric.State
+WAITING = (State.QUEUED, State.RUNNING)
+
+
+def checked_source(source: str) -> str:
+    """The text of a file as it is kept: with plain line ends. Raises Invalid."""
+    text = re.sub(r"\r\n?", "\n", source).strip("\n") + "\n"
+    if len(text.encode()) > MOST_BYTES:
+        said = _("The file has more than %(most)d bytes.") % {"most": MOST_BYTES}
+        raise Invalid(said, field="source")
+    if not text.strip() or "\0" in text:
+        raise Invalid(_("Paste the text of a Python file."), field="source")
+    return text
+
+
+@transaction.atomic
+def propose_metric(
+    *, task: Task, actor: User, name: str, about: str, higher_is_better: bool, source: str
+) -> CustomMetric:
+    """Store a new version of a metric, which is tried at once; mail the administrators.
+
+    A version of the same name that nobody has decided about is retired. No lock: its number is
+    unique. Raises Refused.
+    """
+    if not CUSTOM.fullmatch(CUSTOM_PREFIX + name):
+        said = _("A name has up to 40 small letters a-z, digits and hyphens, a letter first.")
+        raise Invalid(said, field="name")
+    text = checked_source(source)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    mine = task.custom_metrics.filter(name=name)
+    same = {"digest": digest, "about": about, "higher_is_better": higher_is_better}
+    if mine.filter(**same, review__in=[Review.PROPOSED, Review.APPROVED]).exists():
+        raise Refused(_("This version is here already."))
+    waiting = task.custom_metrics.filter(review=Review.PROPOSED).exclude(name=name).count()
+    if waiting >= MOST_WAITING:
+        said = _("%(number)d metrics of this task wait for a decision. Wait for one of them.")
+        raise Refused(said % {"number": waiting}, code="quota")
+    mine.filter(review=Review.PROPOSED).update(review=Review.RETIRED)
+    number = (mine.aggregate(last=Max("number"))["last"] or 0) + 1
+    try:
+        with transaction.atomic():
+            made = CustomMetric.objects.create(
+                task=task, name=name, number=number, source=text, requested_by=actor, **same
+            )
+    except IntegrityError:
+        raise Refused(_("Somebody proposed a version a moment ago. Look at it first.")) from None
+    log(actor, "metric.proposed", made, digest=digest)
+    enqueue(made.function, made.pk)
+    page = settings.SITE_URL + page_of(made)
+    mail_administrators(f"Dynabench: {made} is proposed", f"{about}\n\nDecide: {page}\n")
+    return made
+
+
+def page_of(metric: CustomMetric) -> str:
+    """The address of a version's page."""
+    return reverse("evaluation:metric", args=[metric.task.code, metric.name, metric.number])
+
+
+@transaction.atomic
+def decide_metric(*, metric: CustomMetric, actor: User, approve: bool, reason: str) -> None:
+    """Approve a version, which then scores stored answers, or refuse it; its owner gets a mail.
+
+    The version that was approved before is retired and keeps its numbers. No lock: one update
+    decides, and of two versions at once `metric_one_approved` lets one through. Raises Refused.
+    """
+    if not actor.is_superuser:
+        raise Refused(_("Only administrators decide."), code="metric", status=403)
+    if not approve and not reason.strip():
+        raise Invalid(_("Give a reason; the owners read it."), field="reason")
+    proposed = CustomMetric.objects.filter(pk=metric.pk, review=Review.PROPOSED)
+    decided = {"reason": reason, "decided_by": actor, "decided_at": timezone.now()}
+    if approve:
+        same = CustomMetric.objects.filter(task=metric.task_id, name=metric.name)
+        tried = proposed.filter(state=State.DONE, trial__failure="")
+        if not tried.exists() and proposed.exists():
+            raise Refused(_("Only a version whose trial succeeded is approved."), code="trial")
+        same.filter(review=Review.APPROVED).update(review=Review.RETIRED)
+        queued = {"state": State.QUEUED, "attempts": 0, "not_before": None}
+        found = _one(tried, review=Review.APPROVED, **queued, **decided)
+    else:
+        found = _one(proposed, review=Review.REFUSED, **decided)
+    if not found:
+        raise Refused(_("This version was decided already."), code="decided")
+    metric.refresh_from_db()
+    log(actor, f"metric.{metric.review}", metric, digest=metric.digest, reason=reason)
+    if approve:
+        enqueue(metric.function, metric.pk)
+    if metric.requested_by:
+        text = f"{reason}\n\n{settings.SITE_URL}{page_of(metric)}\n".lstrip()
+        mail_person(metric.requested_by, f"Dynabench: {metric} is {metric.review}", text)
+
+
+def _one(rows: QuerySet[CustomMetric], **columns: Any) -> int:
+    """Change the row, if it is still one of these. Raises Refused where another was approved."""
+    try:
+        with transaction.atomic():
+            return rows.update(**columns)
+    except IntegrityError:
+        raise Refused(_("Another version was approved a moment ago. Look again.")) from None
+
+
+@transaction.atomic
+def retire_metric(*, metric: CustomMetric, actor: User) -> None:
+    """Take a version out of the board, or a proposal back; its numbers stay. One update decides.
+
+    Raises Refused.
+    """
+    standing = CustomMetric.objects.filter(
+        pk=metric.pk, review__in=[Review.PROPOSED, Review.APPROVED]
+    )
+    if not standing.update(review=Review.RETIRED):
+        raise Refused(_("This version is neither proposed nor approved."))
+    log(actor, "metric.retired", metric)
+
+
+@transaction.atomic
+def run_again(*, metric: CustomMetric, actor: User) -> None:
+    """Try a proposed version again, or score where an approved one failed. One update decides.
+
+    Raises Refused.
+    """
+    over = CustomMetric.objects.filter(
+        pk=metric.pk, review__in=[Review.PROPOSED, Review.APPROVED]
+    ).exclude(state__in=WAITING)
+    if not over.update(state=State.QUEUED, attempts=0, error="", not_before=None):
+        raise Refused(_("It is being run now, or it is neither proposed nor approved."))
+    metric.outcomes.exclude(failure="").delete()
+    log(actor, "metric.run_again", metric)
+    enqueue(metric.function, metric.pk)
+
+
+def request_custom_scores() -> int:
+    """Queue the approved metrics that lack a run; how many. The sweep calls it."""
+    made = 0
+    for metric in CustomMetric.objects.filter(review=Review.APPROVED, state=State.DONE):
+        if runs_to_score(metric).exists():
+            idle = CustomMetric.objects.filter(pk=metric.pk, state=State.DONE)
+            if idle.update(state=State.QUEUED, attempts=0, not_before=None):
+                enqueue(metric.function, metric.pk)
+                made += 1
+    return made

@@ -1,0 +1,107 @@
+"""Pages of custom metrics: those of a task for its owners, one version, and what waits."""
+
+from difflib import unified_diff
+from typing import Any
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from core.accounts.people import person
+from core.web.refusals import as_form_error, as_message
+from evaluation.judges.custom_metrics.forms import DecisionForm, MetricForm
+from evaluation.judges.custom_metrics.running import FAILURES, LIMITS
+from evaluation.judges.custom_metrics.selectors import PUBLIC, before, waiting_metrics, with_counts
+from evaluation.judges.custom_metrics.services import (
+    decide_metric,
+    page_of,
+    propose_metric,
+    retire_metric,
+    run_again,
+)
+from evaluation.models import CustomMetric
+from tasks.access import find_edited, find_task
+from tasks.models import Task
+from tasks.permissions import can_edit
+
+ACTIONS = {"retire": retire_metric, "again": run_again}
+
+
+@require_http_methods(["GET", "POST"])
+def metrics(request: HttpRequest, code: str) -> HttpResponse:
+    """A task's metrics with what became of them, and the form for another version."""
+    task, user = find_edited(request, code)
+    name = request.GET.get("name", "")
+    former = task.custom_metrics.filter(name=name).first() if name.isprintable() else None
+    form = MetricForm(request.POST or None, request.FILES or None, former)
+    if request.method == "POST" and form.is_valid():
+        with as_form_error(form):
+            made = propose_metric(task=task, actor=user, **form.cleaned_data)
+            return redirect(page_of(made))
+    values = {"task": task, "form": form, "metrics": with_counts(task.custom_metrics.all())}
+    status = 422 if form.errors else 200
+    return render(request, "evaluation/metrics.html", values, status=status)
+
+
+@login_not_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def metric(request: HttpRequest, code: str, name: str, number: int) -> HttpResponse:
+    """One version: for everybody once it was approved, with its decision for administrators."""
+    task = find_task(request, code)
+    found = _version(request, task, name, number)
+    if request.method == "POST" and not request.user.is_superuser:
+        raise Http404
+    form = DecisionForm(request.POST or None) if request.user.is_superuser else None
+    if form and form.is_valid():
+        with as_form_error(form):
+            decide_metric(metric=found, actor=person(request), **form.cleaned_data)
+            return redirect(page_of(found))
+    values = _told(request, task, found) | {"form": form}
+    status = 422 if form and form.errors else 200
+    return render(request, "evaluation/metric.html", values, status=status)
+
+
+def _version(request: HttpRequest, task: Task, name: str, number: int) -> CustomMetric:
+    """The version, if the person may read it. Raises Http404."""
+    versions = with_counts(task.custom_metrics.all())
+    if not can_edit(request.user, task):
+        versions = versions.filter(PUBLIC)
+    return get_object_or_404(versions, name=name, number=number)
+
+
+def _told(request: HttpRequest, task: Task, found: CustomMetric) -> dict[str, Any]:
+    former = before(found)
+    was = former.source.splitlines() if former else []
+    shown = enumerate(found.source.splitlines(), 1)
+    diff = unified_diff(was, found.source.splitlines(), "", "", lineterm="", n=2)
+    return {
+        "task": task,
+        "metric": found,
+        "former": former,
+        "source": "\n".join(f"{number:>3}  {line}" for number, line in shown),
+        "diff": [*diff][2:] if former else [],
+        "failure": FAILURES.get(found.trial.get("failure", "")),
+        "failures": found.outcomes.exclude(failure="").values_list("failure", "line").distinct(),
+        "reasons": FAILURES,
+        "limits": LIMITS,
+        "edits": can_edit(request.user, task),
+    }
+
+
+@require_POST
+def act(request: HttpRequest, code: str, name: str, number: int, action: str) -> HttpResponse:
+    """Retire a version, or run it again."""
+    task, user = find_edited(request, code)
+    found = _version(request, task, name, number)
+    with as_message(request):
+        ACTIONS[action](metric=found, actor=user)
+    return redirect(page_of(found))
+
+
+@require_safe
+def waiting(request: HttpRequest) -> HttpResponse:
+    """The versions that wait for an administrator's decision, the oldest first."""
+    if not request.user.is_superuser:
+        raise Http404
+    return render(request, "evaluation/metrics_waiting.html", {"metrics": waiting_metrics()})

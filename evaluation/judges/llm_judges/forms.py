@@ -1,0 +1,50 @@
+"""The form that makes a judge."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext as _
+
+from evaluation.judges.llm_judges.services import MOST_CALLS
+from evaluation.runs.chat.forms import asking_fields
+from tasks.config.schema import TaskConfig
+from tasks.models import Task
+
+PROMPT = (
+    "Say whether <answer_to_judge> is a correct answer to what the other texts ask. An answer is "
+    "incorrect if any part of it is false, or if it does not answer the question."
+)
+
+
+def prompt_for(config: TaskConfig) -> str:
+    """Return the prompt that a new judge begins with: the question that the task asks people.
+
+    Not where people are asked about attempts: a judge judges answers.
+    """
+    asked = config.validation
+    if asked.asks == "attempt" or not (asked.question and asked.answers):
+        return PROMPT
+    return (
+        f"Answer this about <answer_to_judge>: {asked.question} Say “correct” for "
+        f"“{asked.answers.correct}”, and “incorrect” for “{asked.answers.incorrect}”."
+    )
+
+
+class JudgeForm(forms.Form):
+    """A name, a chat model and a prompt."""
+
+    def __init__(self, task: Task, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(data)
+        self.fields["name"] = forms.SlugField(
+            max_length=60,
+            label=_("Name"),
+            help_text=_("Letters, digits, hyphens. A judge never changes, so number its versions."),
+        )
+        given = _("Texts are given between tags of their names, as data.")
+        self.fields |= asking_fields(
+            task, label=_("Judge model"), prompt=prompt_for(task.config), given=given, rows=6
+        )
+        self.fields["most_calls"] = forms.IntegerField(
+            min_value=1, max_value=MOST_CALLS, initial=500, label=_("Most calls each time")
+        )

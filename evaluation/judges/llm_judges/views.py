@@ -1,0 +1,59 @@
+"""The pages on which a task's owners make judges and see how far these agree with people."""
+
+import orjson
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from core.web.downloads import lines
+from core.web.refusals import as_form_error, as_message
+from evaluation.judges.llm_judges.agreement import LEAST
+from evaluation.judges.llm_judges.first_contact import contact_judge
+from evaluation.judges.llm_judges.forms import JudgeForm
+from evaluation.judges.llm_judges.selectors import calibrated, judged_by_people, scores_of
+from evaluation.judges.llm_judges.services import ask_again, make_judge, tuning_rows
+from evaluation.models import EvaluationRun
+from tasks.access import find_edited
+from tasks.targets.contact_pages import show_answer
+
+
+@require_http_methods(["GET", "POST"])
+def llm_judges(request: HttpRequest, code: str) -> HttpResponse:
+    """The judges of a task with their agreement and their scores, and the form for another one."""
+    task, user = find_edited(request, code)
+    form = JudgeForm(task, request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        with as_form_error(form):
+            judge = make_judge(task=task, actor=user, **form.cleaned_data)
+            show_answer(request, judge.name, contact_judge(judge, user))
+            return redirect("evaluation:llm-judges", code=code)
+    judged = [one.part for one in judged_by_people(task)] if task.config.answers_freely else []
+    values = {
+        "task": task,
+        "form": form,
+        "judges": calibrated(task),
+        "least": LEAST,
+        "to_tune": judged.count("tune"),
+        "to_calibrate": judged.count("calibrate"),
+        "scores": scores_of(EvaluationRun.objects.filter(submission__task=task)),
+    }
+    status = 422 if form.errors else 200
+    return render(request, "evaluation/judges/llm_judges.html", values, status=status)
+
+
+@require_POST
+def llm_judge_again(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+    """Ask a judge about what is new."""
+    task, user = find_edited(request, code)
+    judge = get_object_or_404(task.llm_judges, pk=pk)
+    with as_message(request):
+        ask_again(judge=judge, actor=user)
+    return redirect("evaluation:llm-judges", code=code)
+
+
+@require_safe
+def tuning_examples(request: HttpRequest, code: str) -> StreamingHttpResponse:
+    """The examples to tune a prompt on, as JSON lines; never those to calibrate on."""
+    task, _user = find_edited(request, code)
+    rows = (orjson.dumps(row) + b"\n" for row in tuning_rows(task))
+    return lines(rows, f"{task.code}-to-tune-judges.jsonl", "application/x-ndjson")

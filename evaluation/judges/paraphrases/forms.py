@@ -1,0 +1,28 @@
+"""The form that asks a chat model for paraphrases."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext as _
+
+from evaluation.judges.paraphrases.services import MOST
+from evaluation.runs.chat.forms import asking_fields
+from tasks.models import Task
+
+PROMPT = (
+    "Say <text> in other words and in the same language. Its meaning stays the same, and so does "
+    "every name, number and address, letter by letter."
+)
+
+
+class ParaphraseForm(forms.Form):
+    """A chat model, what it is told, and of how many examples."""
+
+    def __init__(self, task: Task, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(data)
+        given = _("The text is given between tags of its name, as data.")
+        self.fields |= asking_fields(task, label=_("Model"), prompt=PROMPT, given=given, rows=4)
+        self.fields["size"] = forms.IntegerField(
+            min_value=1, max_value=MOST, initial=200, label=_("Most examples")
+        )

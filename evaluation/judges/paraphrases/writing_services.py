@@ -1,0 +1,81 @@
+"""The job that asks a language model for paraphrases."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from django.utils.translation import gettext_noop
+
+from core.errors import Refused
+from evaluation.isolation.inference.evaluate import reading_of
+from evaluation.isolation.queue import leases
+from evaluation.isolation.sandbox.choose import NoEngine
+from evaluation.judges.paraphrases.selectors import base_of, rows_to_say
+from evaluation.judges.paraphrases.services import check_may_ask, words_of
+from evaluation.models import Paraphrase, Paraphrasing
+from evaluation.runs.chat.target_services import Asker, Stopped, end
+from evaluation.runs.elsewhere import own_model
+from evaluation.scoring.paraphrase import paraphrased
+from evaluation.sets.selectors import latest_version
+from evaluation.sets.services import note_taken
+from tasks.targets.connect import writer_endpoint
+from tasks.targets.endpoints.base import Endpoint
+from tasks.targets.endpoints.transport import Transport
+
+State = Paraphrase.State
+READS, WRITES = "text", "paraphrase"
+CHANGED = gettext_noop(
+    "The model, its address or its options are not those that it was asked with at first. Ask for "
+    "paraphrases again."
+)
+
+
+def write(job: Paraphrasing) -> None:
+    """Ask a claimed job's model about one example after the other; people check what it wrote.
+
+    Each is stored at once, outside of any transaction, so that the job goes on where it was
+    stopped. No lock: the lease. Raises LeaseLost.
+    """
+    heartbeat = leases.Heartbeat(job)
+    with own_model(job.target, heartbeat.beat) as by:
+        asker = Asker(job, lambda: _endpoint(job, by), CHANGED)
+        _write(job, heartbeat, asker)
+
+
+def _write(job: Paraphrasing, heartbeat: leases.Heartbeat, asker: Asker) -> None:
+    one = job.evaluation_set
+    config, version = one.task.config, latest_version(one)
+    try:
+        check_may_ask(one, job.target)
+        assert version is not None  # `check_may_ask` sees to it
+        if job.target.url:
+            note_taken(version, job.requested_by)
+        rows = rows_to_say(job, version)
+        reading = replace(reading_of(config), fields=words_of(config))
+        for number, row in enumerate(rows):
+            heartbeat.tell(number / len(rows), gettext_noop("writing paraphrases"))
+            said = paraphrased(lambda text: _said(asker, text), row, reading, seed=0)
+            found = {} if said is None else _changed(row.inputs, said.row.inputs)
+            state = State.WAITING if found else State.UNFIT
+            Paraphrase.objects.create(
+                job=job, uid=row.uid, base=base_of(row), fields=found, state=state
+            )
+    except Refused as refused:
+        leases.fail(job, str(refused))
+    except (Stopped, NoEngine) as stopped:
+        end(job, stopped)
+    else:
+        leases.finish(job, report={"calls": asker.calls, "failures": asker.failures})
+
+
+def _endpoint(job: Paraphrasing, by: Transport | None) -> Endpoint:
+    return writer_endpoint(job.target, reads=READS, output=WRITES, prompt=job.prompt, by=by)
+
+
+def _said(asker: Asker, text: str) -> str:
+    """The text in other words; the same again where the model failed."""
+    answer = asker.ask({READS: text})
+    return text if answer is None else str(answer[WRITES])
+
+
+def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
+    return {name: text for name, text in now.items() if before[name] != text}

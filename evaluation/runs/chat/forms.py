@@ -1,0 +1,28 @@
+"""What a form needs that asks a chat model of a task."""
+
+from django import forms
+from django.utils.translation import gettext as _
+
+from evaluation.runs.chat.target_services import chat_targets
+from tasks.models import Task
+
+
+def asking_fields(
+    task: Task, *, label: str, prompt: str, given: str, rows: int
+) -> dict[str, forms.Field]:
+    """The model and what it is told. given: what the prompt is followed by, as help."""
+    return {
+        "target": forms.ModelChoiceField(
+            chat_targets(task),
+            label=label,
+            to_field_name="name",
+            help_text=_("A target of this task with the adapter openai_chat."),
+        ),
+        "prompt": forms.CharField(
+            max_length=10_000,
+            initial=prompt,
+            label=_("Prompt"),
+            help_text=given,
+            widget=forms.Textarea(attrs={"rows": rows}),
+        ),
+    }

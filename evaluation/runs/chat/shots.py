@@ -1,0 +1,86 @@
+"""Examples that a chat model is shown before it is asked: of the train split and nothing else."""
+
+import json
+import random
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from core.errors import Invalid
+from evaluation.models import DatasetItem
+from evaluation.releases.reading import decoded, latest_datasets
+from evaluation.runs.chat.settings import ChatSettings
+from evaluation.task_shape import Shape, Untrainable, released_row, shape_of
+from tasks.models import Task
+
+
+class ShotsGone(Exception):
+    """An example that the model's prompt holds was withdrawn; the message says what to do."""
+
+
+def draw(task: Task, chat: ChatSettings) -> tuple[int, ...]:
+    """The rows that the seed draws among all of the newest datasets' train splits, in its order.
+
+    The same seed and the same releases give the same rows. Raises Invalid where there are too few.
+    """
+    if not chat.shots:
+        return ()
+    try:
+        shape = shape_of(task.config)
+    except Untrainable:
+        message = _("Examples are shown for tasks with labels or spans of texts. Choose 0.")
+        raise Invalid(message, field="shots") from None
+    chance, kept = random.Random(chat.shots_seed), list[int]()
+    seen = 0
+    for seen, item in enumerate(_train(task, shape), 1):  # a reservoir: any size fits into memory
+        if len(kept) < chat.shots:
+            kept.append(item)
+        elif (place := chance.randrange(seen)) < chat.shots:
+            kept[place] = item
+    if len(kept) < chat.shots:
+        message = _("The train splits of this task have %(n)d examples.") % {"n": seen}
+        raise Invalid(message, field="shots")
+    chance.shuffle(kept)
+    return tuple(kept)
+
+
+def _train(task: Task, shape: Shape) -> Iterator[int]:
+    """The rows of the train splits that can teach, always in the same order."""
+    datasets = latest_datasets(task.rounds.all()).values()
+    rows = DatasetItem.objects.filter(
+        dataset__in=[one.pk for one in datasets], split=DatasetItem.Split.TRAIN, is_withdrawn=False
+    ).order_by("dataset__round__number", "position")
+    for pk, line in rows.values_list("pk", "line").iterator(chunk_size=2000):
+        if released_row(shape, decoded(json.loads(line))):
+            yield pk
+
+
+def shown(task: Task, chat: ChatSettings) -> list[dict[str, Any]]:
+    """The drawn examples, as fields and answer, in their order. Raises ShotsGone."""
+    if not chat.shot_items:
+        return []
+    shape = shape_of(task.config)
+    rows = DatasetItem.objects.filter(
+        pk__in=chat.shot_items, is_withdrawn=False, split=DatasetItem.Split.TRAIN
+    )
+    lines = dict(rows.values_list("pk", "line"))
+    if len(lines) < len(chat.shot_items):
+        raise ShotsGone(
+            _("An example of its prompt was withdrawn by its author. Submit the model again.")
+        )
+    return [_shot(shape, json.loads(lines[pk])) for pk in chat.shot_items]
+
+
+def _shot(shape: Shape, line: Mapping[str, Any]) -> dict[str, Any]:
+    row = released_row(shape, decoded(line))
+    assert row is not None  # only such rows are drawn, and rows do not change
+    answer = row["label"] if shape.labels else row["answer"]
+    return {**shape.inputs(row), shape.answer: answer}
+
+
+def uids_of(chat: ChatSettings, most: int) -> list[str]:
+    """The names of the drawn examples in their releases, in order; `most` at most."""
+    names = dict(DatasetItem.objects.filter(pk__in=chat.shot_items).values_list("pk", "uid"))
+    return [*islice((names[pk] for pk in chat.shot_items if pk in names), most)]

@@ -1,0 +1,55 @@
+"""The form by which owners let a person evaluate on their own machines."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext as _
+
+from core.mail.addresses import AddressField
+from evaluation.models import EvaluationSet, Second, Submission
+from evaluation.submissions.own_workers.selectors import own_models, own_sets
+from tasks.models import Task
+
+
+class OwnWorkerForm(forms.Form):
+    """Who, with which of their models, on which sets, and who must agree."""
+
+    def __init__(self, task: Task, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(data, use_required_attribute=False)
+        self.fields["email"] = AddressField(label=_("E-mail address of the account"))
+        self.fields["model"] = forms.ModelChoiceField(
+            own_models(task),
+            required=False,
+            label=_("Models"),
+            empty_label=_("All of theirs and of their teams"),
+        )
+        self.fields["evaluation_set"] = forms.ModelChoiceField(
+            own_sets(task),
+            required=False,
+            to_field_name="name",
+            label=_("Evaluation sets"),
+            empty_label=_("All whose inputs may leave"),
+            help_text=_("Choose one model or one set, or neither."),
+        )
+        for name in ("model", "evaluation_set"):
+            self.fields[name].label_from_instance = lambda one: one.name  # type: ignore[attr-defined]
+        self.fields["takes_sealed"] = forms.BooleanField(
+            required=False,
+            label=_("I agree that inputs of sealed sets go there"),
+            help_text=_("The log keeps that you did. Right answers never leave."),
+        )
+        self.fields["second"] = forms.ChoiceField(
+            choices=Second.choices,
+            initial=Second.SITE,
+            label=_("Who answers a random tenth, too, and must agree"),
+        )
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The arguments of `services.add_worker`, but for the person."""
+        values = dict(self.cleaned_data)
+        del values["email"]
+        submission: Submission | None = values.pop("model")
+        evaluation_set: EvaluationSet | None = values.pop("evaluation_set")
+        return values | {"submission": submission, "evaluation_set": evaluation_set}

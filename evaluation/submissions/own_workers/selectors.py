@@ -1,0 +1,162 @@
+"""Reads about machines of others: who has one, what it may take, and what it did."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
+
+from core.accounts.models import User
+from evaluation.isolation.queue.attempt_keys import tenth_of
+from evaluation.isolation.queue.leases import MAX_ATTEMPTS, ready
+from evaluation.models import (
+    EvaluationRun,
+    EvaluationSet,
+    EvaluationSetVersion,
+    HandedAnswers,
+    OwnWorker,
+    Second,
+    Submission,
+)
+from evaluation.submissions.teams.selectors import team_ids
+from tasks.models import Task
+
+KINDS = (
+    Submission.Kind.DIRECTORY,
+    Submission.Kind.HUB,
+    Submission.Kind.ROWS,
+    Submission.Kind.IMAGE,
+)
+"""Models whose files the site keeps and that need nothing else."""
+HOST = "own worker "
+SECOND_WAITS = timedelta(days=1)
+"""How long answers wait for a second machine; then the site is the second."""
+LAST = 50
+
+
+def host_of(user: User, key: str) -> str:
+    """How a run names a person's machine. key: the beginning of its API key."""
+    return f"{HOST}{user.pk} {key}"
+
+
+def key_of(run: EvaluationRun) -> str:
+    """The beginning of the key by which a machine took the run."""
+    return run.host.rpartition(" ")[2]
+
+
+def workers_of(user: User, task: Task) -> Sequence[OwnWorker]:
+    """What a person may do in a task; empty: nothing of this kind."""
+    return list(OwnWorker.objects.filter(task=task, user=user).select_related("user", "task"))
+
+
+def models_of(user: User, task: Task) -> QuerySet[Submission]:
+    """A person's and their teams' models of a task that a machine can evaluate."""
+    whose = Q(owner=user) | Q(team__in=team_ids(user))
+    return own_models(task).filter(whose)
+
+
+def own_models(task: Task) -> QuerySet[Submission]:
+    """Everybody's, by name."""
+    able = Q(kind__in=KINDS, base="", gpus=0, withdrawn_at=None) & ~Q(file="")
+    return task.submissions.filter(able).order_by("name", "queued_at")
+
+
+def own_sets(task: Task) -> QuerySet[EvaluationSet]:
+    """Sets of a task whose inputs may leave."""
+    hidden = EvaluationSet.Access.HIDDEN
+    return task.evaluation_sets.filter(may_leave=True).exclude(access=hidden)
+
+
+def _covered(workers: Sequence[OwnWorker]) -> QuerySet[EvaluationRun]:
+    """Runs of which one person's permissions in a task let their machine have model and inputs.
+
+    Unchanged inputs alone, for what is perturbed is compared here.
+    """
+    user, task = workers[0].user, workers[0].task
+    versions = EvaluationSetVersion.objects.filter(evaluation_set__in=own_sets(task))
+    listed = versions.select_related("evaluation_set", "dataset").defer("dataset__numbers")
+    is_sealed = {one.pk: one.is_sealed for one in listed}
+    which = Q(pk__in=())
+    for worker in workers:
+        given = [pk for pk, sealed in is_sealed.items() if worker.takes_sealed or not sealed]
+        queue = Q(version__in=given)
+        if worker.submission_id:
+            queue &= Q(submission=worker.submission_id)
+        if worker.evaluation_set_id:
+            queue &= Q(version__evaluation_set=worker.evaluation_set_id)
+        which |= queue
+    return EvaluationRun.objects.filter(
+        which, submission__in=models_of(user, task).order_by(), suite=EvaluationRun.Suite.PLAIN
+    )
+
+
+def takeable(
+    workers: Sequence[OwnWorker], key: str, model: UUID | None, evaluation_set: str
+) -> QuerySet[EvaluationRun]:
+    """Runs that a machine may take, the oldest first, with what its lease tells.
+
+    Those that nobody answered yet, but for the last try, which is the site's; and those of which it
+    may be the second machine.
+    """
+    asked = Q() if model is None else Q(submission=model)
+    if evaluation_set:
+        asked &= Q(version__evaluation_set__name=evaluation_set)
+    handed = HandedAnswers.objects.filter(run=OuterRef("pk"))
+    waits = handed.filter(second=Second.WORKER, is_second=False).exclude(token=key)
+    as_second = ready(EvaluationRun, timezone.now() + SECOND_WAITS) & Q(
+        Exists(waits), ~Exists(handed.filter(is_second=True))
+    )
+    as_first = ready(EvaluationRun) & ~Q(Exists(handed)) & Q(attempts__lt=MAX_ATTEMPTS - 1)
+    return _covered(workers).filter(asked, as_first | as_second).order_by("queued_at")
+
+
+def leased_to(user: User, token: UUID) -> EvaluationRun | None:
+    """The run that a person's machine holds by this lease, while it may still hold it."""
+    held = EvaluationRun.objects.filter(
+        lease_token=token, state=EvaluationRun.State.RUNNING, host__startswith=host_of(user, "")
+    )
+    run = held.select_related("submission__task", "version__evaluation_set").first()
+    workers = workers_of(user, run.submission.task) if run else ()
+    is_covered = bool(workers) and run and _covered(workers).filter(pk=run.pk).exists()
+    return run if is_covered else None
+
+
+def first_of(run: EvaluationRun) -> HandedAnswers | None:
+    """The answers to a leased run of which its machine is the second; None: it is the first."""
+    waits = run.handed.filter(second=Second.WORKER, is_second=False)
+    return waits.exclude(token=key_of(run)).first()
+
+
+def asked_of(run: EvaluationRun) -> list[bool] | None:
+    """Which examples of a leased run a machine is asked about, in order; None: all."""
+    first = first_of(run)
+    return tenth_of(first.lease_token, run.version.size) if first else None
+
+
+@dataclass(frozen=True)
+class Held:
+    """A run that a machine of others holds now. token: the beginning of its API key."""
+
+    run: EvaluationRun
+    user: User | None
+    token: str
+
+
+def held_in(task: Task) -> Sequence[Held]:
+    """What machines of others hold of a task, the longest held first; two queries."""
+    runs = EvaluationRun.objects.filter(
+        submission__task=task, state=EvaluationRun.State.RUNNING, host__startswith=HOST
+    )
+    runs = runs.select_related("submission", "version__evaluation_set").order_by("started_at")
+    named = [(run, *run.host.removeprefix(HOST).partition(" ")[::2]) for run in runs]
+    people = User.objects.in_bulk({int(pk) for _, pk, _ in named})
+    return [Held(run, people.get(int(pk)), token) for run, pk, token in named]
+
+
+def answered_in(task: Task) -> QuerySet[HandedAnswers]:
+    """What they handed in last."""
+    rows = HandedAnswers.objects.filter(run__submission__task=task).order_by("-handed_at")
+    about = ("user", "run__submission", "run__version__evaluation_set")
+    return rows.select_related(*about)[:LAST]

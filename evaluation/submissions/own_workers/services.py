@@ -1,0 +1,220 @@
+"""Who may evaluate on their own machines, and the leases that such machines take and end."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from core.accounts.models import User
+from core.accounts.services import log
+from core.errors import Invalid, Refused
+from core.jobs.queue import enqueue
+from evaluation.contract import Outcome
+from evaluation.isolation.queue import leases
+from evaluation.isolation.uploads.chunked import check_complete, open_uploads
+from evaluation.models import (
+    EvaluationRun,
+    EvaluationSet,
+    HandedAnswers,
+    OwnWorker,
+    Second,
+    Submission,
+    Upload,
+)
+from evaluation.runs.services import OVERHEAD
+from evaluation.submissions.own_workers.selectors import (
+    SECOND_WAITS,
+    first_of,
+    host_of,
+    key_of,
+    models_of,
+    own_sets,
+    takeable,
+    workers_of,
+)
+from tasks.models import Task
+
+GONE = "lease"
+"""The code of a refusal: the lease is another's, or nobody's."""
+
+
+def add_worker(
+    *,
+    task: Task,
+    user: User,
+    actor: User,
+    second: str = Second.SITE,
+    takes_sealed: bool = False,
+    submission: Submission | None = None,
+    evaluation_set: EvaluationSet | None = None,
+) -> OwnWorker:
+    """Let a person evaluate their models of a task on their machines: all, or one, or on one set.
+
+    The log keeps who agreed to what. No lock: `own_worker_once` and the like hold. Raises Refused.
+    """
+    if submission and evaluation_set:
+        raise Invalid(_("Choose one model or one set, not both."), field="evaluation_set")
+    if submission and not models_of(user, task).filter(pk=submission.pk).exists():
+        raise Invalid(_("This is no model of theirs that a machine can run."), field="model")
+    if evaluation_set and not own_sets(task).filter(pk=evaluation_set.pk).exists():
+        raise Invalid(_("The inputs of this set may not leave."), field="evaluation_set")
+    try:
+        with transaction.atomic():
+            made = OwnWorker.objects.create(
+                task=task,
+                user=user,
+                submission=submission,
+                evaluation_set=evaluation_set,
+                takes_sealed=takes_sealed,
+                second=second,
+            )
+            log(actor, "own_worker.added", made, **_logged(made))
+    except IntegrityError:
+        raise Refused(_("This person has this permission already."), code="exists") from None
+    return made
+
+
+def _logged(worker: OwnWorker) -> dict[str, Any]:
+    """What the log tells of a permission; a model by its id, for it may be no one else's matter."""
+    about = {"user": worker.user.email, "second": worker.second, "sealed": worker.takes_sealed}
+    if worker.submission_id:
+        about["model"] = str(worker.submission_id)
+    if worker.evaluation_set:
+        about["set"] = worker.evaluation_set.name
+    return about
+
+
+@transaction.atomic
+def remove_worker(*, worker: OwnWorker, actor: User) -> None:
+    """Let them no longer; what runs there is lost to them at its next heartbeat. No lock."""
+    log(actor, "own_worker.removed", worker, **_logged(worker))
+    worker.delete()
+
+
+def take(
+    *,
+    workers: Sequence[OwnWorker],
+    key: str,
+    model: UUID | None = None,
+    evaluation_set: str = "",
+) -> EvaluationRun | None:
+    """Lease the oldest run that a machine may take; None: there is none.
+
+    workers: all that its person may do in a task. key: the beginning of its API key. No lock: the
+    claim is one conditional update, as any worker's (`evaluation.isolation.queue.leases.claim`).
+    """
+    note_heard(workers)
+    user, now = workers[0].user, timezone.now()
+    deadline = now + timedelta(seconds=settings.EVALUATION_SECONDS) + OVERHEAD
+    runs = takeable(workers, key, model, evaluation_set)
+    for pk in runs.values_list("pk", flat=True)[:10]:
+        claim = partial(leases.claim, EvaluationRun, pk, by=now + SECOND_WAITS)
+        if run := claim(deadline_at=deadline, host=host_of(user, key)):
+            return run
+    return None
+
+
+def note_heard(workers: Sequence[OwnWorker]) -> None:
+    """Note that a machine of their person was heard of. No lock: the last one holds."""
+    heard = OwnWorker.objects.filter(pk__in=[one.pk for one in workers])
+    heard.update(heard_at=timezone.now())
+
+
+def keep(*, run: EvaluationRun, user: User, progress: float) -> None:
+    """Renew a lease. No lock: the lease decides. Raises Refused."""
+    if run.deadline_at and timezone.now() > run.deadline_at:
+        raise _gone()
+    try:
+        leases.heartbeat(run, progress)
+    except leases.LeaseLost:
+        raise _gone() from None
+    note_heard(workers_of(user, run.submission.task))
+
+
+@transaction.atomic
+def hand_in(
+    *,
+    run: EvaluationRun,
+    user: User,
+    upload: UUID | None,
+    runner: str,
+    ending: dict[str, Any],
+) -> None:
+    """Take what a machine answered, and queue the run to be scored here.
+
+    Before that it waits for a second machine, where the owner wants one, for a day at most; then,
+    or where that one fails, the site is the second. A failure of the first gives the run back, as
+    one of its tries. No lock: the lease decides, and `handed_once` holds. Raises Refused.
+    """
+    token, first = run.lease_token, first_of(run)
+    try:
+        if ending["outcome"] == Outcome.INFRASTRUCTURE:
+            if first:  # what it answered is worth more than another try of the second
+                run.handed.filter(pk=first.pk).update(second=Second.SITE)
+                leases.put_back(run, timezone.now(), "")
+                transaction.on_commit(lambda: enqueue(run.function, run.pk))
+            else:
+                leases.try_again(run, ending["sentence"])
+            return
+        second = _second_of(run, user)
+        waits = first is None and second == Second.WORKER and ending["outcome"] == Outcome.OK
+        until = timezone.now() + (SECOND_WAITS if waits else timedelta())
+        leases.put_back(run, until, gettext_noop("waiting for a second machine") if waits else "")
+    except leases.LeaseLost:
+        raise _gone() from None
+    assert token
+    try:
+        HandedAnswers.objects.create(
+            run=run,
+            is_second=first is not None,
+            user=user,
+            token=key_of(run),
+            lease_token=token,
+            runner=runner,
+            ending=ending,
+            upload=_answers(user, upload, ending),
+            second=second,
+        )
+    except IntegrityError:  # another machine handed in while this one took the lease
+        raise _gone() from None
+    if not waits:
+        transaction.on_commit(lambda: enqueue(run.function, run.pk))
+
+
+def _answers(user: User, upload: UUID | None, ending: dict[str, Any]) -> Upload | None:
+    """Return the file of answers, which only a model has that ended well. Raises Refused."""
+    if ending["outcome"] != Outcome.OK:
+        return None
+    file = open_uploads(user).filter(pk=upload).first() if upload else None
+    if file is None:
+        raise Invalid("You have no such file here. Upload it.", field="upload")
+    check_complete(file)
+    return file
+
+
+def _second_of(run: EvaluationRun, user: User) -> str:
+    """Who must agree: the strictest that the permissions say by which the person has the run.
+
+    Raises Refused where they have none any more.
+    """
+    model, about = run.submission_id, run.version.evaluation_set_id
+    said = {
+        one.second
+        for one in workers_of(user, run.submission.task)
+        if one.submission_id in (None, model) and one.evaluation_set_id in (None, about)
+    }
+    for second in (Second.SITE, Second.WORKER, Second.NOBODY):
+        if second in said:
+            return second
+    raise _gone()
+
+
+def _gone() -> Refused:
+    return Refused("This lease is over. Take another one.", code=GONE)

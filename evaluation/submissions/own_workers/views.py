@@ -1,0 +1,48 @@
+"""The page on which a task's owners say who evaluates on machines of their own, and see how."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST
+
+from core.accounts.people import person
+from core.web.refusals import as_form_error
+from evaluation.submissions.own_workers.forms import OwnWorkerForm
+from evaluation.submissions.own_workers.selectors import answered_in, held_in
+from evaluation.submissions.own_workers.services import add_worker, remove_worker
+from tasks.access import find_task
+from tasks.permissions import can_own
+from tasks.services import account_for
+
+
+@require_http_methods(["GET", "POST"])
+def own_workers(request: HttpRequest, code: str) -> HttpResponse:
+    """Who may, what their machines hold and what they answered; and the form for another one."""
+    task, actor = find_task(request, code, can_own), person(request)
+    form = OwnWorkerForm(task, request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        with as_form_error(form):
+            user = account_for(actor, form.cleaned_data["email"])
+            add_worker(task=task, user=user, actor=actor, **form.asked)
+            messages.success(request, _("%(email)s may do so.") % {"email": user.email})
+            return redirect("evaluation:own-workers", code)
+    values = {
+        "task": task,
+        "form": form,
+        "workers": task.own_workers.select_related("user", "submission", "evaluation_set"),
+        "held": held_in(task),
+        "answered": answered_in(task),
+    }
+    status = 422 if form.errors else 200
+    return render(request, "evaluation/submissions/own_workers.html", values, status=status)
+
+
+@require_POST
+def own_worker_remove(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+    """Take a permission back; what runs there is lost to them."""
+    task = find_task(request, code, can_own)
+    worker = get_object_or_404(task.own_workers.select_related("user"), pk=pk)
+    remove_worker(worker=worker, actor=person(request))
+    messages.success(request, _("Removed."))
+    return redirect("evaluation:own-workers", code)

@@ -1,0 +1,186 @@
+"""A run for who practises, from its claim to the end of its container."""
+
+import json
+import logging
+import socket
+import tempfile
+import time
+import uuid
+from codecs import BOM_UTF8
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from django.utils import timezone
+from django.utils.translation import gettext_noop
+
+from core.jobs.keeper import must_end
+from evaluation.contract import Beat, InvalidOutput, Outcome, Runnable
+from evaluation.isolation.queue import leases
+from evaluation.isolation.queue.attempt_keys import TEMPORARY, key_of
+from evaluation.isolation.sandbox.choose import NO_ENGINE, NoEngine, has_engine
+from evaluation.isolation.sandbox.containers import DockerRunner
+from evaluation.isolation.sandbox.images import ImageRefused
+from evaluation.isolation.sandbox.monitor import LOOK_SECONDS
+from evaluation.isolation.sandbox.writing import Reads, answer_in
+from evaluation.models import PracticeRun, Submission
+from evaluation.runs.chat.asking import NOWHERE, asked_as
+from evaluation.runs.endpoints import CannotFetch, asked_with
+from evaluation.runs.execute import fetched, machine_limits
+from evaluation.submissions.practice import services
+from tasks.targets.endpoints.answers import members, strict_json
+from tasks.targets.endpoints.base import EndpointError
+
+logger = logging.getLogger(__name__)
+
+IDLE = timedelta(minutes=3)
+"""Without a question, after which a model ends."""
+EACH_SECONDS = 60.0
+"""How often a machine says that it is there."""
+_told_at = -EACH_SECONDS
+
+
+class Over(Exception):
+    """Nobody asks any more, or this process must end."""
+
+
+def tell_host() -> None:
+    """Say each minute that this machine can run models, where an engine answers."""
+    global _told_at
+    if time.monotonic() - _told_at < EACH_SECONDS:
+        return
+    _told_at = time.monotonic()
+    if has_engine():
+        services.note_host(socket.gethostname())
+
+
+class Talk:
+    """What people ask a run's model, a line each, and what it answers.
+
+    warm_up: the inputs of the first question, which is ours; its answer says that the model runs.
+    reads: of a language model, which gets messages and gives texts.
+    """
+
+    def __init__(
+        self, run: PracticeRun, warm_up: Mapping[str, Any], reads: Reads | None = None
+    ) -> None:
+        self._run, self._first, self._reads = run, uuid.uuid4(), reads
+        self._inputs: Mapping[str, Any] = {}
+        self._asked: uuid.UUID | None = None
+        self._answered: uuid.UUID | None = None
+        self._warm_up = json.dumps({"id": self._first.hex, "inputs": warm_up})
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the last question was."""
+        return self._asked == self._answered
+
+    def next(self) -> bytes:
+        """The next question's line; empty while there is none. Raises Over."""
+        if self._asked is None:
+            self._asked = self._first
+            return self._sent(self._warm_up)
+        columns = ("ready_at", "asked_at", "question_id", "question")
+        ready_at, asked_at, key, line = PracticeRun.objects.values_list(*columns).get(
+            pk=self._run.pk
+        )
+        used_at = max(filter(None, (ready_at, asked_at)), default=timezone.now())
+        if must_end() or timezone.now() - used_at > IDLE:
+            raise Over
+        if not ready_at or key in (None, self._asked):
+            return b""
+        self._asked = key
+        return self._sent(line)
+
+    def _sent(self, line: str) -> bytes:
+        if self._reads:
+            question = json.loads(line)
+            self._inputs = question["inputs"]
+            line = json.dumps({"id": question["id"], "messages": self._reads.asked(self._inputs)})
+        return line.encode() + b"\n"
+
+    def take(self, line: bytes) -> None:
+        """Hand an answer on; an empty line is none. Raises InvalidOutput."""
+        line = line.removeprefix(BOM_UTF8)
+        if not line.strip():
+            return
+        try:
+            answered = uuid.UUID(str(members(strict_json(line), "An answer").get("id")))
+        except (EndpointError, ValueError) as error:
+            raise InvalidOutput(f"The model broke the contract: {error}") from None
+        if self._reads:
+            line = answer_in(self._reads, self._inputs, line)
+        self._answered = answered
+        if answered == self._first:
+            services.note_ready(self._run)
+        else:
+            services.keep_answer(self._run, answered, line.decode())
+
+
+def serve(run: PracticeRun, warm_up: Mapping[str, Any]) -> None:
+    """Keep a claimed run's model in the sandbox until nobody asks any more.
+
+    Raises LeaseLost; then, as always, no container is left.
+    """
+    error = ""
+    try:
+        asked = asked_as(run.submission.task.config)
+        writes = run.submission.kind == Submission.Kind.LLM
+        reads = asked_with(run.submission, NOWHERE) if writes else None
+        error = _served(run, Talk(run, asked.select(warm_up), reads))
+    except leases.LeaseLost:
+        raise
+    except (Over, leases.Overdue):
+        pass
+    except (CannotFetch, NoEngine, ImageRefused) as problem:
+        error = str(problem)
+    except Exception as problem:
+        logger.exception("%s", run)
+        error = f"The platform failed ({type(problem).__name__}). The worker's log says more."
+    if error:
+        leases.fail(run, error)
+    else:
+        leases.finish(run)
+
+
+def _served(run: PracticeRun, talk: Talk) -> str:
+    """Why the model ended by itself. Raises what `serve` catches."""
+    heartbeat = leases.Heartbeat(run)
+
+    def beat() -> None:
+        heartbeat.beat()
+        tell_host()
+
+    if not has_engine():
+        raise NoEngine(NO_ENGINE)
+    heartbeat.begin(0.0, gettext_noop("fetching the model"))
+    with (
+        tempfile.TemporaryDirectory(prefix=TEMPORARY) as folder,
+        fetched(run.submission, beat) as model,
+    ):
+        heartbeat.begin(0.5, gettext_noop("starting it"))
+        inputs, key = Path(folder, "inputs.jsonl"), key_of(run)
+        if model.folder or model.adapter != "jsonl":
+            limits = replace(machine_limits(), seconds=services.LONGEST.total_seconds())
+            runner = DockerRunner(key, more=talk.next)
+            return runner.run(model, inputs, limits, take=talk.take, beat=beat).sentence
+        return _one_by_one(DockerRunner(key), model, inputs, talk, beat)
+
+
+def _one_by_one(runner: DockerRunner, model: Runnable, inputs: Path, talk: Talk, beat: Beat) -> str:
+    """As `_served`, of an image that reads a file to its end: a container for each question."""
+    while True:
+        line = talk.next()
+        if not line:
+            beat()
+            time.sleep(LOOK_SECONDS)
+            continue
+        inputs.write_bytes(line)
+        limits = machine_limits().for_check()
+        ending = runner.run(model, inputs, limits, take=talk.take, beat=beat)
+        if ending.outcome != Outcome.OK:
+            return ending.sentence
+        if not talk.is_answered:
+            return gettext_noop("The model ended without an answer.")

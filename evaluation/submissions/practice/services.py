@@ -1,0 +1,120 @@
+"""Runs for who practises: started from a page, asked through their row, answered by a worker."""
+
+import json
+import time
+import uuid
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from core.errors import Refused
+from core.jobs.queue import enqueue
+from evaluation.isolation.queue import leases
+from evaluation.models import PracticeHost, PracticeRun, Submission
+from evaluation.models.practice import UNDER_WAY
+from evaluation.submissions.practice.selectors import can_run, run_of
+from tasks.targets.endpoints.base import EndpointError
+
+LONGEST = timedelta(minutes=30)
+"""From the wish for a run to its end, whoever is practising."""
+PATIENCE_SECONDS = 30.0
+"""That a page waits for an answer."""
+LOOK_SECONDS = 0.1
+
+
+def start(submission: Submission) -> PracticeRun:
+    """The model's run that is under way, or a new one in a free slot. Raises Refused.
+
+    No lock: two unique constraints decide who gets a slot, and that a model has one.
+    """
+    if not can_run():
+        raise Refused(_("No container engine is there to run this model."), status=503)
+    for overdue in PracticeRun.objects.filter(UNDER_WAY, deadline_at__lte=timezone.now()):
+        leases.cancel(overdue)
+    for slot in range(settings.PRACTICE_MODELS):
+        if mine := run_of(submission):
+            return mine
+        try:
+            with transaction.atomic():
+                return _started(submission, slot)
+        except IntegrityError:
+            continue  # the slot is taken
+    if mine := run_of(submission):
+        return mine
+    said = _("People are trying other models, and there is no room for one more. Try again later.")
+    raise Refused(said, code="no_slot", status=503)
+
+
+def _started(submission: Submission, slot: int) -> PracticeRun:
+    submission.practice_runs.exclude(UNDER_WAY).delete()
+    until = timezone.now() + LONGEST
+    run = PracticeRun.objects.create(submission=submission, slot=slot, deadline_at=until)
+    enqueue(run.function, run.pk)
+    return run
+
+
+def stop(submission: Submission) -> None:
+    """End the model's run, if there is one; its container goes with the next heartbeat."""
+    if run := run_of(submission):
+        leases.cancel(run)
+
+
+def ask(run: PracticeRun, inputs: Mapping[str, Any]) -> str:
+    """The line with which the model answers one question; of both nothing is kept.
+
+    Raises EndpointError: `busy` while it starts or answers somebody else.
+    """
+    key, now = uuid.uuid4(), timezone.now()
+    mine = PracticeRun.objects.filter(pk=run.pk, question_id=key)
+    forgotten = Q(asked_at__lt=now - timedelta(seconds=2 * PATIENCE_SECONDS))
+    free = PracticeRun.objects.filter(
+        Q(question_id=None) | forgotten, pk=run.pk, state=run.State.RUNNING, ready_at__isnull=False
+    )
+    line = json.dumps({"id": key.hex, "inputs": inputs})
+    if not free.update(question_id=key, question=line, asked_at=now, answer=""):
+        raise EndpointError("The model starts, or answers somebody else.", reason="busy")
+    try:
+        return _awaited(mine)
+    finally:
+        mine.update(question_id=None, question="", answer="")
+
+
+def _awaited(mine: Any) -> str:
+    """The answer, once it stands in the row. Raises EndpointError."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < until:
+        time.sleep(LOOK_SECONDS)
+        found = mine.filter(state=PracticeRun.State.RUNNING).values_list("answer", flat=True)
+        answer = found.first()
+        if answer is None:
+            raise EndpointError("The model ended.", reason="down")
+        if answer:
+            return str(answer)
+    raise EndpointError("The model took too long.", reason="slow")
+
+
+# By the process that has the run.
+
+
+def note_ready(run: PracticeRun) -> None:
+    """The model has answered its first question, which was ours."""
+    PracticeRun.objects.filter(pk=run.pk, lease_token=run.lease_token, ready_at=None).update(
+        ready_at=timezone.now()
+    )
+
+
+def keep_answer(run: PracticeRun, question: uuid.UUID, line: str) -> None:
+    """Hand an answer to who waits for it; one to an earlier question finds nobody."""
+    asked = PracticeRun.objects.filter(pk=run.pk, question_id=question)
+    asked.filter(lease_token=run.lease_token).update(answer=line)
+
+
+def note_host(name: str) -> None:
+    """This machine can run models for who practises."""
+    PracticeHost.objects.update_or_create(name=name, defaults={"seen_at": timezone.now()})

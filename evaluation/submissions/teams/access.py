@@ -1,0 +1,19 @@
+"""Finding the team that an address names, for pages and the API."""
+
+from django.http import Http404, HttpRequest
+from django.shortcuts import get_object_or_404
+from rest_framework.request import Request
+
+from core.accounts.models import User
+from core.accounts.people import person
+from evaluation.models import Team, TeamMember
+from evaluation.submissions.teams.selectors import place_of
+
+
+def find_team(request: HttpRequest | Request, pk: int) -> tuple[Team, TeamMember, User]:
+    """A team, what the person is in it, and the person; 404 for who is not in it."""
+    user, found = person(request), get_object_or_404(Team, pk=pk)
+    place = place_of(user, found)
+    if place is None:
+        raise Http404
+    return found, place, user

@@ -1,0 +1,172 @@
+"""Writes about teams. Each change of members locks the team, so that owners do not cross."""
+
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from core.accounts.models import User
+from core.accounts.services import annotator_of, log
+from core.errors import Invalid, Refused
+from core.mail.addresses import is_address
+from core.text.taken_names import check_free, checked_name, lock_names
+from evaluation.models import Submission, Team, TeamMember
+from evaluation.submissions.teams.selectors import invitations_of, place_of
+
+MOST_MEMBERS = 50
+"""Of a team, invitations among them."""
+
+
+def make_team(*, actor: User, name: str) -> Team:
+    """Make a team whose owner is the actor. Holds the names of teams. Raises Invalid."""
+    name = checked_name(name)
+    if len(name) > 60:
+        raise Invalid(_("Enter a name of at most 60 characters."), field="name")
+    annotator_of(actor)  # the name that members see
+    try:
+        with transaction.atomic():
+            lock_names("teams")
+            check_free(name, Team.objects.values_list("name", flat=True))
+            team = Team.objects.create(name=name)
+            now = timezone.now()
+            TeamMember.objects.create(
+                team=team, user=actor, address=actor.email.lower(), is_owner=True, joined_at=now
+            )
+            log(actor, "team.made", team)
+    except IntegrityError:
+        raise Invalid(_("There is a team of this name. Choose another."), field="name") from None
+    return team
+
+
+@transaction.atomic
+def invite(*, team: Team, actor: User, email: str) -> TeamMember:
+    """Invite an address; whose it is accepts it on their own page. Locks the team.
+
+    It does not tell whether the address has an account. Raises Refused, Invalid.
+    """
+    _lock_owned(team, actor)
+    address = email.strip().lower()
+    if not is_address(address):
+        raise Invalid(_("Enter an e-mail address."), field="email")
+    if team.members.filter(Q(address=address) | Q(user__email__iexact=address)).exists():
+        raise Invalid(_("This address is invited already."), field="email")
+    if team.members.count() >= MOST_MEMBERS:
+        raise Refused(_("A team has at most %(most)d members.") % {"most": MOST_MEMBERS})
+    member = TeamMember.objects.create(team=team, address=address)
+    log(actor, "team.invited", team, user=address)
+    return member
+
+
+@transaction.atomic
+def accept(*, invitation: TeamMember, user: User) -> None:
+    """Take the place in a team; `invitations_of` says who may. Locks the team. Raises Refused."""
+    team = _lock(invitation.team)
+    annotator_of(user)
+    if place_of(user, team):  # invited at a second address
+        team.members.filter(pk=invitation.pk, user=None).delete()
+        return
+    open_ones = team.members.filter(pk=invitation.pk, user=None)
+    if not open_ones.update(user=user, joined_at=timezone.now()):
+        raise Refused(_("This invitation was taken back."), code="gone")
+    log(user, "team.joined", team, user=user.email, person=user.pk)
+
+
+@transaction.atomic
+def decline(*, invitation: TeamMember, user: User) -> None:
+    """Turn an invitation down. Locks the team."""
+    team = _lock(invitation.team)
+    team.members.filter(pk=invitation.pk, user=None).delete()
+    log(user, "team.declined", team)
+    _tidy(team)
+
+
+@transaction.atomic
+def remove(*, team: Team, actor: User, member: TeamMember) -> None:
+    """Take a member out, or an invitation back, by an owner. Locks the team. Raises Refused."""
+    _lock_owned(team, actor)
+    team.members.filter(pk=member.pk).delete()
+    _check_owned(team)
+    about = {"user": member.address, "person": member.user_id} if member.user_id else {}
+    log(actor, "team.removed", team, **about)
+
+
+@transaction.atomic
+def set_owner(*, team: Team, actor: User, member: TeamMember, is_owner: bool) -> None:
+    """Make a member an owner, or no longer one. Locks the team. Raises Refused."""
+    _lock_owned(team, actor)
+    if not team.members.filter(pk=member.pk, user__isnull=False).update(is_owner=is_owner):
+        raise Refused(_("Only who has joined can be an owner."), code="members")
+    _check_owned(team)
+    log(actor, "team.owner", team, user=member.address, person=member.user_id, is_owner=is_owner)
+
+
+@transaction.atomic
+def leave_team(*, team: Team, user: User) -> None:
+    """Leave; models that one submitted for it stay its models. Locks the team. Raises Refused."""
+    _lock(team)
+    team.members.filter(user=user).delete()
+    _check_owned(team)
+    log(user, "team.left", team, user=user.email, person=user.pk)
+    _tidy(team)
+
+
+def leave_all(*, user: User) -> None:
+    """Leave every team because the account ends, one transaction each; nothing refuses it.
+
+    Where nobody else owns the team, its longest member does from now on. Locks the team.
+    """
+    for place in TeamMember.objects.filter(user=user).select_related("team"):
+        with transaction.atomic():
+            team = _lock(place.team)
+            place.delete()
+            _find_owner(team)
+            _tidy(team)
+    invitations_of(user).delete()
+
+
+def mend_teams() -> None:
+    """Teams whose owner was deleted by an administrator get another one. Locks each."""
+    owned = TeamMember.objects.filter(is_owner=True).values("team")
+    for team in Team.objects.exclude(pk__in=owned):
+        with transaction.atomic():
+            _find_owner(_lock(team))
+            _tidy(team)
+
+
+def _find_owner(team: Team) -> None:
+    joined = team.members.filter(user__isnull=False)
+    if not joined.filter(is_owner=True).exists() and (
+        first := joined.order_by("joined_at").first()
+    ):
+        first.is_owner = True
+        first.save(update_fields=["is_owner"])
+
+
+def _tidy(team: Team) -> None:
+    """A team that everybody has left keeps its name only for models that stand under it."""
+    if team.members.filter(user__isnull=False).exists():
+        return
+    team.members.all().delete()
+    if not Submission.objects.filter(team=team, withdrawn_at=None).exists():
+        team.delete()
+
+
+def _lock(team: Team) -> Team:
+    """Raises Refused where the team is gone."""
+    found = Team.objects.select_for_update(of=("self",), no_key=True).filter(pk=team.pk).first()
+    if found is None:
+        raise Refused(_("This team is gone."), code="gone")
+    return found
+
+
+def _lock_owned(team: Team, actor: User) -> None:
+    _lock(team)
+    if not team.members.filter(user=actor, is_owner=True).exists():
+        raise Refused(_("You do not own this team any more."), code="members")
+
+
+def _check_owned(team: Team) -> None:
+    """Raises Refused where members are left without an owner."""
+    joined = team.members.filter(user__isnull=False)
+    if joined.exists() and not joined.filter(is_owner=True).exists():
+        raise Refused(_("A team needs an owner. Name another one first."), code="members")

@@ -1,0 +1,83 @@
+"""The battle page's values: one builder for the page, its parts and its states."""
+
+from typing import Any
+from uuid import uuid4
+
+from django.http import HttpRequest, HttpResponse
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from annotation.attempts.failures import FAILURES, NO_ANSWER
+from core.accounts.models import Annotator
+from core.errors import Refused
+from core.text.markdown import render_markdown
+from core.web.htmx import render_page
+from leaderboard.arena.battles.forms import LONGEST_PROMPT, MessageForm
+from leaderboard.arena.battles.selectors import begun_today, consent_of
+from leaderboard.models import SIDES, Battle, Turn
+from tasks.models import Task
+
+TEMPLATE = "battles/battle.html"
+
+
+def show(
+    request: HttpRequest,
+    task: Task,
+    voter: Annotator,
+    battle: Battle | None,
+    *,
+    form: MessageForm | None = None,
+    refused: Refused | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    """The page of a person's battle; None: one that has not begun."""
+    values = {
+        "task": task,
+        "battle": battle,
+        "refused": refused,
+        "consent": consent_of(voter, task),
+        "today": begun_today(voter, task),
+        "instructions": render_markdown(task.config.instructions),
+        **_conversation(battle),
+    }
+    if not (battle and battle.ended_at):
+        values["form"] = form or _form(task, battle, values["last"])
+    status = refused.status if refused else status
+    return render_page(request, TEMPLATE, values, part="work", status=status)
+
+
+def _conversation(battle: Battle | None) -> dict[str, Any]:
+    """The turns with both answers, what the last one waits for, and after the vote the names."""
+    turns = list(battle.turns.all()) if battle else []
+    done = [turn for turn in turns if turn.state == Turn.State.DONE]
+    last = turns[-1] if turns else None
+    is_failed = bool(last and (last.state == Turn.State.FAILED or last.is_lost))
+    waits = bool(last and last.state == Turn.State.ASKING and not is_failed)
+    shown = [(turn.number, turn.prompt, _said(turn)) for turn in done]
+    failed = _(FAILURES.get(last.failure or "lost", NO_ANSWER)) if last and is_failed else ""
+    values: dict[str, Any] = {"turns": shown, "last": last, "waits": waits, "failed": failed}
+    if battle and battle.winner and not battle.gold_id:
+        values["names"] = [battle.contestant(side).name for side in SIDES]
+    return values
+
+
+def _said(turn: Turn) -> list[tuple[str, SafeString]]:
+    """Each side with its answer as HTML."""
+    return [(reply.side, render_markdown(reply.text)) for reply in turn.replies.all()]
+
+
+def _form(task: Task, battle: Battle | None, last: Turn | None) -> MessageForm | None:
+    """The form of the next message; a failed one stands in it. None: no more may be sent."""
+    again = last is not None and last.state != Turn.State.DONE
+    number = (last.number + (not again)) if last else 1
+    if (battle and battle.gold_id) or number > task.config.battles.turns:
+        return None
+    initial = {
+        "battle": battle.uuid if battle else "",
+        "number": number,
+        "key": uuid4(),
+        "prompt": last.prompt if last and again else "",
+    }
+    form = MessageForm(initial=initial)
+    form.fields["prompt"].widget.attrs |= {"data-limit": LONGEST_PROMPT, "data-focus": number == 1}
+    return form

@@ -1,0 +1,178 @@
+"""Writes of voters: consent, the vote, leaving a conversation, and being given a gold pair."""
+
+import random
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from uuid import uuid4
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from annotation.open_round import check_at_work
+from annotation.refusals import CapReached, NotAllowed, Stale
+from core.accounts.models import Annotator
+from leaderboard.arena.battles.naming import names_itself
+from leaderboard.arena.battles.personal import personal_data
+from leaderboard.arena.battles.selectors import CONSENT_VERSION, consent_of, next_gold, open_battle
+from leaderboard.arena.battles.turn_services import check_cap
+from leaderboard.arena.style import style_of
+from leaderboard.models import (
+    SIDES,
+    Battle,
+    Comparison,
+    Contestant,
+    ReleaseConsent,
+    Reply,
+    Turn,
+)
+from tasks.models import Task
+from validation.judging.confirmed import check_may_decide
+from validation.judging.pace import check_was_seen
+
+Release = Battle.Release
+VOTED = ("winner", "ended_at", "names_itself", "release", "consent_version", "personal")
+_chance = random.SystemRandom()
+
+
+@transaction.atomic
+def give_consent(*, voter: Annotator, task: Task, agrees: bool) -> None:
+    """Keep whether the person's conversations may be published, from now on.
+
+    Who says no takes back what was released before, too. No lock: the last answer wins.
+    """
+    ReleaseConsent.objects.update_or_create(
+        voter=voter,
+        task=task,
+        defaults={"version": CONSENT_VERSION, "agrees": agrees, "given_at": timezone.now()},
+    )
+    if not agrees:
+        mine = Battle.objects.filter(voter=voter, task=task)
+        mine.update(release=Release.PRIVATE, consent_version=None)
+
+
+@transaction.atomic
+def begin_gold(*, voter: Annotator, task: Task) -> Battle | None:
+    """The person's next battle where it is the turn of a gold pair, on sides by chance.
+
+    Locks the annotator, so that two tabs get the same one.
+    """
+    Annotator.objects.select_for_update(no_key=True).values_list("pk").get(pk=voter.pk)
+    pair = None if open_battle(voter, task) else next_gold(voter, task)
+    if pair is None:
+        return None
+    try:
+        check_cap(voter, task)
+    except CapReached:
+        return None
+    good = _chance.choice(SIDES)
+    battle = Battle.objects.create(voter=voter, task=task, gold=pair, good=good)
+    now = timezone.now()
+    turn = Turn.objects.create(
+        battle=battle,
+        number=1,
+        key=uuid4(),
+        prompt=pair.prompt,
+        state=Turn.State.DONE,
+        asked_at=now,
+    )
+    Reply.objects.bulk_create(
+        Reply(turn=turn, side=side, text=pair.good if side == good else pair.broken)
+        for side in SIDES
+    )
+    return battle
+
+
+@transaction.atomic
+def cast_vote(*, battle: Battle, winner: str, turns: int) -> Battle:
+    """End a battle with a vote, which counts as a comparison unless it is kept apart.
+
+    winner: of Comparison.Winner. turns: how many the page showed. Locks the battle, so that one
+    vote counts and no message enters meanwhile. Raises NotAllowed, Stale, TooSoon.
+    """
+    locked = _locked(battle)
+    check_at_work(locked.voter, locked.task)
+    check_may_decide(locked.voter, locked.task)
+    if locked.winner:
+        raise NotAllowed(_("You have chosen in this conversation before."), code="voted")
+    done = [turn for turn in locked.turns.all() if turn.state == Turn.State.DONE]
+    waiting = any(t.state == Turn.State.ASKING and not t.is_lost for t in locked.turns.all())
+    if locked.ended_at or waiting or not done or len(done) != turns:
+        raise Stale(_("The conversation changed in another window. Look again, then choose."))
+    check_was_seen(done[-1].answered_at)
+    locked.winner, locked.ended_at = winner, timezone.now()
+    if locked.gold_id is None:
+        answers = _answers(done)
+        locked.names_itself = any(
+            names_itself(answers[side], _names(locked.contestant(side))) for side in SIDES
+        )
+        _prepare_release(locked, [turn.prompt for turn in done], *answers.values())
+        if not locked.names_itself:
+            _compare(locked, answers)
+    locked.save(update_fields=VOTED)
+    return locked
+
+
+def _locked(battle: Battle) -> Battle:
+    rows = Battle.objects.select_for_update(of=("self",)).prefetch_related("turns__replies")
+    found = rows.select_related("left__target", "right__target", "voter__user").get(pk=battle.pk)
+    found.task = battle.task
+    return found
+
+
+def _answers(turns: Sequence[Turn]) -> dict[str, list[str]]:
+    """By side what it answered."""
+    replies = [reply for turn in turns for reply in turn.replies.all()]
+    return {side: [one.text for one in replies if one.side == side] for side in SIDES}
+
+
+def _names(contestant: Contestant) -> list[str]:
+    """By which names a model may call itself."""
+    target = contestant.target
+    called = [target.options.get("model"), target.source] if target else []
+    return [contestant.name, *(one.rpartition("/")[2] for one in called if isinstance(one, str))]
+
+
+def _prepare_release(battle: Battle, *texts: Sequence[str]) -> None:
+    """Whether the conversation may be published; what may hold personal data waits."""
+    consent = consent_of(battle.voter, battle.task)
+    if consent is None or not consent.agrees:
+        return
+    battle.consent_version, battle.personal = consent.version, personal_data(chain(*texts))
+    battle.release = Release.WAITING if battle.personal else Release.RELEASED
+
+
+def _compare(battle: Battle, answers: Mapping[str, Sequence[str]]) -> None:
+    left, right = (style_of(answers[side]) for side in SIDES)
+    Comparison.objects.create(
+        task=battle.task,
+        uid=str(battle.uuid),
+        voter=battle.voter,
+        left=battle.contestant("left"),
+        right=battle.contestant("right"),
+        winner=battle.winner,
+        style={name: [left[name], right[name]] for name in left},
+    )
+
+
+@transaction.atomic
+def leave_battle(*, battle: Battle) -> None:
+    """End a battle without a vote; it counts among today's. Locks the battle."""
+    locked = _locked(battle)
+    if locked.ended_at is None:
+        locked.ended_at = timezone.now()
+        locked.save(update_fields=["ended_at"])
+
+
+@transaction.atomic
+def erase_conversations(*, voter: Annotator) -> None:
+    """Remove the conversations of somebody who left: messages, answers, consents; votes stay.
+
+    A turn that is being asked is gone too, so its answers are never stored. Locks the battles.
+    """
+    mine = Battle.objects.filter(voter=voter)
+    [*mine.order_by("pk").select_for_update(of=("self",)).values_list("pk", flat=True)]
+    Turn.objects.filter(battle__voter=voter).delete()
+    mine.update(release=Release.PRIVATE, consent_version=None, personal=[])
+    mine.filter(ended_at__isnull=True).update(ended_at=timezone.now())
+    ReleaseConsent.objects.filter(voter=voter).delete()

@@ -1,0 +1,244 @@
+"""Writes of a message in a battle: both models are asked, and both answers are stored or neither.
+
+No model is asked in a transaction. Locks: docs/locking.md.
+"""
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from annotation.attempts.live_targets import (
+    Answers,
+    affordable,
+    call,
+    failure_of,
+    note_failed,
+    note_spent,
+    waited,
+)
+from annotation.attempts.partial_answers import keeper
+from annotation.open_round import check_at_work
+from annotation.refusals import CapReached, Stale
+from core.accounts.models import Annotator
+from core.text.words import composed
+from leaderboard.arena.battles import selectors
+from leaderboard.arena.battles.selectors import Drawn
+from leaderboard.models import SIDES, Battle, Reply, Turn
+from tasks.models import TargetModel, Task
+from tasks.targets.connect import messages_of, version_of
+from tasks.targets.endpoints.base import EndpointError, Prediction, misconfigured, rubbish
+from tasks.targets.endpoints.live import LiveTarget, Writer
+from tasks.targets.spending_services import Payer
+from validation.judging.confirmed import check_may_decide
+
+logger = logging.getLogger(__name__)
+State = Turn.State
+
+
+@transaction.atomic
+def begin_turn(
+    *,
+    voter: Annotator,
+    task: Task,
+    battle: UUID | None,
+    number: int,
+    key: UUID,
+    prompt: str,
+    drawn: Drawn | None,
+) -> tuple[Turn, bool]:
+    """The turn with this key, and whether the caller must ask the models.
+
+    battle, number: what the page showed; None begins a battle with the pair `drawn`. A failed or
+    lost turn is asked again. Locks the annotator, then the battle. Raises Stale, CapReached,
+    NotAllowed.
+    """
+    check_at_work(voter, task)
+    check_may_decide(voter, task)
+    Annotator.objects.select_for_update(no_key=True).values_list("pk").get(pk=voter.pk)
+    known = Turn.objects.filter(battle__voter=voter, battle__task=task, key=key).first()
+    if known and known.state != State.FAILED and not known.is_lost:
+        return _with_battle(known), False
+    current = selectors.battles_of(voter, task).filter(ended_at__isnull=True)
+    found = current.select_for_update(of=("self",)).first()
+    if (found.uuid if found else None) != battle:
+        raise Stale(_("This conversation has ended, or another one began in another window."))
+    if found is None:
+        assert drawn is not None  # of a page without a battle
+        found = _begin(voter, task, drawn)
+    if number != _next_number(found):
+        raise Stale(_("You went on with this conversation in another window."))
+    if number > task.config.battles.turns:
+        raise CapReached(_("This conversation is long enough. Please choose now."))
+    asked = {"key": key, "prompt": composed(prompt), "state": State.ASKING, "failure": ""}
+    turn, _new = Turn.objects.update_or_create(
+        battle=found, number=number, defaults={**asked, "asked_at": timezone.now()}
+    )
+    return _with_battle(turn), True
+
+
+def _with_battle(turn: Turn) -> Turn:
+    """The turn with its battle as its page shows it."""
+    task = turn.battle.task
+    turn.battle = selectors.battles_of(turn.battle.voter, task).get(pk=turn.battle_id)
+    turn.battle.task = task
+    return turn
+
+
+def _begin(voter: Annotator, task: Task, drawn: Drawn) -> Battle:
+    check_cap(voter, task)
+    left, right, chance = drawn
+    return Battle.objects.create(
+        voter=voter, task=task, left_id=left, right_id=right, chance=chance
+    )
+
+
+def check_cap(voter: Annotator, task: Task) -> None:
+    """Raises CapReached where the person has begun today's battles."""
+    most = task.config.battles.per_day
+    if selectors.begun_today(voter, task) >= most:
+        said = _("You have begun today's %(number)d conversations (reset at 00:00 UTC). Thank you!")
+        raise CapReached(said % {"number": most})
+
+
+def _next_number(battle: Battle) -> int:
+    """Of the message that may be sent now; 0: none, as the models are answering or it is gold."""
+    last = battle.turns.last()
+    if battle.gold_id or (last and last.state == State.ASKING and not last.is_lost):
+        return 0
+    if last is None:
+        return 1
+    return last.number + (last.state == State.DONE)
+
+
+def settle(turn: Turn, seconds: float | None = None) -> Turn:
+    """Ask both models and store what they answer; returns the turn as it is after the wait.
+
+    seconds: to wait; as long as a page waits if absent. When the wait is over first, the pool's
+    thread stores it later.
+    """
+    try:
+        sides = _heard(turn, [_side(turn, side) for side in SIDES])
+        asked = call(sides, {}, settings.LIVE_DEADLINE_SECONDS)
+    except EndpointError as error:
+        return _fail(turn, error)
+    if waited(asked, seconds):
+        return _conclude(turn, asked)
+    asker = threading.get_ident()
+
+    def conclude(_done: object) -> None:
+        try:
+            _conclude(turn, asked)
+        except Exception:
+            logger.exception("turn %s could not be stored", turn.pk)
+            raise
+        finally:
+            if threading.get_ident() != asker:
+                connection.close()
+
+    asked.add_done_callback(conclude)
+    return turn
+
+
+def _side(turn: Turn, side: str) -> LiveTarget:
+    """One of the models with the conversation as it had it. Raises EndpointError."""
+    earlier = [one for one in turn.battle.turns.all() if one.number < turn.number]
+    said = [
+        (one.prompt, reply.text)
+        for one in earlier
+        for reply in one.replies.all()
+        if reply.side == side
+    ]
+    messages = messages_of(said, turn.prompt)
+    return replace(affordable(Payer(_target(turn.battle, side))), inputs={"messages": messages})
+
+
+def keys_of(turn: Turn) -> list[str]:
+    """Of what each side has written so far, left and right (`partial_answers`)."""
+    return [f"battle:{turn.pk}:{side}:{turn.asked_at.timestamp()}" for side in SIDES]
+
+
+def _heard(turn: Turn, sides: Sequence[LiveTarget]) -> Sequence[LiveTarget]:
+    """The sides, heard as they write; neither where one cannot be, which would tell them apart."""
+    if not all(isinstance(side.endpoint, Writer) for side in sides):
+        return sides
+    pairs = zip(sides, keys_of(turn), strict=True)
+    return [replace(side, heard=keeper(key)) for side, key in pairs]
+
+
+def _target(battle: Battle, side: str) -> TargetModel:
+    target = battle.contestant(side).target
+    if target is None:
+        raise misconfigured("This model was deleted.")
+    target.task = battle.task  # known, so not read again
+    return target
+
+
+def _conclude(turn: Turn, asked: Answers) -> Turn:
+    note_spent([Payer(_target(turn.battle, side)) for side in SIDES], asked)
+    if error := asked.exception():
+        return _fail(turn, error)
+    try:
+        answers = [_text(prediction) for prediction in asked.result()]
+        finish_turn(turn=turn, predictions=asked.result(), answers=answers)
+    except EndpointError as error:
+        return _fail(turn, error)
+    except Exception:  # nobody shall wait for a turn that will never be stored
+        fail_turn(turn=turn, reason="rubbish")
+        raise
+    return Turn.objects.select_related("battle").get(pk=turn.pk)
+
+
+def _text(prediction: Prediction) -> str:
+    """What a model answered. Raises EndpointError where that is no answer to show."""
+    said = next(iter(prediction.output.values()), None)
+    if not isinstance(said, str):
+        raise rubbish("The answer is no text.")
+    return composed(said).strip()
+
+
+def _fail(turn: Turn, error: BaseException) -> Turn:
+    logger.warning("turn %s: %s", turn.pk, error)
+    targets = [turn.battle.contestant(side).target for side in SIDES]
+    note_failed(error, [target for target in targets if target])
+    fail_turn(turn=turn, reason=failure_of(error))
+    return Turn.objects.select_related("battle").get(pk=turn.pk)
+
+
+def finish_turn(*, turn: Turn, predictions: Sequence[Prediction], answers: Sequence[str]) -> None:
+    """Store both answers, left and right, with what exactly gave them; once. Locks the battle."""
+    replies = []
+    for side, prediction, text in zip(SIDES, predictions, answers, strict=True):
+        target = _target(turn.battle, side)
+        version = version_of(target, prediction.fingerprint)
+        setup, seconds = _setup(target), prediction.seconds
+        replies.append(
+            Reply(turn=turn, side=side, text=text, version_id=version, setup=setup, seconds=seconds)
+        )
+    with transaction.atomic():
+        locked = Battle.objects.select_for_update(of=("self",)).get(pk=turn.battle_id)
+        if locked.ended_at is None and _end(turn, State.DONE):
+            Reply.objects.bulk_create(replies)
+
+
+def _setup(target: TargetModel) -> Mapping[str, Any]:
+    """Adapter, source, and the options: prompt and sampling. No secret is in them."""
+    return {name: getattr(target, name) for name in ("adapter", "source", "revision", "options")}
+
+
+def fail_turn(*, turn: Turn, reason: str) -> None:
+    """Fail a turn without two usable answers; its text may be sent again. No lock."""
+    _end(turn, State.FAILED, reason)
+
+
+def _end(turn: Turn, state: str, failure: str = "") -> bool:
+    """Whether the turn was still being asked, and now has that state; by conditional update."""
+    rows = Turn.objects.filter(pk=turn.pk, state=State.ASKING, asked_at=turn.asked_at)
+    return bool(rows.update(state=state, failure=failure))

@@ -1,0 +1,184 @@
+"""The pages on which a person writes to two unnamed models and chooses."""
+
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import (
+    require_GET,
+    require_http_methods,
+    require_POST,
+    require_safe,
+)
+
+from annotation.access import gate_is_shut, participant
+from annotation.attempts.event_stream import stream_of
+from annotation.care.services import care_of, check_rested, note_answered, note_shown
+from annotation.care.views import show_care
+from annotation.rules.care import STOPS
+from core.accounts.models import Annotator
+from core.accounts.places import keep_place
+from core.accounts.services import annotator_of
+from core.errors import Refused
+from core.web.downloads import lines
+from core.web.htmx import htmx_partial
+from core.web.refusals import as_message
+from leaderboard.arena.battles import page, services
+from leaderboard.arena.battles.forms import MessageForm, VoteForm
+from leaderboard.arena.battles.release import released_lines
+from leaderboard.arena.battles.selectors import (
+    battles_of,
+    consent_of,
+    draw_pair,
+    live_contestants,
+    open_battle,
+)
+from leaderboard.arena.battles.turn_services import begin_turn, keys_of, settle
+from leaderboard.models import Battle, Turn
+from tasks.access import find_task, require
+from tasks.models import Task
+from tasks.permissions import can_enter_judging, can_judge, can_read, can_take
+from validation.judging.confirmed import may_decide
+
+SOON = 0.2
+"""Seconds that a page with a script waits for both answers, before it shows what comes."""
+
+
+def _entered(request: HttpRequest, code: str) -> tuple[Task, Annotator]:
+    task = find_task(request, code, kinds=("arena",))
+    return task, participant(request, task, can_enter_judging)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def battle(request: HttpRequest, code: str) -> HttpResponse:
+    """Write to two unnamed models, and choose."""
+    task, voter = _entered(request, code)
+    if gate_is_shut(request, task):
+        return redirect(reverse("annotation:gate", args=[code], query={"for": "battle"}))
+    if request.method != "POST":
+        if (care := care_of(voter, task)).rest in STOPS:
+            return show_care(request, task, care)
+        note_shown(annotator=voter, task=task)
+    # Who knows the models is not blind, as in judging.
+    reason = "reader" if can_read(request.user, task) else ""
+    if not reason and not may_decide(voter, task):
+        reason = "unconfirmed"
+        keep_place(request)
+    if reason or len(live_contestants(task)) < 2:
+        return render(request, "battles/none.html", {"task": task, "reason": reason})
+    if consent_of(voter, task) is None:
+        return render(request, "battles/consent.html", {"task": task, "here": "battle"})
+    now = open_battle(voter, task)
+    if request.method == "POST":
+        return _send(request, task, voter, now)
+    if now is None and (given := services.begin_gold(voter=voter, task=task)):
+        now = battles_of(voter, task).get(pk=given.pk)
+    return page.show(request, task, voter, now)
+
+
+def _send(request: HttpRequest, task: Task, voter: Annotator, now: Battle | None) -> HttpResponse:
+    """Ask both models, and show what they answer."""
+    form = MessageForm(request.POST)
+    if not form.is_valid():
+        return page.show(request, task, voter, now, form=form, status=422)
+    try:
+        check_rested(voter, task)
+        drawn = draw_pair(task) if now is None else None
+        turn, is_mine = begin_turn(voter=voter, task=task, drawn=drawn, **form.cleaned_data)
+    except Refused as error:
+        return page.show(request, task, voter, now, form=form, refused=error)
+    if is_mine:
+        note_answered(annotator=voter, task=task)
+        # With a script the answers stream.
+        turn = settle(turn, SOON if htmx_partial(request) else None)
+    if not htmx_partial(request):
+        return redirect("leaderboard:battle", task.code)
+    shown = battles_of(voter, task).get(pk=turn.battle_id)
+    return page.show(request, task, voter, shown)
+
+
+@require_GET
+def battle_stream(request: HttpRequest, code: str) -> HttpResponseBase:
+    """Both answers to the person's own message as they come, as `annotation` streams its own.
+
+    204 where nothing is asked. What is sent of a side is its text alone.
+    """
+    task, voter = _entered(request, code)
+    mine = Turn.objects.filter(battle__voter=voter, battle__task=task, state=Turn.State.ASKING)
+    turn = mine.filter(battle__ended_at=None).first()
+    if turn is None:
+        return HttpResponse(status=204)
+    return stream_of(keys_of(turn), mine.filter(pk=turn.pk, asked_at=turn.asked_at))
+
+
+def _own_battle(request: HttpRequest, uuid: UUID) -> tuple[Battle, Annotator]:
+    """A battle of the signed-in person; 404 for others."""
+    voter = annotator_of(request.user)  # type: ignore[arg-type]
+    found = get_object_or_404(Battle.objects.select_related("task"), voter=voter, uuid=uuid)
+    shown = battles_of(voter, found.task).get(pk=found.pk)
+    shown.task = found.task
+    return shown, voter
+
+
+@require_POST
+def vote(request: HttpRequest, code: str) -> HttpResponse:
+    """Choose A, B, a tie or both bad; names only now."""
+    task, voter = _entered(request, code)
+    form = VoteForm(request.POST)
+    if not form.is_valid():
+        return page.show(request, task, voter, open_battle(voter, task), status=422)
+    mine, _ = _own_battle(request, form.cleaned_data.pop("battle"))
+    if mine.task_id != task.pk:
+        raise Http404
+    require(request.user, task, can_judge)
+    try:
+        services.cast_vote(battle=mine, **form.cleaned_data)
+    except Refused as error:
+        shown = battles_of(voter, task).get(pk=mine.pk)
+        return page.show(request, task, voter, shown, refused=error)
+    if not htmx_partial(request):
+        return redirect("leaderboard:battle-over", code, mine.uuid)
+    return page.show(request, task, voter, battles_of(voter, task).get(pk=mine.pk))
+
+
+@require_safe
+def battle_over(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
+    """A conversation that has ended, with the models' names; one that has not goes on."""
+    mine, voter = _own_battle(request, uuid)
+    if mine.task.code != code:
+        raise Http404
+    if mine.ended_at is None:
+        return redirect("leaderboard:battle", code)
+    return page.show(request, mine.task, voter, mine)
+
+
+@require_POST
+def leave(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
+    """End a conversation without a vote, and begin another one."""
+    mine, _voter = _own_battle(request, uuid)
+    if mine.task.code != code:
+        raise Http404
+    services.leave_battle(battle=mine)
+    return redirect("leaderboard:battle", code)
+
+
+@require_POST
+def consent(request: HttpRequest, code: str) -> HttpResponse:
+    """Keep whether the person's conversations may be published."""
+    task, voter = _entered(request, code)
+    if request.POST.get("agrees") in ("yes", "no"):
+        with as_message(request):
+            services.give_consent(voter=voter, task=task, agrees=request.POST["agrees"] == "yes")
+    return redirect("leaderboard:battle", code)
+
+
+@login_not_required
+@require_safe
+def conversations(request: HttpRequest, code: str) -> StreamingHttpResponse:
+    """The published conversations as JSON lines; members get the models' settings, too."""
+    task = find_task(request, code, can_take, kinds=("arena",))
+    rows = released_lines(task, with_setup=can_read(request.user, task))
+    return lines(rows, f"{code}-conversations.jsonl")

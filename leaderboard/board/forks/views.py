@@ -1,0 +1,93 @@
+"""Forks: weights that people keep under a name."""
+
+from typing import Any
+
+from django import forms
+from django.contrib.auth.decorators import login_not_required
+from django.core.exceptions import BadRequest
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods, require_POST
+
+from core.accounts.models import User
+from core.web.refusals import as_form_error
+from leaderboard.board.forks import services
+from leaderboard.board.opening import start_of
+from leaderboard.board.query import Asked, asked
+from leaderboard.scoring.weights import WeightsError
+from tasks.access import find_task, require
+from tasks.models import Task
+from tasks.permissions import can_edit
+
+
+class ForkForm(forms.Form):
+    """What weights are called."""
+
+    name = forms.CharField(
+        label=_("Name"),
+        max_length=services.LONGEST_NAME,
+        help_text=_("Small letters, digits and hyphens: speed-first"),
+    )
+    description = forms.CharField(max_length=300, required=False, label=_("What they are for"))
+
+
+@login_not_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def forks(request: HttpRequest, code: str) -> HttpResponse:
+    """The named weights of a task, and the form that saves those of the URL."""
+    task = find_task(request, code)
+    wanted = _wanted(request, task)
+    form = ForkForm(request.POST if request.method == "POST" else None)
+    if request.method == "POST" and form.is_valid() and _is_saved(request, task, wanted, form):
+        board = reverse("leaderboard:board", args=[code])
+        return HttpResponseRedirect(f"{board}?fork={form.cleaned_data['name']}")
+    values: dict[str, Any] = {
+        "task": task,
+        "form": form,
+        "weighting": wanted.weighting,
+        "forks": task.forks.select_related("owner__annotator"),
+        "can_edit": can_edit(request.user, task),
+    }
+    status = 422 if form.errors else 200
+    return render(request, "leaderboard/board/forks.html", values, status=status)
+
+
+def _wanted(request: HttpRequest, task: Task) -> Asked:
+    """The weights that were sent. Without a sense: those that the board opens with, or 400."""
+    from leaderboard.board.matrix import score_matrix
+
+    matrix = score_matrix(task)
+    start = start_of(task, matrix, request.GET.get("fork"))
+    query = request.POST if request.method == "POST" else request.GET
+    try:
+        return asked(dict(query.lists()), start, matrix.modes)
+    except WeightsError as error:
+        if request.method == "POST":
+            raise BadRequest(str(error)) from None
+        return asked({}, start, matrix.modes)
+
+
+def _is_saved(request: HttpRequest, task: Task, wanted: Asked, form: ForkForm) -> bool:
+    """Whether it was saved; where not, the form has the reason."""
+    if not isinstance(request.user, User):
+        raise Http404
+    with as_form_error(form):
+        services.save_weights(
+            task=task, owner=request.user, weighting=wanted.weighting, **form.cleaned_data
+        )
+    return form.is_valid()
+
+
+@require_POST
+def fork_delete(request: HttpRequest, code: str, name: str) -> HttpResponse:
+    """Remove one's own weights, or as an editor of the task anybody's."""
+    task = find_task(request, code)
+    fork = get_object_or_404(task.forks, name=name)
+    if not isinstance(request.user, User):
+        raise Http404
+    if fork.owner_id != request.user.pk:
+        require(request.user, task, can_edit)
+    services.delete_weights(weights=fork, actor=request.user)
+    return redirect("leaderboard:forks", code)

@@ -1,0 +1,96 @@
+"""The button that follows a task, the badge of a model, and the board at its lasting address."""
+
+from dataclasses import asdict
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_not_required
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import cache_control
+from django.views.decorators.http import require_POST, require_safe
+
+from core.accounts.people import person
+from evaluation.submissions.visibility import find_submission
+from leaderboard.board.exports import Table, bibtex, early_words, is_same
+from leaderboard.rounds.following import services
+from tasks.access import ANY, find_task
+from tasks.models import Task
+
+SCHEMA_VERSION = 1
+"""Of docs/leaderboard.schema.json; a change that breaks readers makes it higher."""
+LETTER, AROUND = 7, 12  # pixels: of a letter of the badge, and beside a text
+
+
+@require_POST
+def follow(request: HttpRequest, code: str) -> HttpResponse:
+    """Begin or end to follow a task."""
+    task = find_task(request, code, kinds=ANY)
+    follows = "follow" in request.POST
+    services.follow(task=task, user=person(request), follows=follows)
+    said = _("You get a mail when a round is released.") if follows else _("No more mails of it.")
+    messages.success(request, said)
+    return redirect("task", code)
+
+
+@login_not_required
+@require_safe
+@cache_control(public=True, max_age=300)
+def badge(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """A published model's rank as a picture, for READMEs; it names the task and not the model."""
+    from leaderboard.rounds.standing import standing_of  # loads numpy
+
+    submission, _viewer = find_submission(request, pk)
+    if not submission.is_published or submission.withdrawn_at:
+        raise Http404
+    said, found = "no rank yet", standing_of(submission, request.user)
+    if found and found.row.rank:
+        early = (early_words(asdict(one)) for one in found.provisional[:1])
+        said = ", ".join([f"rank {found.row.rank} of {found.ranked}", *early])
+    values = badge_values(f"Dynabench {submission.task.name}", said)
+    return render(request, "leaderboard/badge.svg", values, content_type="image/svg+xml")
+
+
+def badge_values(name: str, said: str) -> dict[str, Any]:
+    """The two texts with the places at which they are drawn, in pixels."""
+    left, right = (LETTER * len(text) + AROUND for text in (name, said))
+    return {
+        "name": name,
+        "said": said,
+        "left": left,
+        "right": right,
+        "width": left + right,
+        "name_at": left // 2,
+        "said_at": left + right // 2,
+    }
+
+
+@login_not_required
+@require_safe
+def board_json(request: HttpRequest, code: str) -> JsonResponse:
+    """The public board by the owner's weights, in the form of docs/leaderboard.schema.json."""
+    from leaderboard.board.tables import public_table  # loads numpy
+
+    task = find_task(request, code)
+    table = public_table(task)
+    told = {"schema_version": SCHEMA_VERSION, **table, "snapshot": _cited(request, task, table)}
+    return JsonResponse(told, json_dumps_params={"ensure_ascii": False})
+
+
+def _cited(request: HttpRequest, task: Task, table: Table) -> dict[str, Any] | None:
+    """The newest snapshot, by which the board is cited, and whether it shows the same."""
+    last = task.snapshots.first()
+    if last is None:
+        return None
+    page = reverse("leaderboard:snapshot", args=[task.code, last.number])
+    address = request.build_absolute_uri(page)
+    return {
+        "number": last.number,
+        "url": address,
+        "sha256": last.sha256,
+        "bibtex": bibtex(last.table, last.number, last.title, last.sha256, address),
+        "is_current": is_same(last.table, table),
+    }

@@ -1,0 +1,95 @@
+"""Reads media: values completed by what is stored, and files for models."""
+
+import base64
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.db.models import TextField
+from django.db.models.functions import Cast
+
+from core.accounts.models import Annotator, User
+from tasks.config.components import Component
+from tasks.config.schema import TaskConfig
+from tasks.contexts.media.services import value_of
+from tasks.models import Media, Task
+from tasks.permissions import Person, can_read, can_see
+
+
+def may_open(user: Person, media: Media) -> bool:
+    """Whether the person sent the file, or may see something that names it.
+
+    What nobody has used yet is its sender's; of strangers and of several it is known by its digest.
+    Of what was withdrawn members know, and those whose own work names it.
+    """
+    task = media.task
+    if not can_see(user, task):
+        return False
+    if can_read(user, task) or (media.is_used and not media.is_withdrawn):
+        return True
+    if media.sent_by is None and not media.is_used:
+        return True
+    if not user.is_authenticated:
+        return False
+    return bool(media.sent_by and media.sent_by.user_id == user.pk) or _names(user, media)
+
+
+def _names(user: User, media: Media) -> bool:
+    """Whether the person's own examples or drafts name it."""
+    own = Annotator.objects.filter(user=user)
+    for rows, where in (("examples", "inputs"), ("assignment", "draft")):
+        mine = own.filter(**{f"{rows}__round__task": media.task_id})
+        text = Cast(f"{rows}__{where}", TextField())
+        if mine.annotate(text=text).filter(text__contains=media.digest).exists():
+            return True
+    return False
+
+
+def with_media(
+    task: Task, components: Iterable[Component], values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The values, with those of media as they are stored; people and programs send digest and alt.
+
+    One whose file is not there stays as it is, and the check of its type refuses it.
+    """
+    found = ((one.name, values.get(one.name)) for one in components if one.is_media)
+    sent = {name: value for name, value in found if isinstance(value, Mapping) and _digest(value)}
+    if not sent:
+        return dict(values)
+    rows = Media.objects.filter(task=task, digest__in=[_digest(v) for v in sent.values()])
+    stored = {media.digest: value_of(media) for media in rows}
+    completed = {
+        name: {**stored.get(_digest(value), {"digest": _digest(value)}), "alt": _alt(value)}
+        for name, value in sent.items()
+    }
+    return {**values, **completed}
+
+
+def _digest(value: Mapping[str, Any]) -> str:
+    digest = value.get("digest")
+    return digest if isinstance(digest, str) else ""
+
+
+def _alt(value: Mapping[str, Any]) -> Any:
+    words = value.get("alt") or ""
+    return words.strip() if isinstance(words, str) else words
+
+
+def data_url(task: Task, value: Any) -> str:
+    """A stored file as `data:image/png;base64,…`; empty where there is none (any more)."""
+    if isinstance(value, str) and value.startswith("data:"):
+        return value  # it was read before
+    digest = _digest(value) if isinstance(value, Mapping) else ""
+    media = Media.objects.filter(task=task, digest=digest).first() if digest else None
+    if media is None:
+        return ""
+    try:
+        with media.file.open("rb") as file:
+            return f"data:{media.mime};base64,{base64.b64encode(file.read()).decode()}"
+    except FileNotFoundError:
+        return ""
+
+
+def for_models(config: TaskConfig, task: Task, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values as models read them: pictures and recordings as data URLs, without their words."""
+    urls = {n: data_url(task, values[n]) for n in config.media_fields if n in values}
+    return {**values, **urls}

@@ -1,0 +1,204 @@
+"""Writes about media: storing what was sent, noting what is used, deleting what nobody needs."""
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+from django.db import IntegrityError, transaction
+from django.db.models import Case, Q, QuerySet, TextField, Value, When
+from django.db.models.functions import Cast
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from core.accounts.models import Annotator
+from core.errors import Invalid
+from core.files.bounded import MIB, Bounds, OutOfBounds, bounded
+from core.files.storage.stored import files_in, folders_in
+from tasks.contexts.media.decoding import DECODERS, MAX_BYTES, TOO_MANY_BYTES, BadMedia, Decoded
+from tasks.models import Context, Media, Task
+
+BOUNDS = Bounds(30, 896 * MIB)
+"""40 megapixels in RGBA, upright and on white, are there four times."""
+OFTEN = gettext_noop("You have sent many files. Wait an hour, or use one that you sent before.")
+UNUSED = timedelta(days=1)
+
+
+def decoded(kind: str, data: bytes) -> Decoded:
+    """What is stored of a file that somebody sent. kind: image or audio. Raises Invalid."""
+    if len(data) > MAX_BYTES:
+        raise Invalid(_(TOO_MANY_BYTES))
+    try:
+        return bounded(partial(DECODERS[kind], data), BOUNDS)
+    except (BadMedia, OutOfBounds) as error:
+        raise Invalid(_(str(error))) from None
+
+
+def store_media(
+    *, task: Task, kind: str, data: bytes, sent_by: Annotator | None = None
+) -> dict[str, Any]:
+    """Store a picture or recording, and return its value without `alt`; once for equal files.
+
+    Unused, it is deleted after a day. No lock: the file is there before its row. Raises Invalid.
+    """
+    found = decoded(kind, data)
+    return store_decoded(task=task, found=found, sent_by=sent_by)
+
+
+def store_decoded(
+    *, task: Task, found: Decoded, sent_by: Annotator | None = None
+) -> dict[str, Any]:
+    """As `store_media`, of what was decoded before."""
+    digest = hashlib.sha256(found.data).hexdigest()
+    same = Media.objects.filter(task=task, digest=digest)
+    if not same.update(kept_from=timezone.now(), sent_by=_whose(sent_by)):
+        about = {"mime": found.mime, "size": len(found.data), "about": dict(found.about)}
+        media = Media(task=task, digest=digest, sent_by=sent_by, **about)
+        media.file.save(f"{digest}.{media.ending}", ContentFile(found.data), save=False)
+        try:
+            with transaction.atomic():
+                media.save(force_insert=True)
+        except BaseException as error:
+            media.file.delete(save=False)
+            if not isinstance(error, IntegrityError):  # else somebody stored the same meanwhile
+                raise
+    return value_of(same.get())
+
+
+def _whose(sender: Annotator | None) -> Case | None:
+    """Whose a file becomes that is sent once more: the last one's, nobody's while it is unused.
+
+    So both may see it, and none of them who leaves takes it along.
+    """
+    if sender is None:
+        return None
+    of_both = When(~Q(sent_by=sender), is_used=False, then=Value(None))
+    return Case(of_both, default=Value(sender.pk))
+
+
+def value_of(media: Media) -> dict[str, Any]:
+    """What a field of a context or example holds of it, but for the words."""
+    return {
+        "digest": media.digest,
+        "mime": media.mime,
+        "bytes": media.size,
+        **media.about,
+    }
+
+
+def keep(*, task: Task, digests: Collection[str], used: bool) -> None:
+    """Keep these for another day, or for good where they are used; locks the rows.
+
+    Raises Invalid when one is gone.
+    """
+    if not digests:
+        return
+    now: dict[str, Any] = {"kept_from": timezone.now()}
+    now |= {"is_used": True, "is_withdrawn": False} if used else {}
+    if _update(task, digests, **now) < len({*digests}):
+        raise Invalid(_("A picture or recording is not stored any more. Add it once more."))
+
+
+def touch(*, task: Task, digests: Collection[str]) -> None:
+    """Let the day of those that are there begin again, as a draft names them; locks the rows."""
+    if digests:
+        _update(task, digests, kept_from=timezone.now())
+
+
+@transaction.atomic
+def _update(task: Task, digests: Collection[str], **now: Any) -> int:
+    """How many rows were there. An update by itself would lock them in no order."""
+    there = [*_locked(task, digests).values_list("pk", flat=True)]
+    return Media.objects.filter(pk__in=there).update(**now)
+
+
+def tidy_media(most: int) -> int:
+    """Delete up to `most` that nobody used within a day; returns how many."""
+    old = Media.objects.filter(is_used=False, kept_from__lt=timezone.now() - UNUSED)
+    return delete_media(old.filter(pk__in=old.values("pk")[:most]))
+
+
+def tidy_orphans(most: int) -> int:
+    """Delete up to `most` files that have had no row for a day; returns how many.
+
+    Whoever stored them was killed between the two, or their transaction failed.
+    """
+    old, found = timezone.now() - UNUSED, 0
+    for folder in _folders():
+        names = files_in(folder)
+        known = {*Media.objects.filter(file__in=names).values_list("file", flat=True)}
+        for name in names:
+            if name in known or found == most or default_storage.get_modified_time(name) > old:
+                continue
+            default_storage.delete(name)
+            found += 1
+    return found
+
+
+def _folders() -> Iterator[str]:
+    """Where files of tasks lie."""
+    for task in folders_in("tasks"):
+        media = f"tasks/{task}/media"
+        yield from (f"{media}/{name}" for name in folders_in(media))
+
+
+def delete_unnamed(*, task: Task, digest: str, leaver: Annotator | None = None) -> None:
+    """Delete what no context and no example of the task names any more; locks its row.
+
+    What somebody other than the leaver has sent meanwhile stays for its day.
+    """
+    with transaction.atomic():
+        media = _locked(task, [digest]).first()
+        if media is None or is_named(task, digest):
+            return
+        if media.sent_by_id in (None, leaver and leaver.pk):
+            delete_media(Media.objects.filter(pk=media.pk))
+        else:
+            Media.objects.filter(pk=media.pk).update(is_used=False)
+
+
+def hide_withdrawn(*, task: Task, digests: Collection[str]) -> None:
+    """Hide what only withdrawn examples name now; locks the rows. Call it in their transaction."""
+    found = _locked(task, digests).filter(is_used=True)
+    hidden = [one.pk for one in found if not is_named(task, one.digest, retracted=False)]
+    Media.objects.filter(pk__in=hidden).update(is_withdrawn=True)
+
+
+def _locked(task: Task, digests: Collection[str]) -> QuerySet[Media]:
+    """Rows that are locked by id, as all who lock several do, so that none waits for another."""
+    rows = Media.objects.filter(task=task, digest__in=digests)
+    return rows.select_for_update(of=("self",)).order_by("pk")
+
+
+def is_named(task: Task, digest: str, *, retracted: bool = True) -> bool:
+    """Whether a context, an example or the configuration of the task names it.
+
+    retracted: whether an example that was taken back counts.
+    """
+    contexts = Context.objects.filter(round__task=task)
+    examples = contexts if retracted else contexts.filter(examples__retracted_at=None)
+    for rows, where in ((contexts, "fields"), (examples, "examples__inputs")):
+        named = rows.annotate(text=Cast(where, TextField())).filter(text__contains=digest)
+        if named.exists():
+            return True
+    return digest in task.config_text
+
+
+def delete_media(chosen: QuerySet[Media]) -> int:
+    """Delete rows, and after the transaction their files; locks the rows."""
+    with transaction.atomic():
+        rows = list(chosen.select_for_update(of=("self",)).order_by("pk"))
+        for media in rows:
+            transaction.on_commit(partial(media.file.storage.delete, str(media.file.name)))
+        Media.objects.filter(pk__in=[media.pk for media in rows]).delete()
+    return len(rows)
+
+
+def digests_in(values: Iterable[Any]) -> set[str]:
+    """The digests of pictures and recordings among the values of fields."""
+    found = (value.get("digest") for value in values if isinstance(value, Mapping))
+    return {digest for digest in found if isinstance(digest, str)}

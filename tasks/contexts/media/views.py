@@ -1,0 +1,59 @@
+"""Media as browsers get them."""
+
+import re
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from tasks.contexts.media.selectors import may_open
+from tasks.models import Media
+
+RANGE = re.compile(r"bytes=(\d+)-(\d*)")
+HEADERS = {
+    "Accept-Ranges": "bytes",
+    "Cache-Control": "private, max-age=31536000, immutable",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+@login_not_required
+@require_safe
+def media_file(request: HttpRequest, digest: str) -> HttpResponse:
+    """A picture or recording, for who may see what names it; its digest never changes.
+
+    Only what `tasks.contexts.media.decoding` wrote is sent, as what it wrote.
+    """
+    rows = Media.objects.filter(digest=digest).select_related("task", "sent_by")
+    media = next((one for one in rows if may_open(request.user, one)), None)
+    if media is None:
+        raise Http404
+    return served(request, media)
+
+
+def served(request: HttpRequest, media: Media) -> HttpResponse:
+    """The file, for somebody who may see its task. Raises Http404."""
+    tag = f'"{media.digest}"'
+    if request.headers.get("If-None-Match") == tag:
+        return HttpResponse(status=304, headers={**HEADERS, "ETag": tag})
+    try:
+        with media.file.open("rb") as file:
+            data = file.read()
+    except FileNotFoundError:
+        raise Http404 from None
+    return _part(request, data, {**HEADERS, "ETag": tag, "Content-Type": media.mime})
+
+
+def _part(request: HttpRequest, data: bytes, headers: dict[str, str]) -> HttpResponse:
+    """The bytes that are asked for; some browsers ask for recordings in parts alone."""
+    asked = RANGE.fullmatch(request.headers.get("Range", ""))
+    if not asked:
+        return HttpResponse(data, headers=headers)
+    start, end = int(asked[1]), min(int(asked[2] or len(data)), len(data) - 1)
+    if start > end:
+        headers["Content-Range"] = f"bytes */{len(data)}"
+        return HttpResponse(status=416, headers=headers)
+    headers["Content-Range"] = f"bytes {start}-{end}/{len(data)}"
+    return HttpResponse(data[start : end + 1], status=206, headers=headers)

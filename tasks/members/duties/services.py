@@ -1,0 +1,191 @@
+"""Writes about duties: set, changed and ended by those who set a task up. Locks: the task."""
+
+from collections.abc import Collection, Sequence
+from datetime import date
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from core.accounts.models import User
+from core.accounts.people import public_name
+from core.accounts.services import annotator_of, log
+from core.errors import Invalid, Refused
+from tasks.members.duties.rules import too_much
+from tasks.members.duties.selectors import MAY, may_be_asked, standing_of
+from tasks.models import Round, Task
+from tasks.models.duty import Duty
+from tasks.permissions import can_edit
+from tasks.roles import allowed
+
+MOST = 500
+"""Standing duties of a task."""
+
+
+@transaction.atomic
+def set_duties(
+    *,
+    task: Task,
+    actor: User,
+    kind: str,
+    people: Sequence[User],
+    round: Round | None = None,
+    amount: int | None = None,
+    share: float | None = None,
+    overlap: int = 1,
+    due_on: date | None = None,
+) -> list[Duty]:
+    """Ask the same of each of these members, or with no `people` of everybody.
+
+    Without amount and share the people get equal parts of what nobody has a share of. All shares of
+    a round have the same overlap, the one set last. Locks the task, so that shares of two editors
+    never come to more than all. Raises Refused, Invalid.
+    """
+    _lock(task, actor)
+    people = list(dict.fromkeys(people))
+    if amount is None and share is None:
+        share = _equal_share(task, kind, people, round)
+    elif share is not None:
+        _check_share(kind, people, amount)
+    _check_people(task, kind, people, round)
+    each = {"amount": amount, "share": share, "overlap": overlap, "due_on": due_on}
+    for one in people:
+        annotator_of(one)  # places may be kept for who has not come yet
+    about = {"task": task, "round": round, "kind": kind, "set_by": actor, "set_at": timezone.now()}
+    whom: Sequence[User | None] = people or [None]
+    made = [Duty.objects.create(person=one, **about, **each) for one in whom]
+    _settle_shares(task, round, overlap if share else None)
+    for duty in made:
+        _log(actor, "duty.set", duty)
+    return made
+
+
+@transaction.atomic
+def change_duty(
+    *,
+    duty: Duty,
+    actor: User,
+    amount: int | None,
+    share: float | None,
+    overlap: int,
+    due_on: date | None,
+) -> None:
+    """Ask for another amount or share, or until another day. Locks the task. Raises Refused."""
+    _lock(duty.task, actor)
+    duty = _standing(duty)
+    may_share = duty.person is not None and duty.kind == Duty.Kind.JUDGE
+    if (amount is None) == (share is None) or (share is not None and not may_share):
+        raise Invalid(_("Say a number, or a share for a person who is named."), field="amount")
+    duty.amount, duty.share, duty.overlap, duty.due_on = amount, share, overlap, due_on
+    duty.save(update_fields=["amount", "share", "overlap", "due_on"])
+    _settle_shares(duty.task, duty.round, overlap if share else None)
+    _log(actor, "duty.changed", duty)
+
+
+@transaction.atomic
+def end_duty(*, duty: Duty, actor: User) -> None:
+    """Ask for it no longer; what was done stays. One update, no lock. Raises Refused."""
+    if not can_edit(actor, duty.task):
+        raise _not_theirs()
+    if Duty.objects.standing().filter(pk=duty.pk).update(ended_at=timezone.now()):
+        _log(actor, "duty.ended", duty)
+
+
+def end_without_role(*, task: Task, roles: dict[int, str | None]) -> None:
+    """End the duties that people's new roles do not let them do; their work stays.
+
+    roles: by user; None: no member any more. The caller holds the task's lock.
+    """
+    for user, role in roles.items():
+        may = allowed(role, is_visible=task.is_visible) if role else frozenset()
+        lost = [kind for kind, needed in MAY.items() if needed not in may]
+        standing_of(task).filter(person=user, kind__in=lost).update(ended_at=timezone.now())
+
+
+def _lock(task: Task, actor: User) -> None:
+    locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
+    if not can_edit(actor, locked):
+        raise _not_theirs()
+
+
+def _not_theirs() -> Refused:
+    return Refused(_("You do not set this task up any more."), code="members")
+
+
+def _standing(duty: Duty) -> Duty:
+    found = Duty.objects.standing().filter(pk=duty.pk).select_related("task", "round", "person")
+    if (row := found.first()) is None:
+        raise Refused(_("This assignment was ended meanwhile. Set another one."), code="gone")
+    return row
+
+
+def _check_people(task: Task, kind: str, people: Collection[User], round: Round | None) -> None:
+    asked = may_be_asked(task, kind)
+    if wrong := ", ".join(public_name(one) for one in people if one not in asked):
+        words = _("Their role does not let them: %(people)s. Change it first.")
+        raise Invalid(words % {"people": wrong}, field="people")
+    there = standing_of(task).filter(kind=kind, round=round)
+    if there.filter(person__in=people).exists() or (
+        not people and there.filter(person=None).exists()
+    ):
+        said = _("Such an assignment stands already. Change it, or end it first.")
+        raise Invalid(said, field="people")
+    if standing_of(task).count() + len(people) > MOST:
+        said = _("A task has at most %(most)d assignments. End some first.")
+        raise Refused(said % {"most": MOST}, code="cap")
+
+
+def _check_share(kind: str, people: Collection[User], amount: int | None) -> None:
+    if amount is not None:
+        raise Invalid(_("Say a number or a share, not both."), field="share")
+    if kind != Duty.Kind.JUDGE:
+        raise Invalid(_("Say how many."), field="amount")
+    if not people:
+        raise Invalid(_("Shares are for people who are named."), field="share")
+
+
+def _equal_share(
+    task: Task, kind: str, people: Collection[User], round: Round | None
+) -> float | None:
+    """An equal part for each of what nobody has yet. Raises Invalid."""
+    if kind != Duty.Kind.JUDGE or not people:
+        raise Invalid(_("Say how many."), field="amount")
+    free = 1 - sum(_sizes(_shares(task, round)))
+    if free < 1e-6:
+        raise Invalid(_("All is shared out. Lower or end a share first."), field="share")
+    return free / len(people)
+
+
+def _sizes(shares: QuerySet[Duty]) -> list[float]:
+    return [duty.share for duty in shares if duty.share]
+
+
+def _shares(task: Task, round: Round | None) -> QuerySet[Duty]:
+    return standing_of(task).filter(kind=Duty.Kind.JUDGE, round=round, share__isnull=False)
+
+
+def _settle_shares(task: Task, round: Round | None, overlap: int | None) -> None:
+    """Give all shares of a round one overlap. Raises Invalid where they cannot stand together."""
+    if overlap is None:
+        return
+    mine = _shares(task, round)
+    mine.update(overlap=overlap)
+    match too_much(_sizes(mine), overlap):
+        case "sum":
+            raise Invalid(_("All shares come to more than 100 %."), field="share")
+        case "overlap":
+            words = _(
+                "Each example goes to %(overlap)d people, so nobody may have more than one part in "
+                "%(overlap)d of what is shared. Name more people, or lower the overlap."
+            )
+            raise Invalid(words % {"overlap": overlap}, field="overlap")
+
+
+def _log(actor: User, action: str, duty: Duty) -> None:
+    about = {"user": duty.person.email, "person": duty.person_id} if duty.person else {}
+    number = {"round": duty.round.number} if duty.round else {}
+    log(
+        actor, action, duty.task, kind=duty.kind, amount=duty.amount, share=duty.share,
+        due_on=str(duty.due_on or ""), **number, **about,
+    )  # fmt: skip

@@ -1,0 +1,165 @@
+"""Writes about invitations: made by a task's owners, accepted by whoever has the link."""
+
+import secrets
+from collections.abc import Sequence
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.translation import gettext as _
+
+from core.accounts.models import User
+from core.accounts.services import annotator_of, log
+from core.accounts.tokens import digest_of
+from core.data.rows import delete_some
+from core.errors import Invalid, Refused
+from tasks.mails import mail_invitation
+from tasks.members.ended_roles import note_ended_readers
+from tasks.models import Invitation, Task, TaskMember
+from tasks.permissions import OWNERS, check_colleagues, check_owns, role_of
+
+MOST_OPEN = 500
+"""Invitations of a task that are open at a time."""
+MOST_USES, LONGEST_DAYS = 1000, 90
+KEPT = timedelta(days=30)
+"""So long an invitation stays on the owners' page after its end, with the address in it."""
+
+
+@transaction.atomic
+def invite(
+    *, task: Task, actor: User, role: str, addresses: Sequence[str], days: int
+) -> list[Invitation]:
+    """Mail each address a link of its own, which one person may accept within `days`.
+
+    An earlier link to the same address ends. Nobody learns whether it has an account. Locks the
+    task, for the cap. Raises Refused, Invalid.
+    """
+    addresses = list(dict.fromkeys(address.lower() for address in addresses))
+    check_colleagues(_lock_owned(task, actor, len(addresses)), len(addresses))
+    there = task.members.filter(user__email__in=addresses).values_list("user__email", flat=True)
+    if known := ", ".join(there):
+        said = _("They are members already: %(addresses)s") % {"addresses": known}
+        raise Invalid(said, field="addresses")
+    now = timezone.now()
+    open_ones(task).filter(address__in=addresses).update(revoked_at=now)
+    made = []
+    for address in addresses:
+        key = secrets.token_urlsafe(32)
+        made.append(_made(task, key, role=role, days=days, address=address))
+        log(actor, "invitation.made", task, user=address, role=role)
+        mail_invitation(address, *_mail(made[-1], key, actor))
+    return made
+
+
+@transaction.atomic
+def make_link(
+    *, task: Task, actor: User, role: str, most: int, days: int
+) -> tuple[Invitation, str]:
+    """A link that up to `most` people may accept within `days`, and its address on this site.
+
+    Nobody can read the address again. Owners are invited by mail alone. Locks the task, for the
+    cap. Raises Refused, Invalid.
+    """
+    if role in OWNERS:
+        raise Invalid(
+            _("A link for many makes nobody an owner. Invite owners by mail."), field="role"
+        )
+    if not 1 <= most <= MOST_USES:
+        said = _("Choose a number from 1 to %(most)d.") % {"most": MOST_USES}
+        raise Invalid(said, field="most")
+    locked = _lock_owned(task, actor, 1)
+    check_colleagues(locked, most)
+    key = secrets.token_urlsafe(32)
+    made = _made(task, key, role=role, days=days, most=most)
+    log(actor, "invitation.made", task, role=role, most=most)
+    return made, address_of(key)
+
+
+@transaction.atomic
+def revoke(*, invitation: Invitation, actor: User) -> None:
+    """End an invitation; who has accepted it stays. No lock, one update. Raises Refused."""
+    check_owns(actor, invitation.task)
+    if open_ones(invitation.task).filter(pk=invitation.pk).update(revoked_at=timezone.now()):
+        about = {"user": invitation.address} if invitation.address else {}
+        log(actor, "invitation.revoked", invitation.task, role=invitation.role, **about)
+
+
+def find(key: str) -> Invitation | None:
+    """The open invitation with this key."""
+    invitations = Invitation.objects.select_related("task").filter(digest=digest_of(key))
+    return next((one for one in invitations if one.state == "open"), None)
+
+
+@transaction.atomic
+def accept(*, key: str, user: User) -> Task:
+    """Make the person a member; the role counts at once, as the link was given to them.
+
+    Who is a member already keeps their role, and nothing is used up. Locks the invitation, so that
+    it is accepted no more often than it says. Raises Refused.
+    """
+    locked = Invitation.objects.select_for_update(of=("self",), no_key=True)
+    found = locked.filter(digest=digest_of(key)).first()
+    if found is None or found.state != "open":
+        raise Refused(_("This invitation is over. Ask for another one."), code="gone", status=410)
+    if role_of(user, found.task):
+        return found.task
+    annotator_of(user)
+    role = {"role": found.role, "address": "", "invitation": found, "is_blind": False}
+    former = TaskMember.objects.filter(task=found.task, user=user).first()
+    if former:  # a role that did not count while its address was not confirmed
+        note_ended_readers(found.task, {user: (former.role, found.role)})
+    TaskMember.objects.update_or_create(task=found.task, user=user, defaults=role)
+    found.uses += 1
+    found.save(update_fields=["uses"])
+    log(user, "member.joined", found.task, user=user.email, person=user.pk, role=found.role)
+    return found.task
+
+
+def open_ones(task: Task) -> QuerySet[Invitation]:
+    """The task's invitations that somebody may accept."""
+    now = timezone.now()
+    return task.invitations.filter(revoked_at=None, ends_at__gt=now, uses__lt=F("most"))
+
+
+def tidy_invitations(most: int) -> int:
+    """Delete up to `most` invitations that are over for a month, and with them the addresses."""
+    before = timezone.now() - KEPT
+    over = Q(ends_at__lt=before) | Q(revoked_at__lt=before)
+    return delete_some(Invitation.objects.filter(over), most)
+
+
+def address_of(key: str) -> str:
+    """Where the invitation with this key is accepted."""
+    return settings.SITE_URL + reverse("join", args=[key])
+
+
+def _lock_owned(task: Task, actor: User, more: int) -> Task:
+    locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
+    check_owns(actor, locked)
+    if open_ones(locked).count() + more > MOST_OPEN:
+        words = _("A task has at most %(most)d open invitations. Revoke some first.")
+        raise Refused(words % {"most": MOST_OPEN}, code="cap")
+    return locked
+
+
+def _made(task: Task, key: str, *, days: int, **values: object) -> Invitation:
+    ends_at = timezone.now() + timedelta(days=days)
+    return Invitation.objects.create(task=task, digest=digest_of(key), ends_at=ends_at, **values)
+
+
+def _mail(invitation: Invitation, key: str, actor: User) -> tuple[str, str]:
+    """Its subject and its text."""
+    task = {"task": invitation.task.name, "role": _(TaskMember.Role(invitation.role).label)}
+    task["person"] = str(annotator_of(actor))  # a stranger may read the mail: no address
+    day = date_format(invitation.ends_at, "j F Y")
+    lines = [
+        _("%(person)s invites you to the task “%(task)s”. Your role: %(role)s.") % task,
+        address_of(key),
+        _("The link is yours alone. It works once, until %(day)s.") % {"day": day},
+        _("If you expected no invitation, ignore this mail."),
+    ]
+    return _("An invitation to “%(task)s”") % task, "\n\n".join(lines) + "\n"

@@ -1,0 +1,38 @@
+"""Stage 1: what is asked, of which models, with which texts."""
+
+from tasks.models.blind_judging import BlindJudging
+from tasks.models.config_version import ConfigVersion
+from tasks.models.contexts import Context, ContextBatch, Media
+from tasks.models.contexts import _media_path as _media_path  # migrations name it here
+from tasks.models.draft import TaskDraft
+from tasks.models.duty import Duty
+from tasks.models.invitation import Invitation, NoInvitations
+from tasks.models.proposal import TaskProposal
+from tasks.models.rounds import Round, RoundTarget, hidden_name
+from tasks.models.targets import Generator, ModelUse, TargetFailure, TargetModel, TargetVersion
+from tasks.models.task import SIMULATED, Task, TaskMember, parsed_config
+
+__all__ = [
+    "SIMULATED",
+    "BlindJudging",
+    "ConfigVersion",
+    "Context",
+    "ContextBatch",
+    "Duty",
+    "Generator",
+    "Invitation",
+    "Media",
+    "ModelUse",
+    "NoInvitations",
+    "Round",
+    "RoundTarget",
+    "TargetFailure",
+    "TargetModel",
+    "TargetVersion",
+    "Task",
+    "TaskDraft",
+    "TaskMember",
+    "TaskProposal",
+    "hidden_name",
+    "parsed_config",
+]

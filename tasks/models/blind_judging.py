@@ -1,0 +1,32 @@
+"""Owners who judge their own task blindly."""
+
+from django.db import models
+from django.db.models.functions import Now
+
+
+class BlindJudging(models.Model):
+    """A time in which an owner judges: meanwhile the site shows them no labels and no votes.
+
+    Rows stay, so that a release can say when owners were judges.
+    """
+
+    task = models.ForeignKey("tasks.Task", models.CASCADE, related_name="blind_judgings")
+    annotator = models.ForeignKey("accounts.Annotator", models.CASCADE, related_name="+")
+    began_at = models.DateTimeField(db_default=Now())
+    noted_at = models.DateTimeField(
+        null=True, help_text="What they could read before was noted by then; they judge from now."
+    )
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["task", "annotator"],
+                condition=models.Q(ended_at=None),
+                name="blind_once_at_a_time",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.annotator} in {self.task}"

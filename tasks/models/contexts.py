@@ -1,0 +1,96 @@
+"""What people write about: contexts, and the pictures and recordings that they show."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from core.accounts.models import Annotator
+from tasks.models.rounds import Round
+from tasks.models.task import Task
+
+
+def _media_path(media: "Media", name: str) -> str:
+    return f"tasks/{media.task_id}/media/{media.digest[:2]}/{name}"
+
+
+class Media(models.Model):
+    """A picture or a recording of a task, stored as `media.decoding` made it, by its digest.
+
+    Contexts, examples and drafts name it by digest, in their JSON. Nobody can know who does, so
+    what was stored notes it here; the rest is deleted after a day.
+    """
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="media")
+    digest = models.CharField(max_length=64, help_text="SHA-256 of the file.")
+    mime = models.CharField(max_length=20)
+    size = models.PositiveIntegerField(help_text="In bytes.")
+    about = models.JSONField(default=dict, help_text="width and height, or seconds.")
+    file = models.FileField(upload_to=_media_path, max_length=200)
+    sent_by = models.ForeignKey(Annotator, on_delete=models.SET_NULL, null=True, related_name="+")
+    kept_from = models.DateTimeField(db_default=Now(), help_text="The day of an unused one begins.")
+    is_used = models.BooleanField(default=False, help_text="A context, example or vote names it.")
+    is_withdrawn = models.BooleanField(
+        default=False, help_text="Nothing that stands names it any more: not for everybody."
+    )
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["task", "digest"], name="media_once")]
+        indexes = [
+            models.Index(fields=["digest"], name="media_digest"),
+            models.Index(fields=["kept_from"], condition=Q(is_used=False), name="media_unused"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.mime} {self.digest[:12]} of {self.task}"
+
+    @property
+    def ending(self) -> str:
+        """Of its file's name; the same for all of its kind."""
+        return self.mime.partition("/")[2]
+
+
+class ContextBatch(models.Model):
+    """One import of contexts."""
+
+    round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="batches")
+    file_name = models.CharField(max_length=200)
+    imported_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True
+    )
+    imported_at = models.DateTimeField(db_default=Now())
+    license = models.CharField(max_length=100, blank=True, default="", db_default="")
+    citation = models.TextField(blank=True, default="", db_default="")
+    origin = models.CharField(max_length=400, blank=True, default="", db_default="")
+    """The address that the file was taken from, at a commit."""
+
+    class Meta:
+        verbose_name = "import of contexts"
+        verbose_name_plural = "imports of contexts"
+
+    def __str__(self) -> str:
+        return f"{self.file_name} in {self.round}"
+
+
+class Context(models.Model):
+    """A text (or image …) that people write against; its fields are those of the configuration."""
+
+    round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="contexts")
+    batch = models.ForeignKey(ContextBatch, on_delete=models.SET_NULL, null=True, blank=True)
+    fields = models.JSONField(default=dict)
+    tag = models.CharField(max_length=100, blank=True)
+    metadata = models.JSONField(default=dict, blank=True)
+    digest = models.CharField(max_length=32, editable=False)
+    is_retired = models.BooleanField(default=False, help_text="Not handed out any more.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["round", "digest"],
+                name="context_once",
+                violation_error_message="This round has this context already.",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"context {self.pk} of {self.round}"

@@ -1,0 +1,63 @@
+"""What owners ask of people, on pages an assignment."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
+
+
+class DutyQuerySet(models.QuerySet["Duty"]):
+    def standing(self) -> "DutyQuerySet":
+        """Those that are not ended."""
+        return self.filter(ended_at=None)
+
+
+class Duty(models.Model):
+    """Examples to write, or to judge, by one member or by each who takes part, until a day.
+
+    It says how much, and no more: a number for each person, or a member's share of what is judged.
+    """
+
+    class Kind(models.TextChoices):
+        WRITE = "write", _("write")
+        JUDGE = "judge", _("judge")
+
+    task = models.ForeignKey("tasks.Task", on_delete=models.CASCADE, related_name="duties")
+    round = models.ForeignKey(
+        "tasks.Round", on_delete=models.CASCADE, null=True, related_name="duties",
+        help_text="Empty: all rounds.",
+    )  # fmt: skip
+    kind = models.CharField(max_length=5, choices=Kind)
+    person = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, related_name="duties",
+        help_text="Empty: everybody.",
+    )  # fmt: skip
+    amount = models.PositiveIntegerField(null=True, help_text="So many of each person.")
+    share = models.FloatField(null=True, help_text="Of the judgements, from 0 to 1.")
+    overlap = models.PositiveSmallIntegerField(
+        default=1, help_text="So many of those with a share judge the same example."
+    )
+    due_on = models.DateField(null=True, help_text="The last day (UTC).")
+    set_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    set_at = models.DateTimeField(db_default=Now())
+    ended_at = models.DateTimeField(null=True)
+
+    objects = DutyQuerySet.as_manager()
+
+    class Meta:
+        verbose_name_plural = "duties"
+        ordering = ["-pk"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(amount__gt=0, share=None)
+                | Q(amount=None, share__gt=0, share__lte=1, kind="judge", person__isnull=False),
+                name="duty_amount_or_share",
+            ),
+            models.CheckConstraint(condition=Q(overlap__gt=0), name="duty_overlap"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} in {self.task}"

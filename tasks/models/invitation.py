@@ -1,0 +1,44 @@
+"""Invitations to be a member of a task."""
+
+from django.db import models
+from django.db.models.functions import Now
+from django.utils import timezone
+
+
+class Invitation(models.Model):
+    """A link that makes people members of a task; of its key only a digest is kept."""
+
+    task = models.ForeignKey("tasks.Task", on_delete=models.CASCADE, related_name="invitations")
+    role = models.CharField(max_length=10)
+    address = models.EmailField(blank=True, help_text="It was mailed to; empty: a link for many.")
+    digest = models.CharField(max_length=64, unique=True)
+    most = models.PositiveIntegerField(default=1, help_text="So many people may accept it.")
+    uses = models.PositiveIntegerField(default=0)
+    made_at = models.DateTimeField(db_default=Now())
+    ends_at = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return f"{self.role} of {self.task}"
+
+    @property
+    def state(self) -> str:
+        """open, used, revoked or ended."""
+        if self.uses >= self.most:
+            return "used"
+        if self.revoked_at:
+            return "revoked"
+        return "open" if self.ends_at > timezone.now() else "ended"
+
+
+class NoInvitations(models.Model):
+    """An address that wants no invitations; only a keyed digest of it is kept."""
+
+    digest = models.CharField(max_length=64, unique=True)
+    made_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return f"no invitations {self.pk}"

@@ -1,0 +1,146 @@
+"""Rounds of a task, and the targets of each."""
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
+
+from tasks.budgets import Budget
+from tasks.models.targets import TargetModel
+from tasks.models.task import Task
+
+
+def hidden_name(position: int) -> str:
+    """Model A, Model B … by the place in the round's loop."""
+    return f"Model {chr(ord('A') + position % 26)}"
+
+
+class Round(models.Model):
+    """One turn of the loop: people against this round's targets."""
+
+    class State(models.TextChoices):
+        DRAFT = gettext_noop("draft")
+        READY = gettext_noop("ready")
+        OPEN = gettext_noop("open")
+        PAUSED = gettext_noop("paused")
+        CLOSED = gettext_noop("closed")
+        RELEASED = gettext_noop("released")
+
+    class Rule(models.TextChoices):
+        MAJORITY = "majority", _("fools the majority of the targets")
+        ALL = "all", _("fools all targets")
+        ANY = "any", _("fools one target")
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="rounds")
+    number = models.PositiveIntegerField(
+        help_text="From 1. Imported history whose round is not known is round 0."
+    )
+    state = models.CharField(max_length=10, choices=State, default=State.DRAFT)
+    rule = models.CharField(max_length=10, choices=Rule, default=Rule.MAJORITY)
+    show_target_name = models.BooleanField(
+        default=True, help_text="Otherwise people read Model A, Model B until the round closes."
+    )
+    description = models.TextField(blank=True, help_text="Markdown.")
+    parents = models.ManyToManyField("self", symmetrical=False, related_name="children", blank=True)
+    targets = models.ManyToManyField(TargetModel, through="RoundTarget", related_name="rounds")
+    opened_at = models.DateTimeField(null=True, blank=True)
+    closed_at = models.DateTimeField(null=True, blank=True)
+    ends_at = models.DateTimeField(
+        null=True, blank=True, help_text="The round closes by itself then. UTC."
+    )
+    writing_until = models.DateTimeField(
+        null=True, blank=True, help_text="Of a closed round: who was writing may finish until then."
+    )
+    # Since when it waits for its targets to be loaded, to be opened then; and why it was not.
+    opening_since = models.DateTimeField(null=True, editable=False)
+    opening_note = models.CharField(
+        max_length=500, blank=True, default="", db_default="", editable=False
+    )
+    # Budgets: the one that is reached first closes the round. Money is in cents or the like.
+    max_collected = models.PositiveIntegerField("most examples", null=True, blank=True)
+    max_fooling = models.PositiveIntegerField(
+        "most verified fooling examples", null=True, blank=True
+    )
+    max_spent = models.PositiveIntegerField(
+        "money", null=True, blank=True, help_text="In cents, or what your currency's smallest is."
+    )
+    pay_example = models.PositiveIntegerField("pay for an example, in cents", default=0)
+    pay_validation = models.PositiveIntegerField("pay for a validation, in cents", default=0)
+    pay_bonus = models.PositiveIntegerField(
+        "bonus for a verified fooling example, in cents", default=0
+    )
+
+    class Meta:
+        ordering = ["task_id", "number"]
+        constraints = [
+            models.UniqueConstraint(fields=["task", "number"], name="round_one_number"),
+            models.UniqueConstraint(
+                fields=["task"],
+                condition=Q(state__in=["open", "paused"]),
+                name="round_one_live",
+                violation_error_message="Another round of this task is open. Close it first.",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.task.code} round {self.number}"
+
+    @property
+    def is_being_written(self) -> bool:
+        """Whether people may still finish what they were writing when the round closed."""
+        closed = self.state == self.State.CLOSED and self.writing_until is not None
+        return closed and timezone.now() < self.writing_until  # type: ignore[operator]
+
+    @property
+    def has_fixed_targets(self) -> bool:
+        """Whether its targets stay what they are; the database holds it (`tasks.rounds.fixed`)."""
+        return self.opened_at is not None or self.state == self.State.RELEASED
+
+    @property
+    def is_past_end(self) -> bool:
+        """Whether its end has come; the next request that sees it closes the round."""
+        return self.ends_at is not None and self.ends_at <= timezone.now()
+
+    @property
+    def budget(self) -> Budget:
+        """What closes the round by itself, as a plain value for the rules."""
+        return Budget(
+            collected=self.max_collected,
+            fooling=self.max_fooling,
+            money=self.max_spent,
+            ends_at=self.ends_at,
+            pay_example=self.pay_example,
+            pay_validation=self.pay_validation,
+            pay_bonus=self.pay_bonus,
+        )
+
+    @property
+    def target_names(self) -> list[str]:
+        """The targets as people may read them now."""
+        entries = enumerate(self.round_targets.all())
+        return [self.shown_name(entry.target, place) for place, entry in entries]
+
+    def shown_name(self, target: TargetModel, place: int) -> str:
+        """A target as people may read it now: Model A, Model B … while the round hides its name.
+
+        place: among the round's targets, from 0.
+        """
+        if self.show_target_name or self.state in (self.State.CLOSED, self.State.RELEASED):
+            return target.name
+        return hidden_name(place)
+
+
+class RoundTarget(models.Model):
+    """A target in a round's loop."""
+
+    round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="round_targets")
+    target = models.ForeignKey(TargetModel, on_delete=models.PROTECT)
+    position = models.PositiveSmallIntegerField(default=0)
+
+    class Meta:
+        ordering = ["position", "pk"]
+        constraints = [models.UniqueConstraint(fields=["round", "target"], name="roundtarget_once")]
+
+    def __str__(self) -> str:
+        return f"{self.round}: {self.target}"

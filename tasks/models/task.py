@@ -1,0 +1,121 @@
+"""Tasks, and who is a member of one."""
+
+from functools import lru_cache
+
+from django.conf import settings
+from django.db import models
+from django.db.models.functions import Now
+from django.utils.functional import cached_property
+
+from core.accounts.people import public_name
+from tasks.config.loading import load_config
+from tasks.config.schema import TaskConfig
+from tasks.models.invitation import Invitation
+from tasks.models.member_queries import MemberQuerySet
+from tasks.models.proposal import CODE
+
+# A configuration is frozen, so all rows with the same text share one parsed object.
+parsed_config = lru_cache(maxsize=256)(load_config)
+
+
+SIMULATED = "demo-simulated"
+"""The code of the task that `manage.py demo` fills; so every file that names it says what it is."""
+
+
+class Task(models.Model):
+    """A question that people and models answer, described by its configuration."""
+
+    code = models.CharField(
+        max_length=40,
+        unique=True,
+        validators=[CODE],
+    )
+    name = models.CharField(max_length=100)
+    summary = models.CharField(max_length=200, blank=True)
+    config_text = models.TextField("configuration", help_text="YAML; see docs/task-config.md.")
+    config_number = models.PositiveIntegerField(default=1, db_default=1, editable=False)
+    is_official = models.BooleanField(default=False)
+    is_visible = models.BooleanField(
+        default=True, help_text="Shown to everybody. Otherwise only to its members."
+    )
+    is_unapproved = models.BooleanField(
+        default=False,
+        db_default=False,
+        editable=False,
+        help_text="Administrators decide before it opens to others than its members.",
+    )
+    allow_try_out = models.BooleanField(
+        default=True, help_text="People without an account may try the model; nothing is kept."
+    )
+    made_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+"
+    )
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.code
+
+    @property
+    def config(self) -> TaskConfig:
+        """The parsed configuration."""
+        return parsed_config(self.config_text)
+
+    @cached_property
+    def roles(self) -> dict[int, str | None]:
+        """The roles that were asked of this object, by user; see `tasks.permissions.role_of`."""
+        return {}
+
+    @cached_property
+    def idle_readers(self) -> set[int]:
+        """The users among them whose role reads labels but does not count now."""
+        return set()
+
+    @cached_property
+    def blind_owners(self) -> set[int]:
+        """The users among them who own the task and judge it blindly now."""
+        return set()
+
+    @property
+    def is_sensitive(self) -> bool:
+        """Whether people pass a content gate first."""
+        return self.config.content_warning is not None
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether programs wrote and judged what is in it."""
+        return self.code == SIMULATED
+
+
+class TaskMember(models.Model):
+    """A user's role in a task; read it through `standing`."""
+
+    class Role(models.TextChoices):  # what each may do: `tasks.roles`
+        OWNER = "owner"
+        EDITOR = "editor"
+        REVIEWER = "reviewer"
+        VIEWER = "viewer"
+        ANNOTATOR = "annotator"
+        WRITER = "writer"
+        JUDGE = "judge"
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="members")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
+    role = models.CharField(max_length=10, choices=Role)
+    address = models.EmailField(blank=True, help_text="It was given to; empty: to the account.")
+    is_blind = models.BooleanField(  # since the last `BlindJudging`
+        default=False, db_default=False, editable=False
+    )
+    invitation = models.ForeignKey(
+        Invitation, models.SET_NULL, null=True, editable=False, related_name="members"
+    )
+
+    objects = MemberQuerySet.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["task", "user"], name="member_one_role")]
+
+    def __str__(self) -> str:
+        return f"{self.role} {public_name(self.user)}"  # the admin's log keeps it
