@@ -1,4 +1,4 @@
-"""The product reads as well as it did: density, names and docstrings, by `scripts/readability.py`."""
+"""The product reads as well as it did, by the measures of `scripts/readability.py`."""
 
 import ast
 
@@ -17,7 +17,7 @@ REACHED = {
     "repeated classes": 15,
     "docstrings": 26,
 }
-"""How far each figure is. Later changes may better them: then write the better figure here."""
+"""How far each figure is. Later changes may improve them: then write the better figure here."""
 EXAMPLES = {
     "comprehensions": "rows = [row for row in rows if row.is_open]",
     "double comprehensions": "words = [word for line in lines for word in line]",
