@@ -185,7 +185,7 @@ def test_each_alert_and_each_line_of_the_doctor_has_its_place_in_the_runbook():
         ]
     )
     lines = {"home", "engine's disk"}  # which `check_disk` names in a loop
-    for file in (ROOT / "evaluation").rglob("*.py"):
+    for file in (ROOT / "dynabench/operations").rglob("*.py"):
         lines |= set(re.findall(r'Finding\(\s*"([^"]+)"', file.read_text()))
     assert len(lines) > 20
     assert {slug(line) for line in lines} <= page.anchors
