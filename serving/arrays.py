@@ -15,7 +15,7 @@ NO_ROW = -1
 
 
 def arrays_of(batch: Sequence[Piece], tokens: Tokens) -> dict[str, Array]:
-    """The arrays that the model takes, by name."""
+    """Return the arrays that the model takes, by name."""
     sizes = [len(encoding) for encoding in batch]
     longest = max(sizes)
     real = np.arange(longest) < np.array(sizes)[:, None]
@@ -39,7 +39,7 @@ def arrays_of(batch: Sequence[Piece], tokens: Tokens) -> dict[str, Array]:
 def run_in_parts(
     batch: Sequence[Piece], tokens: Tokens, run: Callable[[Sequence[Piece]], Iterable[Row]]
 ) -> list[Row]:
-    """The logits of each encoding, in order; `run` gets only those that may share a batch."""
+    """Return the logits of each encoding, in order; `run` gets only what may share a batch."""
     found: dict[int, Row] = {}
     for part in parts([len(encoding) for encoding in batch], tokens.fill):
         found |= zip(part, run([batch[number] for number in part]), strict=True)
@@ -47,7 +47,7 @@ def run_in_parts(
 
 
 def parts(sizes: Sequence[int], fill: Fill) -> list[list[int]]:
-    """The numbers of the rows that may share a batch: all, those of equal size, or each alone."""
+    """Return the rows that may share a batch: all of them, those of equal size, or each alone."""
     numbers = [*range(len(sizes))]
     if fill == "alone":
         return [[number] for number in numbers]
@@ -60,7 +60,7 @@ def parts(sizes: Sequence[int], fill: Fill) -> list[list[int]]:
 
 
 def packed_rows(sizes: Sequence[int]) -> dict[str, Array]:
-    """Where the tokens of a batch stand when short rows share a line as wide as the longest row.
+    """Lay the tokens of a batch on lines as wide as the longest row, which short rows share.
 
     `places` [tokens] among batch x longest, `spots` [tokens] among lines x longest, and `owners`
     [lines, longest], the row of the token that stands there or NO_ROW. Rows are laid by first fit,
@@ -85,7 +85,7 @@ def packed_rows(sizes: Sequence[int]) -> dict[str, Array]:
 
 
 def cut(logits: Logits, batch: Sequence[Piece], fill: Fill) -> list[Logits]:
-    """One array an encoding, without the columns of the padding."""
+    """Return one array per encoding, without the columns of the padding."""
     if logits.ndim == 2:
         return list(logits)
     width = logits.shape[-1]

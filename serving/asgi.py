@@ -135,7 +135,10 @@ class Application:
         return said | {"seconds": time.monotonic() - started, "fingerprint": model.digest}
 
     def _asker(self, scope: Message) -> int | None:
-        """The task that a call is made for; None where anybody may ask. Raises ForbiddenError."""
+        """Return the task that a call is made for; None where anybody may ask.
+
+        Raises ForbiddenError.
+        """
         if not self._keys:
             return None
         task = proven_task(self._keys, scope["headers"])
@@ -148,7 +151,7 @@ class Application:
 async def _predicted(
     model: ServedModel, body: bytearray, deadline: float
 ) -> tuple[list[Answer], bool]:
-    """The answers and whether it was one input without a list. Raises ServingError."""
+    """Return the answers, and whether the call had a single input. Raises ServingError."""
 
     def submit() -> tuple[Future[list[Answer]], bool]:
         rows, single = _rows(parse(body), model.fields)
@@ -186,7 +189,7 @@ def _error(error: ServingError) -> dict[str, Any]:
 
 
 def _rows(body: Any, fields: tuple[str, ...]) -> tuple[list[dict[str, str]], bool]:
-    """The inputs and whether it is one input without a list. Raises BadRequestError."""
+    """Return the inputs, and whether it is one input without a list. Raises BadRequestError."""
     inputs = body.get("inputs") if isinstance(body, dict) else None
     if isinstance(inputs, dict):
         return [_row(inputs, fields, "")], True
@@ -200,7 +203,7 @@ def _rows(body: Any, fields: tuple[str, ...]) -> tuple[list[dict[str, str]], boo
 
 
 def _row(row: Any, fields: tuple[str, ...], prefix: str) -> dict[str, str]:
-    """An input with exactly the model's fields, all strings."""
+    """Return an input with exactly the model's fields, all strings. Raises BadRequestError."""
     if not isinstance(row, dict):
         raise wrong_field(prefix[:-1], "must be an object of fields.")
     wrong = {field: "is missing." for field in fields if field not in row}

@@ -40,16 +40,16 @@ class Backend(Protocol):
     similar: float | None
 
     def run(self, batch: Sequence[Piece]) -> Sequence[Logits]:
-        """Logits an encoding, float32: [labels], or [2, tokens] for extractive QA."""
+        """Return logits per encoding, float32: [labels], or [2, tokens] for extractive QA."""
 
 
 def cores() -> int:
-    """Cores this process may use."""
+    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def backend_version(spec: ModelSpec, kind: str) -> str:
-    """The version that decides the numbers, with the device when it is not the CPU."""
+    """Return the version that decides the numbers, with the device when it is not the CPU."""
     if kind == WRITES:
         return f"{version('onnxruntime')}, built by {version('onnxruntime-genai')}"
     if spec.backend == "onnx":
@@ -60,9 +60,10 @@ def backend_version(spec: ModelSpec, kind: str) -> str:
 
 
 def load_backend(spec: ModelSpec, folder: ModelFolder, *, exports: Path) -> tuple[Backend, Tokens]:
-    """The backend of a spec and what feeds it; `exports` is the folder that keeps its ONNX file.
+    """Load the backend of a spec and the tokens that feed it.
 
-    Raises CannotExportError where ONNX Runtime cannot run the model as transformers does.
+    exports: the folder that keeps its ONNX file. Raises CannotExportError when ONNX Runtime cannot
+    run the model as transformers does.
     """
     if spec.backend == "torch":
         model, tokens, _ = _prepared(spec, folder)
@@ -151,7 +152,7 @@ class TorchBackend:
 
 
 def read_model(spec: ModelSpec, folder: ModelFolder, precision: Any) -> Any:
-    """The transformers model of a folder, whole. Raises MisconfiguredError."""
+    """Load the whole transformers model of a folder. Raises MisconfiguredError."""
     import transformers
 
     head = getattr(transformers, HEADS[folder.kind])
@@ -209,7 +210,7 @@ def restore_attention(model: Any) -> None:
 
 
 def logits_of(model: Any, folder: ModelFolder) -> "torch.nn.Module":
-    """A module from the input arrays to logits [batch, labels] or [batch, 2, tokens]."""
+    """Return a module from the input arrays to logits [batch, labels] or [batch, 2, tokens]."""
     import torch
 
     if folder.pictures:
@@ -245,7 +246,7 @@ def logits_of(model: Any, folder: ModelFolder) -> "torch.nn.Module":
 
 
 def torch_model(spec: ModelSpec, folder: ModelFolder) -> "torch.nn.Module":
-    """The model as transformers runs it, in its precision: from padded arrays to logits."""
+    """Return the model as transformers runs it, in its precision: from padded arrays to logits."""
     return logits_of(read_model(spec, folder, _precision(spec)), folder)
 
 
@@ -256,7 +257,7 @@ def _precision(spec: ModelSpec) -> "torch.dtype":
 
 
 def settled_model(spec: ModelSpec, folder: ModelFolder) -> tuple["torch.nn.Module", Tokens]:
-    """As `torch_model`, and what feeds it so that each row is answered as it is alone.
+    """Return the model in float32, and the tokens by which each row is answered as it is alone.
 
     Raises MisconfiguredError.
     """
@@ -273,8 +274,11 @@ def settled_model(spec: ModelSpec, folder: ModelFolder) -> tuple["torch.nn.Modul
 def _prepared(
     spec: ModelSpec, folder: ModelFolder
 ) -> tuple["torch.nn.Module", Tokens, Trial | None]:
-    """The model that works on no padding, where its architecture allows it and it runs on a CPU,
-    else `torch_model`; what feeds it; and what its answers were compared with, but for pictures."""
+    """Return the model to run, the tokens that feed it, and the trial of its answers.
+
+    The model works without padding where its architecture allows that and it runs on a CPU, else it
+    is `torch_model`. The trial is None for models of pictures.
+    """
     import torch
 
     from .packing import pack
@@ -362,7 +366,7 @@ def write_onnx(
 
 
 def _quantise(source: Path, target: Path) -> None:
-    """int8 weights a channel, activations by their range at run time; embeddings stay fp32."""
+    """Write int8 weights per channel; activations by their range at run time, embeddings fp32."""
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 

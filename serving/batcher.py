@@ -35,7 +35,7 @@ class _Call(Generic[Result]):
             self.future.set_exception(error)
 
     def is_dropped(self, now: float) -> bool:
-        """Whether nobody waits any more; past the deadline those who do get an error."""
+        """Return whether nobody waits any more; past the deadline those who do get an error."""
         if self.deadline <= now:
             self.fail(DeadlineError("The deadline passed in the queue."))
         return self.future.done()
@@ -128,7 +128,7 @@ class Batcher(Generic[Item, Result]):
         self._queue = [job for job in self._queue if not job.call.is_dropped(now)]
 
     def _take(self) -> list[_Job[Item, Result]]:
-        """Jobs for one batch; empty when the batcher closes."""
+        """Return the jobs of one batch; none when the batcher closes."""
         with self._changed:
             self._idle += 1
             while True:
@@ -150,7 +150,7 @@ class Batcher(Generic[Item, Result]):
             return taken
 
     def _alike(self, similar: float, count: int) -> list[_Job[Item, Result]]:
-        """The size of which most are queued; the oldest's when it was passed by often enough."""
+        """Choose jobs of the commonest size, or the oldest's if it was passed by often enough."""
         if not self._queue:
             return []
         oldest = self._queue[0]

@@ -24,7 +24,7 @@ def only(method: str, allowed: str) -> None:
 
 
 def deadline_seconds(scope: Message, default: float = DEADLINE_SECONDS) -> float:
-    """For how long somebody waits for the answer. Raises BadRequestError."""
+    """Return for how long the caller waits for the answer. Raises BadRequestError."""
     value = dict(scope["headers"]).get(b"x-deadline-seconds")
     if value is None:
         return default
@@ -39,7 +39,7 @@ def deadline_seconds(scope: Message, default: float = DEADLINE_SECONDS) -> float
 
 
 async def read_body(receive: Receive) -> bytearray:
-    """The body. Bytes over the limit are read and dropped, so that the sender gets an answer."""
+    """Read the body; bytes over the limit are dropped, so that the sender gets an answer."""
     body, size, is_more = bytearray(), 0, True
     while is_more:
         message = await receive()
@@ -56,7 +56,7 @@ async def read_body(receive: Receive) -> bytearray:
 
 
 def check_size(body: bytearray, most: int) -> None:
-    """Raises TooLargeError over so many bytes."""
+    """Raise TooLargeError for a body of more than `most` bytes."""
     if len(body) > most:
         raise _too_large(most)
 
@@ -66,7 +66,7 @@ def _too_large(most: int) -> TooLargeError:
 
 
 def parse(body: bytearray) -> Any:
-    """The JSON of a body. Raises BadRequestError."""
+    """Parse the JSON of a body. Raises BadRequestError."""
     try:
         return orjson.loads(body)  # refuses halves of surrogate pairs, which are no characters
     except orjson.JSONDecodeError as error:

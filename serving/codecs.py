@@ -63,19 +63,22 @@ class Codec(ABC):
 
     @abstractmethod
     def encode(self, row: Mapping[str, str]) -> Sequence[Piece]:
-        """Encodings within max_length. Raises BadRequestError."""
+        """Return encodings within max_length. Raises BadRequestError."""
 
     @abstractmethod
     def decode(
         self, row: Mapping[str, str], encodings: Sequence[Piece], logits: Sequence[Logits]
     ) -> Answer:
-        """The answer; one array of logits an encoding."""
+        """Return the answer. logits: one array per encoding."""
 
     def _tokens(self, text: str) -> Encoding:
         return self.tokenizer.encode(text, add_special_tokens=False)
 
     def _room(self, field: str, tokens: Encoding, least: int = MIN_ROOM) -> int:
-        """Tokens left for the context next to `field`. Raises BadRequestError under `least`."""
+        """Return the tokens left for the context next to `field`.
+
+        Raises BadRequestError for fewer than `least`.
+        """
         is_pair = least > 0
         room = self.max_length - len(tokens) - self.tokenizer.num_special_tokens_to_add(is_pair)
         if room < least:
@@ -181,7 +184,7 @@ class SpanCodec(Codec):
 
 
 def _readable(window: Encoding, passage: str) -> NDArray[np.bool_]:
-    """Which tokens of a window are passage text, so that no span of them is blank."""
+    """Return which tokens of a window are passage text, so that no span of them is blank."""
     return np.array(
         [
             sequence == 1 and bool(passage[start:end].strip())
@@ -202,7 +205,7 @@ class _Span(NamedTuple):
 def _best_span(
     scores: Logits, allowed: NDArray[np.bool_], offsets: Sequence[tuple[int, int]]
 ) -> _Span:
-    """The best span between allowed tokens; its score is -inf when there is none."""
+    """Return the best span between allowed tokens; its score is -inf when there is none."""
     starts, ends = np.where(allowed, scores.astype(np.float64), -np.inf)
     best = _Span(-np.inf, 0, 0, -np.inf)
     total = -np.inf
@@ -218,7 +221,7 @@ def _best_span(
 def codec_for(
     folder: ModelFolder, tokenizer: Tokenizer, max_length: int, cut_side: Side = "right"
 ) -> Codec:
-    """The codec of a model's kind."""
+    """Return the codec of a model's kind."""
     if folder.pictures:
         return PictureCodec(folder, tokenizer, max_length)
     if folder.labels is None:

@@ -28,7 +28,7 @@ class TooLongError(BadRequestError):
 
 
 def wrong_field(name: str, message: str) -> BadRequestError:
-    """The error for one field; the message goes on after its name."""
+    """Return the error for one field; the message continues after the field's name."""
     return BadRequestError(f"{name} {message}", fields={name: message})
 
 

@@ -44,7 +44,7 @@ class FileHashes:
         self._lock = threading.Lock()
 
     def of(self, path: Path) -> str:
-        """Hex sha256 of one file."""
+        """Return the hex sha256 of one file."""
         real = path.resolve()
         stat = real.stat()
         stamp = [stat.st_size, stat.st_mtime_ns]
@@ -64,7 +64,7 @@ class FileHashes:
         return digest
 
     def of_all(self, paths: Iterable[Path]) -> str:
-        """Hex sha256 of several files: of one file its own, else over names and digests."""
+        """Return the hex sha256 of several files: one file's own, else over names and digests."""
         digests = {path.name: self.of(path) for path in paths}
         return digests.popitem()[1] if len(digests) == 1 else _digest(digests)
 
@@ -79,7 +79,7 @@ class FileHashes:
 def fingerprint(
     spec: ModelSpec, folder: ModelFolder, *, backend_version: str, hashes: FileHashes
 ) -> dict[str, str]:
-    """The identity of a served model; `digest` = first 16 hex of the sha256 of all the rest."""
+    """Return the identity of a served model; `digest` is 16 hex digits of the rest's sha256."""
     tokenizer = [folder.path / name for name in TOKENIZER_FILES if (folder.path / name).exists()]
     if folder.weights[0].suffix == ".gguf":  # it holds tokenizer and settings as well
         tokenizer = [folder.weights[0]]

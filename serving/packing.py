@@ -39,11 +39,11 @@ class _Batch(threading.local):
         self.tokens = none.scatter(0, spots, torch.arange(spots.shape[0])).view(owners.shape)
 
     def pack(self, module: Any, args: Any, hidden: torch.Tensor) -> torch.Tensor:
-        """[batch, longest, size] to [1, tokens, size]."""
+        """Pack [batch, longest, size] into [1, tokens, size]."""
         return hidden.flatten(0, 1)[self.places].unsqueeze(0)
 
     def unpack(self, module: Any, args: Any, output: Any) -> Any:
-        """[1, tokens, size] to [batch, longest, size]."""
+        """Unpack [1, tokens, size] into [batch, longest, size]."""
         hidden = output["last_hidden_state"][0]
         batch, longest = self.shape
         padded = hidden.new_zeros(batch * longest, hidden.shape[1])
@@ -61,7 +61,7 @@ class _Batch(threading.local):
         scaling: float,
         **options: Any,
     ) -> tuple[torch.Tensor, None]:
-        """Attention of [1, heads, tokens, size] within rows; [1, tokens, heads, size]."""
+        """Compute attention within rows: [1, heads, tokens, size] to [1, tokens, heads, size]."""
         self.has_attended = True
         _, heads, _, size = query.shape
         # One gather lays tokens on lines and brings heads to the front: [lines, heads, width].
@@ -105,14 +105,16 @@ class Packed(torch.nn.Module):
         spots: torch.Tensor,
         owners: torch.Tensor,
     ) -> torch.Tensor:
-        """As `logits` would; columns of padding hold anything."""
+        """Run as `logits` would; columns of padding may contain anything."""
         _batch.lay(input_ids, places, spots, owners)
         return cast(torch.Tensor, self._logits(input_ids, None, token_type_ids))
 
 
 def pack(logits: torch.nn.Module, model: PreTrainedModel, pad: int) -> Packed | None:
-    """The packed module where it gives the logits of the padded one, both fp32; else None, and the
-    model may be changed."""
+    """Return the packed module if it gives the logits of the padded one, both in fp32, else None.
+
+    The model may be changed in either case.
+    """
     real = torch.arange(max(SIZES)) < torch.tensor(SIZES)[:, None]
     last = model.config.vocab_size - 1  # none of the last ids is the padding's
     ids = torch.where(real, last - torch.arange(real.numel()).view(real.shape), pad)

@@ -38,7 +38,7 @@ _WRITING = threading.Lock()
 
 
 def identify(spec: ModelSpec, folder: ModelFolder, cache_dir: Path) -> tuple[dict[str, str], Path]:
-    """A model's fingerprint, and the folder below `cache_dir` that keeps its ONNX file."""
+    """Return a model's fingerprint, and the folder below `cache_dir` that keeps its ONNX file."""
     hashes = FileHashes(cache_dir / "hashes.json")
     backend = backend_version(spec, folder.kind)
     identity = fingerprint(spec, folder, backend_version=backend, hashes=hashes)
@@ -90,9 +90,9 @@ class ServedModel:
     def submit(
         self, rows: Sequence[Mapping[str, str]], *, deadline: float
     ) -> "Future[list[Answer]]":
-        """The answers to come, in order; `deadline` is a point of time.monotonic().
+        """Return the answers to come, in order. Raises ServingError.
 
-        The future knows the deadline only while the call is queued. Raises ServingError.
+        deadline: a point of time.monotonic(); the future observes it only while the call is queued.
         """
         encoded = [self.codec.encode(row) for row in rows]
         flat = [(encoding, len(encoding)) for encodings in encoded for encoding in encodings]
@@ -150,7 +150,10 @@ class ModelRegistry:
         self._lock = threading.Lock()
 
     def recent(self, name: str, task: int | None = None) -> ServedModel | LanguageModel | None:
-        """The model that `get` gave within REMEMBER_SECONDS. Never waits: event loops call it."""
+        """Return the model that `get` gave within REMEMBER_SECONDS, else None.
+
+        It never waits: event loops call it.
+        """
         entry = self._entries.get((task, name))
         if entry is None or not _may_ask(task, entry.spec):
             return None
@@ -158,9 +161,10 @@ class ModelRegistry:
         return entry.model if is_recent else None
 
     def get(self, name: str, task: int | None = None) -> ServedModel | LanguageModel:
-        """The loaded model. Raises UnknownError, LoadingError (and starts loading), its error.
+        """Return the loaded model, or start to load it.
 
-        task: the one that asks, to which a model of another task is unknown. None: any model.
+        task: the task that asks, for which models of other tasks are unknown; None for any model.
+        Raises UnknownError, LoadingError while it loads, and the error with which loading ended.
         """
         own = None if task is None else self._resolve(f"{task}/{name}")
         spec = own or self._resolve(name)
@@ -197,11 +201,11 @@ class ModelRegistry:
                 self._begun.add(name)
 
     def known_names(self, task: int | None = None) -> list[str]:
-        """The names of the models that a task may ask, in order. None: all of them."""
+        """Return the names of the models that a task may ask, in order. None for all models."""
         return [spec.name for spec in self._known(task)]
 
     def writers(self, task: int | None = None) -> list[str]:
-        """The names of the language models; folders are looked at, so it is no work of a loop."""
+        """Return the names of the language models. Reads folders, so no event loop may call it."""
         return [spec.name for spec in self._known(task) if _writes(spec)]
 
     def _known(self, task: int | None) -> list[ModelSpec]:
@@ -220,9 +224,9 @@ class ModelRegistry:
             return ServedModel(spec, self._cache_dir, max_queued=self._max_queued, folder=folder)
 
     def _written(self, spec: ModelSpec, folder: ModelFolder) -> LanguageModel | None:
-        """The language model of a folder, one for all names of the same; None: it is none.
+        """Return the language model of a folder, shared by all of its names; None for other kinds.
 
-        It is prepared outside this process, so nobody else's load waits for that.
+        It is prepared outside this process, so that no other load waits for that.
         """
         if folder.kind != WRITES:
             return None

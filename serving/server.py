@@ -43,7 +43,7 @@ class ModelServer(BaseApplication):  # type: ignore[misc]
         super().__init__()
 
     def load_config(self) -> None:
-        """Gunicorn's settings, from nowhere but here."""
+        """Set gunicorn's settings, which come from nowhere else."""
         settings: dict[str, Any] = {
             "bind": self._bind,
             "workers": 1,
@@ -60,7 +60,7 @@ class ModelServer(BaseApplication):  # type: ignore[misc]
             self.cfg.set(name, value)
 
     def load(self) -> Application:
-        """The application, made in the worker."""
+        """Return the application, made in the worker."""
         # Every caller runs on one core; OpenMP's own threads collapse under load.
         os.environ["OMP_NUM_THREADS"] = "1"
         if hasattr(os, "SCHED_BATCH"):
@@ -79,7 +79,7 @@ class ModelServer(BaseApplication):  # type: ignore[misc]
 
 
 async def _end(worker: ASGIWorker, application: Application) -> None:
-    """At a stop, end when all is answered; gunicorn would wait for callers that only stay."""
+    """End at a stop when all is answered; gunicorn would wait for idle callers."""
     while worker.alive or application.running:
         await asyncio.sleep(0.2)
     worker.handle_quit_signal()

@@ -78,7 +78,7 @@ class ModelSpec:
 
     @property
     def is_private(self) -> bool:
-        """Whether an error would tell an owner what is on this machine."""
+        """Return whether an error would reveal to an owner what is on this machine."""
         return self.below is not None and not HUB_ID.fullmatch(self.source)
 
 
@@ -113,7 +113,7 @@ class ModelFolder:
 
     @property
     def cut_field(self) -> str:
-        """The field that is cut where the texts of an example are too long together."""
+        """Return the field that is cut where the texts of an example are too long together."""
         return self.fields[1] if self.kind == SPAN else self.context or self.fields[0]
 
 
@@ -173,7 +173,7 @@ def _opened(spec: ModelSpec) -> ModelFolder:
 
 
 def _fields(spec: ModelSpec, settings: Settings, kind: str) -> dict[str, Any]:
-    """The fields as the model reads them, and which of a pair is the context.
+    """Return the fields as the model reads them, and which of a pair is the context.
 
     Raises MisconfiguredError.
     """
@@ -190,7 +190,7 @@ def _fields(spec: ModelSpec, settings: Settings, kind: str) -> dict[str, Any]:
 
 
 def _output(spec: ModelSpec, settings: Settings, kind: str) -> str:
-    """The field that is answered. Raises MisconfiguredError where the file names another one."""
+    """Return the answered field. Raises MisconfiguredError where the file names another one."""
     usual = OUTPUTS[kind]
     if spec.output and settings.output not in (None, spec.output, usual):
         raise MisconfiguredError(
@@ -203,7 +203,7 @@ def _output(spec: ModelSpec, settings: Settings, kind: str) -> str:
 def _writes(
     spec: ModelSpec, path: Path, weights: tuple[Path, ...], settings: Settings
 ) -> ModelFolder:
-    """The folder of a language model. Raises MisconfiguredError."""
+    """Return the folder of a language model. Raises MisconfiguredError."""
     if spec.backend != "onnx" or spec.precision not in WRITING_PRECISIONS:
         raise MisconfiguredError(
             f"{spec.name}: backend {spec.backend!r} with precision {spec.precision!r} writes no "
@@ -223,7 +223,7 @@ def not_installed(spec: ModelSpec) -> MisconfiguredError:
 
 
 def _packaged(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
-    """The folder of an installed package's GGUF file, and the file; nothing else of it is read."""
+    """Return the folder of an installed package's GGUF file, and the file; nothing else is read."""
     name = spec.source.removeprefix(PACKAGE)
     try:
         listed = files(name) or []
@@ -241,7 +241,7 @@ def check_setting_keys(name: str, path: Path) -> None:
 
 
 def find_weights(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
-    """The folder of a spec, fetched first when it lives on a hub, and its weights.
+    """Return the folder of a spec, fetched first when it lives on a hub, and its weights.
 
     Raises MisconfiguredError, also for pickled weights, and HubAwayError.
     """
@@ -265,7 +265,7 @@ def _found(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
 
 
 def _local_folder(spec: ModelSpec) -> Path | None:
-    """The folder on this machine that a spec names, if it may be read from there."""
+    """Return the folder on this machine that a spec names, if it may be read from there."""
     path = Path(spec.source) if spec.below is None else resolve_below(spec.source, spec.below)
     return path if path and path.is_dir() else None
 
@@ -291,7 +291,7 @@ def fetch(spec: ModelSpec) -> Path:
 
 
 def check_pinned(spec: ModelSpec) -> None:
-    """The source is a hub id, at a full commit. Raises MisconfiguredError."""
+    """Raise MisconfiguredError unless the source is a hub id at a full commit."""
     if spec.source.startswith(PACKAGE):
         raise not_installed(spec)
     if not HUB_ID.fullmatch(spec.source):
@@ -324,7 +324,7 @@ CAUSAL = ("ForCausalLM", "GPT2LMHeadModel", "OpenAIGPTLMHeadModel")
 
 
 def _kind_of(spec: ModelSpec, config: Mapping[str, Any]) -> str:
-    """The kind by the architecture; a pair classifier's config does not show its kind."""
+    """Infer the kind from the architecture; a pair classifier's config does not show its kind."""
     architecture = " ".join(config.get("architectures") or [])
     if "ViltForQuestionAnswering" in architecture:
         return PICTURE
@@ -345,7 +345,7 @@ def _kind_of(spec: ModelSpec, config: Mapping[str, Any]) -> str:
 
 
 def _pictures(spec: ModelSpec, path: Path, config: Mapping[str, Any], kind: str) -> PictureSettings:
-    """From config.json and preprocessor_config.json (ViLT's values if absent)."""
+    """Read config.json and preprocessor_config.json (ViLT's values if absent)."""
     preprocessor = _read(spec, path / "preprocessor_config.json", needed=False)
     side = config.get("image_size") or _side(preprocessor)
     is_known = kind != PICTURE or config.get("model_type") == "vilt"
@@ -365,7 +365,7 @@ def _pictures(spec: ModelSpec, path: Path, config: Mapping[str, Any], kind: str)
 
 
 def _side(preprocessor: Mapping[str, Any]) -> Any:
-    """The size of its pictures as a preprocessor names it; None where it does not."""
+    """Return the size of pictures that a preprocessor names; None when it names none."""
     size = preprocessor.get("size")
     return size.get("shortest_edge", size.get("height")) if isinstance(size, Mapping) else size
 

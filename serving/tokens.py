@@ -35,17 +35,17 @@ class Tokens:
 
     @property
     def is_packed(self) -> bool:
-        """Whether the model takes batches without padding."""
+        """Return whether the model takes batches without padding."""
         return "owners" in self.inputs
 
     def packed(self) -> "Tokens":
-        """The same for the packed model: where tokens stand instead of which are padding."""
+        """Return these tokens for the packed model: places of tokens in the place of a mask."""
         kept = [name for name in self.inputs if name != "attention_mask"]
         return replace(self, inputs=(*kept, *PACKED))
 
 
 def read_tokens(spec: ModelSpec, model: ModelFolder) -> Tokens:
-    """The tokenizer of a model's folder; imports transformers. Raises MisconfiguredError.
+    """Read the tokenizer of a model's folder; imports transformers. Raises MisconfiguredError.
 
     A model that only looks at pictures has none, and gets one that is never asked. How rows share a
     batch is not known yet: `trial.settle` finds out.

@@ -39,7 +39,7 @@ class Trial:
     batches: Sequence[Sequence[int]]
 
     def agrees(self, run: Run) -> bool:
-        """Whether every row gets in a batch what it got alone; not where `run` fails."""
+        """Return whether every row gets in a batch what it got alone; False where `run` fails."""
         for numbers in self.batches:
             try:
                 found = run([self.rows[number] for number in numbers])
@@ -126,7 +126,7 @@ def _check_vocabulary(name: str, logits: "torch.nn.Module", tokens: Tokens) -> N
 
 
 def _affordable(logits: "torch.nn.Module") -> int:
-    """How many tokens the longest row may have, as far as the time allows."""
+    """Return how many tokens the longest row may have within the time for a trial."""
     embedded = {id(weight) for weight in logits.model.get_input_embeddings().parameters()}
     weights = [weight for weight in logits.parameters() if id(weight) not in embedded]
     most = WORK // max(1, sum(weight.numel() for weight in weights))
@@ -154,7 +154,7 @@ def _alone(name: str, run: Run, row: Piece) -> Logits:
 
 
 def _rows(folder: ModelFolder, tokens: Tokens, limit: int, longest: int) -> list[Piece]:
-    """A few short texts, and one of `longest` tokens last; without those that do not fit."""
+    """Return a few short texts, and one of `longest` tokens last, as far as they fit."""
     chance = random.Random(0)
     special = {*tokens.tokenizer.get_added_tokens_decoder()}
     ids = sorted(set(tokens.tokenizer.get_vocab().values()))
@@ -173,5 +173,5 @@ def _rows(folder: ModelFolder, tokens: Tokens, limit: int, longest: int) -> list
 
 
 def _inputs(codec: Codec, folder: ModelFolder, long: str, short: str) -> dict[str, str]:
-    """The fields of one example, of which the one that is cut when it is too long is long."""
+    """Return the fields of one example; the field that is cut gets the long text."""
     return {name: long if name == codec.cut_field else short for name in folder.fields}

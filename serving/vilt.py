@@ -49,7 +49,7 @@ class LooksLogits(torch.nn.Module):
 
 
 def embedded(model: Any, pixel_values: torch.Tensor) -> torch.Tensor:
-    """The patches of whole pictures with their places, [batch, 1 + patches, size]."""
+    """Return the patches of whole pictures with their places, [batch, 1 + patches, size]."""
     layer = model.vilt.embeddings
     patches = layer.patch_embeddings(pixel_values.to(layer.cls_token.dtype))
     patches = patches.flatten(2).transpose(1, 2)

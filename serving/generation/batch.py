@@ -81,7 +81,7 @@ class Batch:
         self._fail(StoppedError("The model server is stopping."))
 
     def _wait(self) -> bool:
-        """Whether there is something to do; False when the batch closes."""
+        """Wait for something to do; return False when the batch closes."""
         with self._changed:
             self._changed.wait_for(
                 lambda: self._waiting or self._writing or self._reading or self._closed
@@ -199,6 +199,6 @@ class Kept:
 
 
 def _shared(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many first tokens are the same."""
+    """Count how many first tokens are the same."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))

@@ -77,17 +77,17 @@ class Conversation:
 
     @property
     def written(self) -> int:
-        """Tokens of the answer so far, with the one that ended it."""
+        """Count the tokens of the answer so far, with the one that ended it."""
         return len(self.ids) - self.prompt
 
     @property
     def is_read(self) -> bool:
-        """Whether the whole prompt is in the decoder's memory."""
+        """Return whether the whole prompt is in the decoder's memory."""
         return self.done >= self.prompt
 
     @property
     def is_gone(self) -> bool:
-        """Whether nobody waits for it any more."""
+        """Return whether nobody waits for it any more."""
         return self._gone.is_set()
 
     def cancel(self) -> None:
@@ -126,7 +126,7 @@ class Conversation:
         return reason
 
     def _left(self) -> set[int]:
-        """The tokens with which what is written may go on to a choice; none: it is one, or free."""
+        """Return the tokens that can continue towards a choice; none if it is whole or free."""
         now, answer = self.written, self.ids[self.prompt :]
         longer = {one[now] for one in self.choices if [*one[:now]] == answer and one[now:]}
         is_whole = any([*one] == answer for one in self.choices)
@@ -147,7 +147,10 @@ def conversation(
     deadline: float,
     echo: bool = False,
 ) -> Conversation:
-    """A conversation that nothing was written of; `deadline` is a point of time.monotonic()."""
+    """Return a conversation whose answer is still empty.
+
+    deadline: a point of time.monotonic().
+    """
     text = Text(tokenizer, sampling.stop)
     if sampling.ignores_end:
         ends = frozenset()

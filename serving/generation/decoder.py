@@ -60,8 +60,10 @@ class Decoder:
         return logits
 
     def step(self, ids: Sequence[int], lengths: Sequence[int]) -> Logits:
-        """One token more for each of the first rows, of which `lengths` are taken; logits [rows,
-        vocabulary]."""
+        """Run one more token for each of the first rows; return logits [rows, vocabulary].
+
+        lengths: how many tokens of each row are taken already.
+        """
         taken = np.array(lengths)[:, None]
         mask = (np.arange(taken.max() + 1) <= taken).astype(np.int64)
         logits: Logits = self._run(0, len(ids), np.array(ids, np.int64)[:, None], mask)[:, -1]
@@ -73,7 +75,7 @@ class Decoder:
             memory[target, :, :length] = memory[source, :, :length]
 
     def copy_of(self, row: int, length: int) -> Cache:
-        """The first tokens of a row, to be kept."""
+        """Return a copy of the first tokens of a row."""
         return [memory[row, :, :length].copy() for memory in self._memory.values()]
 
     def put(self, row: int, kept: Cache, length: int) -> None:

@@ -59,7 +59,7 @@ class LanguageModel:
     def chat(
         self, messages: Messages, sampling: Sampling, tell: Tell, deadline: float
     ) -> Conversation:
-        """The answer to a conversation, told piece by piece from another thread.
+        """Begin to answer a conversation; `tell` gets the pieces from another thread.
 
         Raises BadRequestError, BusyError, StoppedError.
         """
@@ -68,11 +68,11 @@ class LanguageModel:
     def complete(
         self, ids: Sequence[int], sampling: Sampling, tell: Tell, deadline: float, *, echo: bool
     ) -> Conversation:
-        """What follows a text, told as `chat` does."""
+        """Begin to continue a text, and tell the pieces as `chat` does."""
         return self._submit(ids, sampling, tell, deadline, echo=echo)
 
     def encode(self, text: str) -> list[int]:
-        """The tokens of a text; the special ones in it count as such."""
+        """Return the tokens of a text; special tokens written in it count as such."""
         ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids
         return ids
 
@@ -103,7 +103,7 @@ class LanguageModel:
 
 
 def _ends(exports: Path) -> frozenset[int]:
-    """The tokens that end an answer."""
+    """Return the tokens that end an answer."""
     ends = json.loads((exports / "genai_config.json").read_text())["model"]["eos_token_id"]
     return frozenset(ends if isinstance(ends, list) else [ends])
 

@@ -32,9 +32,9 @@ class ChatTemplate:
     """
 
     def __init__(self, source: str, special: Sequence[str], tokens: Mapping[str, str]) -> None:
-        """`special`: texts that are single tokens with a meaning; `tokens`: bos_token, eos_token.
+        """Compile the template. Raises MisconfiguredError.
 
-        Raises MisconfiguredError.
+        special: texts that are single tokens with a meaning. tokens: bos_token, eos_token.
         """
         environment = ImmutableSandboxedEnvironment(
             trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols]
@@ -66,7 +66,7 @@ class ChatTemplate:
         )
 
     def _harmless(self, text: str) -> str:
-        """A text in which nothing ends a turn or begins another."""
+        """Break up special tokens in a text, so that nothing in it ends or begins a turn."""
         for token in self._special:
             text = text.replace(token, f"{token[0]} {token[1:]}")
         return text

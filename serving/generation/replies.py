@@ -15,7 +15,7 @@ DONE = b"data: [DONE]\n\n"
 
 
 def as_openai_error(error: ServingError) -> dict[str, Any]:
-    """An error as OpenAI's clients read it."""
+    """Return an error in the form that OpenAI's clients read."""
     is_theirs = error.status < 500
     return {
         "error": {
@@ -28,7 +28,7 @@ def as_openai_error(error: ServingError) -> dict[str, Any]:
 
 
 def event(value: Any) -> bytes:
-    """One server-sent event."""
+    """Encode one server-sent event."""
     return b"data: %b\n\n" % orjson.dumps(value)
 
 
@@ -38,7 +38,10 @@ class Reply:
     def __init__(
         self, kind: str, model: str, fingerprint: str, tokenizer: Tokenizer, call: str = ""
     ) -> None:
-        """call: the function of which the answer is the arguments; empty: it is a text."""
+        """Prepare what all parts of the reply share.
+
+        call: the function whose arguments are the answer; "" when the answer is a text.
+        """
         self._is_chat, self._tokenizer = kind == "chat.completion", tokenizer
         self._object, self._offset = kind, 0  # characters of the tokens told so far
         self._call, self._call_id = call, f"call_{secrets.token_hex(12)}"
@@ -52,7 +55,7 @@ class Reply:
     def whole(
         self, written: Sequence[tuple[Conversation, str, Reason]], echo: bool
     ) -> dict[str, Any]:
-        """The body of an answer that is not streamed."""
+        """Return the body of an answer that is not streamed."""
         choices = [
             self._choice(number, one, text, reason, echo)
             for number, (one, text, reason) in enumerate(written)
@@ -66,7 +69,7 @@ class Reply:
         return {**self._head, "object": self._object, "choices": choices, "usage": usage}
 
     def first(self) -> Iterator[bytes]:
-        """The event that begins a stream."""
+        """Yield the event that begins a stream."""
         if self._call:
             delta = {"content": None, "tool_calls": [{"index": 0, **self._called("")}]}
             yield self._chunk({"delta": {"role": "assistant", **delta}}, None)
@@ -74,7 +77,7 @@ class Reply:
             yield self._chunk({"delta": {"role": "assistant", "content": ""}}, None)
 
     def piece(self, piece: Piece, usage: dict[str, Any] | None = None) -> Iterator[bytes]:
-        """The events of one piece; `usage` goes with each of them."""
+        """Yield the events of one piece, each with `usage`."""
         logprobs = self._logprobs(piece.told) if piece.told else None
         if piece.text:
             yield self._chunk({**self._more(piece.text), "logprobs": logprobs}, None, usage)
@@ -84,7 +87,7 @@ class Reply:
             yield self._chunk({**end, "logprobs": logprobs}, piece.reason, usage)
 
     def usage(self, one: Conversation) -> bytes:
-        """The event with the number of tokens."""
+        """Return the event with the number of tokens."""
         head = {**self._head, "object": self._streamed}
         return event({**head, "choices": [], "usage": usage_of(one, one.written)})
 
@@ -100,7 +103,7 @@ class Reply:
         return event({**self._head, "object": self._streamed, "choices": [choice], **more})
 
     def _more(self, text: str) -> dict[str, Any]:
-        """What a chunk adds to the answer."""
+        """Return what a chunk adds to the answer."""
         if self._call:
             return {"delta": {"tool_calls": [{"index": 0, "function": {"arguments": text}}]}}
         return {"delta": {"content": text}} if self._is_chat else {"text": text}
@@ -149,7 +152,10 @@ class Reply:
         }
 
     def _in_text(self, told: Sequence[Told], offset: int) -> dict[str, Any]:
-        """`offset`: of the characters before them."""
+        """Return the log probabilities of a text completion.
+
+        offset: the characters before these tokens.
+        """
         words = [self._word(one.token) for one in told]
         return {
             "tokens": words,
@@ -167,7 +173,7 @@ class Reply:
 
 
 def usage_of(one: Conversation, written: int) -> dict[str, Any]:
-    """How many tokens a conversation has, of which so many were written."""
+    """Count the tokens of a conversation of which `written` tokens are written."""
     return _usage(one.prompt, written, one.cached)
 
 

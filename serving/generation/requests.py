@@ -66,7 +66,7 @@ class _Message(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _with_refusal(cls, value: Any) -> Any:
-        """A model's turn may have no content: it refused, or wrote nothing."""
+        """Accept a model's turn without content, as when it refused or wrote nothing."""
         is_without = isinstance(value, Mapping) and value.get("content", "") is None
         if is_without and value.get("role") == "assistant" and not value.get("tool_calls"):
             return {**value, "content": value.get("refusal") or ""}
@@ -74,7 +74,7 @@ class _Message(BaseModel):
 
     @property
     def plain(self) -> dict[str, str]:
-        """Role and text; OpenAI's newer name of the system's role is the older one."""
+        """Return role and text; `developer`, OpenAI's newer name, becomes `system`."""
         parts = self.content
         text = parts if isinstance(parts, str) else "".join(part.text for part in parts)
         return {"role": "system" if self.role == "developer" else self.role, "content": text}
@@ -129,14 +129,14 @@ class _Body(BaseModel):
 
     @property
     def usage(self) -> Usage:
-        """Where a stream tells the number of tokens."""
+        """Return where a stream reports the number of tokens."""
         how = self.stream_options
         if how is None or not how.include_usage:
             return "never"
         return "always" if how.continuous_usage_stats else "last"
 
     def sampling(self) -> Sampling:
-        """How to write."""
+        """Return how tokens are to be chosen."""
         stop = [self.stop] if isinstance(self.stop, str) else self.stop or []
         limit = self.limit()
         return Sampling(
@@ -151,19 +151,19 @@ class _Body(BaseModel):
         )
 
     def choices(self) -> tuple[str, ...]:
-        """The texts that the answer may be; none: it is free."""
+        """Return the texts that the answer may be; none when it is free."""
         return ()
 
     def limit(self) -> int | None:
-        """The most tokens of the answer, if the request says."""
+        """Return the maximum tokens of the answer, if the request names it."""
         return self.max_tokens
 
     def told(self) -> int | None:
-        """How many of the likeliest tokens are told for each token; None: none are."""
+        """Return how many likeliest tokens are reported for each token; None for no report."""
         return None
 
     def check(self) -> None:
-        """Raises BadRequestError where parameters exclude each other."""
+        """Raise BadRequestError where parameters exclude each other."""
 
 
 class ChatRequest(_Body):
@@ -180,7 +180,7 @@ class ChatRequest(_Body):
 
     @cached_property
     def call(self) -> Call | None:
-        """The call that the answer must be; None: it is a text."""
+        """Return the call that the answer must be; None when it is a text."""
         return forced_call(self.tools or (), self.tool_choice)
 
     def choices(self) -> tuple[str, ...]:
@@ -215,7 +215,7 @@ class CompletionRequest(_Body):
 
     @property
     def prompts(self) -> Sequence[str | list[int]]:
-        """Each prompt by itself."""
+        """Return each prompt by itself."""
         if isinstance(self.prompt, str):
             return [self.prompt]
         if self.prompt and isinstance(self.prompt[0], int):
@@ -230,7 +230,7 @@ Body = TypeVar("Body", bound=_Body)
 
 
 def read(kind: type[Body], value: Any) -> Body:
-    """A checked body. Raises BadRequestError, which names the parameter."""
+    """Check a body. Raises BadRequestError, which names the parameter."""
     if not isinstance(value, Mapping):
         raise wrong_field("body", "must be a JSON object.")
     try:
@@ -242,7 +242,7 @@ def read(kind: type[Body], value: Any) -> Body:
 
 
 def _named(found: ErrorDetails) -> BadRequestError:
-    """The error that names the parameter, by what pydantic says of it."""
+    """Return an error that names the parameter, from one of pydantic's."""
     parts = [part for part in found["loc"] if part not in (PLAIN, PARTS)]
     # Where a value may be of several kinds, each of them says what it lacks.
     place = list(takewhile(lambda part: not _is_kind(part), parts))

@@ -65,9 +65,9 @@ class OpenAIRoutes:
     async def answer(
         self, scope: Message, body: bytearray, receive: Receive, task: int | None = None
     ) -> Answer:
-        """The body of the answer, or the events of a stream. Raises ServingError.
+        """Return the body of the answer, or the events of a stream. Raises ServingError.
 
-        task: the one that asks; None: whoever it is.
+        task: the task that asks; None for anybody.
         """
         match scope["path"].rstrip("/").split("/"):
             case ["", "v1", "models"]:
@@ -137,7 +137,10 @@ class _Listener:
     """Hears what the batch's thread tells, in the event loop, and lets go when the caller does."""
 
     def __init__(self, begin: Sequence[Callable[[Tell], Conversation]], receive: Receive) -> None:
-        """`begin` submits each of the conversations, given what it calls with the pieces."""
+        """Prepare to hear several conversations.
+
+        begin: functions that each submit one conversation, given what hears its pieces.
+        """
         self._begin, self._receive = begin, receive
         self._loop = asyncio.get_running_loop()
         self._told: asyncio.Queue[tuple[int, Piece | Exception]] = asyncio.Queue()
@@ -146,7 +149,10 @@ class _Listener:
     async def answer(
         self, reply: Reply, *, stream: bool | None, usage: Usage, echo: bool = False
     ) -> Answer:
-        """The body, or the events of a stream whose first piece is there. Raises ServingError."""
+        """Return the body, or the events of a stream whose first piece is there.
+
+        Raises ServingError.
+        """
         gone = self._loop.create_task(_disconnected(self._receive, self._let_go))
         try:
             await asyncio.to_thread(self._submit)

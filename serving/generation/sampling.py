@@ -32,7 +32,7 @@ class Sampling:
 
 
 def choose(logits: Logits, sampling: Sampling, chance: np.random.Generator) -> int:
-    """The next token by the logits [vocabulary]; draws one number unless it is greedy."""
+    """Choose the next token by the logits [vocabulary]; draws one number unless greedy."""
     if sampling.temperature == 0:
         return int(logits.argmax())
     scaled = (logits - logits.max()).astype(np.float64) / sampling.temperature
@@ -48,7 +48,7 @@ def choose(logits: Logits, sampling: Sampling, chance: np.random.Generator) -> i
 
 
 def only(logits: Logits, tokens: Collection[int]) -> Logits:
-    """The logits of these tokens; all others can never be chosen."""
+    """Mask the logits of all other tokens, so that they can never be chosen."""
     kept = np.full_like(logits, -np.inf)
     places = list(tokens)
     kept[places] = logits[places]
@@ -56,7 +56,7 @@ def only(logits: Logits, tokens: Collection[int]) -> Logits:
 
 
 def log_probabilities(logits: Logits) -> NDArray[np.float64]:
-    """Natural logarithms of the softmax along the last axis."""
+    """Return natural logarithms of the softmax along the last axis."""
     shifted = logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)
     sums: Any = np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
     told: NDArray[np.float64] = shifted - sums
@@ -64,7 +64,7 @@ def log_probabilities(logits: Logits) -> NDArray[np.float64]:
 
 
 def likeliest(logarithms: NDArray[np.float64], count: int) -> list[tuple[int, float]]:
-    """The `count` likeliest tokens of one place [vocabulary], the likeliest first."""
+    """Return the `count` likeliest tokens of one place [vocabulary], the likeliest first."""
     if not count:
         return []
     top = np.argpartition(-logarithms, count - 1)[:count]

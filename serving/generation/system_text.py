@@ -51,5 +51,5 @@ def _system_of(messages: Messages) -> str:
 
 
 def _holds(prompt: str, text: str) -> bool:
-    """Whether a prompt holds a text; templates trim and indent."""
+    """Return whether a prompt contains a text; templates trim and indent."""
     return " ".join(text.split()) in " ".join(prompt.split())

@@ -16,7 +16,7 @@ class Text:
         self.is_stopped = False
 
     def add(self, token: int) -> str:
-        """What may be shown now: whole characters that begin no stop text. Empty: nothing yet."""
+        """Add a token; return whole characters that may be shown and begin no stop text, or ""."""
         self._held += self._stream.step(self._tokenizer, token) or ""
         ends = [at for at in (self._held.find(text) for text in self._stop) if at >= 0]
         self.is_stopped = bool(ends)
@@ -25,13 +25,13 @@ class Text:
         return shown
 
     def rest(self) -> str:
-        """What was held back, when no more tokens come."""
+        """Return what was held back, when no more tokens come."""
         shown, self._held = self._held, ""
         return shown
 
 
 def held_back(text: str, stop: Sequence[str]) -> int:
-    """How many characters at the end of a text may be the beginning of a stop text."""
+    """Count the characters at the end of a text that may begin a stop text."""
     longest = max((len(one) for one in stop), default=1) - 1
     sizes = range(min(longest, len(text)), 0, -1)
     ends = (size for size in sizes if any(one.startswith(text[-size:]) for one in stop))
