@@ -72,10 +72,10 @@ def _renew(task: Task, stop: float) -> int:
 
 
 def unresampled(task: Task) -> QuerySet[EvaluationRun]:
-    """The counting runs on counting sets that are not resampled yet; version by version.
+    """Return the counting runs on counting sets that are not resampled yet, version by version.
 
-    Sealed sets are left out: resamples are exact, and what is shown of them is not. Within a
-    version the order is chance, so that two workers seldom take the same.
+    Sealed sets are left out: resamples are exact, and what is shown of these sets is not. Within a
+    version the order is random, so that two workers seldom take the same run.
     """
     sets = shown_sets(task)
     versions = [one.version_id for one in sets if one.counts and not one.is_sealed]
@@ -103,7 +103,7 @@ def _resample(pk: UUID) -> bool:
 
 
 def unresampled_own(task: Task) -> list[int]:
-    """What the approved metrics of the owners gave for runs on counting sets, to be resampled."""
+    """Return outcomes of the owners' approved metrics on counting sets, not yet resampled."""
     metrics = task.custom_metrics.filter(review=CustomMetric.Review.APPROVED)
     if not metrics:
         return []
@@ -130,7 +130,7 @@ def _resample_own(pk: int) -> bool:
 
 
 def _values(run: EvaluationRun) -> Iterator[tuple[str, bytes]]:
-    """The bytes of each metric's values."""
+    """Yield each metric with the bytes of its resampled values."""
     found = resample_plain(run) if run.suite == Suite.PLAIN else resample_suite(run)
     for metric, values in found.items():
         yield metric, np.asarray(values, dtype="<f4").tobytes()

@@ -261,7 +261,7 @@ class Battle(models.Model):
         return str(self.uuid)
 
     def contestant(self, side: str) -> Contestant:
-        """The model of a side; not of a gold pair."""
+        """Return the model of a side. A gold pair has none."""
         found = self.left if side == "left" else self.right
         assert found is not None
         return found
@@ -310,13 +310,13 @@ class Turn(models.Model):
 
     @property
     def is_lost(self) -> bool:
-        """Whether the process that asked is gone: the answers would have been here by now."""
+        """Return whether the process that asked is gone: answers would have arrived by now."""
         longest = timedelta(seconds=settings.LIVE_DEADLINE_SECONDS + 10)
         return self.state == self.State.ASKING and timezone.now() > self.asked_at + longest
 
     @property
     def answered_at(self) -> datetime:
-        """When both answers were there; a gold pair's are there at once."""
+        """Return when both answers were there; a gold pair's are there at once."""
         took = max((reply.seconds or 0 for reply in self.replies.all()), default=0)
         return self.asked_at + timedelta(seconds=took)
 

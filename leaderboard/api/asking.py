@@ -24,9 +24,10 @@ YES, NO = ("1", "true"), ("", "0", "false")
 def matrix_for(
     request: Request, task: Task, *known: str, prefixes: tuple[str, ...] = ()
 ) -> "Matrix":
-    """The numbers of the board: the public one's, or with one's own models.
+    """Return the numbers of the public board, or with `mine` also of models that the user may see.
 
-    known, prefixes: what else the query may say. Raises ValidationError and Refused (422).
+    known, prefixes: further names, and beginnings of names, that the query may contain.
+    Raises ValidationError and Refused (422).
     """
     from leaderboard.board.matrix import score_matrix
 
@@ -38,13 +39,19 @@ def matrix_for(
 
 
 def asked_of(request: Request, task: Task, matrix: "Matrix") -> Asked:
-    """The weights and options in the query. Raises Refused (422) and Http404 for no such fork."""
+    """Return the weights and options that the query asks for.
+
+    Raises Refused (422), and Http404 when there is no fork of that name.
+    """
     start = start_of(task, matrix, request.query_params.get("fork"))
     return asked(dict(request.query_params.lists()), start, matrix.modes)
 
 
 def version_of(task: Task, matrix: "Matrix", *more: object) -> str:
-    """What changes whenever an answer made of the matrix does. more: on what else it rests."""
+    """Return a text that changes whenever an answer computed from the matrix changes.
+
+    more: further values that the answer depends on.
+    """
     from leaderboard.board.tables import code_version
 
     parts = (

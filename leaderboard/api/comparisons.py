@@ -59,7 +59,7 @@ class CompareView(APIView):
 
 
 def _pair(request: Request, matrix: "Matrix") -> tuple[int, int]:
-    """The places of the two models. Raises Refused."""
+    """Return the places of the two models in the matrix. Raises Refused."""
     places = places_of(matrix)
     asked = {side: request.query_params.get(side, "") for side in SIDES}
     for side, text in asked.items():

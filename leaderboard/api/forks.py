@@ -92,7 +92,7 @@ class Forks(generics.ListAPIView[models.Weights]):
 def _weighting(
     metrics: Mapping[str, float], sets: Mapping[str, float], start: Weighting
 ) -> Weighting:
-    """The weights told, on those that the board opens with. Raises WeightsError."""
+    """Lay the requested weights over those that the board opens with. Raises WeightsError."""
     check_names([METRIC + name for name in metrics] + [SET + name for name in sets], start)
     return Weighting({**start.metrics, **metrics}, {**start.sets, **sets})
 

@@ -42,14 +42,14 @@ class Size(NamedTuple):
 
     @property
     def has_battles(self) -> bool:
-        """Whether people may battle now."""
+        """Return whether people may battle now."""
         return self.live > 1
 
 
 def kept_table(task: Task) -> Kept | None:
-    """The table of an arena; without comparisons it has no models.
+    """Return the table of an arena; without comparisons it has no models.
 
-    None while a large one is made for the first time. At most three queries.
+    None while a large one is computed for the first time. At most three queries.
     """
     key = f"arena:{task.pk}"
 
@@ -76,7 +76,7 @@ def _table(task: Task) -> Table:
 
 
 def _style(task: Task) -> Table | None:
-    """The ranking with the style of answers held constant; None with few battles."""
+    """Return the ranking with the style of answers held constant; None with few battles."""
     from leaderboard.arena.report import style_report_of
 
     if task.comparisons.filter(style__isnull=False).count() < LEAST_STYLED:
@@ -86,13 +86,13 @@ def _style(task: Task) -> Table | None:
 
 
 def report_body(task: Task, kept: Kept) -> dict[str, Any]:
-    """The table with whose it is and of when."""
+    """Return the table with its task and its date."""
     named = {"code": task.code, "name": task.name}
     return {"task": named, "date": kept.counted_at.date().isoformat(), **kept.numbers}
 
 
 def lines_of(table: Table) -> list[Line]:
-    """The models as the page draws them."""
+    """Return the models as the page draws them."""
     return [Line(one, one["strength"], one["low"], one["high"]) for one in table["models"]]
 
 
@@ -106,7 +106,7 @@ EFFECTS = {
 
 
 def style_values(table: Table) -> Mapping[str, Any] | None:
-    """What the page shows of the ranking with style held constant; None: nothing yet."""
+    """Return what the page shows of the ranking with style held constant; None without one."""
     style = table["style"]
     if style is None:
         return None
@@ -118,7 +118,7 @@ def style_values(table: Table) -> Mapping[str, Any] | None:
 
 
 def heats(table: Table) -> Iterator[tuple[str, list[Heat]]]:
-    """The rows of the matrix: by model its shares of wins against the first models."""
+    """Yield the rows of the matrix: a model and its shares of wins against the first models."""
     for model, shares in zip(table["models"], table["wins"], strict=False):
         yield (
             model["name"],
@@ -127,7 +127,7 @@ def heats(table: Table) -> Iterator[tuple[str, list[Heat]]]:
 
 
 def notices(table: Table) -> list[str]:
-    """What one must know of the strengths."""
+    """Return the sentences that a reader of the strengths should know."""
     found = []
     if table["is_bounded"]:
         found.append(
@@ -145,7 +145,7 @@ def notices(table: Table) -> list[str]:
 
 
 def sizes_of(tasks: Collection[Task]) -> Mapping[int, Size]:
-    """Of each arena among the tasks how much was compared, now or a little ago.
+    """Return how much was compared in each arena among the tasks, now or a little ago.
 
     No queries without an arena, otherwise at most three.
     """

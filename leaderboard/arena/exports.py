@@ -13,7 +13,7 @@ STYLED = ("rank", "strength", "low", "high")
 
 
 def as_csv(table: Table) -> str:
-    """A line for each model; what is not known is empty."""
+    """Write a line for each model; unknown values are empty."""
     styled = {model["name"]: model for model in (table["style"] or {"models": ()})["models"]}
     return csv_text(
         [
@@ -28,7 +28,7 @@ def _cells(model: Mapping[str, Any], styled: Mapping[str, Any]) -> list[Any]:
 
 
 def as_latex(table: Table, address: str = "") -> str:
-    """A table for a paper (package booktabs)."""
+    """Write a table for a paper (package booktabs)."""
     lines = [
         rf"% {latex(table['task']['code'])} on {table['date']}: "
         rf"{table['battles']} comparisons by {table['voters']} voters",

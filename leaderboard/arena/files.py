@@ -26,7 +26,7 @@ class Line:
 
 
 def read_comparisons(lines: Iterable[bytes]) -> Iterator[Line | LineError]:
-    """The comparisons of a file; other columns are ignored."""
+    """Yield the comparisons of a file, and the lines that cannot be read; ignore other columns."""
     for row in read_table(plain_lines(lines), _header, _value):
         yield row if isinstance(row, LineError) else _line(row.line, row.values)
 

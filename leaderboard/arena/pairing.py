@@ -11,11 +11,27 @@ PRIOR = 0.25
 
 
 def pair_chances(count: int, votes: Votes, live: Places) -> tuple[Places, Floats]:
-    """The pairs of live models, shape (pairs, 2), and with which chances each is drawn.
+    """Return the pairs of live models, shape (pairs, 2), and the chance of drawing each.
 
-    count: of all models, live ones or not; votes may be none. A pair's chance follows how much one
-    more comparison would lower the variance of the difference of its strengths; of UNIFORM the
-    pairs share alike, so none falls below UNIFORM ÷ pairs.
+    A pair's chance is proportional to how much one more comparison would lower the variance of the
+    difference of its strengths. A share UNIFORM of the draws is equal for all pairs, so no chance
+    is below UNIFORM ÷ pairs.
+
+    Parameters
+    ----------
+    count : int
+        The number of all models, live or not.
+    votes : Votes
+        All comparisons; there may be none.
+    live : Places
+        The places of the models that battles may draw.
+
+    Returns
+    -------
+    pairs : Places
+        The places of both models of each pair.
+    chances : Floats
+        The chance of each pair; they add up to 1.
     """
     first, second = np.triu_indices(len(live), 1)
     pairs = np.column_stack([live[first], live[second]])
@@ -31,7 +47,7 @@ def pair_chances(count: int, votes: Votes, live: Places) -> tuple[Places, Floats
 
 
 def _known(count: int, votes: Votes) -> tuple[Floats, Floats]:
-    """The covariance of the strengths about their prior, and the strengths."""
+    """Return the covariance of the strengths around their prior, and the strengths."""
     pairs, cells = paired(count, votes.left, votes.right, votes.outcome)
     counts = counted(pairs, cells)
     strengths = pairs.fit_bounded(counts).strengths
@@ -45,7 +61,7 @@ def _known(count: int, votes: Votes) -> tuple[Floats, Floats]:
 
 
 def _told(lead: Floats) -> Floats:
-    """What one comparison tells of a difference: the information of Bradley and Terry's model."""
+    """Return the information of one comparison about a difference (Bradley and Terry's model)."""
     chance = 1 / (1 + np.exp(-lead))
     told: Floats = chance * (1 - chance)
     return told

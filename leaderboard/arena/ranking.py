@@ -90,14 +90,15 @@ class Pairs:
 
     @cached_property
     def covariates(self) -> Floats:
-        """`style`, also where there is none."""
+        """Return `style`, with no columns when there are no covariates."""
         return self.style if self.style.size else np.empty((len(self.first), 0))
 
     @cached_property
     def bounded(self) -> "Pairs":
-        """With an imaginary model at the end, compared with each other one.
+        """Return these pairs with an imaginary model at the end, compared with every other model.
 
-        And, to bound each covariate, with itself: once it has a unit more of the covariate.
+        To bound each covariate, it is also compared with itself, once with one unit more of the
+        covariate.
         """
         models, more = np.arange(self.count), self.covariates.shape[1]
         alone, imaginary = np.zeros((self.count, more)), np.full(self.count + more, self.count)
@@ -109,15 +110,15 @@ class Pairs:
         )
 
     def fit(self, counts: Floats, start: Fit | None = None) -> Fit:
-        """Maximum likelihood; where that is infinite, an imaginary model is added.
+        """Return the maximum of the likelihood, with an imaginary model where it would be infinite.
 
-        Each model has half a win and half a loss against it.
+        Each model has half a win and half a loss against the imaginary one.
         """
         found = self._climb(counts, start) if self._is_strong(counts) else None
         return found or self.fit_bounded(counts)
 
     def fit_bounded(self, counts: Floats) -> Fit:
-        """Maximum likelihood with the imaginary model, so always finite."""
+        """Return the maximum of the likelihood with the imaginary model, which is always finite."""
         halves = np.tile([HALF, HALF, 0], (self.count + self.covariates.shape[1], 1))
         found = self.bounded._climb(np.vstack([counts, halves]), None)
         assert found is not None  # each model has beaten and lost to the imaginary one
@@ -125,14 +126,14 @@ class Pairs:
         return Fit(strengths - strengths.mean(), found.style, found.tie, is_bounded=True)
 
     def _is_strong(self, counts: Floats) -> bool:
-        """Whether each group of models won or tied against the rest at least once (Ford 1957)."""
+        """Return whether every group of models won or tied against the rest once (Ford 1957)."""
         won, lost = counts[:, [0, 2]].any(axis=1), counts[:, [1, 2]].any(axis=1)
         winners = np.append(self.first[won], self.second[lost])
         losers = np.append(self.second[won], self.first[lost])
         return _groups(self.count, winners, losers, "strong")[0] == 1
 
     def _climb(self, counts: Floats, start: Fit | None) -> Fit | None:
-        """Newton's method with halved steps; None: the likelihood has no finite maximum."""
+        """Find the likelihood's maximum by Newton's method with halved steps; None if infinite."""
         point = np.zeros(self.count + self.covariates.shape[1] + 1)
         has_ties = bool(counts[:, 2].any())
         if start and (start.tie is not None) == has_ties:
@@ -159,7 +160,7 @@ class Pairs:
         return None
 
     def _likelihood(self, counts: Floats, point: Floats, has_ties: bool) -> tuple[float, Floats]:
-        """The logarithm of the likelihood, and the chances of each pair's three outcomes."""
+        """Return the logarithm of the likelihood, and the chances of each pair's three outcomes."""
         leads = point[self.first] - point[self.second] + self.covariates @ point[self.count : -1]
         half = leads / 2
         tie = np.full_like(half, point[-1] if has_ties else -np.inf)
@@ -169,7 +170,7 @@ class Pairs:
         return float(total + (counts[:, 2] @ logs[:, 2] if has_ties else 0)), np.exp(logs)
 
     def _step(self, counts: Floats, chances: Floats, has_ties: bool) -> tuple[Floats, float]:
-        """Newton's step, and what it would add to the likelihood, twice."""
+        """Return Newton's step, and twice what it would add to the likelihood."""
         played = counts.sum(axis=1)
         lead = (chances[:, 0] - chances[:, 1]) / 2
         curve = played * ((chances[:, 0] + chances[:, 1]) / 4 - lead**2)
@@ -197,7 +198,7 @@ class Pairs:
         return step, float(step @ slope)
 
     def _sums(self, of_first: Floats, of_second: Floats) -> Floats:
-        """By model the sum over its pairs."""
+        """Return the sum of each model over its pairs."""
         first = np.bincount(self.first, of_first, self.count)
         second = np.bincount(self.second, of_second, self.count)
         return (first + second).astype(float)
@@ -211,11 +212,28 @@ def rank_models(
     seed: int = 0,
     draws: int = DRAWS,
 ) -> Ranking:
-    """The strengths of `count` models, with intervals by a bootstrap over voters.
+    """Estimate the strengths of models, with intervals by a bootstrap over voters.
 
-    votes: at least one. style: of each vote, what the left answer has more of than the right one,
-    shape (votes, covariates); what never differs has no effect. The same votes and seed give the
-    same numbers.
+    The same votes and seed give the same numbers.
+
+    Parameters
+    ----------
+    count : int
+        The number of models.
+    votes : Votes
+        The comparisons, at least one.
+    style : Floats, optional
+        For each vote, how much more of each covariate the left answer has than the right one, shape
+        (votes, covariates). A covariate that never differs has no effect.
+    seed : int
+        The seed of the bootstrap.
+    draws : int
+        The number of bootstrap draws.
+
+    Returns
+    -------
+    Ranking
+        Strengths by place of the model, and the effects of the covariates.
     """
     group = largest_group(count, votes)
     kept = np.isin(votes.left, group)
@@ -252,9 +270,10 @@ def rank_models(
 def _half_widths(
     pairs: Pairs, cells: Places, voter: Places, fit: Fit, chance: np.random.Generator, draws: int
 ) -> Floats:
-    """Student's t times the standard deviation of strengths and effects over draws of whole voters.
+    """Return half the width of the intervals of strengths and effects.
 
-    Its degrees of freedom: as many as voters of one size in effect, less one.
+    This is Student's t times the standard deviation over draws of whole voters. The degrees of
+    freedom are the effective number of voters of equal size, minus one.
     """
     sizes = np.bincount(voter)
     drawn = np.empty((draws, pairs.count + len(fit.style)))
@@ -268,7 +287,7 @@ def _half_widths(
 
 
 def paired(count: int, left: Places, right: Places, outcome: Places) -> tuple[Pairs, Places]:
-    """The pairs that were compared, and of each comparison its cell of their counts."""
+    """Return the compared pairs, and for each comparison its cell in their counts."""
     first, second = np.minimum(left, right), np.maximum(left, right)
     keys, pair = np.unique(first * count + second, return_inverse=True)
     turned = np.where(outcome == TIE, TIE, outcome ^ (left > right))
@@ -276,13 +295,16 @@ def paired(count: int, left: Places, right: Places, outcome: Places) -> tuple[Pa
 
 
 def counted(pairs: Pairs, cells: Places, times: Places | None = None) -> Floats:
-    """The counts of the pairs. times: how often each comparison counts; None: once."""
+    """Count the outcomes of the pairs. times: how often each comparison counts (default: once)."""
     counts: Floats = np.bincount(cells, times, 3 * len(pairs.first)).reshape(-1, 3).astype(float)
     return counts
 
 
 def largest_group(count: int, votes: Votes) -> Places:
-    """The places of the most models that comparisons connect; of equal groups the first one's."""
+    """Return the places of the largest group of models that comparisons connect.
+
+    Of groups of equal size, the one with the first model.
+    """
     _, group = _groups(count, votes.left, votes.right, "weak")
     return np.flatnonzero(group == np.bincount(group).argmax())
 
@@ -294,7 +316,10 @@ def _groups(count: int, ends: Places, others: Places, connection: str) -> tuple[
 
 
 def _ranks(values: Floats, lows: Floats, highs: Floats) -> list[int | None]:
-    """1, 1, 3: by how many models' intervals lie wholly above. Without intervals all share 1."""
+    """Return shared ranks (1, 1, 3) by the number of models whose intervals lie wholly above.
+
+    Without intervals all models share rank 1.
+    """
     above = (lows[:, None] > highs[None, :]).sum(axis=0)
     known = ~np.isnan(values)
     return [

@@ -60,7 +60,7 @@ class Report:
 
     @property
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the report for programs."""
         return {
             "models": [
                 {
@@ -81,7 +81,7 @@ class Report:
 
     @property
     def effects(self) -> list[dict[str, Any]]:
-        """Of each covariate what one unit more of it adds to a lead; null: not known."""
+        """Return what one more unit of each covariate adds to a lead; None where it is unknown."""
         return [
             {"name": name, "effect": value, "low": low, "high": high}
             for name, (value, low, high) in zip(STYLE, self.style, strict=True)
@@ -89,12 +89,12 @@ class Report:
 
     @property
     def unconnected(self) -> list[str]:
-        """The models that no comparison connects with most others."""
+        """Return the models that no comparison connects with most others."""
         return [line.name for line in self.lines if line.strength.value is None]
 
 
 def report_of(task: Task, *, draws: int = DRAWS) -> Report:
-    """The ranking of an arena's models. Raises Refused where there is nothing to rank."""
+    """Return the ranking of an arena's models. Raises Refused when there is nothing to rank."""
     if task.config.kind != "arena":
         raise Refused(f"The task {task.code!r} is no arena.", code="kind")
     ids, votes = votes_of(task)
@@ -104,9 +104,9 @@ def report_of(task: Task, *, draws: int = DRAWS) -> Report:
 
 
 def style_report_of(task: Task, *, draws: int = STYLE_DRAWS) -> Report:
-    """The same over the comparisons whose answers are known, with their style held constant.
+    """Return the ranking over comparisons with known answers, with their style held constant.
 
-    Raises Refused where there is nothing to rank.
+    Raises Refused when there is nothing to rank.
     """
     if task.config.kind != "arena":
         raise Refused(f"The task {task.code!r} is no arena.", code="kind")
@@ -131,9 +131,9 @@ def _comparisons(task: Task, only_battles: bool) -> QuerySet[Comparison]:
 def votes_of(
     task: Task, *, also: Sequence[int] = (), only_battles: bool = False
 ) -> tuple[Places, Votes]:
-    """The ids of the models that were compared, in order, and the votes on them.
+    """Return the ids of the compared models, in order, and the votes on them.
 
-    also: ids of models that may not have been compared yet. only_battles: no imported votes.
+    also: ids of models that may not have been compared yet. only_battles: without imported votes.
     """
     rows = _comparisons(task, only_battles)
     parts = list(rows.values_list("left_id", "right_id", "winner", "voter_id"))

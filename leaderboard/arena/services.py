@@ -60,7 +60,7 @@ def import_comparisons(
 
 
 def _arena(code: str, create: bool, owner: str) -> Task:
-    """The arena, locked; made if wanted. Raises Refused."""
+    """Return the arena, locked, or create it when `create` is set. Raises Refused."""
     task = Task.objects.select_for_update(of=("self",), no_key=True).filter(code=code).first()
     if task is None:
         if not create:
@@ -77,7 +77,7 @@ def _create(code: str, owner: str) -> Task:
 
 
 def _owner(address: str) -> User | None:
-    """Whom a new arena belongs to. Raises Refused."""
+    """Return the owner of a new arena. Raises Refused."""
     if address:
         return account_of(address)
     return User.objects.filter(is_active=True, is_superuser=True).order_by("pk").first()
@@ -116,10 +116,10 @@ class _Import:
         self._on_bad(number, reason)
 
     def _fresh(self, lines: dict[Key, Line]) -> list[tuple[str, Line]]:
-        """The lines that are not stored, and the uid of each.
+        """Return the lines that are not stored yet, each with its uid.
 
-        People may share an id, as of one pair that several compare; the second person's comparison
-        gets the uid `id (2)`. Another comparison of the same person under an id is bad.
+        People may share an id, for example when several compare one pair; the second person's
+        comparison gets the uid `id (2)`. Another comparison of the same person under an id is bad.
         """
         counts, said = self._stored({uid for uid, _ in lines})
         fresh = []
@@ -134,7 +134,7 @@ class _Import:
         return fresh
 
     def _stored(self, ids: set[str]) -> tuple[Counter[str], dict[Key, Choice]]:
-        """How many comparisons there are under each of these ids, and what who said."""
+        """Count the comparisons stored under each of these ids, and return each person's choice."""
         parts = ("uid", "voter__pseudonym", "left__name", "right__name", "winner")
         counts: Counter[str] = Counter()
         said: dict[Key, Choice] = {}
@@ -177,7 +177,7 @@ class _Import:
 
 
 def _numbered(uid: str, number: int) -> str:
-    """The uid of the comparison of the first, second, … person under an id."""
+    """Return the uid of the comparison of the first, second, … person under an id."""
     return uid if number == 1 else fitting(f"{uid} ({number})", LONGEST)
 
 

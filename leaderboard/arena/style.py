@@ -15,7 +15,7 @@ _MARKS = {
 
 
 def style_of(answers: Iterable[str]) -> dict[str, int]:
-    """The counts over all answers of one side; marks within code blocks are none."""
+    """Count characters and marks over all answers of one side, without marks in code blocks."""
     texts = [*answers]
     plain = [_CODE.sub("", text) for text in texts]
     marks = {name: sum(len(p.findall(text)) for text in plain) for name, p in _MARKS.items()}
@@ -23,5 +23,5 @@ def style_of(answers: Iterable[str]) -> dict[str, int]:
 
 
 def difference(style: Mapping[str, Sequence[int]]) -> list[float]:
-    """By covariate log((1 + left) ÷ (1 + right)), from the counts [left, right]."""
+    """Return log((1 + left) ÷ (1 + right)) for each covariate, from the counts [left, right]."""
     return [log1p(left) - log1p(right) for left, right in (style[name] for name in STYLE)]

@@ -39,7 +39,7 @@ FILES: Files = {
 @login_not_required
 @require_safe
 def arena(request: HttpRequest, code: str) -> HttpResponse:
-    """The models of an arena by strength, and who beats whom."""
+    """Show the models of an arena by strength, and who beats whom."""
     task = find_task(request, code, kinds=("arena",))
     kept = kept_table(task)
     if "format" in request.GET:
@@ -52,7 +52,7 @@ def arena(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def board_values(table: Table) -> dict[str, Any]:
-    """What a page shows of a ranking; `page`: all lines."""
+    """Return what a page shows of a ranking. `page` has all lines."""
     lines, names = lines_of(table), [one["name"] for one in table["models"]]
     first = names[: len(table["wins"])]
     return {

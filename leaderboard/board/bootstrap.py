@@ -34,7 +34,7 @@ Values = NDArray[np.float32]
 
 
 def resample_plain(run: EvaluationRun) -> dict[str, Values]:
-    """Each metric of the task that can be computed here, on DRAWS resamples. Streams."""
+    """Compute each metric of the task that is available here on DRAWS resamples. Streams."""
     config = run.submission.task.config
     metrics, groups = [*metrics_here(config)], groups_of(config)
     names = [metric.name for metric in metrics]
@@ -63,7 +63,10 @@ def resample_plain(run: EvaluationRun) -> dict[str, Values]:
 
 
 def _worst_group(run: EvaluationRun, groups: Groups) -> Number | None:
-    """The group in which least is right, by the run's scores; None where groups are too small."""
+    """Return the group with the smallest share of right answers by the run's scores.
+
+    None when the groups are too small.
+    """
     metric = share_of(run.submission.task.config.metrics.computed)
     scores = run.scores.exclude(slice="").filter(metric=metric) if groups.fields else ()
     parts = comparable(parts_of([number_of(score) for score in scores], groups.fields, metric))
@@ -71,23 +74,26 @@ def _worst_group(run: EvaluationRun, groups: Groups) -> Number | None:
 
 
 def _of_some(metric: Metric, statistics: Sequence[tuple[Any, bool]]) -> Sums:
-    """Vectors of a metric's statistics, each with whether it counts; 0 where it does not."""
+    """Return the vectors of a metric's statistics, 0 for those that do not count.
+
+    statistics: each with whether it counts.
+    """
     found, counts = zip(*statistics, strict=True)
     vectors: Sums = metric.vectors(found) * np.array(counts, dtype=float)[:, None]
     return vectors
 
 
 def metrics_here(config: TaskConfig) -> Iterator[Metric]:
-    """The metrics of a task that can be computed on this machine."""
+    """Yield the metrics of a task that can be computed on this machine."""
     for name in config.metrics.computed:
         with suppress(Unavailable):
             yield metric_of(name, labels_of(config), settings.SP_BLEU_MODEL, config.language)
 
 
 def resample_suite(run: EvaluationRun) -> dict[str, Values]:
-    """The main metric under the worst kind of perturbation, on DRAWS resamples. Streams.
+    """Compute the main metric under the worst kind of perturbation on DRAWS resamples. Streams.
 
-    Nothing of a suite that no column rests on, or without such a kind.
+    Empty for a suite that no column uses, and for one without such a kind.
     """
     config = run.submission.task.config
     kinds = [*run.scores.filter(metric=f"{config.metrics.main}_after").exclude(kind="")]
@@ -108,21 +114,21 @@ def resample_suite(run: EvaluationRun) -> dict[str, Values]:
 
 
 def _of_kind(run: EvaluationRun, kind: str) -> dict[str, Any]:
-    """What a model answered to the variants of a kind, by uid of their examples."""
+    """Return a model's answers to the variants of a kind, by uid of their examples."""
     with run.predictions.open("rb") as file, gzip.open(file) as lines:
         rows = map(orjson.loads, lines)
         return {str(row["uid"]): row["answer"] for row in rows if row["kind"] == kind}
 
 
 def number_of(score: Score) -> Number:
-    """A stored score as it was computed."""
+    """Return a stored score as it was computed."""
     return Number(
         score.metric, score.value, score.low, score.high, score.n, score.slice, score.kind
     )
 
 
 def answers_of(run: EvaluationRun) -> Iterator[Answer | None]:
-    """What a model answered in a plain run, in the order of the set."""
+    """Yield a model's answers in a plain run, in the order of the set."""
     with run.predictions.open("rb") as file, gzip.open(file) as lines:
         yield from read_predictions(lines)
 
@@ -132,10 +138,10 @@ def resampled(
     vectors: Sequence[Callable[[Sequence[Any]], Sums]],
     sha256: str,
 ) -> list[Sums]:
-    """Sums of vectors over each resample: for each kind of them DRAWS × columns.
+    """Sum vectors over each resample: an array DRAWS × columns for each kind of vector.
 
-    statistics: an example's place in the set, and a statistic for each kind; by place. Memory is
-    bounded by a chunk. Sums of nothing have no columns.
+    statistics: an example's place in the set, and a statistic of each kind, ordered by place.
+    Memory is bounded by a chunk. Sums of nothing have no columns.
     """
     totals = [np.zeros((DRAWS, 0)) for _ in vectors]
     for chunk, some in groupby(statistics, key=lambda item: item[0] // CHUNK):
@@ -152,6 +158,6 @@ def resampled(
 
 @lru_cache(maxsize=128)  # 26 MB: all of a set of 128,000 examples, model after model
 def _draws(sha256: str, chunk: int) -> NDArray[np.uint8]:
-    """How often each example of a chunk is in each resample: DRAWS × CHUNK."""
+    """Draw how often each example of a chunk is in each resample: DRAWS × CHUNK."""
     chance = np.random.default_rng([int(sha256, 16), chunk])
     return chance.poisson(1.0, (DRAWS, CHUNK)).astype(np.uint8)

@@ -27,7 +27,7 @@ class BoardScore(NamedTuple):
 
     @property
     def is_range(self) -> bool:
-        """Whether it depends on what was not measured."""
+        """Return whether the score depends on what was not measured."""
         return self.value is None and self.least is not None
 
 
@@ -39,7 +39,7 @@ class Column(NamedTuple):
     high: Sequence[float | None]
 
     def cell(self, place: int) -> Cell:
-        """That of one model."""
+        """Return the number of one model."""
         return Cell(self.values[place], self.low[place], self.high[place])
 
 
@@ -53,7 +53,7 @@ class ScoreColumn(NamedTuple):
     most: Sequence[float | None]
 
     def cell(self, place: int) -> BoardScore:
-        """That of one model."""
+        """Return the score of one model."""
         return BoardScore(*(some[place] for some in self))
 
 

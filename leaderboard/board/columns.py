@@ -43,5 +43,5 @@ AXES: Mapping[tuple[str, str], str] = {
 
 
 def drawn(metrics: Sequence[str]) -> tuple[str, ...]:
-    """Those of the metrics that are of examples and may count."""
+    """Return the metrics that are computed from examples and may count."""
     return tuple(name for name in metrics if name not in COSTS and name not in ASIDE)

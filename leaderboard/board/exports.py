@@ -35,7 +35,7 @@ FINE = ("memory", "memory_mean", "latency_p95")
 
 
 def is_same(before: Table, after: Table) -> bool:
-    """Whether two boards show the same."""
+    """Return whether two boards show the same."""
     left, right = (
         {k: v for k, v in table.items() if k not in PASSING} for table in (before, after)
     )
@@ -43,12 +43,12 @@ def is_same(before: Table, after: Table) -> bool:
 
 
 def as_json(table: Table) -> str:
-    """All of it."""
+    """Write the whole table as JSON."""
     return json.dumps(table, ensure_ascii=False, indent=2) + "\n"
 
 
 def as_csv(table: Table) -> str:
-    """A line for each model, with intervals; what was not run is empty."""
+    """Write a line for each model, with intervals; what was not run is empty."""
     names = [metric["name"] for metric in table["metrics"]]
     numbers = [
         name if part == "value" else f"{name}_{part}"
@@ -82,7 +82,7 @@ def as_csv(table: Table) -> str:
 
 
 def _judge_cells(table: Table) -> Iterator[tuple[str, Any]]:
-    """Columns that say which judge a metric is of, and how far it agrees with people."""
+    """Yield columns that name the judge of a metric and how far it agrees with people."""
     for metric in table["metrics"]:
         if judge := metric.get("judge"):
             found = {
@@ -102,14 +102,14 @@ def _judge_cells(table: Table) -> Iterator[tuple[str, Any]]:
 
 
 def _version_cells(table: Table) -> Iterator[tuple[str, int]]:
-    """Columns that say which version of an owners' metric scored."""
+    """Yield columns that name which version of an owners' metric scored."""
     for metric in table["metrics"]:
         if metric["name"].startswith(CUSTOM_PREFIX):
             yield f"{metric['name']}_version", metric["version"]
 
 
 def judge_words(judge: Mapping[str, Any]) -> str:
-    """A judge and its agreement with people, in plain letters."""
+    """Describe a judge and its agreement with people in plain letters."""
     agreement = judge["agreement"]
     found = (
         f"kappa at least {agreement['low']:.2f}, measured {agreement['kappa']:.2f}"
@@ -120,7 +120,7 @@ def judge_words(judge: Mapping[str, Any]) -> str:
 
 
 def early_words(one: Table) -> str:
-    """Of a set how far its round was judged when it was taken, in English; empty: to the end."""
+    """Describe how far a set's round was judged when it was taken, in English; "" when wholly."""
     if not one.get("is_provisional"):
         return ""
     far = f", {one['judged']:,} of {one['to_judge']:,} judged" if one.get("to_judge") else ""
@@ -128,18 +128,18 @@ def early_words(one: Table) -> str:
 
 
 def provisional_of(sets: Iterable[Table]) -> list[Table]:
-    """Of a table's sets those that count and whose rounds were still judged."""
+    """Return the sets of a table that count and whose rounds were still being judged."""
     return [one for one in sets if one.get("counts", True) and one.get("is_provisional")]
 
 
 def _early_of(table: Table) -> str:
-    """What scores rest on that may still change, each with how far it was judged."""
+    """List the sets behind the scores that may still change, each with how far it was judged."""
     found = provisional_of(table["sets"])
     return "; ".join(f"{one['name']} v{one['version']}: {early_words(one)}" for one in found)
 
 
 def as_latex(table: Table, address: str = "") -> str:
-    """A table for a paper (package booktabs), of the metrics that count; intervals in brackets."""
+    """Write a table for a paper (package booktabs): metrics that count, intervals in brackets."""
     metrics = _counting(table)
     names = [metric["name"] for metric in metrics]
     heads = ["Rank", "Model", "Dynascore", *map(_latex_head, metrics)]
@@ -174,7 +174,7 @@ def as_latex(table: Table, address: str = "") -> str:
 
 
 def _counting(table: Table) -> list[Mapping[str, Any]]:
-    """The metrics with a weight, and the main one."""
+    """Return the metrics with a weight, and the main one."""
     weights = table.get("weights", {}).get("metrics")
     return [
         metric
@@ -184,7 +184,7 @@ def _counting(table: Table) -> list[Mapping[str, Any]]:
 
 
 def _ranges_of(table: Table) -> str:
-    """That scores are ranges where something was not measured; empty: none is."""
+    """Explain that scores are ranges where something was not measured; "" when none is."""
     is_range = any(
         row["dynascore"]["value"] is None and row["dynascore"].get("least") is not None
         for row in table["rows"]
@@ -236,7 +236,7 @@ def _latex_cell(name: str, cell: Mapping[str, float | None]) -> str:
 
 
 def latex(text: str) -> str:
-    r"""A text as LaTeX prints it, on one line.
+    r"""Escape a text for LaTeX, on one line.
 
     >>> latex("50 % of a_b\n")
     '50 \\% of a\\_b'
@@ -245,7 +245,7 @@ def latex(text: str) -> str:
 
 
 def bibtex(table: Table, number: int, title: str, sha256: str, address: str) -> str:
-    """An entry that cites a snapshot."""
+    """Write an entry that cites a snapshot."""
     code = table["task"]["code"]
     year, month, _ = table["date"].split("-")
     name = title or f"Leaderboard of {table['task']['name']}, snapshot {number}"

@@ -17,11 +17,11 @@ Ends = Mapping[str, tuple[Floats, Floats]]
 def mean_with_ends(
     numbers: Numbers, used: NDArray[np.int64], weights: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Weighted means over sets and the ends of their intervals, models × metrics each.
+    """Return weighted means over sets and the ends of their intervals, models × metrics each.
 
-    weights: used sets × metrics, of sum 1 for each metric. The sets are independent, so the squares
-    of weighted half-widths add up, to each side (method MOVER, Zou and Donner 2008). A mean over
-    one set has that set's interval.
+    weights: used sets × metrics, adding up to 1 for each metric. The sets are independent, so the
+    squares of weighted half-widths add up, to each side (method MOVER, Zou and Donner 2008). A mean
+    over one set has that set's interval.
     """
     is_undefined = numbers.undefined[used]
     value, below, above = (
@@ -37,9 +37,9 @@ def mean_with_ends(
 
 
 def correlations(draws: NDArray[np.float32]) -> Floats:
-    """Of metrics over the same resamples, for each model: metrics × metrics × models.
+    """Return correlations of metrics over the same resamples: metrics × metrics × models.
 
-    draws: metrics × models × draws. What does not vary correlates with itself alone.
+    draws: metrics × models × draws. What does not vary correlates only with itself.
     """
     centred = draws - draws.mean(axis=-1, keepdims=True)
     length = np.sqrt((centred**2).sum(axis=-1, keepdims=True))
@@ -53,12 +53,12 @@ def correlations(draws: NDArray[np.float32]) -> Floats:
 def ends_of(
     formula: Formula, values: Mapping[str, Floats], ends: Ends, correlation: Floats
 ) -> tuple[Floats, Floats]:
-    """The ends of the interval of a formula of metrics that have intervals: method MOVER.
+    """Return the ends of the interval of a formula of metrics that have intervals: method MOVER.
 
-    How far the score goes when one metric goes to an end of its interval is that metric's part of
+    How far the score moves when one metric moves to an end of its interval is that metric's part of
     the half-width, and the parts add up as correlated errors do (Zou and Donner 2008, equation 5).
-    So a score of one metric has that metric's interval. No resample is counted, only correlations
-    are read from them, and these hardly move an end. correlation: of the metrics of `ends`.
+    So a score of one metric has that metric's interval. Resamples give only the correlations, which
+    hardly move an end. correlation: of the metrics of `ends`, in their order.
     """
     score = formula(values)
     steps = np.array(
@@ -76,7 +76,7 @@ def ends_of(
 
 
 def _length(parts: Floats, correlation: Floats) -> Floats:
-    """The root of the sum of correlated parts' products, metrics × models."""
+    """Return the root of the sum of correlated parts' products. parts: metrics × models."""
     squared = np.einsum("im,ijm,jm->m", parts, correlation, parts)
     found: Floats = np.sqrt(np.maximum(squared, 0))
     return found
@@ -85,7 +85,7 @@ def _length(parts: Floats, correlation: Floats) -> Floats:
 def difference_ends(
     values: Sequence[float], ends: Sequence[Sequence[float]], correlation: float
 ) -> tuple[float, float]:
-    """The ends of the interval of a difference of two numbers with intervals: method MOVER."""
+    """Return the ends of the interval of a difference of two numbers: method MOVER."""
     (one, other), ((one_low, one_high), (other_low, other_high)) = values, ends
     sides = ((one - one_low, other_high - other), (one_high - one, other - other_low))
     low, high = (max(0.0, a * a + b * b - 2 * correlation * a * b) ** 0.5 for a, b in sides)

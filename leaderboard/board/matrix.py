@@ -126,23 +126,25 @@ class Matrix:
 
     @property
     def has_weighted(self) -> bool:
-        """Whether sets count that its owners chose."""
+        """Return whether sets count that the owners chose."""
         return any(one.access == Access.SCORING for one in self.counting)
 
     @property
     def counting(self) -> tuple[Set, ...]:
-        """The sets that have a weight."""
+        """Return the sets that have a weight."""
         return tuple(one for one in self.sets if one.counts)
 
     @property
     def provisional(self) -> tuple[Set, ...]:
-        """Those of the counting sets whose rounds were still judged when they were taken."""
+        """Return the counting sets that were taken while their rounds were still being judged."""
         return tuple(one for one in self.counting if one.is_provisional)
 
     @property
     def weighable(self) -> tuple[str, ...]:
-        """The metrics that may count: not that of a judge who is not calibrated, none of the
-        owners' own that nobody has approved, nor what only says more of another one.
+        """Return the metrics that may count.
+
+        Left out are the metric of a judge that is not calibrated, the owners' own that nobody has
+        approved, and columns that only say more about another one.
         """
         left_out = {name for name, one in self.customs.items() if not one.number} | ASIDE
         left_out |= {LLM_JUDGE} if self.judge and not self.judge.ranks else set()
@@ -150,31 +152,32 @@ class Matrix:
 
     @property
     def less_is_better(self) -> frozenset[str]:
-        """The metrics of which less is better."""
+        """Return the metrics of which less is better."""
         own = (name for name, one in self.customs.items() if not one.higher_is_better)
         return LESS_IS_BETTER.union(own)
 
     @property
     def modes(self) -> tuple[Mode, ...]:
-        """The formulas by which it can be scored, the usual one first."""
+        """Return the formulas by which the board can be scored, the usual one first."""
         return MODES if self.pool else MODES[1:]
 
     @property
     def drawn(self) -> tuple[str, ...]:
-        """The metrics that are resampled, in the order of `numbers.draws`."""
+        """Return the metrics that are resampled, in the order of `numbers.draws`."""
         return drawn(self.metrics)
 
 
 def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = True) -> Matrix:
-    """The public board's numbers; with a user, also what they alone may see of it.
+    """Return the public board's numbers; with a user, also what only they may see of it.
 
-    is_frozen: with what the board has frozen, if it has.
+    is_frozen: use what the board has frozen, if anything.
 
-    Public are accepted models as `seen_by_all` has it. A user adds the unpublished ones that are
-    theirs or their teams', and an editor of the task all, by their names. Hidden sets are in
-    neither. Whether the task itself may be seen is the caller's question. Eight queries, of which
-    four are left while nothing has ended since the last call in this process; a user costs one
-    more, custom metrics one, a judge three.
+    Accepted models are public as `seen_by_all` defines it. A user adds the unpublished models that
+    belong to them or their teams, and an editor of the task all models, by their names. Hidden sets
+    are in neither. The caller decides whether the task itself may be seen.
+
+    Eight queries, or four while nothing has ended since the last call in this process. A user costs
+    one more, custom metrics one, a judge three.
     """
     metrics, judge, customs = task.config.metrics, metric_judge(task), columns_of(task)
     models, sets = _models(task, user), shown_sets(task)
@@ -216,9 +219,9 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
 
 
 def pool_of(task: Task, board: Board | None) -> Pool:
-    """The reference pool that comes with an official task, if its main metric is still the same.
+    """Return the reference pool of an official task with its own main metric, else a plain pool.
 
-    With the costs that were measured here, if they were. Other tasks have the plain one.
+    An official pool has the costs that were measured here, if they were.
     """
     config = task.config
     pool = shipped(task.code)
@@ -231,7 +234,7 @@ def pool_of(task: Task, board: Board | None) -> Pool:
 
 
 def _models(task: Task, user: Person | None) -> tuple[Model, ...]:
-    """In the order of submission, by which anonymous ones are numbered.
+    """Return the models in the order of submission, by which anonymous ones are numbered.
 
     Predictions of one person, team and name are one model: a file for each set.
     """
@@ -267,7 +270,7 @@ def _models(task: Task, user: Person | None) -> tuple[Model, ...]:
 
 @lru_cache(maxsize=8)
 def _once(models: tuple[Model, ...]) -> tuple[Model, ...]:
-    """The same objects for the same models, so that what is kept of boards shares them."""
+    """Return the same objects for the same models, so that all cached boards share them."""
     return models
 
 
@@ -282,13 +285,13 @@ def _numbers(
     judge: tuple[int | None, int | None],
     customs: tuple[Custom, ...],
 ) -> Numbers:
-    """Numbers of models (files, and whether all see them) on versions.
+    """Read the numbers of models on versions of sets.
 
-    Of these also whether they count, and of sealed ones how many examples they have, else 0.
-
-    runner: whose costs are compared, as long as it measured any public model. judge: its id, and
-    that of its last score. The arguments of time only name the state that is read. Four queries,
-    five with a judge.
+    models: for each model its files, and whether everybody sees it. versions: for each version its
+    id, whether it counts, and the number of examples if it is sealed, else 0. runner: whose costs
+    are compared, as long as it measured a public model. judge: its id, and the id of its last
+    score. newest, renewed_to and the judge's last score only name the state that is read.
+    Four queries, five with a judge.
     """
     table = _Table(models, versions, metrics, {one.key: one.name for one in customs})
     table.add_runs(runner)
@@ -335,7 +338,7 @@ class _Table:
         )
 
     def add_runs(self, runner: str) -> None:
-        """What each run that counts tells by itself. Costs are those of one runner alone."""
+        """Add what each counting run tells by itself. Costs of only one runner are kept."""
         numbers, costs = self.numbers, [*map(self._metrics.index, OF_RUNS)]
         runs = EvaluationRun.objects.filter(version__in=self._versions).order_by("queued_at")
         names: dict[str, None] = {}  # of runners, in the order in which they came
@@ -364,10 +367,11 @@ class _Table:
         self.numbers = replace(numbers, runner=usual)
 
     def _usual(self, runner: str, names: Iterable[str], costs: Sequence[int]) -> str:
-        """The runner asked for, or else that of most public models; of as many, the first at work.
+        """Choose the runner whose costs are compared.
 
-        One elsewhere counts only where no model ran here. So one more model does not take the costs
-        of the others away, nor do many chat models.
+        This is the requested one, or else the runner of most public models (the first at work if
+        several have as many). A runner elsewhere counts only when no model ran here. So one more
+        model does not take the costs of the others away, nor do many chat models.
         """
         has_costs = ~np.isnan(self.numbers.values[..., costs]).all(axis=2)
         measured = np.where(has_costs, self.numbers.runners, "")
@@ -381,7 +385,7 @@ class _Table:
         return max(found, key=models.__getitem__, default="")
 
     def add_outdated(self) -> None:
-        """Which models were measured on an older version of a set, and not yet on the newest."""
+        """Mark models that were measured on an older version of a set and not on the newest."""
         older = EvaluationRun.objects.filter(
             version__evaluation_set__versions__in=self._versions,
             suite=Suite.PLAIN,
@@ -398,7 +402,7 @@ class _Table:
                 self.numbers.outdated[at] = not self.numbers.runners[at]
 
     def add_scores(self) -> None:
-        """Metrics over all examples, and what suites and groups come to."""
+        """Add metrics over all examples, and the results of suites and groups."""
         scores = Score.objects.filter(
             run__version__in=self._versions,
             run__outcome=Outcome.OK,
@@ -411,13 +415,13 @@ class _Table:
         self.numbers.undefined[:] &= np.isnan(self.numbers.values).all(axis=0)
 
     def add_judged(self, judge: int) -> None:
-        """The shares of answers that a language model as judge finds correct."""
+        """Add the shares of answers that a language model as judge finds correct."""
         scores = LlmScore.objects.filter(judge=judge, run__version__in=self._versions)
         for run, *row in scores.values_list(RUN, "n", "value", "low", "high"):
             self._put(run, LLM_JUDGE, *row)
 
     def _put(self, run: str, metric: str, n: int, *number: float | None) -> None:
-        """A score with its interval; on sealed sets as it may be known."""
+        """Store a score with its interval; on sealed sets rounded as it may be known."""
         numbers = self.numbers
         if cell := self._cell(run, metric):
             numbers.n[cell] = n
@@ -430,9 +434,11 @@ class _Table:
             numbers.values[cell], numbers.low[cell], numbers.high[cell] = percent
 
     def add_draws(self) -> None:
-        """Stored resamples. Where there are none, or all alike, and on sealed sets: draws by the
-        interval, normal to each side, and independent between models, so that differences look less
-        sure than they are.
+        """Add stored resamples, and draw normal ones where they are missing.
+
+        Where there are no resamples, or all are alike, and on sealed sets, values are drawn by the
+        interval, normal to each side. They are independent between models, so that differences look
+        less sure than they are.
         """
         numbers, of_examples = self.numbers, drawn(self._metrics)
         draws = numbers.draws
@@ -466,7 +472,7 @@ class _Table:
         self.numbers = replace(numbers, is_provisional=bool(wanted - resampled))
 
     def _cell(self, run: str, metric: str) -> tuple[int, int, int] | None:
-        """Where a run's metric stands; None where it has no column, or the run does not count."""
+        """Return where a run's metric is stored; None without a column or for another run."""
         model, one, suite = self._runs.get(run, (0, 0, ""))
         metric = self._customs.get(metric, metric)
         column = AXES.get((suite, metric), metric if suite == Suite.PLAIN else "")

@@ -40,23 +40,23 @@ class Means:
 
     @property
     def unsure(self) -> Marks:
-        """Models × metrics that have a value and no interval."""
+        """Return models × metrics that have a value and no interval."""
         return np.isnan(self.low) & ~np.isnan(self.values)
 
     @cached_property
     def correlations(self) -> Floats:
-        """Drawn metrics × drawn metrics × models."""
+        """Return drawn metrics × drawn metrics × models."""
         return correlations(self.draws)
 
 
 def means_over_sets(matrix: Matrix, weights: Mapping[str, float]) -> Means:
-    """Over the counting sets; the same resample of each set goes into the same draw."""
+    """Return the means over counting sets; one draw uses the same resample of each set."""
     of_sets = tuple(weights.get(one.name, 0.0) for one in matrix.counting)
     return kept(matrix, of_sets, lambda: _means(matrix, of_sets))
 
 
 def kept(matrix: Matrix, key: Any, make: Callable[[], T]) -> T:
-    """What was made of these numbers before, or is made now."""
+    """Return the cached value that was made of these numbers, or make and cache it."""
     memo = matrix.numbers.memo
     found: T | None = memo.get(key)
     if found is None:
@@ -89,7 +89,7 @@ def _means(matrix: Matrix, weights: Sequence[float]) -> Means:
 
 
 def table_of(matrix: Matrix, means: Means) -> dict[str, dict[str, float | None]]:
-    """The means as `leaderboard.scoring.dynascore` reads them, by id of the model."""
+    """Return the means as `leaderboard.scoring.dynascore` reads them, by id of the model."""
     rows = optional(means.values)
     return {
         str(model.id): dict(zip(matrix.metrics, row, strict=True))
@@ -98,13 +98,13 @@ def table_of(matrix: Matrix, means: Means) -> dict[str, dict[str, float | None]]
 
 
 def optional(values: Floats) -> list[Any]:
-    """As lists, with None for NaN."""
+    """Return the values as lists, with None for NaN."""
     shown = values.astype(object)
     shown[np.isnan(values)] = None
     return cast(list[Any], shown.tolist())
 
 
 def errors_of(matrix: Matrix, means: Means) -> dict[str, float]:
-    """Standard errors of the main metric, by id of the model."""
+    """Return standard errors of the main metric, by id of the model."""
     errors = means.draws[matrix.drawn.index(matrix.main)].std(axis=-1, ddof=1).tolist()
     return {str(model.id): error for model, error in zip(matrix.models, errors, strict=True)}

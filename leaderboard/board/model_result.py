@@ -38,10 +38,10 @@ NOTHING = Cell(None)
 
 
 def results_of(submission: Submission, viewer: Viewer, user: Person) -> dict[str, Any]:
-    """A model on its board, by the weights that it opens with; what is not known is None.
+    """Return a model's results on its board, by the weights that it opens with.
 
-    An unpublished one stands among the published ones, as its owner sees it. Rates are 0-1, the
-    Dynascore as the board has it. `notes` tell why something is None.
+    Unknown values are None, and `notes` says why. An unpublished model is placed among the
+    published ones, as its owner sees it. Rates are 0-1, the Dynascore is as on the board.
     """
     task, runs = submission.task, runs_of(submission)
     matrix = score_matrix(task, None if submission.is_published else user)
@@ -74,9 +74,9 @@ def results_of(submission: Submission, viewer: Viewer, user: Person) -> dict[str
 def _settled(
     progress: Progress, runs: Sequence[EvaluationRun], matrix: Matrix, row: RankedModel | None
 ) -> Progress:
-    """Not over before the board has every result of the model.
+    """Return the progress, as not over before the board has every result of the model.
 
-    Where two evaluations end at once, the numbers are read again when the board is renewed.
+    When two evaluations end at once, the numbers are read again when the board is renewed.
     """
     ended = {run.version_id for run in runs if run.suite == "plain" and run.outcome == Outcome.OK}
     if (
@@ -96,7 +96,7 @@ def _settled(
 def _rounds(
     matrix: Matrix, row: RankedModel | None, seen: Sequence[Round]
 ) -> dict[int, tuple[float | None, str]]:
-    """Of each round that has opened, and of the first in any case: its number, or why it has none.
+    """Return the number of each round that has opened and of the first, or why it has none.
 
     The number is the accuracy on the round's newest set, whatever the main metric is.
     """
@@ -127,7 +127,7 @@ def _on(
 
 
 def _warnings(one: Set) -> Iterator[str]:
-    """What to know of the number on a round's set."""
+    """Yield what a reader of the number on a round's set should know."""
     if words := early_words(asdict(one)):
         yield f"{words}: {one.title} was taken before its round was judged to the end."
     if one.is_small:
@@ -137,7 +137,7 @@ def _warnings(one: Set) -> Iterator[str]:
 
 
 def _without(number: int, state: str | None) -> str:
-    """Why a round has no set."""
+    """Explain why a round has no set."""
     if state is None:
         return f"round {number} has not opened yet."
     if state in (Round.State.OPEN, Round.State.PAUSED):
@@ -154,7 +154,7 @@ def _without(number: int, state: str | None) -> str:
 
 
 def _scores(matrix: Matrix, row: RankedModel | None) -> dict[str, Any]:
-    """By set and metric the value with its interval and how many examples it is of."""
+    """Return values by set and metric, each with its interval and its number of examples."""
     if row is None:
         return {}
     found: dict[str, Any] = {}
@@ -174,7 +174,7 @@ def _scores(matrix: Matrix, row: RankedModel | None) -> dict[str, Any]:
 
 
 def _sizes(matrix: Matrix, row: RankedModel) -> dict[tuple[int, str], int]:
-    """By version and column of a worst part how many examples that part has; two queries."""
+    """Return the sizes of worst groups and kinds, by version and column. Two queries."""
     versions = [one.version_id for one in matrix.sets if not one.is_sealed]
     runs = EvaluationRun.objects.filter(submission__in=row.model.files, version__in=versions)
     shown = counting(runs).select_related("version__evaluation_set__task", "version__dataset")
@@ -186,7 +186,7 @@ def _sizes(matrix: Matrix, row: RankedModel) -> dict[tuple[int, str], int]:
 
 
 def _shown_cell(name: str, cell: Cell) -> Cell:
-    """Percent as 0-1; costs as they are."""
+    """Return percent as 0-1, and costs as they are."""
     unit = 1 if name in OF_RUNS else 100
     return Cell(*(None if part is None else round(part / unit, DIGITS) for part in cell))
 
@@ -226,16 +226,16 @@ def _notes(
 
 
 def _has_failed(progress: Progress, row: RankedModel | None) -> bool:
-    """Whether it ended without the score that it was submitted for."""
+    """Return whether it ended without the score that it was submitted for."""
     return progress.is_over and (row is None or row.dynascore.least is None)
 
 
 def _error(
     submission: Submission, runs: Sequence[EvaluationRun], viewer: Viewer
 ) -> dict[str, Any] | None:
-    """How its check or its first evaluation without a score ended, for those inside.
+    """Return how the check or the first evaluation without a score ended, for people inside.
 
-    Perturbed ones come last: they lack what the plain one did not give.
+    Perturbed evaluations come last: they lack what the plain one did not give.
     """
     if not viewer.is_inside or submission.withdrawn_at:
         return None

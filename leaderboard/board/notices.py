@@ -15,7 +15,7 @@ PARTS = {"fairness": "two groups", "robustness": "a kind"}
 
 
 def of_sets(matrix: Matrix) -> Iterator[str]:
-    """Sentences that a reader should know, in English: snapshots keep them."""
+    """Yield sentences about the sets, in English: snapshots keep them."""
     has_small = any(one.is_small for one in matrix.sets)
     if matrix.sets and not matrix.counting:
         yield gettext_noop("No set is large enough to rank by, so no model has a rank.")
@@ -38,13 +38,13 @@ def of_sets(matrix: Matrix) -> Iterator[str]:
 
 
 def of_method(matrix: Matrix) -> Iterator[str]:
-    """How intervals are made, where there are any."""
+    """Yield how intervals are made, when there are any."""
     if matrix.models and matrix.counting:
         yield METHOD
 
 
 def of_ranges(*, has_ranges: bool) -> Iterator[str]:
-    """That some scores are ranges, and why."""
+    """Yield that some scores are ranges, and why."""
     if has_ranges:
         yield gettext_noop(
             "Some models were not measured on every metric. Their scores and ranks are shown as "
@@ -53,7 +53,7 @@ def of_ranges(*, has_ranges: bool) -> Iterator[str]:
 
 
 def of_rates(matrix: Matrix, rule: Rule, rates: Rates) -> Iterator[str]:
-    """As `of_sets`, with what the exchange rates rest on."""
+    """Yield sentences about the sets and about what the exchange rates depend on."""
     yield from of_sets(matrix)
     by_name = {notice.partition(" ")[0]: notice for notice in rates.notices}
     reason = "the reference models show no exchange rate for it"
@@ -72,7 +72,7 @@ def of_rates(matrix: Matrix, rule: Rule, rates: Rates) -> Iterator[str]:
 
 
 def of_parts(undefined: Iterable[str], weights: Mapping[str, float]) -> Iterator[str]:
-    """Which metrics do not count, as the sets are too small for them."""
+    """Yield which metrics do not count because the sets are too small for them."""
     for name in undefined:
         if weights.get(name):
             yield (
@@ -82,7 +82,7 @@ def of_parts(undefined: Iterable[str], weights: Mapping[str, float]) -> Iterator
 
 
 def of_costs(matrix: Matrix, used: Mapping[str, float]) -> Iterator[str]:
-    """Where speed and memory are on a scale of another machine, or another way to run models."""
+    """Yield when speed and memory are on the scale of another machine or another kind of run."""
     if matrix.pool and not matrix.pool.is_plain and any(name in used for name in COSTS):
         if not matrix.pool.costs:
             yield gettext_noop(
@@ -97,5 +97,5 @@ def of_costs(matrix: Matrix, used: Mapping[str, float]) -> Iterator[str]:
 
 
 def of_weighted(notices: Sequence[str], weights: Mapping[str, float]) -> Iterator[str]:
-    """Notices about metrics that have a weight."""
+    """Yield the notices about metrics that have a weight."""
     return (notice for notice in notices if weights.get(notice.partition(" ")[0]))

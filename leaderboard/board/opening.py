@@ -13,12 +13,12 @@ if TYPE_CHECKING:  # it loads numpy
 
 
 def opening_of(task: Task, matrix: "Matrix") -> Weighting:
-    """The weights of the task's owner."""
+    """Return the weights of the task's owner."""
     return opening(matrix.weighable, task.config.weights, [one.name for one in matrix.counting])
 
 
 def start_of(task: Task, matrix: "Matrix", fork: str | None) -> Weighting:
-    """The owner's weights, or those of a fork. Raises Http404 for a fork that is not there."""
+    """Return the owner's weights, or those of a fork. Raises Http404 for an unknown fork."""
     start = opening_of(task, matrix)
     if not fork:
         return start

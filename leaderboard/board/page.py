@@ -95,7 +95,7 @@ class Column:
     ranks: bool  # whether models may be ordered by it
 
     def shade(self, cell: Cell) -> int | None:
-        """How dark a cell is: the darkest has the best value, and near values look alike."""
+        """Return how dark a cell is: the best value is darkest, and close values look alike."""
         if cell.value is None or not self.ranks:
             return None
         low, high = self.scale
@@ -119,7 +119,10 @@ class BoardLine:
 
 
 def shown(matrix: Matrix, asked: Asked, was: Weighting | None) -> dict[str, Any]:
-    """What the template shows. was: the weights under which the reader saw the board last."""
+    """Return what the template shows.
+
+    was: the weights under which the reader last saw the board; None for another page.
+    """
     board, sort = ranked(matrix, asked.weighting, asked.mode), asked.options.get("sort", "")
     rows = in_order(board, sort, matrix.less_is_better)
     page = Paginator(rows, ROWS).get_page(asked.options.get("page"))
@@ -154,7 +157,7 @@ def shown(matrix: Matrix, asked: Asked, was: Weighting | None) -> dict[str, Any]
 
 
 def _formula(matrix: Matrix, asked: Asked, board: Ranked) -> str:
-    """How the scores are made, with the anchors or the exchange rates."""
+    """Describe how the scores are computed, with the anchors or the exchange rates."""
     weights, main = asked.weighting.metrics, matrix.main
     if board.anchors:
         return formula(weights, main, anchors_of(matrix, board), say=_, words=in_words)
@@ -163,7 +166,7 @@ def _formula(matrix: Matrix, asked: Asked, board: Ranked) -> str:
 
 
 def _effect(matrix: Matrix, board: Ranked, asked: Asked, was: Weighting | None) -> str:
-    """What the weights did since the reader saw the board, or compared with those it opens with."""
+    """Describe what the weights changed since the reader saw the board, or since it opened."""
     if (was or asked.start) == asked.weighting:
         return ""
     sentences = " ".join(moved(ranked(matrix, was or asked.start, asked.mode), board))
@@ -175,7 +178,7 @@ def _effect(matrix: Matrix, board: Ranked, asked: Asked, was: Weighting | None) 
 
 
 def _links(asked: Asked, page: Page[RankedModel]) -> dict[str, str]:
-    """The queries of the page's other links."""
+    """Return the queries of the page's other links."""
     options = asked.options
     return {
         "rank": asked.link(sort=""),
@@ -190,7 +193,7 @@ def _links(asked: Asked, page: Page[RankedModel]) -> dict[str, str]:
 
 
 def _formulas(matrix: Matrix, asked: Asked, board: Ranked) -> list[tuple[str, str]]:
-    """The queries of the board by its other formulas, and what these are called."""
+    """Return the queries of the board by its other formulas, with the names of these."""
     usual = matrix.modes[0]
     return [
         (asked.link(mode="" if mode == usual else mode), mode)
@@ -200,7 +203,7 @@ def _formulas(matrix: Matrix, asked: Asked, board: Ranked) -> list[tuple[str, st
 
 
 def parts(rows: Sequence[RankedModel]) -> Mapping[str, Any] | None:
-    """What each metric adds to the first scores that are known, drawn; None: none is anchored."""
+    """Draw what each metric adds to the first known scores; None when none is anchored."""
     whole = (row for row in rows if row.parts and len(row.parts) == len(row.points))
     first = [*islice(whole, IN_PARTS)]
     if not first:
@@ -217,12 +220,12 @@ def parts(rows: Sequence[RankedModel]) -> Mapping[str, Any] | None:
 
 
 def _reach(column: Measured | ScoreColumn) -> Place:
-    """From the least to the greatest number of all models, intervals included."""
+    """Return the least and the greatest number of all models, intervals included."""
     return reach(chain.from_iterable(column))
 
 
 def columns(matrix: Matrix, asked: Asked, board: Ranked) -> list[Column]:
-    """The metrics in the order of the configuration, without what only says more of one."""
+    """Return the columns in the order of the configuration, without mere details of others."""
     weights = asked.weighting.metrics
     heaviest = sorted(weights, key=lambda name: -weights[name])[:HEAVIEST]
     return [
@@ -244,7 +247,7 @@ def columns(matrix: Matrix, asked: Asked, board: Ranked) -> list[Column]:
 
 
 def _more(row: RankedModel, name: str) -> list[str]:
-    """What else is known of a metric, in words: under robustness the drop and the consistency."""
+    """Describe what else is known of a metric: for robustness the drop and the consistency."""
     known = {one: row.metrics[one] for one in FURTHER.get(name, ()) if one in row.columns}
     return [
         f"{in_words(one)} {texts(one, cell)[0]} {_unit(one)}"
@@ -254,7 +257,10 @@ def _more(row: RankedModel, name: str) -> list[str]:
 
 
 def _sorting(asked: Asked, name: str, *, is_less_better: bool) -> tuple[str, str]:
-    """The query that sorts by a column, best first and then worst first; how it is sorted now."""
+    """Return the query that sorts by a column, and how the board is sorted by it now.
+
+    The first click sorts the best first, the second the worst first.
+    """
     now = asked.options.get("sort", "")
     if now.removeprefix("-") != name:
         return asked.link(sort=name), ""
@@ -264,9 +270,9 @@ def _sorting(asked: Asked, name: str, *, is_less_better: bool) -> tuple[str, str
 
 
 def in_order(ranked: Ranked, sort: str, less: Collection[str]) -> list[RankedModel]:
-    """The rows by rank, or by a metric or name, best first; `-` turns it. What is missing is last.
+    """Sort the rows by rank, or by a metric or name, the best first; `-` reverses that.
 
-    A sort that nobody knows is none.
+    Rows without the value come last. An unknown sort is ignored.
     """
     name = sort.removeprefix("-")
     sign = -1 if sort.startswith("-") else 1
@@ -285,7 +291,7 @@ def in_order(ranked: Ranked, sort: str, less: Collection[str]) -> list[RankedMod
 
 
 def _line(matrix: Matrix, row: RankedModel, shown: Sequence[Column], asked: Asked) -> BoardLine:
-    """A row in words."""
+    """Return a row in words."""
     numbers = matrix.numbers
     marks = {
         _("In the loop"): bool(row.in_the_loop),
@@ -309,14 +315,15 @@ def _line(matrix: Matrix, row: RankedModel, shown: Sequence[Column], asked: Aske
 
 
 def heads(names: Sequence[str], less: Collection[str]) -> list[tuple[str, str, bool]]:
-    """Of each metric its title, its unit, and whether less of it is better."""
+    """Return the title and unit of each metric, and whether less of it is better."""
     return [(in_words(name), _unit(name), name in less) for name in names]
 
 
 def top(task: Task) -> dict[str, Any]:
-    """The first models of the public board by the owner's weights, with score and interval.
+    """Return the first models of the public board by the owner's weights, with score and interval.
 
-    Those not run are not in it. provisional: the sets behind the scores that are still judged.
+    Models that were not run are left out. provisional: the sets behind the scores that are still
+    being judged.
     """
     matrix = score_matrix(task)
     rows = [row for row in ranked(matrix, opening_of(task, matrix)).rows if row.rank]
@@ -325,7 +332,7 @@ def top(task: Task) -> dict[str, Any]:
 
 
 def texts(name: str, cell: Cell | BoardScore) -> tuple[str, str]:
-    """A number, or the range of a score, and its interval as people read them; empty: none."""
+    """Return a number (or a score's range) and its interval as people read them; "" for none."""
     if isinstance(cell, BoardScore) and cell.is_range:
         value = _range(name, cell.least, cell.most)
         return value, _range(name, cell.low, cell.high) or _("too few examples")
@@ -338,7 +345,7 @@ def texts(name: str, cell: Cell | BoardScore) -> tuple[str, str]:
 
 
 def _range(name: str, low: float | None, high: float | None) -> str:
-    """From one number to another; empty where one is missing."""
+    """Return a range in words; "" when one end is missing."""
     if low is None or high is None:
         return ""
     return _("%(low)s to %(high)s") % {"low": _text(name, low), "high": _text(name, high)}
@@ -349,7 +356,7 @@ def _text(name: str, value: float) -> str:
 
 
 def results(matrix: Matrix, opened: str) -> list[SetResults]:
-    """What was measured on the board's sets of its model with that id. Two queries."""
+    """Return what was measured on the board's sets for the model with that id. Two queries."""
     found = [pk for model in matrix.models if str(model.id) == opened for pk in model.files]
     versions = [one.version_id for one in matrix.sets]
     runs = counting(EvaluationRun.objects.filter(submission__in=found, version__in=versions))
@@ -359,7 +366,7 @@ def results(matrix: Matrix, opened: str) -> list[SetResults]:
 
 
 def plane(ranked: Ranked, matrix: Matrix, asked: Asked) -> Mapping[str, Any]:
-    """Two metrics against each other: the plot, its table, and which metrics these are."""
+    """Plot two metrics against each other; return the plot, its table and the chosen metrics."""
     usual = {"x": "throughput", "y": matrix.main}
     chosen = {axis: asked.options.get(axis, "") for axis in usual}
     x, y = (chosen[axis] if chosen[axis] in matrix.weighable else usual[axis] for axis in usual)
@@ -401,7 +408,7 @@ def _axis(name: str) -> str:
 
 
 def trend(board: Ranked, matrix: Matrix) -> Mapping[str, Any] | None:
-    """The first models' main metric over the rounds; None with fewer than two rounds."""
+    """Draw the first models' main metric over the rounds; None with fewer than two rounds."""
     rounds = [(n, one) for n, one in enumerate(matrix.sets) if one.round is not None]
     rounds.sort(key=lambda pair: (pair[1].round, pair[1].name))
     if len(rounds) < 2:

@@ -21,12 +21,13 @@ def sure_pairs(
     examples: int,
     best: tuple[Floats, Draws] | None = None,
 ) -> Marks:
-    """[i, j]: model i is surely better than j, by paired differences with Holm's correction.
+    """Return a matrix whose [i, j] says whether model i is surely better than model j.
 
-    A difference is compared with the standard error of its draws. Its p is never below that of the
-    rarest flip of signs of so many examples. best: values and draws in the best case where they are
-    not known; `values` and `draws` are those of the worst case then, and a model is surely better
-    if its worst case is better than the other's best.
+    Paired differences are tested with Holm's correction: each is compared with the standard error
+    of its draws, and its p is never below that of the rarest flip of signs of so many examples.
+    best: values and draws in the best case, for scores that are ranges. `values` and `draws` are
+    then those of the worst case, and a model is surely better if its worst case is better than the
+    other's best.
     """
     count, freedom = len(values), draws.shape[-1] - 1
     pairs = count * (count - 1) // 2
@@ -63,6 +64,6 @@ def _centred(draws: Draws) -> Draws:
 
 
 def bar(p: float, freedom: int) -> float:
-    """t² of a two-sided p, by the first terms of Fisher and Cornish (1960)."""
+    """Return t² of a two-sided p, by the first terms of Fisher and Cornish (1960)."""
     z = -NORMAL.inv_cdf(p / 2)
     return (z + (z**3 + z) / (4 * freedom)) ** 2

@@ -31,7 +31,7 @@ class Preset:
 
 
 def presets(asked: Asked, main: str) -> Iterator[Preset]:
-    """The weights that the board opens with, and the presets whose metrics the task has."""
+    """Yield the weights that the board opens with, then presets whose metrics the task has."""
     yield _preset(asked, _("Owner's"), asked.start)
     for title, others in PRESETS.items():
         if set(others) <= asked.start.metrics.keys():

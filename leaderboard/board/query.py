@@ -27,30 +27,30 @@ class Asked:
 
     @property
     def is_changed(self) -> bool:
-        """Whether the weights are other than those it opens with."""
+        """Return whether the weights differ from those that the board opens with."""
         return self.weighting != self.start
 
     @property
     def mode(self) -> Mode | None:
-        """Which formula scores; None: the board's usual one."""
+        """Return which formula scores; None for the board's usual one."""
         return next((mode for mode in MODES if mode == self.options.get("mode")), None)
 
     @property
     def kept(self) -> Mapping[str, str]:
-        """The options that stay while weights or the order change."""
+        """Return the options that stay while weights or the order change."""
         return {name: text for name, text in self.options.items() if name not in PASSING}
 
     def link(self, **changes: str) -> str:
-        """The query of the same board with some options changed; an empty text takes one away."""
+        """Return the query of the same board with changed options; an empty text removes one."""
         options = {name: text for name, text in {**self.kept, **changes}.items() if text}
         weights = self.weighting.query if self.is_changed else ""
         return "?" + "&".join(part for part in (weights, urlencode(options)) if part)
 
 
 def asked(query: Query, start: Weighting, modes: Sequence[Mode] = MODES) -> Asked:
-    """What a query asks of a board that has these formulas.
+    """Read what a query requests of a board that has these formulas.
 
-    Raises WeightsError, also for a weight of what is not there.
+    Raises WeightsError, also for the weight of an unknown metric or set.
     """
     check_names(query, start)
     options = {name: query[name][-1] for name in OPTIONS if any(query.get(name, ()))}
@@ -60,7 +60,7 @@ def asked(query: Query, start: Weighting, modes: Sequence[Mode] = MODES) -> Aske
 
 
 def before(query: Query, start: Weighting) -> Weighting | None:
-    """The weights of the board from which the form was sent; None: there was no form.
+    """Return the weights of the board from which the form was sent; None when there was no form.
 
     Raises WeightsError.
     """
@@ -69,9 +69,9 @@ def before(query: Query, start: Weighting) -> Weighting | None:
 
 
 def settled(texts: Sequence[str]) -> str:
-    """Of what a weight was, the slider's and the box's value: the one that was changed.
+    """Choose the value that was changed among the former weight, the slider's and the box's.
 
-    Without JavaScript nothing keeps slider and box alike.
+    Without JavaScript, nothing keeps slider and box alike.
 
     >>> settled(["4", "5", "4"]), settled(["4", "4", "6"]), settled(["4"])
     ('5', '6', '4')
@@ -82,7 +82,7 @@ def settled(texts: Sequence[str]) -> str:
 def _chosen(
     query: Query, start: Weighting, choose: Callable[[Sequence[str]], str]
 ) -> dict[str, str]:
-    """The weights that a query tells. What is as the form rounded the start stays unrounded."""
+    """Return the weights that a query sets; those that equal the rounded start stay unrounded."""
     opening = {
         prefix + name: shown(weight)
         for prefix, weights in ((METRIC, start.metrics), (SET, start.sets))
@@ -93,7 +93,7 @@ def _chosen(
 
 
 def shown(weight: float) -> str:
-    """A weight as sliders can say it: with one decimal."""
+    """Return a weight as sliders can express it, with one decimal."""
     return f"{round(weight, 1):g}"
 
 
@@ -113,7 +113,7 @@ class Slider:
 
 
 def sliders(prefix: str, weights: Mapping[str, float]) -> list[Slider]:
-    """The sliders of metrics or of sets."""
+    """Return the sliders of metrics or of sets."""
     total = sum(weights.values())
     step = "1" if all(weight.is_integer() for weight in weights.values()) else "0.1"
     return [
@@ -130,6 +130,6 @@ def sliders(prefix: str, weights: Mapping[str, float]) -> list[Slider]:
 
 
 def typed(query: Query, prefix: str, start: Mapping[str, float]) -> list[Slider]:
-    """The sliders as they were sent, where the weights cannot be used."""
+    """Return the sliders as they were sent, for weights that cannot be used."""
     texts = {name: query.get(prefix + name, [shown(weight)]) for name, weight in start.items()}
     return [Slider(prefix + name, name, settled(text), "0.1") for name, text in texts.items()]

@@ -52,24 +52,24 @@ class RankedModel(NamedTuple):
 
     @property
     def rank_number(self) -> int | None:
-        """Its rank, whether or not others have it too; None of a range."""
+        """Return the rank, shared or not; None for a range."""
         number = self.rank.rstrip("=")
         return int(number) if number.isdecimal() else None
 
     @property
     def parts(self) -> Mapping[str, float]:
-        """What each metric that was measured adds to the anchored score; empty without one."""
+        """Return what each measured metric adds to the anchored score; empty without one."""
         found = {name: values[self.place] for name, values in self.points.items()}
         return {name: value for name, value in found.items() if value is not None}
 
     @property
     def dynascore(self) -> BoardScore:
-        """Its score."""
+        """Return the model's score."""
         return self.scores.cell(self.place)
 
     @property
     def metrics(self) -> Mapping[str, Cell]:
-        """Its metrics over the weighted sets."""
+        """Return the model's metrics over the weighted sets."""
         return Metrics(self.columns, self.place)
 
 
@@ -86,10 +86,10 @@ class Ranked:
 
 
 def ranked(matrix: Matrix, weighting: Weighting, mode: Mode | None = None) -> Ranked:
-    """The models by score, and so by rank; after them those that lack a result, by name.
+    """Rank the models by score; after them come those that lack a result, by name.
 
-    mode: one of the matrix's; None: its usual one. What was asked last of these numbers is kept
-    with them. Raises WeightsError.
+    mode: one of the matrix's formulas, by default its usual one. The latest results are cached with
+    the numbers. Raises WeightsError.
     """
     check(weighting)
     wanted = mode or matrix.modes[0]
@@ -102,7 +102,7 @@ def ranked(matrix: Matrix, weighting: Weighting, mode: Mode | None = None) -> Ra
 
 
 def _anchored(matrix: Matrix, weighting: Weighting) -> Ranked:
-    """By the anchored score, which is a range where another metric than the main one is lacking."""
+    """Rank by the anchored score: a range where a metric other than the main one is missing."""
     means = means_over_sets(matrix, weighting.sets)
     assert matrix.pool  # else the mode is none of the matrix's
     anchors = anchors_for(matrix, matrix.pool)
@@ -140,22 +140,22 @@ def _ranked(matrix: Matrix, weighting: Weighting, mode: Literal["robust", "class
 
 
 def _defined(matrix: Matrix, means: Means, weights: Mapping[str, float]) -> dict[str, float]:
-    """The weights of metrics that some weighted set defines."""
+    """Return the weights of metrics that some weighted set defines."""
     lacking = {*_undefined(matrix, means)}
     return {name: weight for name, weight in weights.items() if name not in lacking}
 
 
 def _undefined(matrix: Matrix, means: Means) -> Iterator[str]:
-    """The metrics that no weighted set defines: its kinds or groups have too few examples."""
+    """Yield the metrics that no weighted set defines: its kinds or groups have too few examples."""
     lacks = np.flatnonzero(np.all(matrix.numbers.undefined[list(means.sets)], axis=0))
     return (matrix.metrics[place] for place in lacks if means.sets)
 
 
 def _rates(matrix: Matrix, rule: Rule, means: Means) -> Rates:
-    """The frozen exchange rates; in classic mode, or before there are any, those of this board.
+    """Return the frozen exchange rates, or in classic mode and before there are any this board's.
 
-    Of these the pool has ids for names. What has no weight needs no rate, and a model that lacks it
-    is left in the pool.
+    This board's have ids instead of names in their pool. A metric without a weight needs no rate,
+    and a model that lacks it stays in the pool.
     """
     if rule.mode == "robust" and matrix.frozen:
         return Rates(dict(matrix.frozen.rates), matrix.frozen.pool)
@@ -205,27 +205,27 @@ def _rows(
 
 
 def _in_order(values: Floats, firsts: Mapping[int, int], models: Sequence[Model]) -> list[int]:
-    """The places by score, the best first; of a score that is a range its middle counts."""
+    """Return the places by score, the best first; for a range its middle counts."""
     near = np.round(values, ALIKE)
     return sorted(firsts, key=lambda at: (-near[at], -firsts[at], models[at].name))
 
 
 def _ranks_of(order: Sequence[int], firsts: Mapping[int, int]) -> dict[int, str]:
-    """By place the rank of models whose scores are known: the greatest `first` down to its score.
+    """Return the ranks of models with known scores, by place: the greatest `first` down to each.
 
-    So no model stands above one with a higher score, however little is known of it.
+    So no model is placed above one with a higher score, however little is known of it.
     """
     found = as_shown([*accumulate((firsts[at] for at in order), max)])
     return dict(zip(order, found, strict=True))
 
 
 def _open(first: int, last: int) -> str:
-    """The ranks that are open to a model whose score is a range."""
+    """Return the ranks that a model whose score is a range may have."""
     return str(first) if first == last else f"{first}–{last}"
 
 
 def _in_the_loop(matrix: Matrix, means: Means) -> dict[int, tuple[str, ...]]:
-    """By model that has any: the weighted sets that people wrote against it."""
+    """Return the weighted sets that people wrote against a model, for each model with any."""
     found: dict[int, tuple[str, ...]] = {}
     for at, one in np.argwhere(matrix.numbers.in_the_loop).tolist():
         if one in means.sets:
@@ -234,7 +234,7 @@ def _in_the_loop(matrix: Matrix, means: Means) -> dict[int, tuple[str, ...]]:
 
 
 def _missing(matrix: Matrix, means: Means, used: Sequence[str], at: int) -> Iterator[str]:
-    """What a model would need for a score, in words."""
+    """Yield what a model would need for a score, in words."""
     numbers = matrix.numbers
     for one in means.sets:
         if not numbers.runners[at, one]:
@@ -250,7 +250,7 @@ def _missing(matrix: Matrix, means: Means, used: Sequence[str], at: int) -> Iter
 
 
 def _why(numbers: Numbers, at: int, run: Sequence[int]) -> str:
-    """Why a model that was run lacks a cost, in words behind its name."""
+    """Explain why a model that was run lacks a cost; the words follow the metric's name."""
     others = sorted({*numbers.runners[at, run].tolist()} - {numbers.runner})
     if others == [UPLOADED]:
         return " (unknown of uploaded predictions)"
@@ -258,7 +258,7 @@ def _why(numbers: Numbers, at: int, run: Sequence[int]) -> str:
 
 
 def moved(before: Ranked, after: Ranked) -> list[str]:
-    """What new weights did, in sentences: “ALBERT moved from 3 to 1.”, the longest ways first."""
+    """Describe what new weights did: “ALBERT moved from 3 to 1.”, the longest ways first."""
     was = {row.model.id: row.rank_number for row in before.rows}
     steps = [
         (old - new, row.model.name, old, new)

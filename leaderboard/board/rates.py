@@ -36,9 +36,10 @@ class FoundRates(NamedTuple):
 
 
 def found_rates(task: Task) -> FoundRates:
-    """What the complete public models show, as if nothing was frozen.
+    """Compute the exchange rates of the complete public models as if nothing was frozen.
 
-    The pool has shown names; all sets weigh alike. Raises Refused where they say too little.
+    The pool has the names that are shown, and all sets weigh alike. Raises Refused when the models
+    show too little.
     """
     matrix = score_matrix(task, is_frozen=False)
     means = means_over_sets(matrix, dict.fromkeys((one.name for one in matrix.counting), OF_SET))
@@ -65,11 +66,11 @@ def found_rates(task: Task) -> FoundRates:
 
 
 def is_ready(task: Task) -> bool:
-    """Whether rates may be frozen without being asked for: nothing more is to come soon.
+    """Return whether rates may be frozen automatically: nothing more is to come soon.
 
-    While evaluations are under way, a metric that nobody has yet would stay without a rate; and
-    before there is a set with a weight, the examples are not those that will count. On what own
-    workers tell of themselves only owners freeze rates.
+    While evaluations are under way, a metric that no model has yet would stay without a rate.
+    Before there is a set with a weight, the examples are not those that will count. Speed and
+    memory that own workers report about themselves are frozen only by owners.
     """
     under_way = EvaluationRun.objects.filter(
         submission__in=accepted(task), state__in=[State.QUEUED, State.RUNNING]
@@ -83,7 +84,7 @@ def is_ready(task: Task) -> bool:
 
 
 def _complete(matrix: Matrix, means: Means) -> list[str]:
-    """Ids of the models that have each metric that any model has."""
+    """Return ids of the models that have each metric that any model has."""
     known = ~np.isnan(means.values).all(axis=0) & np.isin(matrix.metrics, matrix.weighable)
     is_whole = ~np.isnan(means.values[:, known]).any(axis=1) & known.any()
     return [str(matrix.models[place].id) for place in np.flatnonzero(is_whole)]

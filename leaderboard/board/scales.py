@@ -14,7 +14,7 @@ from leaderboard.scoring.pools import Pool
 
 
 def anchors_for(matrix: Matrix, pool: Pool) -> Anchors:
-    """The anchors of the pool; of the owners' own metrics, which no pool knows, 0 and 100 %."""
+    """Return the anchors of the pool, with 0 and 100 % for the owners' own metrics."""
     own = {
         name: Scale(*((0.0, PERFECT) if one.higher_is_better else (PERFECT, 0.0)))
         for name, one in matrix.customs.items()
@@ -32,7 +32,7 @@ def anchors_for(matrix: Matrix, pool: Pool) -> Anchors:
 def rule_of(
     matrix: Matrix, weights: Mapping[str, float], mode: Literal["robust", "classic"] = "robust"
 ) -> Rule:
-    """How a Dynascore is made of these weights. Raises ValueError for ones of no sense."""
+    """Return the rule for a Dynascore with these weights. Raises ValueError for useless ones."""
     own = (name for name, one in matrix.customs.items() if not one.higher_is_better)
     budgets = {"memory": MEMORY_BUDGET, **dict.fromkeys(own, PERFECT)}
     return Rule(mode=mode, weights=weights, main=matrix.main, budgets=budgets)

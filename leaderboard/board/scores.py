@@ -31,13 +31,13 @@ class Scores:
 
     @property
     def is_run(self) -> Marks:
-        """Which models have a score."""
+        """Return which models have a score."""
         found: Marks = ~np.isnan(self.least)
         return found
 
     @property
     def is_range(self) -> Marks:
-        """Which models have a score that depends on what was not measured."""
+        """Return which models have a score that depends on what was not measured."""
         found: Marks = self.is_run & (self.least != self.most)
         return found
 
@@ -45,7 +45,7 @@ class Scores:
 def anchored_scores(
     matrix: Matrix, means: Means, anchors: Anchors, weights: Mapping[str, float]
 ) -> tuple[Scores, dict[str, Floats]]:
-    """By the anchored formula, and what each metric adds, NaN where it was not measured."""
+    """Score by the anchored formula; also return what each metric adds, NaN where not measured."""
     used = used_weights(anchors, weights)
     if not used:
         return _none(matrix, means), {}
@@ -71,7 +71,7 @@ def anchored_scores(
 
 
 def priced_scores(matrix: Matrix, means: Means, rule: Rule, rates: Rates) -> Scores:
-    """Σ weight × utility ÷ rate, as `dynascore.scored` has it, for all models and draws at once.
+    """Compute Σ weight × utility ÷ rate, as `dynascore.scored`, for all models and draws at once.
 
     The rates are the same in all draws: the interval is that of a score in these units. Rates that
     are read from the draws are noisy and too large, as in each draw other neighbours nearly tie.
@@ -102,7 +102,7 @@ def priced_scores(matrix: Matrix, means: Means, rule: Rule, rates: Rates) -> Sco
 
 
 def _none(matrix: Matrix, means: Means) -> Scores:
-    """No model has a score, as no metric counts."""
+    """Return scores of which no model has one, as no metric counts."""
     nothing = np.full(len(matrix.models), np.nan)
     draws = means.draws[0]
     return Scores(nothing, nothing, nothing, nothing, draws, draws, ())
@@ -116,7 +116,7 @@ def _utility(rule: Rule, name: str, values: Floats) -> Floats:
 def _ends(
     matrix: Matrix, means: Means, formula: Formula, columns: Mapping[str, Floats]
 ) -> tuple[Floats, Floats]:
-    """The ends of the scores' intervals; NaN where one of the metrics has a value and none.
+    """Return the ends of the scores' intervals; NaN where one of the metrics has no interval.
 
     Costs were measured once, so they count as exact.
     """
@@ -137,7 +137,7 @@ def _ends(
 
 
 def _draws(matrix: Matrix, means: Means, name: str) -> Floats:
-    """A metric's draws, models × draws, NaN without a value; of costs each is the same."""
+    """Return a metric's draws, models × draws, NaN without a value. Draws of a cost are equal."""
     column = means.values[:, matrix.metrics.index(name)][:, None]
     if name not in matrix.drawn:
         return column

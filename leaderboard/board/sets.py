@@ -48,17 +48,17 @@ class Set:
 
     @property
     def is_small(self) -> bool:
-        """Whether it has too few examples to rank by."""
+        """Return whether it has too few examples to rank by."""
         return self.size < self.least
 
     @property
     def title(self) -> str:
-        """Its name and version."""
+        """Return name and version."""
         return f"{self.name} v{self.version}"
 
 
 def shown_sets(task: Task) -> tuple[Set, ...]:
-    """The newest versions of sets that are not hidden: counting ones first, then by name.
+    """Return the newest versions of sets that are not hidden: counting ones first, then by name.
 
     One query.
     """
@@ -101,16 +101,16 @@ def _set(task: Task, row: EvaluationSetVersion) -> Set:
 
 
 def least_of(task: Task) -> int:
-    """With how many rows a round's set is ranked by: as its owners say, or the usual.
+    """Return how many rows a round's set needs to rank by: as its owners say, or the usual number.
 
-    They mean examples; a harmless question beside each makes twice as many rows.
+    Owners count examples; a harmless question beside each makes twice as many rows.
     """
     own = task.config.leaderboard.min_examples
     return times(task.config) * (own.n if own else least_examples())
 
 
 def with_detectable(one: Set, values: NDArray[np.float64], main: str) -> Set:
-    """With what a difference must be to show, if models are as good as the middle one."""
+    """Add the least difference that the set can show, between models as good as the median."""
     known = values[~np.isnan(values)]
     if not len(known) or not issubclass(METRICS[main], Mean):
         return one

@@ -38,7 +38,7 @@ CODE = (
 
 
 def as_table(task: Task, matrix: Matrix, ranked: Ranked) -> dict[str, Any]:
-    """All that is shown of a board, and what it rests on. Of public matrices only."""
+    """Return all that is shown of a board and what it depends on. Only for public matrices."""
     table = {
         "task": {"code": task.code, "name": task.name},
         "date": timezone.now().date().isoformat(),
@@ -78,7 +78,7 @@ def as_table(task: Task, matrix: Matrix, ranked: Ranked) -> dict[str, Any]:
 
 
 def _metric(matrix: Matrix, name: str) -> dict[str, Any]:
-    """A column: which version scored it, and what a reader must know beside it."""
+    """Return a column: which version scored it, and what a reader must know with it."""
     if name == LLM_JUDGE and matrix.judge:
         return {"name": name, "version": matrix.judge.number, "judge": matrix.judge.told}
     if own := matrix.customs.get(name):
@@ -88,7 +88,10 @@ def _metric(matrix: Matrix, name: str) -> dict[str, Any]:
 
 
 def anchors_of(matrix: Matrix, ranked: Ranked) -> dict[str, Any] | None:
-    """The values at which each metric counts nothing and whole, and the versions of their pool."""
+    """Return the values at which each metric's place is 0 and 1, and the versions of their pool.
+
+    None for a board that is not anchored.
+    """
     if not (ranked.anchors and matrix.pool):
         return None
     scales = {
@@ -124,7 +127,7 @@ def _row(matrix: Matrix, row: RankedModel) -> dict[str, Any]:
 
 
 def cell_of(matrix: Matrix, model: int, one: int, metric: str) -> Cell:
-    """A metric of a model on one set, by their places in the matrix."""
+    """Return a metric of a model on one set, by their places in the matrix."""
     at = model, one, matrix.metrics.index(metric)
     found = (
         float(some[at]) for some in (matrix.numbers.values, matrix.numbers.low, matrix.numbers.high)
@@ -140,26 +143,26 @@ def _cell(cell: Cell | BoardScore) -> dict[str, float | None]:
 
 
 def canonical(table: Table) -> bytes:
-    """The bytes whose SHA-256 a snapshot keeps: sorted keys, no spaces, UTF-8."""
+    """Return the bytes whose SHA-256 a snapshot keeps: sorted keys, no spaces, UTF-8."""
     return json.dumps(table, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def digest(table: Table) -> str:
-    """SHA-256 of the canonical bytes, in hex."""
+    """Return the SHA-256 of the canonical bytes, in hex."""
     return hashlib.sha256(canonical(table)).hexdigest()
 
 
 def public_table(
     task: Task, weighting: Weighting | None = None, mode: Mode | None = None
 ) -> dict[str, Any]:
-    """The public board under some weights, or those it opens with, as a value in JSON."""
+    """Return the public board under some weights (default: those it opens with) as JSON values."""
     matrix = score_matrix(task)
     return as_table(task, matrix, ranked(matrix, weighting or opening_of(task, matrix), mode))
 
 
 @lru_cache
 def code_version() -> str:
-    """The version of this installation, and a digest of the files that make the numbers."""
+    """Return the version of this installation with a digest of the files that make the numbers."""
     files = sorted(path for pattern in CODE for path in Path(settings.BASE_DIR).glob(pattern))
     found = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
     return f"{version()} ({found[:12]})"

@@ -35,7 +35,7 @@ FILES: Files = {
 @login_not_required
 @require_safe
 def board(request: HttpRequest, code: str) -> HttpResponse:
-    """The models of a task, ranked by the weights in the URL."""
+    """Show the models of a task, ranked by the weights in the URL."""
     from leaderboard.board.matrix import score_matrix
 
     task = find_task(request, code, kinds=ANY)
@@ -58,7 +58,7 @@ def board(request: HttpRequest, code: str) -> HttpResponse:
 def _page(
     request: HttpRequest, task: Task, matrix: "Matrix", found: Asked, was: Weighting | None
 ) -> HttpResponse:
-    """The page; for htmx the rows, or the results of one of them."""
+    """Render the page; for htmx the rows, or the results of one of them."""
     from leaderboard.board.page import shown
 
     values = {"task": task, "here": request.path, **shown(matrix, found, was)}
@@ -82,7 +82,7 @@ def _file(request: HttpRequest, task: Task, matrix: "Matrix", found: Asked) -> H
 
 
 def _lasting(task: Task, table: Table) -> str:
-    """The address of the newest snapshot if it shows this table, else nothing."""
+    """Return the address of the newest snapshot if it shows this table, else ""."""
     last = task.snapshots.first()
     if last is None or not is_same(last.table, table):
         return ""
@@ -92,7 +92,7 @@ def _lasting(task: Task, table: Table) -> str:
 def as_file(
     table: Table, format: str, name: str, address: str, files: Files = FILES
 ) -> HttpResponse:
-    """A board as one of the files, or a sentence that there is no such."""
+    """Answer with a board in one of the file formats, or a sentence that the format is unknown."""
     if format not in files:
         text = _("No format %(format)r: choose one of %(names)s.")
         return sentence(text % {"format": format[:20], "names": ", ".join(files)}, 400)
@@ -101,12 +101,12 @@ def as_file(
 
 
 def sentence(text: str, status: int) -> HttpResponse:
-    """Why there is no file."""
+    """Answer with a sentence that says why there is no file."""
     return HttpResponse(f"{text}\n", status=status, content_type="text/plain; charset=utf-8")
 
 
 def _wants_own(request: HttpRequest) -> bool:
-    """Whether unpublished models are asked for, which are in no file."""
+    """Return whether unpublished models are requested; no file contains them."""
     return "mine" in request.GET and "format" not in request.GET
 
 
@@ -117,7 +117,7 @@ def _refused(
     start: Weighting,
     error: WeightsError,
 ) -> HttpResponse:
-    """The form with what was typed; of a file the sentence. With htmx the old rows stay."""
+    """Answer with the form as it was sent, or for a file with the sentence; htmx keeps old rows."""
     text = _(str(error))
     if "format" in query:
         return sentence(text, 422)

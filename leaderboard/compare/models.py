@@ -86,20 +86,20 @@ class ComparedMetric:
 
     @property
     def ps(self) -> tuple[str, str]:
-        """The p of the test alone and the corrected one, as people read them; empty: not tested."""
+        """Return the p of the test and the corrected p as people read them; "" when not tested."""
         if self.found is None or self.adjusted is None:
             return "", ""
         return p_text(self.found.p), p_text(self.adjusted)
 
     @property
     def cell(self) -> Cell:
-        """The difference in points."""
+        """Return the difference in points."""
         found = self.found
         return Cell(100 * found.value, 100 * found.low, 100 * found.high) if found else Cell(None)
 
     @property
     def better(self) -> str:
-        """`first`, `second`, nothing for no clear difference; `untested`."""
+        """Return `first`, `second`, "" for no clear difference, or `untested`."""
         if self.found is None or self.adjusted is None:
             return "untested"
         if self.adjusted > ALPHA:
@@ -108,7 +108,7 @@ class ComparedMetric:
 
     @property
     def method(self) -> str:
-        """How it was tested, in words."""
+        """Describe how it was tested."""
         if self.found is None:
             return ""
         words = _(METHODS[self.found.method])
@@ -137,7 +137,7 @@ class Comparison:
     in_the_loop: tuple[tuple[int, str], ...]  # which of the two (0, 1) on which set
 
     def count(self, better: str) -> int:
-        """How many rows end so."""
+        """Count the rows with this outcome."""
         return sum(row.better == better for row in self.rows)
 
 
@@ -164,7 +164,7 @@ class Example:
 
 
 def p_text(p: float) -> str:
-    """A p with two digits that count.
+    """Return a p with two significant digits.
 
     >>> p_text(0.0412), p_text(0.5), p_text(1.0), p_text(1e-9)
     ('0.041', '0.5', '1', '< 0.0001')
@@ -173,7 +173,7 @@ def p_text(p: float) -> str:
 
 
 def runs_of(matrix: Matrix, first: int, second: int) -> dict[int, Pair]:
-    """The runs of two models (by their places) on the sets that both were run on, by version."""
+    """Return the runs of two models (by their places) on the sets both were run on, by version."""
     sides = {pk: side for side in (first, second) for pk in matrix.models[side].files}
     versions = [one.version_id for one in matrix.sets]
     found = counting(
@@ -191,9 +191,9 @@ def runs_of(matrix: Matrix, first: int, second: int) -> dict[int, Pair]:
 
 
 def readable(pairs: Mapping[int, Pair], *, is_editor: bool) -> dict[str, Pair]:
-    """By the set's name the runs whose examples somebody may read.
+    """Return the runs whose examples the reader may see, by the name of the set.
 
-    Inputs are for everybody where they may leave; the task's editors read them all.
+    Everybody may read inputs that may leave the site; the task's editors read them all.
     """
     found = {both[0].version.evaluation_set.name: both for both in pairs.values()}
     return {
@@ -206,7 +206,7 @@ def readable(pairs: Mapping[int, Pair], *, is_editor: bool) -> dict[str, Pair]:
 
 
 def tells_gold(pair: Pair, *, is_editor: bool) -> bool:
-    """Whether somebody may read the right answers: as of what each of the two got wrong."""
+    """Return whether the reader may see right answers: if both models' mistakes are shown."""
     viewer = Viewer(is_owner=False, is_task_owner=is_editor, may_take=True)
     return all(may_see_wrong(run, viewer) for run in pair)
 
@@ -214,7 +214,7 @@ def tells_gold(pair: Pair, *, is_editor: bool) -> bool:
 def compared(
     task: Task, matrix: Matrix, first: int, second: int, pairs: Mapping[int, Pair]
 ) -> Comparison:
-    """What one of them has on a set with Holm's correction, slices with Benjamini and Hochberg's.
+    """Compare two models: rows with Holm's correction, slices with Benjamini and Hochberg's.
 
     pairs: their `runs_of`.
     """
@@ -258,7 +258,7 @@ def compared(
 
 
 def _adjusted(rows: Sequence[ComparedMetric], adjust: Any) -> Iterator[ComparedMetric]:
-    """The rows with the p of those that were tested corrected."""
+    """Yield the rows, with a corrected p where they were tested."""
     ps = iter(adjust([row.found.p for row in rows if row.found]))
     for row in rows:
         yield replace(row, adjusted=next(ps)) if row.found else row
@@ -272,9 +272,9 @@ def _cells(matrix: Matrix, models: tuple[int, int], place: int, metric: str) -> 
 def _difference(
     matrix: Matrix, models: tuple[int, int], place: int, metric: str, read: Measured | None
 ) -> Difference | None:
-    """As it was found on examples, else on resamples; None where there are none to compare.
+    """Return the difference on examples, else on resamples; None when there is nothing to compare.
 
-    What a judge says who is not calibrated is not tested.
+    Scores of a judge that is not calibrated are not tested.
     """
     if metric not in matrix.weighable:
         return None
@@ -293,9 +293,9 @@ def _difference(
 def on_resamples(
     values: tuple[Cell, Cell], draws: tuple[Draws, Draws], n: int
 ) -> Difference | None:
-    """A difference of two numbers in percent, with the interval that theirs and the draws make.
+    """Return the difference of two numbers in percent, with an interval from theirs and the draws.
 
-    None where one has no interval. n: examples. The p is that of an error for which the interval
+    None when one has no interval. n: examples. The p is that of the error for which the interval
     ends where it does on the side of zero.
     """
     if any(None in cell for cell in values):
@@ -312,7 +312,7 @@ def on_resamples(
 
 
 def _read(task: Task, matrix: Matrix, pairs: Mapping[int, Pair]) -> dict[int, Measured]:
-    """What is found on the examples of as many sets as may be read, by version."""
+    """Return what the examples of as many sets as may be read show, by version."""
     left, versions = MOST, []
     for one in matrix.sets:
         pair = pairs.get(one.version_id)
@@ -338,9 +338,9 @@ def _read(task: Task, matrix: Matrix, pairs: Mapping[int, Pair]) -> dict[int, Me
 
 
 def measured(config: TaskConfig, pair: Pair) -> Measured:
-    """Two models' answers to all examples of a set, read once side by side.
+    """Compare two models' answers to all examples of a set, read once side by side.
 
-    Of metrics only those that are means over examples; some numbers of each example are held.
+    Only metrics that are means over examples are compared. Memory holds some numbers per example.
     """
     metrics = _means(config)
     grades = {metric.name: (array("d"), array("d")) for metric in metrics}
@@ -388,7 +388,7 @@ def _graded(metric: Metric, answer: Answer | None, row: SetRow) -> float:
 
 
 def _parts(row: SetRow, values: dict[str, set[str]]) -> Iterator[str]:
-    """The slices of an example, of each field the first MOST_VALUES values."""
+    """Yield the slices of an example, only the first MOST_VALUES values of each field."""
     for field, tags in row.slices.items():
         for value in set(tags):
             if value in values[field] or len(values[field]) < MOST_VALUES:
@@ -397,16 +397,16 @@ def _parts(row: SetRow, values: dict[str, set[str]]) -> Iterator[str]:
 
 
 def side_by_side(pair: Pair) -> Iterator[tuple[SetRow, Answer | None, Answer | None]]:
-    """The examples of a set with both models' answers, in order. Streams."""
+    """Yield the examples of a set with both models' answers, in order. Streams."""
     return zip(set_rows(pair[0].version), *map(answers_of, pair), strict=True)
 
 
 def example_page(
     task: Task, pairs: Mapping[int, Pair], name: str, page: int, *, is_editor: bool
 ) -> ExamplePage:
-    """A page of examples of the set with this name, for somebody who edits the task or not.
+    """Return a page of examples of the set with this name, as far as the reader may see them.
 
-    What is right is for those who may read what each of the two got wrong.
+    Right answers are only for readers who may see the mistakes of both models.
     """
     runs = readable(pairs, is_editor=is_editor)
     if name not in runs:
@@ -418,9 +418,10 @@ def example_page(
 
 
 def differing(task: Task, pair: Pair, page: int, *, with_gold: bool) -> list[Example]:
-    """A page of examples and one more, if there is: with gold those that one has right alone.
+    """Return a page of examples on which the models differ, and one more if there is one.
 
-    Without it those whose answers differ, as which is right would tell the gold. Reads up to there.
+    With gold these are the examples that only one of them has right. Without it, those with
+    different answers, because which one is right would tell the gold. Reads no further than needed.
     """
     config = task.config
     metric = next(iter(_means(config)), None)

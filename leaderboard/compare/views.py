@@ -25,7 +25,7 @@ SAME = gettext_noop("Choose two different models.")
 @login_not_required
 @require_safe
 def compare(request: HttpRequest, code: str) -> HttpResponse:
-    """Two models on every set: differences, slices and, of one set, examples."""
+    """Compare two models on every set: differences, slices and, of one set, examples."""
     from leaderboard.board.matrix import score_matrix
     from leaderboard.compare.wins import win_matrix
 
@@ -58,9 +58,9 @@ def _sides(
     asked: Mapping[str, str],
     errors: Mapping[str, str],
 ) -> Iterator[tuple[str, str, UUID | None, str | None]]:
-    """Of each side its field, its label, its model's id, and what is wrong with it.
+    """Yield field, label, chosen model's id and error of each side.
 
-    Where none is chosen that is the first by name that the other side does not have.
+    Where none is chosen, this is the first model by name that the other side does not have.
     """
     chosen = {
         side: matrix.models[places[text]].id for side, text in asked.items() if text in places
@@ -72,14 +72,14 @@ def _sides(
 
 
 def places_of(matrix: "Matrix") -> dict[str, int]:
-    """The places of models by the id of any of their files."""
+    """Return the places of models by the id of any of their files."""
     return {str(pk): at for at, model in enumerate(matrix.models) for pk in model.files}
 
 
 def _compared(
     request: HttpRequest, task: Task, matrix: "Matrix", pair: tuple[int, int]
 ) -> dict[str, Any]:
-    """What is shown of two models; examples of the set that the query names."""
+    """Return what is shown of two models, with examples of the set that the query names."""
     from leaderboard.compare.models import LEAST, compared, example_page, runs_of
 
     pairs, page = runs_of(matrix, *pair), asked_page(request.GET)
@@ -102,6 +102,6 @@ def _compared(
 
 
 def asked_page(query: Mapping[str, str]) -> int:
-    """The page of examples that a query names; the first one where that is none."""
+    """Return the page of examples that a query names, by default the first."""
     text = query.get("page", "")
     return int(text) if text.isdecimal() and 0 < len(text) < 6 and int(text) else 1

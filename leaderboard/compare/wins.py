@@ -15,9 +15,9 @@ MOST = 10
 
 
 def win_matrix(matrix: Matrix, more: str = "") -> SafeString:
-    """In how many resamples a model's main metric is above another's; empty for fewer than two.
+    """Draw in how many resamples a model's main metric is above another's; "" for fewer than two.
 
-    Each number leads to that comparison; `more` is added to its query.
+    Each number links to that comparison; `more` is added to its query.
     """
     numbers, metric = matrix.numbers, matrix.metrics.index(matrix.main)
     if matrix.main not in matrix.drawn:
@@ -46,7 +46,7 @@ def _row(matrix: Matrix, one: int, others: list[int], more: str) -> Iterator[Hea
 
 
 def _wins(matrix: Matrix, one: int, other: int) -> float | None:
-    """The share of resamples with a higher mean over the sets of both; half for equal ones."""
+    """Return the share of resamples with a higher mean over the sets of both; ties count half."""
     numbers, metric = matrix.numbers, matrix.metrics.index(matrix.main)
     pair = numbers.values[[one, other], : len(numbers.draws), metric]
     places = np.flatnonzero(~np.isnan(pair).any(axis=0))

@@ -31,7 +31,7 @@ class TeamWeek:
 
 
 def team_week(task: Task) -> TeamWeek:
-    """Everybody's week in the task. One query."""
+    """Count everybody's week in the task. One query."""
     week = monday(timezone.now().date())
     verified = Consensus.objects.filter(
         round__task=task,
@@ -66,7 +66,10 @@ ANSWERS = {Validation: "example__round__task", GoldAnswer: "gold__example__round
 
 
 def weeks_of(annotator: Annotator) -> Mapping[tuple[date, int], Week]:
-    """By Monday and task: the person's last 26 weeks, retracted tries left out. Three queries."""
+    """Count the person's last 26 weeks by Monday and task, without retracted tries.
+
+    Three queries.
+    """
     weeks: dict[tuple[date, int], Week] = {}
     wrote = _written(annotator)
     for week, task, tried, valid in _by_week(wrote, "round__task", **counts_of("confirmed")):
@@ -112,7 +115,7 @@ def _judged(answers: Any, annotator: Annotator) -> Any:
 def done_by_week(
     weeks: Mapping[tuple[date, int], Week], tasks: Collection[int]
 ) -> Mapping[date, int]:
-    """Examples and judgements of each week, by its Monday. tasks: ids of those that count."""
+    """Count examples and judgements of each week, by its Monday. tasks: ids of those that count."""
     done: dict[date, int] = {}
     for (begins, task), week in weeks.items():
         if task in tasks:
@@ -121,14 +124,14 @@ def done_by_week(
 
 
 def _by_week(rows: Any, task: str, **counts: Count) -> Any:
-    """(first moment of the week, task, counts …) of the last 26 weeks."""
+    """Return (first moment of the week, task, counts …) of the last 26 weeks."""
     begin = _midnight(monday(timezone.now().date()) - (WEEKS - 1) * WEEK)
     weeks = rows.filter(created_at__gte=begin).annotate(week=TruncWeek("created_at", tzinfo=UTC))
     return weeks.values_list("week", task).annotate(**counts).order_by()
 
 
 def goals_of(annotator: Annotator) -> Goals:
-    """The person's weekly goals by the week they began in."""
+    """Return the person's weekly goals by the week they began in."""
     return dict(WeeklyGoal.objects.filter(annotator=annotator).values_list("week", "amount"))
 
 

@@ -31,7 +31,7 @@ class Work:
 
     @property
     def valid(self) -> Any:
-        """Their verified examples."""
+        """Return the person's verified examples."""
         return Example.objects.filter(
             annotator=self.annotator,
             by_program=False,
@@ -42,7 +42,7 @@ class Work:
 
     @cached_property
     def goals(self) -> dict[int, set[str]]:
-        """By task, the goals of their valid examples."""
+        """Return the goals of the person's valid examples, by task."""
         found: dict[int, set[str]] = {}
         for task, goal in self.valid.values_list("round__task", "goal").distinct():
             found.setdefault(task, set()).add(goal)
@@ -50,7 +50,7 @@ class Work:
 
     @property
     def labels(self) -> tuple[int, int]:
-        """In the task where they have most: the goals of their valid examples, and all goals."""
+        """Return how many goals the valid examples cover in the best task, and how many it has."""
         found = [
             (len(self.goals.get(task.pk, set()).intersection(choices)), len(choices))
             for task in self.tasks
@@ -60,14 +60,14 @@ class Work:
 
     @cached_property
     def models_fooled(self) -> int:
-        """How many different targets their valid examples fooled."""
+        """Return how many different targets the person's valid examples fooled."""
         fooled = self.valid.filter(consensus__is_validated_error=True, target_outputs__fooled=True)
         models = fooled.aggregate(models=Count("target_outputs__target", distinct=True))
         return int(models["models"])
 
     @cached_property
     def has_shared_flag(self) -> bool:
-        """Whether others raised one of their flags, too."""
+        """Return whether others raised one of the person's flags, too."""
         return Validation.objects.filter(
             validator=self.annotator,
             by_program=False,
@@ -123,11 +123,14 @@ class Badge:
 
     @property
     def is_earned(self) -> bool:
-        """Whether it is reached."""
+        """Return whether it is reached."""
         return self.reached >= self.needed
 
 
 def badges_of(annotator: Annotator, tasks: Collection[Task], careful: bool) -> list[Badge]:
-    """All badges, for the person's work in these `tasks`. Three queries. careful: see `Work`."""
+    """Return all badges for the person's work in these `tasks`. Three queries.
+
+    careful: see `Work`.
+    """
     work = Work(annotator, tasks, careful)
     return [Badge(_(name), _(words), *rule(work)) for name, words, rule in BADGES]

@@ -9,7 +9,7 @@ PAUSE_SECONDS = 15 * 60
 
 
 def monday(day: date) -> date:
-    """The first day of its week.
+    """Return the first day of the day's week.
 
     >>> monday(date(2026, 11, 21))
     datetime.date(2026, 11, 16)
@@ -18,16 +18,16 @@ def monday(day: date) -> date:
 
 
 def goal_in(goals: Mapping[date, int], week: date) -> int | None:
-    """The goal that holds in a week: the latest that was set until then; None before the first."""
+    """Return the goal of a week: the latest that was set until then; None before the first."""
     set_until_then = [begins for begins in goals if begins <= week]
     return goals[max(set_until_then)] if set_until_then else None
 
 
 def weeks_reached(done: Mapping[date, int], goals: Mapping[date, int], this_week: date) -> int:
-    """How many weeks in a row the goal was reached, until now.
+    """Count how many weeks in a row the goal was reached, until now.
 
-    This week counts once it is reached and never breaks the row; a paused week (goal 0) is passed
-    by. `done` has what was done in each week, `goals` the goals by the week they began in.
+    This week counts once it is reached and never breaks the row; a paused week (goal 0) is skipped.
+    `done` counts what was done in each week, `goals` has the goals by the week they began in.
     """
     count, week = 0, this_week
     while (goal := goal_in(goals, week)) is not None:
@@ -47,5 +47,5 @@ def active_seconds(moments: Iterable[datetime]) -> float:
 
 
 def team_goal(earlier_weeks: Sequence[int]) -> int:
-    """What a team aims at: the best of the weeks before, at least ten."""
+    """Return what a team aims at: the best of the weeks before, at least ten."""
     return max([10, *earlier_weeks])

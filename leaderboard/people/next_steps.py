@@ -23,7 +23,10 @@ class NextSteps:
 
 
 def next_steps(me: Annotator, mild: Collection[int]) -> NextSteps:
-    """The person's next steps; mild: ids of the tasks that count for the week. Three queries."""
+    """Return the person's next steps. Three queries.
+
+    mild: ids of the tasks that count for the week.
+    """
     current = Assignment.objects.filter(
         annotator=me, left_at__isnull=True, round__state=Round.State.OPEN
     )

@@ -20,17 +20,17 @@ class Standing:
 
     @property
     def rate(self) -> float:
-        """Verified model errors ÷ tries (0-1)."""
+        """Return verified model errors ÷ tries (0-1)."""
         return self.fooled / self.tries
 
     @property
     def low(self) -> float:
-        """The lower end of Wilson's interval of 95 %, by which people are ordered."""
+        """Return the lower end of Wilson's interval of 95 %, by which people are ordered."""
         return wilson(self.fooled, self.tries)[0]
 
     @property
     def high(self) -> float:
-        """The upper end."""
+        """Return the upper end of Wilson's interval of 95 %."""
         return wilson(self.fooled, self.tries)[1]
 
 
@@ -45,7 +45,7 @@ class Place:
 
 
 def ranked(standings: Sequence[Standing]) -> list[tuple[str, Standing]]:
-    """By the lower end of the interval, best first; equal ones share a rank, then by name."""
+    """Rank by the lower end of the interval, then by name; equal ends share a rank."""
     scored = sorted((-one.low, one.pseudonym, one) for one in standings)
     before: dict[float, int] = {}
     for number, (low, _, _) in enumerate(scored):
@@ -55,7 +55,7 @@ def ranked(standings: Sequence[Standing]) -> list[tuple[str, Standing]]:
 
 
 def shown(standings: Sequence[Standing], mine: str) -> list[Place]:
-    """The first ten, and those up to three lines from one's own."""
+    """Return the first ten lines, and those up to three lines from one's own."""
     lines = ranked(standings)
     own = next((n for n, (_, one) in enumerate(lines) if one.pseudonym == mine), -NEIGHBOURS - 1)
     kept = [n for n in range(len(lines)) if n < TOP or abs(n - own) <= NEIGHBOURS]

@@ -8,7 +8,7 @@ from leaderboard.people.goals import monday
 
 
 def set_weekly_goal(*, annotator: Annotator, amount: int) -> WeeklyGoal:
-    """What the annotator wants to do from this week on; 0 pauses. The last save of a week wins."""
+    """Set how much the annotator wants to do from this week on; 0 pauses. The last save wins."""
     week = monday(timezone.now().date())
     return WeeklyGoal.objects.update_or_create(
         annotator=annotator, week=week, defaults={"amount": amount}

@@ -11,14 +11,14 @@ from tasks.models import Task
 
 
 def may_play(annotator: Annotator) -> bool:
-    """Whether rankings, goals and badges are for this person: nobody who is paid by a panel."""
+    """Return whether rankings, goals and badges are for this person: nobody whom a panel pays."""
     return annotator.source == Annotator.Source.SITE
 
 
 def standings(tasks: Collection[Task]) -> list[Standing]:
-    """Everybody who chose to appear and has asked a model in the tasks. One query.
+    """Return everybody who chose to appear and has tried to fool a model in the tasks. One query.
 
-    Tries that were retracted count: else taking back what failed would raise the rate.
+    Retracted tries count: otherwise withdrawing failed tries would raise the rate.
     """
     asked = Example.objects.filter(
         round__task__in=tasks,

@@ -18,7 +18,7 @@ from tasks.permissions import can_see
 
 
 def enter(request: HttpRequest | Request, code: str) -> tuple[Task, Annotator]:
-    """The task and the person; sensitive tasks have no ranking, and paid people no place in one."""
+    """Return the task and the person. Raises Http404 for sensitive tasks and for paid people."""
     task = find_task(request, code)
     me = participant(request, task, can_see)
     if task.is_sensitive or not may_play(me):
@@ -27,12 +27,12 @@ def enter(request: HttpRequest | Request, code: str) -> tuple[Task, Annotator]:
 
 
 def places_of(task: Task, me: Annotator) -> list[Place]:
-    """The lines that the person sees: none unless they chose to be in the ranking."""
+    """Return the lines that the person sees: none unless they chose to be in the ranking."""
     return shown(standings([task]), me.pseudonym) if me.in_ranking else []
 
 
 def people(request: HttpRequest, code: str) -> HttpResponse:
-    """The first ten and one's neighbours, for those who are in the ranking; the team's week."""
+    """Show the first ten and one's neighbours to people in the ranking, and the team's week."""
     task, me = enter(request, code)
     team = team_week(task) if task.config.context else None
     values = {"task": task, "me": me, "places": places_of(task, me), "team": team}
@@ -40,7 +40,7 @@ def people(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def people_csv(request: HttpRequest, code: str) -> HttpResponse:
-    """The same lines as a file."""
+    """Export the person's lines of the ranking."""
     task, me = enter(request, code)
     columns = ["rank", "name", "rate", "low", "high", "verified_and_fooled", "tries"]
     rows: list[list[Any]] = [columns]

@@ -26,7 +26,7 @@ class Compared:
 
 
 def held_back(matrix: Matrix) -> list[Compared]:
-    """The models that were run on released and on held back rows of a round, by name."""
+    """Return the models that were run on released and on held back rows of a round, by name."""
     metric = metric_of(matrix)
     pairs = _pairs(matrix)
     if metric is None or not pairs:
@@ -43,7 +43,7 @@ def held_back(matrix: Matrix) -> list[Compared]:
 
 
 def _pairs(matrix: Matrix) -> list[tuple[int, int]]:
-    """Of each round that has both its set and the set of what is held back, in their places."""
+    """Return the places of both sets of each round that has its set and one that is held back."""
     released = {one.round: at for at, one in enumerate(matrix.sets) if one.round}
     held = {one.held_of: at for at, one in enumerate(matrix.sets) if one.held_of}
     return [(released[number], held[number]) for number in released if number in held]
@@ -55,7 +55,7 @@ def _counts(matrix: Matrix, place: int, at: int, column: int) -> bool:
 
 
 def as_json(matrix: Matrix, rounds: Sequence[Round]) -> dict[str, Any]:
-    """Training dates and what is held back for programs; in percent and points."""
+    """Return training dates and what is held back for programs, in percent and points."""
     dated = training_dates.as_json(matrix, training_dates.training_dates(matrix, rounds))
     return {**dated, "held_back": [*_json_lines(held_back(matrix))]}
 

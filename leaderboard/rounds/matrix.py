@@ -64,17 +64,17 @@ class Column:
 
     @property
     def set_words(self) -> str:
-        """The set with its version; empty without one."""
+        """Return the set with its version; "" without one."""
         return self.set.title if self.set else ""
 
     @property
     def early(self) -> str:
-        """How far the round was judged when the set was taken, in English; empty: to the end."""
+        """Describe how far the round was judged when the set was taken, in English; "" if done."""
         return early_words(asdict(self.set)) if self.set else ""
 
     @property
     def progress(self) -> str:
-        """How the round stands to the one before, in words."""
+        """Describe how the round compares with the one before."""
         return _(WORDS[self.step.progress]) % {"before": self.before}
 
 
@@ -88,7 +88,7 @@ class Change:
 
     @property
     def words(self) -> str:
-        """What may be concluded."""
+        """Describe what may be concluded."""
         if self.points.low is None or self.points.high is None or self.points.value is None:
             return _("not known")
         values = {
@@ -125,7 +125,7 @@ class ModelLine:
 
     @property
     def values(self) -> list[float | None]:
-        """The model's value on each round's set."""
+        """Return the model's value on each round's set."""
         return [one.cell.value for one in self.cells]
 
 
@@ -138,7 +138,7 @@ class Rounds:
 
     @property
     def verdict(self) -> str:
-        """Whether progress has stalled, in a sentence."""
+        """Say in a sentence whether progress has stalled."""
         known = [one for one in self.columns if one.vmer.value is not None]
         if not known:
             return _("No round has a vMER yet, so nothing can be said about progress.")
@@ -148,8 +148,9 @@ class Rounds:
 
 
 def rounds_of(matrix: Matrix, rounds: Sequence[Round], kept: Mapping[int, Kept]) -> Rounds:
-    """The matrix of a task's rounds. kept: their numbers by id, as far as they are counted.
+    """Return the matrix of a task's rounds.
 
+    kept: the numbers of the rounds by id, as far as they are counted.
     One query: on which rounds a round follows.
     """
     prefetch_related_objects(rounds, "parents")
@@ -196,7 +197,7 @@ def _column(
 
 
 def _before(rounds: Mapping[int, Round], number: int) -> int | None:
-    """The newest round that this one follows: a parent, or without parents the last number."""
+    """Return the newest round that this one follows: a parent, or else the number before it."""
     one = rounds.get(number)
     parents = {parent.number for parent in one.parents.all()} & rounds.keys() if one else set()
     return max(parents or {other for other in rounds if other < number}, default=None)
@@ -211,7 +212,7 @@ def _rate(
 
 
 def _noise(people: Rate | None) -> float | None:
-    """The share of votes that differ from the others': at most so many labels should be wrong."""
+    """Return the share of votes that differ from the others': at most so many labels are wrong."""
     return None if people is None else 1 - people.value
 
 
@@ -220,7 +221,7 @@ def _cell(rate: Rate | None) -> Cell:
 
 
 def _gap(matrix: Matrix, place: int, people: Rate | None) -> tuple[Cell, str]:
-    """People − the best model on a set, and its name; nothing where they do not compare."""
+    """Return people − the best model on a set, and its name; nothing when they do not compare."""
     if place < 0 or people is None or matrix.main not in LIKE_PEOPLE or not matrix.models:
         return NOTHING, ""
     values = np.nan_to_num(matrix.numbers.values[:, place, 0], nan=-1.0)
@@ -230,7 +231,7 @@ def _gap(matrix: Matrix, place: int, people: Rate | None) -> tuple[Cell, str]:
 
 
 def minus(first: Cell, second: Cell) -> Cell:
-    """The difference of two numbers with intervals, as if independent; nothing if one lacks.
+    """Return the difference of two numbers as if independent; nothing if one lacks an interval.
 
     >>> minus(Cell(90.0, 87.0, 93.0), Cell(70.0, 66.0, 74.0))
     Cell(value=20.0, low=15.0, high=25.0)
@@ -268,7 +269,7 @@ def _round_cell(matrix: Matrix, model: int, column: Column) -> RoundCell:
 
 
 def _change(cells: Sequence[RoundCell]) -> Change | None:
-    """Between the first and the last round that the model was run on."""
+    """Return the change between the first and the last round that the model was run on."""
     known = [(one.column.number, one.cell) for one in cells if one.cell.value is not None]
     if not known or known[0][0] == known[-1][0]:
         return None
@@ -277,9 +278,9 @@ def _change(cells: Sequence[RoundCell]) -> Change | None:
 
 
 def charts(found: Rounds, title: str) -> list[tuple[str, SafeString]]:
-    """People and the first models over the rounds, and vMER, each with its title.
+    """Draw people and the first models over the rounds, and vMER; return each with its title.
 
-    None with fewer than two rounds.
+    A chart with fewer than two rounds is left out.
     """
     models = {
         f"{n}. {line.model.name}": [one.cell for one in line.cells]
@@ -294,12 +295,12 @@ def charts(found: Rounds, title: str) -> list[tuple[str, SafeString]]:
 
 
 def people_of(found: Rounds) -> dict[str, list[Cell]]:
-    """The line of people in a chart."""
+    """Return the line of people in a chart."""
     return {_("People"): [column.people for column in found.columns]}
 
 
 def chart(found: Rounds, lines: Mapping[str, Sequence[Cell]], title: str) -> SafeString:
-    """Those lines that have a value, over the rounds; empty with fewer than two rounds."""
+    """Draw the lines that have a value over the rounds; "" with fewer than two rounds."""
     known = {
         name: _points(found.columns, cells)
         for name, cells in lines.items()
@@ -320,7 +321,7 @@ def _points(columns: Iterable[Column], cells: Iterable[Cell]) -> list[Point]:
 
 @override("en")
 def as_json(matrix: Matrix, found: Rounds) -> dict[str, Any]:
-    """All of it for other programs, in English; rates and differences in percent."""
+    """Return everything for other programs, in English; rates and differences in percent."""
     return {
         "task": matrix.task,
         "metric": matrix.main,
@@ -365,7 +366,10 @@ def as_json(matrix: Matrix, found: Rounds) -> dict[str, Any]:
 
 
 def as_csv(found: Rounds) -> str:
-    """A line for each model, people and differences, and each round; what is not run is empty."""
+    """Write a line per model, per number of people and per difference, for each round.
+
+    What was not run is empty.
+    """
     rows: list[list[Any]] = [
         ["kind", "name", "id", "round", "set", "value", "low", "high", "in_the_loop", "provisional"]
     ]

@@ -34,11 +34,20 @@ class Step:
 
 
 def steps(vmers: Sequence[Rate | None], noises: Sequence[float | None]) -> list[Step]:
-    """Each round in order, by its vMER and by the share of its examples whose label may be wrong.
+    """Compare each round's vMER with the one before and with the share of dubious labels.
 
-    None: not known. Stalled when the interval of the improvement covers 0 and rules out NOTABLE, or
-    the noise reaches the vMER: what still fools the target may then be mislabels (Shirali, Abebe
-    and Hardt 2023: rounds in one line can stall after three). The interval joins those of the two
+    Parameters
+    ----------
+    vmers : sequence of Rate or None
+        The vMER of each round in order; None when it is not known.
+    noises : sequence of float or None
+        For each round, the share of its examples whose label may be wrong.
+
+    Notes
+    -----
+    A round has stalled when the interval of the improvement covers 0 and rules out NOTABLE, or the
+    noise reaches the vMER: what still fools the target may then be mislabels (Shirali, Abebe and
+    Hardt 2023: rounds in one line can stall after three). The interval joins those of the two
     rounds by Newcombe's method 10 (1998), as rounds are collected independently.
     """
     found = []
@@ -59,7 +68,7 @@ def steps(vmers: Sequence[Rate | None], noises: Sequence[float | None]) -> list[
 
 
 def _of_change(low: float, high: float) -> Progress:
-    """What the interval of an improvement shows."""
+    """Return what the interval of an improvement shows."""
     if low > 0:
         return Progress.BETTER
     if high < 0:

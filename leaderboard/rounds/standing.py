@@ -61,9 +61,9 @@ class Standing:
 
 
 def standing_of(submission: Submission, user: Person) -> Standing | None:
-    """How a model stands by the owner's weights; None if it is not on the board.
+    """Return a model's standing by the owner's weights; None if it is not on the board.
 
-    An unpublished one stands among the published ones, as its owner sees it.
+    An unpublished model is placed among the published ones, as its owner sees it.
     """
     task = submission.task
     matrix = score_matrix(task, None if submission.is_published else user)

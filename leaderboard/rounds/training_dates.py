@@ -35,7 +35,7 @@ class Side:
     provisional: tuple[Set, ...] = ()  # those of the sets whose rounds were still judged
 
     def as_json(self) -> dict[str, Any]:
-        """For programs; in percent."""
+        """Return the side for programs, in percent."""
         return {
             "rounds": [*self.rounds],
             "n": self.n,
@@ -60,12 +60,12 @@ class Dated:
 
 
 def metric_of(matrix: Matrix) -> str | None:
-    """The first metric that is a share of right answers; None: the task has none."""
+    """Return the first metric that is a share of right answers; None when the task has none."""
     return next((name for name in SHARES if name in matrix.metrics), None)
 
 
 def training_dates(matrix: Matrix, rounds: Sequence[Round]) -> list[Dated]:
-    """The models of a board that state a day, by name; one query."""
+    """Return the models of a board that state a day, by name. One query."""
     metric = metric_of(matrix)
     if metric is None:
         return []
@@ -107,14 +107,14 @@ def _dated(matrix: Matrix, metric: str, place: int, day: date, rounds: Sequence[
 
 
 def _parted(rounds: Sequence[Round], day: date) -> tuple[set[int], set[int]]:
-    """The numbers of the rounds that were over by the day, and of those that opened after it."""
+    """Return the numbers of the rounds that were over by the day, and of those opened after it."""
     before = {one.number for one in rounds if one.closed_at and one.closed_at.date() <= day}
     after = {one.number for one in rounds if one.opened_at and one.opened_at.date() > day}
     return before, after
 
 
 def side_of(matrix: Matrix, place: int, column: int, group: Sequence[int]) -> Side:
-    """The share (a column of the metrics) of a model on several sets together."""
+    """Return a model's share (a column of the metrics) on several sets together."""
     sets: list[Set] = [matrix.sets[at] for at in group]
     sizes = [int(matrix.numbers.n[place, at, column]) or matrix.sets[at].size for at in group]
     n = sum(sizes)
@@ -131,9 +131,9 @@ def side_of(matrix: Matrix, place: int, column: int, group: Sequence[int]) -> Si
 def _others(
     matrix: Matrix, column: int, place: int, before: Sequence[int], after: Sequence[int]
 ) -> float | None:
-    """The mean difference of the other models that were run on the same sets; None: there is none.
+    """Return the mean difference of the other models that were run on the same sets.
 
-    It tells how much harder the later rounds are for everybody.
+    None without any. It tells how much harder the later rounds are for everybody.
     """
     if not (before and after):
         return None
@@ -144,7 +144,7 @@ def _others(
 
 
 def _joined(matrix: Matrix, column: int, group: Sequence[int]) -> Floats:
-    """The share of each model on several sets together, in percent; NaN where one is missing."""
+    """Return each model's share on several sets together, in percent; NaN where one is missing."""
     n = matrix.numbers.n[:, group, column]
     sizes = np.where(n > 0, n, [matrix.sets[at].size for at in group])
     found: Floats = (matrix.numbers.values[:, group, column] * sizes).sum(axis=1) / sizes.sum(
@@ -154,7 +154,7 @@ def _joined(matrix: Matrix, column: int, group: Sequence[int]) -> Floats:
 
 
 def as_json(matrix: Matrix, lines: Sequence[Dated]) -> dict[str, Any]:
-    """The same for programs; shares and differences in percent and points."""
+    """Return the models before and after for programs, in percent and points."""
     return {
         "task": matrix.task,
         "metric": metric_of(matrix) or "",

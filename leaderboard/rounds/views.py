@@ -22,7 +22,7 @@ ROWS = 100
 @login_not_required
 @require_safe
 def rounds(request: HttpRequest, code: str) -> HttpResponse:
-    """Every model on every round's set, and people."""
+    """Show every model on every round's set, and people."""
     from leaderboard.board.matrix import score_matrix
     from leaderboard.rounds.matrix import charts, rounds_of
 
@@ -48,7 +48,7 @@ def rounds(request: HttpRequest, code: str) -> HttpResponse:
 @login_not_required
 @require_safe
 def training_dates(request: HttpRequest, code: str) -> HttpResponse:
-    """Each model's accuracy before and after its training, and on what is held back."""
+    """Show each model's accuracy before and after its training, and on what is held back."""
     from leaderboard.board.matrix import score_matrix
     from leaderboard.rounds import held_back
     from leaderboard.rounds import training_dates as dates
@@ -68,7 +68,7 @@ def training_dates(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _file(task: Task, format: str) -> HttpResponse:
-    """The public numbers as a file."""
+    """Answer with the public numbers as a file."""
     from leaderboard.board.matrix import score_matrix
     from leaderboard.rounds.matrix import as_csv, as_json, rounds_of
 

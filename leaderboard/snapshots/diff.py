@@ -11,7 +11,7 @@ MOST_TOLD = 20
 
 
 def what_changed(before: Table, after: Table) -> list[str]:
-    """The sets, rules and models that are other ones in the later table; of an arena the models."""
+    """Describe which sets, rules and models differ in the later table; of an arena the models."""
     if "battles" in after:
         return [*_arena(before, after)] or [gettext_noop("Nothing that is shown.")]
     found = [*_sets(before, after), *_rules(before, after), *_models(before, after)]
@@ -86,7 +86,7 @@ def _models(before: Table, after: Table) -> Iterator[str]:
 
 
 def _score(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A score with its interval; earlier tables have no range."""
+    """Return a score with its interval; earlier tables have no range."""
     value = row["dynascore"]["value"]
     return {"least": value, "most": value, **row["dynascore"]}
 

@@ -42,12 +42,15 @@ class Top:
 
     @property
     def scale(self) -> Place:
-        """From the least to the greatest end of their intervals."""
+        """Return the least and the greatest end of the intervals."""
         return reach(end for line in self.lines for end in line[2:] if end is not None)
 
 
 def tops_of(tasks: Collection[Task]) -> Mapping[int, Top]:
-    """By the task's id; tasks without a snapshot are missing. A snapshot holds a score at least."""
+    """Return the first models by the task's id; tasks without a snapshot are left out.
+
+    A snapshot has at least one score.
+    """
     lines = [f"table__rows__{number}" for number in range(SHOWN)]
     boards = [task for task in tasks if task.config.kind != "arena"]
     last = (

@@ -68,7 +68,7 @@ def take_snapshot(
 
 
 def _arena_table(task: Task) -> dict[str, Any]:
-    """The board of an arena as it is shown. Raises Refused while it is made for the first time."""
+    """Return the board of an arena as it is shown. Raises Refused while it is first computed."""
     kept = kept_table(task)
     if kept is None:
         raise Refused(gettext("The models are being ranked. Ask again in a minute."))

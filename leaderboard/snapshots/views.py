@@ -43,7 +43,7 @@ class SnapshotForm(forms.Form):
 @login_not_required
 @require_safe
 def index(request: HttpRequest) -> HttpResponse:
-    """The boards of all tasks that this person may see, with their first models."""
+    """Show the boards of all tasks that this person may see, with their first models."""
     tasks = list(listed_tasks(request.user))
     tops, sizes = tops_of(tasks), sizes_of(tasks)
     counts = {**counts_of(tasks), **{pk: size.models for pk, size in sizes.items()}}
@@ -57,7 +57,7 @@ def index(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def snapshots(request: HttpRequest, code: str) -> HttpResponse:
-    """All snapshots of a task's board, the newest first; its owners take another one."""
+    """List all snapshots of a task's board, the newest first; its owners take another one."""
     task = find_task(request, code, kinds=ANY)
     may_take = can_edit(request.user, task)
     form = SnapshotForm(request.POST if request.method == "POST" else None)
@@ -78,7 +78,7 @@ def snapshots(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _taken(request: HttpRequest, task: Task, form: SnapshotForm) -> Snapshot | None:
-    """The snapshot; None where it was refused, with the reason in the form."""
+    """Take the snapshot; None when it was refused, with the reason in the form."""
     with as_form_error(form):
         return services.take_snapshot(task=task, actor=person(request), **form.cleaned_data)
     return None
@@ -99,7 +99,7 @@ def refreeze(request: HttpRequest, code: str) -> HttpResponse:
 @login_not_required
 @require_safe
 def snapshot(request: HttpRequest, code: str, number: int) -> HttpResponse:
-    """A snapshot: its numbers, its digest, how to cite it, what is new in it."""
+    """Show a snapshot: its numbers, its digest, how to cite it and what is new in it."""
     task = find_task(request, code, kinds=ANY)
     found = get_object_or_404(task.snapshots, number=number)
     address, is_arena = request.build_absolute_uri(request.path), task.config.kind == "arena"
@@ -123,7 +123,7 @@ def snapshot(request: HttpRequest, code: str, number: int) -> HttpResponse:
 
 
 def _cited_by(snapshot: Snapshot) -> tuple[Callable[[Table, str], str], str, str]:
-    """The file with its BibTeX entry, as of `leaderboard.board.views.FILES`."""
+    """Return the file with its BibTeX entry, as in `leaderboard.board.views.FILES`."""
     number, title, sha256 = snapshot.number, snapshot.title, snapshot.sha256
     return (
         lambda table, address: bibtex(table, number, title, sha256, address),
@@ -133,7 +133,7 @@ def _cited_by(snapshot: Snapshot) -> tuple[Callable[[Table, str], str], str, str
 
 
 def _lines(task: Task, table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The rows in words, and the ids of those models that still have a page for everybody."""
+    """Return the rows in words, and the ids of models that still have a page for everybody."""
     from leaderboard.board.cells import BoardScore, Cell
     from leaderboard.board.columns import LESS_IS_BETTER
     from leaderboard.board.page import heads, texts
@@ -162,7 +162,7 @@ def _lines(task: Task, table: Mapping[str, Any]) -> Mapping[str, Any]:
 @require_safe
 @xframe_options_exempt
 def embed(request: HttpRequest, code: str) -> HttpResponse:
-    """The first five models as a small page that other sites may show in a frame."""
+    """Show the first five models as a small page that other sites may put in a frame."""
     from leaderboard.board.page import top
 
     task = find_task(request, code)

@@ -15,7 +15,7 @@ register = template.Library()
 
 @register.simple_tag
 def standing_of(submission: Submission, user: Person) -> "Standing | None":
-    """How the model stands on its board, as far as this person sees it."""
+    """Return how the model stands on its board, as far as this person sees it."""
     from leaderboard.rounds import standing
 
     return standing.standing_of(submission, user)

@@ -36,11 +36,11 @@ _SAYS = re.compile(
 
 
 def names_itself(answers: Iterable[str], names: Iterable[str]) -> bool:
-    """Whether one of a model's answers says who it is.
+    """Return whether one of a model's answers names its model.
 
-    names: of the model, such as `gpt-4o-mini`. It says so with one of them or a word of its family
-    anywhere; or with a sentence such as “I am Claude”: a word of any family, or one that begins
-    with a capital letter.
+    names: the names of the model, such as `gpt-4o-mini`. An answer names it with one of these or a
+    word of its family anywhere, or with a sentence such as “I am Claude”: a word of any family, or
+    a word that begins with a capital letter.
     """
     own = [_plain(name) for name in names]
     words = {word for name in own for word in (name, *_family(name)) if len(word) > 2}
@@ -56,13 +56,16 @@ def names_itself(answers: Iterable[str], names: Iterable[str]) -> bool:
 
 
 def _plain(text: str) -> str:
-    """Words in lower case with a space between; letters and digits part: `gpt4o` is `gpt 4 o`."""
+    """Return the words in lower case with a space between them.
+
+    Letters and digits are separated: `gpt4o` becomes `gpt 4 o`.
+    """
     parted = re.sub(r"(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])", " ", text)
     return " ".join(runs_of(folded(parted)))
 
 
 def _family(name: str) -> tuple[str, ...]:
-    """The words of the families that a name belongs to."""
+    """Return the words of all families that a name belongs to."""
     words = f" {name} "
     return tuple(
         _plain(word)

@@ -58,7 +58,7 @@ def add_gold(*, task: Task, actor: User, prompt: str, good: str, broken: str) ->
 
 @transaction.atomic
 def set_gold_active(*, pair: GoldPair, actor: User, is_active: bool) -> None:
-    """Hand a gold pair out, or no more; answers to it stay. No lock."""
+    """Let voters get a gold pair, or stop that; answers to it stay. No lock."""
     GoldPair.objects.filter(pk=pair.pk).update(is_active=is_active)
     log(actor, "gold_pair.on" if is_active else "gold_pair.off", pair, about=pair.task)
 

@@ -30,7 +30,7 @@ def show(
     refused: Refused | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """The page of a person's battle; None: one that has not begun."""
+    """Render the page of a person's battle. battle is None before it begins."""
     values = {
         "task": task,
         "battle": battle,
@@ -47,7 +47,7 @@ def show(
 
 
 def _conversation(battle: Battle | None) -> dict[str, Any]:
-    """The turns with both answers, what the last one waits for, and after the vote the names."""
+    """Return the turns with both answers, the last one's state and, after the vote, the names."""
     turns = list(battle.turns.all()) if battle else []
     done = [turn for turn in turns if turn.state == Turn.State.DONE]
     last = turns[-1] if turns else None
@@ -62,12 +62,15 @@ def _conversation(battle: Battle | None) -> dict[str, Any]:
 
 
 def _said(turn: Turn) -> list[tuple[str, SafeString]]:
-    """Each side with its answer as HTML."""
+    """Return each side with its answer as HTML."""
     return [(reply.side, render_markdown(reply.text)) for reply in turn.replies.all()]
 
 
 def _form(task: Task, battle: Battle | None, last: Turn | None) -> MessageForm | None:
-    """The form of the next message; a failed one stands in it. None: no more may be sent."""
+    """Return the form of the next message, with the text of a failed one filled in.
+
+    None when no further message may be sent.
+    """
     again = last is not None and last.state != Turn.State.DONE
     number = (last.number + (not again)) if last else 1
     if (battle and battle.gold_id) or number > task.config.battles.turns:

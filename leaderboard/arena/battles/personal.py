@@ -16,7 +16,7 @@ KINDS = ("mail", "phone", "card", "ip")
 
 
 def personal_data(texts: Iterable[str]) -> list[str]:
-    """The kinds that the texts may hold, some of KINDS in their order.
+    """Return the kinds of personal data that the texts may contain, in the order of KINDS.
 
     mail: addresses. phone: numbers of 7 to 15 digits that begin with + or 0 or are grouped. card:
     13 to 19 digits with the check digit of payment cards (Luhn). ip: addresses of both versions.
@@ -53,6 +53,9 @@ def _is_address(text: str) -> bool:
 
 
 def _has_check_digit(digits: str) -> bool:
-    """Luhn: with every second digit from the right doubled, the sum of digits ends in 0."""
+    """Return whether the digits pass Luhn's check.
+
+    With every second digit from the right doubled, the sum of all digits ends in 0.
+    """
     doubled = [int(one) * (1 + n % 2) for n, one in enumerate(reversed(digits))]
     return sum(one - 9 * (one > 9) for one in doubled) % 10 == 0

@@ -13,9 +13,9 @@ CHUNK = 200
 
 
 def released_lines(task: Task, *, with_setup: bool) -> Iterator[str]:
-    """The lines in the order of the conversations, some hundred at a time.
+    """Yield the lines in the order of the conversations, reading CHUNK of them at a time.
 
-    with_setup: also adapter and options of the models, prompts among them, for members.
+    with_setup: include adapter and options of the models, with their prompts; for members only.
     """
     key, _new = PseudonymKey.objects.get_or_create(task=task)
     rows = Battle.objects.filter(task=task, release=Battle.Release.RELEASED).order_by("pk")
@@ -59,9 +59,9 @@ def _turn(turn: Turn, with_setup: bool) -> Mapping[str, Any]:
 
 
 def own_battles(voter_id: int) -> Iterator[Mapping[str, Any]]:
-    """A person's battles, for the export of their own data. Models are named after the vote.
+    """Yield a person's battles for the export of their own data.
 
-    That a pair is gold is not told, as in the battle.
+    Models are named after the vote. Gold pairs are not marked, as in the battle itself.
     """
     rows = Battle.objects.filter(voter=voter_id).order_by("pk")
     rows = rows.select_related("task", "left", "right").prefetch_related("turns__replies")

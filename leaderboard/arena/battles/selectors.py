@@ -36,14 +36,14 @@ class Drawn(NamedTuple):
 
 
 def battles_of(voter: Annotator, task: Task) -> QuerySet[Battle]:
-    """A person's battles in an arena, with what their page shows."""
+    """Return a person's battles in an arena, with what their page shows."""
     turns = Prefetch("turns", Turn.objects.prefetch_related("replies"))
     found = Battle.objects.filter(voter=voter, task=task)
     return found.select_related("left__target", "right__target").prefetch_related(turns)
 
 
 def open_battle(voter: Annotator, task: Task) -> Battle | None:
-    """The battle in which the person has not chosen yet."""
+    """Return the battle in which the person has not chosen yet; None when there is none."""
     return battles_of(voter, task).filter(ended_at__isnull=True).first()
 
 
@@ -66,21 +66,22 @@ def battles_today(voter: Annotator) -> dict[str, int]:
 
 
 def consent_of(voter: Annotator, task: Task) -> ReleaseConsent | None:
-    """What the person answered to the current question of publication; None: not asked yet."""
+    """Return the person's answer to the current question of publication; None without one."""
     asked = ReleaseConsent.objects.filter(voter=voter, task=task, version=CONSENT_VERSION)
     return asked.first()
 
 
 def live_contestants(task: Task) -> list[Contestant]:
-    """The models that battles may draw."""
+    """Return the models that battles may draw."""
     live = task.contestants.filter(is_live=True, target__isnull=False)
     return [*live.select_related("target").order_by("pk")]
 
 
 def next_gold(voter: Annotator, task: Task) -> GoldPair | None:
-    """The gold pair that the person is given next; None: it is no turn of one, or none is left.
+    """Return the gold pair that the person gets next.
 
-    It depends on the last battle and a secret, so loading the page again changes nothing.
+    None when it is not the turn of a gold pair, or when the person has seen all of them. The choice
+    depends on the last battle and a secret, so loading the page again changes nothing.
     """
     last = Battle.objects.filter(voter=voter, task=task).order_by("-pk").first()
     if last is None:
@@ -94,7 +95,7 @@ def next_gold(voter: Annotator, task: Task) -> GoldPair | None:
 
 
 def draw_pair(task: Task) -> Drawn:
-    """Two models for a new battle, on sides by chance. Raises NoContext with fewer than two."""
+    """Draw two models for a new battle, and their sides. Raises NoContext with fewer than two."""
     known = live_contestants(task)
     silent = spent(one.target for one in known if one.target)
     live = [one.pk for one in known if one.target_id not in silent]
@@ -110,9 +111,9 @@ def draw_pair(task: Task) -> Drawn:
 
 
 def _chances(task: Task, live: Sequence[int]) -> Sequence[Drawn]:
-    """The pairs of live models with their chances, counted a minute ago or less.
+    """Return the pairs of live models with their chances, computed at most a minute ago.
 
-    In a large arena a thread counts them; until it has, each has the same chance.
+    In a large arena a thread computes them; until it has, all pairs have the same chance.
     """
     digest = hashlib.sha256(repr(live).encode()).hexdigest()[:16]
     key = f"arena-pairs:{task.pk}:{digest}"
@@ -129,7 +130,7 @@ def _chances(task: Task, live: Sequence[int]) -> Sequence[Drawn]:
 
 
 def _counted(task: Task, live: Sequence[int]) -> Sequence[Drawn]:
-    """Late imports: the web loads numpy when it draws the first pair."""
+    """Compute the chances of all pairs. Imports numpy late: the web loads it for the first pair."""
     import numpy as np
 
     from leaderboard.arena.pairing import pair_chances

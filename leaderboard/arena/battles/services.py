@@ -53,9 +53,10 @@ def give_consent(*, voter: Annotator, task: Task, agrees: bool) -> None:
 
 @transaction.atomic
 def begin_gold(*, voter: Annotator, task: Task) -> Battle | None:
-    """The person's next battle where it is the turn of a gold pair, on sides by chance.
+    """Begin a battle with a gold pair, its good answer on a random side.
 
-    Locks the annotator, so that two tabs get the same one.
+    None when it is not the turn of a gold pair, or no battle may begin. Locks the annotator, so
+    that two tabs get the same battle.
     """
     Annotator.objects.select_for_update(no_key=True).values_list("pk").get(pk=voter.pk)
     pair = None if open_battle(voter, task) else next_gold(voter, task)
@@ -121,20 +122,20 @@ def _locked(battle: Battle) -> Battle:
 
 
 def _answers(turns: Sequence[Turn]) -> dict[str, list[str]]:
-    """By side what it answered."""
+    """Return the answers of each side."""
     replies = [reply for turn in turns for reply in turn.replies.all()]
     return {side: [one.text for one in replies if one.side == side] for side in SIDES}
 
 
 def _names(contestant: Contestant) -> list[str]:
-    """By which names a model may call itself."""
+    """Return the names by which a model may call itself."""
     target = contestant.target
     called = [target.options.get("model"), target.source] if target else []
     return [contestant.name, *(one.rpartition("/")[2] for one in called if isinstance(one, str))]
 
 
 def _prepare_release(battle: Battle, *texts: Sequence[str]) -> None:
-    """Whether the conversation may be published; what may hold personal data waits."""
+    """Set whether the conversation may be published; possible personal data makes it wait."""
     consent = consent_of(battle.voter, battle.task)
     if consent is None or not consent.agrees:
         return

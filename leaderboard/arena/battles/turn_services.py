@@ -54,11 +54,11 @@ def begin_turn(
     prompt: str,
     drawn: Drawn | None,
 ) -> tuple[Turn, bool]:
-    """The turn with this key, and whether the caller must ask the models.
+    """Return the turn with this key, and whether the caller must ask the models.
 
-    battle, number: what the page showed; None begins a battle with the pair `drawn`. A failed or
-    lost turn is asked again. Locks the annotator, then the battle. Raises Stale, CapReached,
-    NotAllowed.
+    battle, number: what the page showed. Without a battle, one begins with the pair `drawn`. A
+    failed or lost turn is asked again.
+    Locks the annotator, then the battle. Raises Stale, CapReached, NotAllowed.
     """
     check_at_work(voter, task)
     check_may_decide(voter, task)
@@ -85,7 +85,7 @@ def begin_turn(
 
 
 def _with_battle(turn: Turn) -> Turn:
-    """The turn with its battle as its page shows it."""
+    """Attach the turn's battle as its page shows it."""
     task = turn.battle.task
     turn.battle = selectors.battles_of(turn.battle.voter, task).get(pk=turn.battle_id)
     turn.battle.task = task
@@ -101,7 +101,7 @@ def _begin(voter: Annotator, task: Task, drawn: Drawn) -> Battle:
 
 
 def check_cap(voter: Annotator, task: Task) -> None:
-    """Raises CapReached where the person has begun today's battles."""
+    """Raise CapReached when the person has begun as many battles today as they may."""
     most = task.config.battles.per_day
     if selectors.begun_today(voter, task) >= most:
         said = _("You have begun today's %(number)d conversations (reset at 00:00 UTC). Thank you!")
@@ -109,7 +109,10 @@ def check_cap(voter: Annotator, task: Task) -> None:
 
 
 def _next_number(battle: Battle) -> int:
-    """Of the message that may be sent now; 0: none, as the models are answering or it is gold."""
+    """Return the number of the message that may be sent now.
+
+    0 while the models are answering, and for a gold pair: then no message may be sent.
+    """
     last = battle.turns.last()
     if battle.gold_id or (last and last.state == State.ASKING and not last.is_lost):
         return 0
@@ -148,7 +151,7 @@ def settle(turn: Turn, seconds: float | None = None) -> Turn:
 
 
 def _side(turn: Turn, side: str) -> LiveTarget:
-    """One of the models with the conversation as it had it. Raises EndpointError."""
+    """Return one of the models with the conversation from its side. Raises EndpointError."""
     earlier = [one for one in turn.battle.turns.all() if one.number < turn.number]
     said = [
         (one.prompt, reply.text)
@@ -161,12 +164,15 @@ def _side(turn: Turn, side: str) -> LiveTarget:
 
 
 def keys_of(turn: Turn) -> list[str]:
-    """Of what each side has written so far, left and right (`partial_answers`)."""
+    """Return the keys of what each side has written so far, left and right (`partial_answers`)."""
     return [f"battle:{turn.pk}:{side}:{turn.asked_at.timestamp()}" for side in SIDES]
 
 
 def _heard(turn: Turn, sides: Sequence[LiveTarget]) -> Sequence[LiveTarget]:
-    """The sides, heard as they write; neither where one cannot be, which would tell them apart."""
+    """Let both sides be heard while they write.
+
+    When one of them cannot be, neither is: that would tell them apart.
+    """
     if not all(isinstance(side.endpoint, Writer) for side in sides):
         return sides
     pairs = zip(sides, keys_of(turn), strict=True)
@@ -197,7 +203,7 @@ def _conclude(turn: Turn, asked: Answers) -> Turn:
 
 
 def _text(prediction: Prediction) -> str:
-    """What a model answered. Raises EndpointError where that is no answer to show."""
+    """Return a model's answer. Raises EndpointError when it is not an answer to show."""
     said = next(iter(prediction.output.values()), None)
     if not isinstance(said, str):
         raise rubbish("The answer is no text.")
@@ -229,7 +235,7 @@ def finish_turn(*, turn: Turn, predictions: Sequence[Prediction], answers: Seque
 
 
 def _setup(target: TargetModel) -> Mapping[str, Any]:
-    """Adapter, source, and the options: prompt and sampling. No secret is in them."""
+    """Return adapter, source, revision and options (prompt, sampling). They contain no secret."""
     return {name: getattr(target, name) for name in ("adapter", "source", "revision", "options")}
 
 
@@ -239,6 +245,6 @@ def fail_turn(*, turn: Turn, reason: str) -> None:
 
 
 def _end(turn: Turn, state: str, failure: str = "") -> bool:
-    """Whether the turn was still being asked, and now has that state; by conditional update."""
+    """End a turn that is still being asked; return whether it was. A conditional update."""
     rows = Turn.objects.filter(pk=turn.pk, state=State.ASKING, asked_at=turn.asked_at)
     return bool(rows.update(state=state, failure=failure))

@@ -102,9 +102,9 @@ def _send(request: HttpRequest, task: Task, voter: Annotator, now: Battle | None
 
 @require_GET
 def battle_stream(request: HttpRequest, code: str) -> HttpResponseBase:
-    """Both answers to the person's own message as they come, as `annotation` streams its own.
+    """Stream both answers to the person's own message as they come, as `annotation` does.
 
-    204 where nothing is asked. What is sent of a side is its text alone.
+    204 when nothing is being asked. Of each side only the text is sent.
     """
     task, voter = _entered(request, code)
     mine = Turn.objects.filter(battle__voter=voter, battle__task=task, state=Turn.State.ASKING)
@@ -115,7 +115,7 @@ def battle_stream(request: HttpRequest, code: str) -> HttpResponseBase:
 
 
 def _own_battle(request: HttpRequest, uuid: UUID) -> tuple[Battle, Annotator]:
-    """A battle of the signed-in person; 404 for others."""
+    """Return a battle of the signed-in person, and the person; 404 for others."""
     voter = annotator_of(request.user)  # type: ignore[arg-type]
     found = get_object_or_404(Battle.objects.select_related("task"), voter=voter, uuid=uuid)
     shown = battles_of(voter, found.task).get(pk=found.pk)
@@ -146,7 +146,7 @@ def vote(request: HttpRequest, code: str) -> HttpResponse:
 
 @require_safe
 def battle_over(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
-    """A conversation that has ended, with the models' names; one that has not goes on."""
+    """Show a conversation that has ended, with the models' names; go on with one that has not."""
     mine, voter = _own_battle(request, uuid)
     if mine.task.code != code:
         raise Http404
@@ -178,7 +178,7 @@ def consent(request: HttpRequest, code: str) -> HttpResponse:
 @login_not_required
 @require_safe
 def conversations(request: HttpRequest, code: str) -> StreamingHttpResponse:
-    """The published conversations as JSON lines; members get the models' settings, too."""
+    """Export the published conversations as JSON lines; for members with the models' settings."""
     task = find_task(request, code, can_take, kinds=("arena",))
     rows = released_lines(task, with_setup=can_read(request.user, task))
     return lines(rows, f"{code}-conversations.jsonl")

@@ -31,22 +31,22 @@ class Voter:
 
     @property
     def fails(self) -> bool:
-        """Whether half of several answers to gold pairs are wrong, or more."""
+        """Return whether at least half of the answers to several gold pairs are wrong."""
         return self.gold >= LEAST_GOLD and 2 * self.right <= self.gold
 
     @property
     def one_sided(self) -> bool:
-        """Whether the voter hardly ever takes one of the sides, which are by chance.
+        """Return whether the voter hardly ever takes one of the sides, which are random.
 
-        By chance alone: at most one in a thousand voters (a binomial's tails beyond 3.3 standard
-        deviations).
+        By chance this happens to at most one in a thousand voters (a binomial's tails beyond 3.3
+        standard deviations).
         """
         left, right = (self.choices[side] for side in SIDES)
         return left + right >= 20 and (left - right) ** 2 > 3.3**2 * (left + right)
 
 
 def voters_of(task: Task) -> list[Voter]:
-    """Those who voted in battles: first who fails gold pairs or takes one side, then by votes.
+    """Return who voted in battles: first those who fail gold pairs or take one side, then by votes.
 
     Three queries.
     """

@@ -36,7 +36,7 @@ class ForkForm(forms.Form):
 @login_not_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def forks(request: HttpRequest, code: str) -> HttpResponse:
-    """The named weights of a task, and the form that saves those of the URL."""
+    """Show the named weights of a task, and save those of the URL under a name."""
     task = find_task(request, code)
     wanted = _wanted(request, task)
     form = ForkForm(request.POST if request.method == "POST" else None)
@@ -55,7 +55,10 @@ def forks(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _wanted(request: HttpRequest, task: Task) -> Asked:
-    """The weights that were sent. Without a sense: those that the board opens with, or 400."""
+    """Read the weights that were sent.
+
+    When they make no sense: 400 for a form, and for a link the weights that the board opens with.
+    """
     from leaderboard.board.matrix import score_matrix
 
     matrix = score_matrix(task)
@@ -70,7 +73,7 @@ def _wanted(request: HttpRequest, task: Task) -> Asked:
 
 
 def _is_saved(request: HttpRequest, task: Task, wanted: Asked, form: ForkForm) -> bool:
-    """Whether it was saved; where not, the form has the reason."""
+    """Save the weights; return whether that worked. Otherwise the form has the reason."""
     if not isinstance(request.user, User):
         raise Http404
     with as_form_error(form):

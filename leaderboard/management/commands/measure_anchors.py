@@ -46,7 +46,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{task.code}: version {version}, by runner {runner}.")
 
     def _measured(self, task: Task, wanted: str | None) -> tuple[str, dict[str, Any]]:
-        """The runner, and what each reference model of a task costs."""
+        """Return the runner, and what each reference model of a task costs."""
         pool = shipped(task.code)
         rows, runner = {}, ""
         for name in pool.rows if pool else ():
@@ -74,4 +74,4 @@ class Command(BaseCommand):
 
 
 def _silent(*_: Any) -> None:
-    """Nothing is told between one model and the next."""
+    """Accept a progress report between two models and drop it."""

@@ -61,9 +61,9 @@ def tell_followers() -> int:
 
 
 def _released() -> Iterator[Dataset]:
-    """The first release of each round that somebody may have to hear of, the oldest first.
+    """Yield the first release of each round that a follower may not know yet, the oldest first.
 
-    Of a task none after one whose runs are not over, so that nobody misses that one.
+    After a release whose runs are not over, none of that task follows: so nobody misses that one.
     """
     earlier = Dataset.objects.filter(
         round=OuterRef("round"), state=Dataset.State.DONE, version__lt=OuterRef("version")
@@ -91,7 +91,7 @@ def _untold(dataset: Dataset) -> list[Follow]:
 
 
 def _mail(dataset: Dataset, one: Follow) -> tuple[str, str, str]:
-    """Subject, text and address."""
+    """Return subject, text and address."""
     task, number = one.task, dataset.round.number
     subject = _("%(task)s: round %(number)d is released") % {"task": task.name, "number": number}
     values = {

@@ -40,7 +40,7 @@ def follow(request: HttpRequest, code: str) -> HttpResponse:
 @require_safe
 @cache_control(public=True, max_age=300)
 def badge(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """A published model's rank as a picture, for READMEs; it names the task and not the model."""
+    """Draw a published model's rank, for READMEs; it names the task and not the model."""
     from leaderboard.rounds.standing import standing_of  # loads numpy
 
     submission, _viewer = find_submission(request, pk)
@@ -55,7 +55,7 @@ def badge(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 def badge_values(name: str, said: str) -> dict[str, Any]:
-    """The two texts with the places at which they are drawn, in pixels."""
+    """Return the two texts with the places at which they are drawn, in pixels."""
     left, right = (LETTER * len(text) + AROUND for text in (name, said))
     return {
         "name": name,
@@ -71,7 +71,7 @@ def badge_values(name: str, said: str) -> dict[str, Any]:
 @login_not_required
 @require_safe
 def board_json(request: HttpRequest, code: str) -> JsonResponse:
-    """The public board by the owner's weights, in the form of docs/leaderboard.schema.json."""
+    """Export the public board by the owner's weights, as docs/leaderboard.schema.json describes."""
     from leaderboard.board.tables import public_table  # loads numpy
 
     task = find_task(request, code)
@@ -81,7 +81,7 @@ def board_json(request: HttpRequest, code: str) -> JsonResponse:
 
 
 def _cited(request: HttpRequest, task: Task, table: Table) -> dict[str, Any] | None:
-    """The newest snapshot, by which the board is cited, and whether it shows the same."""
+    """Return the newest snapshot, by which the board is cited, and whether it shows the same."""
     last = task.snapshots.first()
     if last is None:
         return None
